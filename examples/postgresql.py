@@ -3,9 +3,9 @@
     RILLBASE_KEY=rbk_dev_… python -m examples.postgresql
     RILLBASE_KEY=rbk_dev_… python -m examples.postgresql --database postgresql://me:secret@host/shop
 
-Starts a small PostgreSQL of its own unless one is named, makes a table of orders in it, lets a
-collection follow the table, and watches a live group over the collection while transactions insert,
-pay, cancel and roll back. Nothing but SQL writes. The key needs the scope `admin`.
+Starts a small PostgreSQL unless one is given, creates a table of orders and a collection that
+follows it, and subscribes to a live group over the collection while transactions insert, pay,
+cancel and roll back. All writes are SQL. The key needs the scope `admin`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GROUP = {
 
 
 class Refused(Exception):
-    """Rillbase does not let us; the text says why."""
+    """Rillbase rejected a call; the text contains the reason."""
 
 
 def arguments() -> argparse.Namespace:
@@ -94,7 +94,7 @@ class Control:
         self._base = f"{url}/api/v1/tenants/{who['tenant']}/collections"
 
     def follow(self, database: str) -> None:
-        """Make a collection, and let it follow the table of orders."""
+        """Create a collection that follows the table of orders."""
         self.forget()
         self._answer("POST", self._base, {"name": NAME})
         body = {"connection": database, "table": NAME}
@@ -106,7 +106,7 @@ class Control:
             time.sleep(PAUSE_S)
 
     def forget(self) -> None:
-        """Drop the collection with its source, if there is one."""
+        """Drop the collection with its source, if it exists."""
         path = f"{self._base}/{NAME}"
         requests.delete(path, headers=self._headers, timeout=TIMEOUT_S)
 
@@ -121,7 +121,7 @@ class Control:
 
 
 def write(database: psycopg.Connection, chance: random.Random) -> None:
-    """Make one transaction, as any application does; one in eight is rolled back."""
+    """Run one transaction, as any application does; one in eight is rolled back."""
     with database.transaction() as transaction:
         for _ in range(chance.randint(1, 3)):
             database.execute(
@@ -144,7 +144,7 @@ class Revenue:
         self.events = 0
 
     def take(self, frame: Json) -> None:
-        """Take what the subscription says."""
+        """Apply a message of the subscription."""
         if frame["type"] == "result":
             self.rows |= {str(item["id"]): item["document"] for item in frame["items"]}
         elif frame["type"] == "event":
@@ -167,7 +167,7 @@ class Revenue:
 
 
 def watch(connection: ClientConnection, database: str, seconds: float) -> Revenue:
-    """Write by SQL, and hear of it by the subscription, until the time is over."""
+    """Write by SQL, and receive the changes from the subscription, until the time is over."""
     said = {"type": "subscribe", "id": "revenue", "collection": NAME, "group": GROUP}
     connection.send(json.dumps({**said, "filter": {"state": "paid"}}))
     revenue, chance, until = Revenue(), random.Random(7), time.monotonic() + seconds  # noqa: S311
@@ -184,7 +184,7 @@ def watch(connection: ClientConnection, database: str, seconds: float) -> Revenu
 
 
 def main() -> int:
-    """Run until the time is over or somebody interrupts."""
+    """Run until the time is over or the user interrupts."""
     wanted, console = arguments(), Console()
     try:
         with shop(wanted.database) as database:
@@ -192,7 +192,7 @@ def main() -> int:
                 owner.execute(CREATE)
             control = Control(wanted.url.rstrip("/"), wanted.key)
             control.follow(database)
-            console.print(f"{NAME} follows its table; only SQL writes from here on")
+            console.print(f"{NAME} follows its table; from here on, all writes are SQL")
             address = wanted.url.rstrip("/").replace("http", "ws", 1) + "/v1/realtime"
             with connect(
                 address,

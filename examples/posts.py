@@ -1,10 +1,10 @@
-"""A million posts go into an analytics table, and through its stages.
+"""Upload a million posts to an analytics table, and show their progress through the stages.
 
     RILLBASE_KEY=rbk_dev_… python -m examples.posts [--rows 1000000]
 
-The key needs the scopes `analytics:write` and `admin`; `make run` prints one. The rows go by plain
-HTTP, as Arrow streams, a hundred thousand at a time. Then the program watches how far they have
-come, and asks a question at several freshnesses.
+The key needs the scopes `analytics:write` and `admin`; `make run` prints one. The rows are sent
+over plain HTTP, as Arrow streams, a hundred thousand at a time. Then the program shows how far they
+have progressed, and runs a query at several freshnesses.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def upload(rillbase: Rillbase, rows: int, console: Console) -> None:
 
 
 def watch(rillbase: Rillbase, rows: int, console: Console) -> None:
-    """Show how many rows are in which stage until all have come to the authority."""
+    """Show the number of rows in each stage until all are in the authority."""
     columns = (TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console) as progress:
         tasks = {stage: progress.add_task(stage, total=rows) for stage in STAGES}
@@ -128,7 +128,7 @@ def watch(rillbase: Rillbase, rows: int, console: Console) -> None:
 
 
 def ask(rillbase: Rillbase, console: Console) -> None:
-    """Ask who wrote most, at several freshnesses."""
+    """Query the most active author, at several freshnesses."""
     table = Table(title="the most active author")
     for name in ("freshness", "author", "posts", "state", "rows read", "ms"):
         table.add_column(name)
@@ -152,7 +152,7 @@ def ask(rillbase: Rillbase, console: Console) -> None:
 
 
 def main() -> None:
-    """Upload, ask while rows are on their way, watch, and ask again."""
+    """Upload, query during the uploads, wait for the stages, and query again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))

@@ -1,9 +1,9 @@
-"""Watch a query in the terminal: its answer, then a line for each change of it.
+"""Show a live query in the terminal: its answer, then a line for each change.
 
     python -m examples.watch todos --filter '{"done": false}' --sort rank --limit 10
 
 URL and key come from the options, or from RILLBASE_URL and RILLBASE_KEY. When the connection
-breaks it comes back and goes on from where it was, with nothing lost and nothing repeated.
+breaks, the program reconnects and resumes, with nothing lost or repeated.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def subscription(wanted: argparse.Namespace, resume: str) -> Frame:
 
 
 def sort_of(text: str) -> object:
-    """Return a sort that may be written as a field's name."""
+    """Return a sort that may be given as the name of a field."""
     if text[0] in "[{":
         return json.loads(text)
     return [[text.lstrip("-"), -1 if text.startswith("-") else 1]]
 
 
 def frames(wanted: argparse.Namespace, resume: str) -> Iterator[Frame]:
-    """Yield what one connection tells."""
+    """Yield the messages of one connection."""
     address = wanted.url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
     with connect(address, subprotocols=["rillbase.v1"], max_size=None) as connection:  # type: ignore[list-item]
         connection.send(json.dumps({"type": "hello", "token": wanted.key}))
@@ -94,7 +94,7 @@ class Screen:
         self.changes = 0
 
     def show(self, frame: Frame) -> None:
-        """Print a frame, and remember from where to go on."""
+        """Print a frame, and store the position from which to resume."""
         self.resume = frame.get("resume") or self.resume
         match frame["type"]:
             case "result":
@@ -119,7 +119,7 @@ class Screen:
                 pass
 
     def note(self, text: str, style: str) -> None:
-        """Print a line that is no document."""
+        """Print a line that is not a document."""
         self._console.print(Text(f"— {text}", style=style))
 
     def _event(self, frame: Frame) -> None:

@@ -1,13 +1,14 @@
-"""Requests come to customers' endpoints; their latency is watched, and told where it doubles.
+"""Requests arrive at customers' endpoints; their latency is monitored, with an alert when it
+doubles.
 
     RILLBASE_KEY=rbk_dev_… python -m examples.apm
     RILLBASE_KEY=rbk_dev_… python -m examples.apm --seconds 40 --picture apm.svg
 
 Every request is an event. It is counted and timed in buckets of five minutes, for its endpoint, its
-application and its customer at once. Two subscriptions tell of the rows as they change; each row
-has the bucket before beside it, and an average that doubled is an alert. Time is played: it begins
-some hours ago and passes quickly until it is now. The key needs the scope `admin`, to make the
-aggregate, unless the aggregate is there.
+application and its customer at once. Two subscriptions deliver the rows as they change; each row
+includes the previous bucket, and an average that has doubled is an alert. Time is simulated: it
+starts some hours ago and passes quickly until the present. The key needs the scope `admin` to
+create the aggregate, unless it exists.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run until the time is over or somebody interrupts."""
+    """Run until the time is over or the user interrupts."""
     wanted = arguments()
     begins_ms = time.time() * 1000 - wanted.hours * 60 * MINUTE_MS
     try:
@@ -120,7 +121,7 @@ def run(
 
 
 def settle(line: Line, rows: Watched) -> None:
-    """Wait until everything that was added has been told."""
+    """Wait until everything that was added has been delivered."""
     patience_s = time.monotonic() + SETTLE_S
     while not line.error and time.monotonic() < patience_s:
         if sum(row["count"] for row in list(rows.rows.values())) >= line.added:

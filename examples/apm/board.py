@@ -1,4 +1,4 @@
-"""What is shown: each endpoint's latency over time, and where it doubled."""
+"""The board: each endpoint's latency over time, and where it doubled."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-#: An alert is for at least so many requests, and so many times the period before.
+#: An alert needs at least so many requests, and so many times the latency of the previous period.
 LEAST_COUNT, TIMES = 5, 2.0
 
 
@@ -36,7 +36,7 @@ class Bucket:
 
 @dataclass(slots=True)
 class Series:
-    """One endpoint's buckets, in the order of time."""
+    """One endpoint's buckets, in order of time."""
 
     customer: str
     app: str

@@ -42,7 +42,7 @@ def _title(width: float, figures: str) -> str:
     return (
         f"<text x='{EDGE}' y='40' fill='{INK}' font-size='22' font-weight='700'>apm</text>"
         f"<text x='{EDGE}' y='63' fill='{QUIET}' font-size='13'>Average latency of each endpoint, "
-        "five minutes a point; red where it doubled against the five minutes before.</text>"
+        "one point per five minutes; red where it doubled since the previous five minutes.</text>"
         f"<text x='{width - EDGE:.0f}' y='40' fill='{INK}' font-size='14' text-anchor='end'>"
         f"{figures}</text>"
     )

@@ -1,4 +1,4 @@
-"""The line to Rillbase: calls that add events, and a connection that tells of rows."""
+"""The connection to Rillbase: calls that add events, and subscriptions to rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 TIMEOUT_S = 30.0
 
 #: Each request, counted and timed in buckets of five minutes, for endpoints, applications and
-#: customers alike.
+#: customers.
 DEFINITION: Json = {
     "dimensions": ["customer", "app", "server", "endpoint"],
     "time": {"field": "at", "bucket": "5m"},
@@ -29,11 +29,11 @@ DEFINITION: Json = {
 
 
 class Refused(Exception):
-    """Rillbase does not let us; the text says why."""
+    """Rillbase rejected a call; the text contains the reason."""
 
 
 class Watched:
-    """The rows of one subscription, as they are told."""
+    """The rows of one subscription, as they are delivered."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Json] = {}
@@ -53,7 +53,7 @@ class Watched:
 
 
 class Line:
-    """Adds events, and follows rows."""
+    """Adds events, and subscribes to rows."""
 
     def __init__(self, url: str, headers: dict[str, str], name: str) -> None:
         self.name = name
@@ -106,7 +106,7 @@ class Line:
 
 
 def opened(url: str, key: str, name: str) -> Line:
-    """Make the aggregate, unless it is there, and connect."""
+    """Create the aggregate unless it exists, and connect."""
     headers = {"Authorization": f"Bearer {key}"}
     who = requests.get(f"{url}/v1/whoami", headers=headers, timeout=TIMEOUT_S)
     if not who.ok:

@@ -1,4 +1,4 @@
-"""Customers, their applications, servers and endpoints, and the requests that come to them."""
+"""Customers, their applications, servers and endpoints, and the requests that they receive."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Event = dict[str, Any]
 MINUTE_MS = 60_000
 CUSTOMERS = {"acme": "shop", "borealis": "maps", "cumulus": "mail"}
 SERVERS = ("a", "b")
-#: Endpoints with their usual latency in milliseconds and their requests a minute.
+#: Endpoints with their usual latency in milliseconds and their requests per minute.
 ENDPOINTS = {
     "/search": (45.0, 9.0),
     "/cart": (28.0, 6.0),
     "/pay": (90.0, 3.0),
     "/login": (18.0, 5.0),
 }
-#: An endpoint that is in trouble takes so many times as long, for so long.
+#: During an incident, an endpoint takes so many times as long, for so long.
 SLOWER, TROUBLE_MS = 3.2, 11 * MINUTE_MS
-#: How often somebody gets into trouble, on the average.
+#: How often an incident occurs, on average.
 TROUBLE_EVERY_MS = 14 * MINUTE_MS
 
 
@@ -35,7 +35,7 @@ class Endpoint:
     path: str
     latency_ms: float
     per_minute: float
-    #: Until when it is slow.
+    #: The end of its incident.
     trouble_until_ms: float = 0.0
 
     def request(self, at_ms: float, luck: random.Random) -> Event:
@@ -54,7 +54,7 @@ class Endpoint:
 
 @dataclass(slots=True)
 class World:
-    """Time passes, and requests come."""
+    """Time passes, and requests arrive."""
 
     now_ms: float
     luck: random.Random
@@ -72,7 +72,7 @@ class World:
         return cls(now_ms, luck, endpoints)
 
     def step(self, until_ms: float) -> Iterator[Event]:
-        """Let time pass. Yield the requests that came meanwhile."""
+        """Let time pass. Yield the requests that arrived meanwhile."""
         passed_ms = until_ms - self.now_ms
         if self.luck.random() < passed_ms / TROUBLE_EVERY_MS:
             self.luck.choice(self.endpoints).trouble_until_ms = until_ms + TROUBLE_MS

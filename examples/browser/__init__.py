@@ -1,1 +1,1 @@
-"""A page with a live query: ideas that people vote on, in as many windows as you like."""
+"""Pages with live queries, for example ideas that people vote on, in several windows."""

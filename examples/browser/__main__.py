@@ -1,12 +1,12 @@
 """Serve a page with live queries.
 
     python -m examples.browser --key rbk_dev_…         ideas to vote on
-    python -m examples.browser chat --key rbk_dev_…    rooms, and writing without a network
-    python -m examples.browser shop --key rbk_dev_…    a dashboard of orders as they come
+    python -m examples.browser chat --key rbk_dev_…    chat rooms, with offline writes
+    python -m examples.browser shop --key rbk_dev_…    a dashboard of incoming orders
 
-URL and key come from the options, or from RILLBASE_URL and RILLBASE_KEY. The key, which stays
-here, is used once: for a collection with access rules, a publishable key for the page, and leave
-for the page's origin to call. The page then talks to Rillbase itself.
+URL and key come from the options, or from RILLBASE_URL and RILLBASE_KEY. The key is not sent to the
+page. It is used once: to create a collection with access rules and a publishable key for the page,
+and to allow the page's origin. The page then calls Rillbase directly.
 """
 
 from __future__ import annotations

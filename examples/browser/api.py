@@ -1,4 +1,4 @@
-"""Calls of the REST API with nothing but the standard library."""
+"""Calls of the REST API with only the standard library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class Refused(Exception):
-    """Rillbase is not there, or does not allow it. The text is for people."""
+    """Rillbase is not running, or rejects a call. The text is for people."""
 
 
 class Api:
-    """Calls with a secret key, or as a page of an origin with a publishable one."""
+    """Calls with a secret key, or as a page of an origin with a publishable key."""
 
     def __init__(self, url: str, key: str, origin: str = "") -> None:
         self._url = url
@@ -30,7 +30,7 @@ class Api:
         body: object = None,
         but: frozenset[int] | set[int] = frozenset(),
     ) -> Any:
-        """Return the answer; None for a refusal that is expected."""
+        """Return the response; None for an expected rejection."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, self._headers, method=method)  # noqa: S310
         try:

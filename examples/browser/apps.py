@@ -1,4 +1,4 @@
-"""The applications: what each keeps in which collection, and what is there at the beginning."""
+"""The applications: their collections, and the initial documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-#: Rules for a playground: everybody may do what the schema allows.
+#: Rules for a playground: everyone may do what the schema allows.
 EVERYTHING: Mapping[str, bool] = {"read": True, "create": True, "update": True, "delete": True}
 
 
@@ -32,12 +32,12 @@ class App:
 
 
 def text(longest: int) -> Mapping[str, Any]:
-    """A schema for text of at least a character."""
+    """A schema for a non-empty text."""
     return {"type": "string", "minLength": 1, "maxLength": longest}
 
 
 def record(properties: Mapping[str, object]) -> Mapping[str, Any]:
-    """A schema for documents that have all these fields."""
+    """A schema for documents with all these fields."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
@@ -96,7 +96,7 @@ CHAT = App(
                 "at": {"bsonType": "date"},
             }
         ),
-        # What has been said stays said.
+        # Messages cannot be changed or deleted.
         "access_rules": {"read": True, "create": True, "update": False, "delete": False},
         "indexes": [{"name": "by-room", "fields": [["room", 1], ["at", -1]]}],
     },
@@ -117,7 +117,7 @@ SHOP = App(
                 "at": {"bsonType": "date"},
             }
         ),
-        # The page may move an order on, and nothing else: customers come from elsewhere.
+        # The page may only advance an order: customers are simulated elsewhere.
         "access_rules": {"read": True, "create": False, "update": True, "delete": False},
         "indexes": [
             {"name": "by-time", "fields": [["at", -1]]},

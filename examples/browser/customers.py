@@ -1,4 +1,4 @@
-"""Customers and a warehouse for the shop: orders that come in, are packed, and leave."""
+"""Customers and a warehouse for the shop: orders arrive, are packed, and are shipped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from examples.browser.api import Api, Refused
 from examples.browser.apps import date
 
 EVERY_S = 0.4
-#: So many orders are with the warehouse before the oldest one moves on.
+#: The warehouse has so many orders before the oldest one advances.
 SHELF = 12
 PRODUCTS = {"Teapot": 34, "Reading lamp": 58, "Wool blanket": 89, "Desk": 420, "Mug": 12}
 CITIES = ("Lisbon", "Hamburg", "Turin", "Ghent", "Kraków", "Malmö", "Graz", "Lyon")
 
 
 class Trade:
-    """Writes through the ordinary API, from a thread, until told to stop."""
+    """Writes through the ordinary API, in a thread, until it is stopped."""
 
     def __init__(self, api: Api, collection: str) -> None:
         self._api, self._path = api, f"/v1/collections/{collection}/documents"
@@ -47,7 +47,7 @@ class Trade:
                 if len(self._packed) > SHELF:
                     self._move(self._packed, "shipped", None)
             except Refused:
-                continue  # Rillbase is away for a moment, or restarts: customers come back.
+                continue  # Rillbase is unavailable for a moment, or restarts: customers retry.
 
     def _order(self) -> None:
         product, price = self._chance.choice(list(PRODUCTS.items()))

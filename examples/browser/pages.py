@@ -1,4 +1,4 @@
-"""The files of a page, what all pages share, and the SDK as it was built."""
+"""The files of a page, those that all pages share, and the built SDK."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-#: What lies below which address; everything else is of the page's own folder.
+#: Folders by URL prefix; all other files are in the page's own folder.
 SHARED = {"sdk/": HERE.parents[1] / "sdk" / "js" / "dist", "shared/": HERE / "shared"}
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def handler(folder: Path, settings: Mapping[str, str], url: str) -> type[BaseHTTPRequestHandler]:
-    """Return what answers requests for the page and for its settings."""
+    """Return a handler for the page and its settings."""
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; "
         f"connect-src 'self' {url} {url.replace('http', 'ws', 1)}"
@@ -43,13 +43,13 @@ def handler(folder: Path, settings: Mapping[str, str], url: str) -> type[BaseHTT
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- its name
-            """Say nothing: the page has more to tell."""
+            """Log nothing: the page shows more."""
 
     return Handler
 
 
 def _file(folder: Path, path: str) -> Path | None:
-    """Return the file that an address names, of these folders alone."""
+    """Return the file of a URL, which has to be in one of these folders."""
     name = path.lstrip("/") or "page.html"
     prefix = next((prefix for prefix in SHARED if name.startswith(prefix)), "")
     root = SHARED.get(prefix, folder)

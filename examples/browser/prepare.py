@@ -1,4 +1,4 @@
-"""What a page needs in the tenant. Done again, it finds what is there."""
+"""What a page needs in the tenant. A repeated run uses what exists."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ LET_IN_WITHIN_S = 30.0
 
 
 def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
-    """Return what the page has to know."""
+    """Return the page's settings."""
     api = Api(url, key)
     tenant = f"/api/v1/tenants/{api.call('GET', '/v1/whoami')['tenant']}"
     _make_collection(api, tenant, app)
     public = _publishable_key(api, tenant, app)
     page, deadline = Api(url, public, origin), time.monotonic() + LET_IN_WITHIN_S
-    while not _is_let_in(page, app):
+    while not _is_allowed(page, app):
         if time.monotonic() > deadline:
             raise Refused(f"Rillbase did not accept the origin {origin} in time. Retry.")
         # Another example may have written the list at the same time.
@@ -29,7 +29,7 @@ def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
 
 
 def _make_collection(api: Api, tenant: str, app: App) -> None:
-    """Create the collection with its samples, or find the one that an earlier run created."""
+    """Create the collection with its samples, or use that of an earlier run."""
     if api.call("POST", f"{tenant}/collections", app.declaration, but={TAKEN}) is None:
         present = api.call("GET", f"{tenant}/collections/{app.collection}")
         if any(present[part] != app.declaration[part] for part in ("schema", "access_rules")):
@@ -50,14 +50,14 @@ def _let_in(api: Api, tenant: str, origin: str) -> None:
         api.call("PATCH", tenant, {"cors_origins": [*origins, origin]})
 
 
-def _is_let_in(page: Api, app: App) -> bool:
-    """Whether a server knows by now: it looks again after a second at whom it has looked up."""
+def _is_allowed(page: Api, app: App) -> bool:
+    """Whether the server already allows the origin: it caches its answer for a second."""
     count = f"/v1/collections/{app.collection}/count"
     return page.call("POST", count, {}, but={FORBIDDEN}) is not None
 
 
 def _publishable_key(api: Api, tenant: str, app: App) -> str:
-    """Return a key that may be in everybody's hands."""
+    """Return a key that may be public."""
     name = f"Browser example: {app.name}"
     for known in api.call("GET", f"{tenant}/api-keys?limit=100")["items"]:
         if known["name"] == name and known["state"] == "active" and known["key"]:

@@ -1,1 +1,1 @@
-"""Drivers move through a city and are told of incidents around them."""
+"""Drivers move through a city and are notified of incidents around them."""

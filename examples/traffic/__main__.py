@@ -1,11 +1,11 @@
-"""Drivers move through a city and are told of incidents around them.
+"""Drivers move through a city and are notified of incidents around them.
 
     RILLBASE_KEY=rbk_dev_… python -m examples.traffic
     RILLBASE_KEY=rbk_dev_… python -m examples.traffic --seconds 30 --picture traffic.svg
 
-Every driver subscribes to what happens within 420 m: in the past ten seconds, which is answered at
-once, and in the next ten, which is pushed. Incidents are published where they happen. The key needs
-the scope `admin`, to make the topic, unless the topic is there.
+Every driver subscribes to incidents within 420 m: those of the past ten seconds arrive at once, and
+those of the next ten seconds are pushed. Incidents are published at their location. The key needs
+the scope `admin` to create the topic, unless it exists.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run until the time is over or somebody interrupts."""
+    """Run until the time is over or the user interrupts."""
     wanted = arguments()
     try:
         line = opened(wanted.url.rstrip("/"), wanted.key, wanted.topic)

@@ -1,4 +1,4 @@
-"""A city of streets, a river and parks, in metres east and north of its middle."""
+"""A city of streets, a river and parks, in metres east and north of its centre."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 Point = tuple[float, float]
 
-#: Where it lies on earth.
+#: The location of its centre on Earth.
 LON, LAT = 16.3731, 48.2085
 METRES_PER_DEGREE = 111_320.0
 WIDTH_M, HEIGHT_M = 3_600.0, 2_100.0
@@ -23,13 +23,13 @@ def on_earth(point: Point) -> tuple[float, float]:
 
 
 def in_city(lon: float, lat: float) -> Point:
-    """Return metres east and north of the middle."""
+    """Return metres east and north of the centre."""
     east = (lon - LON) * METRES_PER_DEGREE * math.cos(math.radians(LAT))
     return east, (lat - LAT) * METRES_PER_DEGREE
 
 
 def river(x: float) -> float:
-    """Return how far north the river runs."""
+    """Return how far north the river is."""
     return 330 * math.sin(x / 900) - 160 + x / 14
 
 
@@ -37,9 +37,9 @@ def river(x: float) -> float:
 class City:
     """Streets that run from edge to edge, at uneven distances."""
 
-    #: East of the middle; of each street that runs north.
+    #: Metres east of the centre, for each street that runs north.
     columns: list[float] = field(default_factory=list)
-    #: North of the middle; of each street that runs east.
+    #: Metres north of the centre, for each street that runs east.
     rows: list[float] = field(default_factory=list)
     #: West, south, east, north.
     parks: list[tuple[float, float, float, float]] = field(default_factory=list)
@@ -58,7 +58,7 @@ class City:
         return self.columns[column], self.rows[row]
 
     def neighbours(self, column: int, row: int) -> list[tuple[int, int]]:
-        """Return the crossings that one can drive to."""
+        """Return the crossings that a driver can go to next."""
         beside = [(column + 1, row), (column - 1, row), (column, row + 1), (column, row - 1)]
         return [(c, r) for c, r in beside if 0 <= c < len(self.columns) and 0 <= r < len(self.rows)]
 

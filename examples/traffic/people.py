@@ -1,4 +1,4 @@
-"""Who drives, and what happens."""
+"""Drivers and incidents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOURS = (
     "#caffbf",
     "#fdffb6",
 )
-#: A kind of incident: what it is called, its sign, its colour, how far it reaches in metres.
+#: A kind of incident: name, symbol, colour, and range in metres.
 KINDS = {
     "accident": ("✖", "#ff4d6d", 160.0),
     "roadworks": ("▲", "#ffa94d", 120.0),
@@ -33,15 +33,15 @@ KINDS = {
 }
 SPEED_M_S = (22.0, 38.0)
 TRAIL = 90
-#: A meeting is shown for so long.
+#: How long a notification is shown.
 SHOWN_S = 4.0
-#: What an incident or a memory of it lasts.
+#: How long an incident, or the memory of one, lasts.
 INCIDENT_S = 20.0
 
 
 @dataclass
 class Driver:
-    """Somebody on the way from crossing to crossing."""
+    """A driver on the way from crossing to crossing."""
 
     name: str
     colour: str
@@ -52,14 +52,14 @@ class Driver:
     at: Point = (0.0, 0.0)
     heading: Point = (1.0, 0.0)
     trail: deque[Point] = field(default_factory=lambda: deque(maxlen=TRAIL))
-    #: The number of the present subscription, and when the next is due.
+    #: The number of the current subscription, and when the next one is due.
     asked: int = 0
     asks_at_s: float = 0.0
-    #: Incidents that the driver has been told of lately, with the moment.
+    #: Incidents that the driver was recently notified of, with the time.
     warned: dict[str, float] = field(default_factory=dict)
 
     def drive(self, city: City, seconds: float, chance: random.Random) -> None:
-        """Go on along the street, and choose the next one at a crossing."""
+        """Continue along the street, and choose the next one at a crossing."""
         self.driven_m += self.speed_m_s * seconds
         start, end = city.crossing(*self.here), city.crossing(*self.goal)
         length = math.dist(start, end)
@@ -81,7 +81,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class Incident:
-    """Something that drivers should know."""
+    """An event that drivers should know of."""
 
     name: str
     kind: str
@@ -90,12 +90,12 @@ class Incident:
     since_s: float
 
     def fades(self, now_s: float) -> float:
-        """Return how much of it is left, from 1 to 0."""
+        """Return the remaining part of its duration, from 1 to 0."""
         return max(0.0, 1.0 - (now_s - self.since_s) / INCIDENT_S)
 
 
 def drivers(city: City, count: int, chance: random.Random) -> list[Driver]:
-    """Put drivers on streets."""
+    """Place drivers on streets."""
     found = []
     for number in range(count):
         here = (chance.randrange(len(city.columns)), chance.randrange(len(city.rows)))

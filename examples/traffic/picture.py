@@ -9,17 +9,17 @@ from examples.traffic.city import HEIGHT_M, RIVER_M, WIDTH_M, Point, river
 from examples.traffic.people import KINDS, Driver, Incident
 from examples.traffic.scene import AROUND_M, Scene
 
-#: Pixels a metre, and room around the city.
+#: Pixels per metre, and the margin around the city.
 SCALE, EDGE, HEAD, FOOT = 0.36, 24.0, 76.0, 64.0
 INK, QUIET = "#e6edf3", "#8b9bab"
 FONT = "font-family='Inter, Segoe UI, Helvetica, Arial, sans-serif'"
 BLOCKS = "#131c26"
-#: Lines to what drivers were told of fade away for so long.
+#: How long lines to recent incidents take to fade out.
 REMEMBERED_S = 10.0
 
 
 def drawn(scene: Scene) -> str:
-    """Return the picture of this moment."""
+    """Return the picture of the current state."""
     now_s = time.monotonic()
     width, height = WIDTH_M * SCALE + 2 * EDGE, HEIGHT_M * SCALE + HEAD + FOOT
     parts = [
@@ -123,7 +123,7 @@ def _incident(incident: Incident, now_s: float) -> str:
 
 
 def _driver(driver: Driver) -> str:
-    """Return the trail, and how far around the driver asks."""
+    """Return the driver's trail, and the circle of the subscription."""
     trail = list(driver.trail)
     parts = [
         _line(trail[start : start + 10], driver.colour, 2.6, 0.08 + 0.5 * start / len(trail))
@@ -139,7 +139,7 @@ def _driver(driver: Driver) -> str:
 
 
 def _meetings(scene: Scene, now_s: float) -> list[str]:
-    """Return a line from each driver to what the driver has been told of lately."""
+    """Return a line from each driver to the incidents of recent notifications."""
     lines = []
     for meeting in scene.meetings:
         left = 1 - (now_s - meeting.at_s) / REMEMBERED_S

@@ -1,4 +1,4 @@
-"""The line to Rillbase: a topic, and one connection for everybody in the city."""
+"""The connection to Rillbase: a topic, and one connection for all drivers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TIMEOUT_S = 10.0
 
 
 class Refused(Exception):
-    """Rillbase does not let us; the text says why."""
+    """Rillbase rejected a call; the text contains the reason."""
 
 
 class Line:
-    """Says messages, and keeps what is heard until somebody asks."""
+    """Sends messages, and keeps received ones until they are fetched."""
 
     def __init__(self, connection: ClientConnection, topic: str) -> None:
         self.topic = topic
@@ -34,7 +34,7 @@ class Line:
         self._connection.send(json.dumps(message))
 
     def heard(self) -> list[Frame]:
-        """Return what has come since the last time."""
+        """Return the messages received since the last call."""
         found = []
         while not self._frames.empty():
             frame = self._frames.get()
@@ -56,7 +56,7 @@ class Line:
 
 
 def opened(url: str, key: str, topic: str) -> Line:
-    """Make the topic, unless it is there, and connect."""
+    """Create the topic unless it exists, and connect."""
     headers = {"Authorization": f"Bearer {key}"}
     _make_topic(url, headers, topic)
     connection = connect(

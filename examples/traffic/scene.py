@@ -1,4 +1,4 @@
-"""What is going on in the city: one step of time, and what Rillbase tells."""
+"""The state of the city: one step of time, and Rillbase's notifications."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from examples.traffic.city import City, in_city, on_earth
 from examples.traffic.people import INCIDENT_S, KINDS, Driver, Incident, drivers
 from examples.traffic.rillbase import Frame, Line
 
-#: How far around a driver incidents matter, and how often a driver asks again.
+#: The range of a driver's subscription, and how often it is renewed.
 AROUND_M, ASK_EVERY_S = 420.0, 5.0
 PAST, NEXT = "-10s", "+10s"
 LOG_LINES = 100
@@ -22,11 +22,11 @@ LOG_LINES = 100
 
 @dataclass(frozen=True)
 class Meeting:
-    """A driver was told of an incident."""
+    """A driver was notified of an incident."""
 
     driver: Driver
     incident: Incident
-    #: Whether it had happened before the driver asked.
+    #: Whether it had happened before the driver subscribed.
     past: bool
     metres: float
     at_s: float
@@ -34,7 +34,7 @@ class Meeting:
 
 @dataclass
 class Scene:
-    """City, drivers, incidents, and who was told of what."""
+    """City, drivers, incidents, and notifications."""
 
     line: Line
     chance: random.Random
@@ -56,7 +56,7 @@ class Scene:
         return cls(line, chance, city, drivers(city, count, chance), every_s)
 
     def step(self, seconds: float) -> None:
-        """Let everybody drive, ask and happen, then hear what Rillbase says."""
+        """Move all drivers, subscribe, publish incidents, then process Rillbase's messages."""
         now_s = time.monotonic()
         for driver in self.drivers:
             driver.drive(self.city, seconds, self.chance)
@@ -71,7 +71,7 @@ class Scene:
             self._hear(frame, now_s)
 
     def _ask(self, driver: Driver, now_s: float) -> None:
-        """Ask for incidents around the driver: of the past ten seconds and the next ten."""
+        """Subscribe to incidents around the driver: of the past ten seconds and the next ten."""
         before, driver.asked = f"{driver.name}/{driver.asked}", driver.asked + 1
         if driver.asked > 1:
             self.line.say(type="unsubscribe", id=before)

@@ -27,21 +27,21 @@ Cell = tuple[str, str, str]
 
 
 class Map:
-    """Letters in rows, each with a colour and a ground."""
+    """Letters in rows, each with a colour and a background."""
 
     def __init__(self, columns: int, rows: int) -> None:
         self.columns, self.rows = columns, rows
         self.cells: list[list[Cell]] = [[(" ", STREET, GROUND)] * columns for _ in range(rows)]
 
     def place(self, point: Point) -> tuple[int, int]:
-        """Return column and row of a place."""
+        """Return the column and row of a position."""
         x, y = point
         column = round((x / WIDTH_M + MIDDLE) * (self.columns - 1))
         row = round((MIDDLE - y / HEIGHT_M) * (self.rows - 1))
         return column, row
 
     def there(self, column: int, row: int) -> Point:
-        """Return the place of a letter."""
+        """Return the position of a letter."""
         x = (column / (self.columns - 1) - MIDDLE) * WIDTH_M
         return x, (MIDDLE - row / (self.rows - 1)) * HEIGHT_M
 
@@ -50,7 +50,7 @@ class Map:
             self.cells[row][column] = (letter, colour, ground or self.cells[row][column][2])
 
     def tint(self, centre: Point, radius_m: float, ground: str) -> None:
-        """Colour the ground around a place."""
+        """Colour the background around a position."""
         for row in range(self.rows):
             for column in range(self.columns):
                 if math.dist(self.there(column, row), centre) <= radius_m:
@@ -77,7 +77,7 @@ def drawn(scene: Scene, columns: int, rows: int) -> Layout:
     inner = Map(max(20, columns - SIDE_COLUMNS - 2), max(10, rows - FOOT_ROWS - 2))
     _land(inner, scene)
     _life(inner, scene, time.monotonic())
-    title = "[bold #e6edf3]traffic[/] [#8899a6]· drivers and what happens around them[/]"
+    title = "[bold #e6edf3]traffic[/] [#8899a6]· drivers and the incidents around them[/]"
     screen["map"].update(Panel(inner.text(), title=title, border_style="#3b4a5a", padding=0))
     return screen
 
@@ -161,7 +161,7 @@ def _foot(scene: Scene) -> Panel:
 
 
 def _mixed(colour: str, share: float) -> str:
-    """Return a colour laid thinly on the ground."""
+    """Return a colour blended into the background."""
     parts = [
         round(int(GROUND[i : i + 2], 16) * (1 - share) + int(colour[i : i + 2], 16) * share)
         for i in (1, 3, 5)

@@ -1,4 +1,4 @@
-/** Aggregates: events go in, rows come out, once or as they change. */
+/** Aggregates: adding events, and reading rows, once or as they change. */
 
 import type { Core } from "./core.js";
 import { stringify } from "./ejson/encode.js";
@@ -78,8 +78,8 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
   }
 
   /**
-   * Subscribes. The listener is called with the rows, and again whenever they or the state have
-   * changed. Returns how to stop.
+   * Subscribes. Calls the listener with the rows, and again whenever they or the state change.
+   * Returns a function that unsubscribes.
    */
   on(query: RowQuery, listener: (snapshot: RowsSnapshot<R>) => void): () => void {
     const live = this.live(query);

@@ -1,9 +1,9 @@
 /**
- * Checks of what a program passes in. Types catch these mistakes where there is TypeScript; plain
- * JavaScript gets the same help at the call that is wrong, instead of an empty result later.
+ * Argument checks. TypeScript detects these mistakes by types; in plain JavaScript the call that
+ * contains the mistake throws, instead of returning an empty result later.
  */
 
-/** Throws unless the options have known names only. */
+/** Throws unless the options have only known names. */
 export function checkOptions(call: string, given: object, names: readonly string[]): void {
   for (const name of Object.keys(given)) {
     if (!names.includes(name)) throw unknown(`${call} has no option`, name, names);

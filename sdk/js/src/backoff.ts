@@ -1,9 +1,9 @@
-/** How long to wait before the next attempt: longer each time, and never in step with others. */
+/** How long to wait before a retry: longer each time, and with jitter. */
 
 export interface BackoffOptions {
-  /** Before the second attempt, on average. */
+  /** The average wait before the second attempt. */
   readonly firstMs: number;
-  /** Never more than this. */
+  /** The longest wait. */
   readonly maxMs: number;
 }
 
@@ -11,9 +11,9 @@ export const RECONNECT: BackoffOptions = { firstMs: 250, maxMs: 20_000 };
 export const RETRY: BackoffOptions = { firstMs: 100, maxMs: 5_000 };
 
 /**
- * Returns the wait after so many failures in a row, `random` being in [0, 1). The wait lies
- * anywhere between half and one and a half times the doubling step, so that thousands of clients
- * of a server that restarts do not come back together.
+ * Returns the wait after so many failures in a row, `random` being in [0, 1). The wait is between
+ * half and one and a half times the doubling step, so that thousands of clients of a restarted
+ * server do not reconnect at the same time.
  */
 export function backoffMs(failures: number, random: number, options = RECONNECT): number {
   const doublings = Math.min(Math.max(failures - 1, 0), 30);

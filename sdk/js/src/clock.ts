@@ -1,4 +1,4 @@
-/** Time and chance, handed in, so that tests turn the clock themselves. */
+/** Time and randomness, passed in so that tests can control them. */
 
 export type Timer = ReturnType<typeof setTimeout> | number;
 

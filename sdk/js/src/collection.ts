@@ -1,4 +1,4 @@
-/** A collection: reads and writes of its documents, and queries over it. */
+/** A collection: reads and writes of its documents, and queries. */
 
 import type { Core } from "./core.js";
 import { DocumentRef } from "./document.js";

@@ -1,4 +1,4 @@
-/** Who the client is to the server, over HTTP and over the socket. */
+/** The client's credentials, over HTTP and over the socket. */
 
 import { RillbaseError } from "./errors.js";
 
@@ -129,7 +129,7 @@ function endOfJwt(token: string): number | undefined {
     const exp = (claims as { exp?: unknown } | null)?.exp;
     return typeof exp === "number" ? exp * 1000 : undefined;
   } catch {
-    // Not a JWT: a ticket or a personal token, whose end only the server knows.
+    // Not a JWT but a ticket or a personal token, whose expiry only the server knows.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Datasets: rows go in by uploads, and are asked for as fresh as need be. */
+/** Datasets: rows are uploaded, and queried as fresh as needed. */
 
 import type { Core } from "./core.js";
 import { stringify } from "./ejson/encode.js";

@@ -10,13 +10,13 @@ import type { Query } from "./query.js";
 import type { Document, Envelope, Filter, Update } from "./types.js";
 import type { Conditions, UpdateOptions } from "./writes/calls.js";
 
-/** What a listener of a document is shown. */
+/** The state of a document, as listeners receive it. */
 export interface DocumentSnapshot<T> {
-  /** Null: there is none, or it may not be read. */
+  /** Null if it does not exist or may not be read. */
   readonly document: T | null;
   readonly version: number | null;
   readonly state: QueryState;
-  /** Whether there has been an answer at all. */
+  /** Whether an answer has arrived. */
   readonly hasAnswer: boolean;
   readonly hasPendingWrites: boolean;
   readonly error: RillbaseError | null;
@@ -28,7 +28,7 @@ export class DocumentRef<T extends Document = Document> {
     readonly id: unknown,
   ) {}
 
-  /** The live query of this document alone. */
+  /** The live query of only this document. */
   get query(): Query<T> {
     return this.collection.filter({ _id: this.id } as Filter<T>);
   }
@@ -56,7 +56,7 @@ export class DocumentRef<T extends Document = Document> {
     return this.collection.delete(this.id, options);
   }
 
-  /** Subscribes to the document. Returns how to stop. */
+  /** Subscribes to the document. Returns a function that unsubscribes. */
   onSnapshot(listener: (snapshot: DocumentSnapshot<T>) => void): () => void {
     return this.query.onSnapshot(({ items, state, hasAnswer, hasPendingWrites, error }) => {
       const item = items[0];

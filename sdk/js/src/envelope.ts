@@ -1,4 +1,4 @@
-/** Documents as the server answers them. */
+/** Documents with their metadata, as in the server's responses. */
 
 import type { Plain } from "./local/paths.js";
 import type { Document, Envelope } from "./types.js";

@@ -1,6 +1,6 @@
-/** What can go wrong, by what the caller does about it. */
+/** Errors, by what the caller does about them. */
 
-/** A place in what was sent, and what is wrong there. */
+/** A field of the request, and what is wrong with it. */
 export interface ErrorPlace {
   /** A JSON pointer into the body. */
   readonly pointer: string;
@@ -18,7 +18,9 @@ export interface Problem {
   readonly request_id?: string;
 }
 
-/** The base of all errors. Program against `code`: it is stable, the texts are for people. */
+/**
+ * The base of all errors. Programs should check `code`, which is stable; messages are for people.
+ */
 export class RillbaseError extends Error {
   override readonly name: string = "RillbaseError";
 

@@ -1,4 +1,4 @@
-/** Rillbase for JavaScript and TypeScript: documents, and queries that stay up to date. */
+/** Rillbase for JavaScript and TypeScript: documents, and live queries. */
 
 export {
   Aggregate,

@@ -1,4 +1,4 @@
-/** Queries, asked once or subscribed to. Immutable: every method returns another query. */
+/** Queries, run once or subscribed to. Immutable: every method returns another query. */
 
 import { checkChoice, checkCount, checkName, checkObject, checkOptions } from "./arguments.js";
 import type { Core } from "./core.js";

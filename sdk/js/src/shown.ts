@@ -1,4 +1,4 @@
-/** What the rows of a query show: in types, as far as names tell it. */
+/** The shape of a query's rows as a type, as far as it follows from names. */
 
 import type { Decimal128, Long } from "./ejson/types.js";
 import type { Group, Measure } from "./live/spec.js";

@@ -1,4 +1,4 @@
-/** Operations that are gathered before they are sent together. */
+/** Operations that are collected before they are sent together. */
 
 import { changeStep } from "./collection.js";
 import { ObjectId } from "./ejson/types.js";
@@ -43,7 +43,7 @@ export class StepList {
 export class TransactionSteps {
   /** @internal */ readonly steps: Step[] = [];
 
-  /** The operations on a collection; all are done in the order in which they are named. */
+  /** The operations on a collection; they are executed in the order in which they were added. */
   collection(name: string): StepList {
     return new StepList(name, this.steps);
   }

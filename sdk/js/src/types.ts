@@ -1,4 +1,4 @@
-/** The shapes that users of the library write. */
+/** The types that users of the library write. */
 
 /** A stored document. */
 export interface Document {
@@ -50,7 +50,7 @@ export type Projection<T> = { readonly [K in keyof T]?: 0 | 1 | boolean } & {
   readonly [path: string]: unknown;
 };
 
-/** A document with what the server knows of it. */
+/** A document with the server's metadata. */
 export interface Envelope<T> {
   readonly id: unknown;
   readonly version: number;

@@ -1,4 +1,4 @@
-"""Rillbase for Python: documents, and queries that stay up to date.
+"""Rillbase for Python: documents, and live queries.
 
     with Client("http://127.0.0.1:8080", key="rbk_…") as db:
         for snapshot in db.collection("todos").where("done", "==", False).sort("rank").watch():

@@ -1,4 +1,4 @@
-"""Aggregates: events go in, rows come out, once or as they change."""
+"""Aggregates: adding events, and reading rows, once or as they change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMES = {"since": "from", "until": "to"}
 class RowQuery:
     """A query of an aggregate."""
 
-    #: Moments: RFC 3339, milliseconds since 1970, or relative to now as `-24h`.
+    #: Times: RFC 3339, milliseconds since 1970, or relative to now such as `-24h`.
     since: str | int | None = None
     until: str | int | None = None
     group_by: Sequence[str] | None = None
@@ -37,7 +37,7 @@ class RowQuery:
     order: Sequence[tuple[str, Direction]] | None = None
     limit: int | None = None
     measures: Sequence[str] | None = None
-    #: `previous`, or how long ago: sets each row beside that period's.
+    #: `previous`, or a duration: compares each row with that of the earlier period.
     compare: str | None = None
     rollup: Sequence[str] | None = None
 
@@ -61,9 +61,9 @@ class Rows(Tabular):
     """Rows as of one point in time."""
 
     rows: list[Document]
-    #: Names the moment: a query with it, within a minute, sees the same.
+    #: Identifies the snapshot: a query with it, within a minute, sees the same state.
     snapshot: str
-    #: For a view: everything written before it is included.
+    #: For a view: all writes before it are included.
     as_of: str | None = None
 
     @property
@@ -93,27 +93,27 @@ class AsyncAggregate:
         return Added(answer["applied"], answer["repeated"])
 
     async def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
-        """Return rows. `snapshot`: `fresh`, or the one of an earlier answer."""
+        """Return rows. `snapshot`: `fresh`, or that of an earlier answer."""
         body = asked.body() if snapshot is None else {**asked.body(), "snapshot": snapshot}
         request = ApiRequest("POST", self._path("query"), ejson.dumps(body))
         answer = await self._core.http.call(request)
         return Rows(answer["rows"], answer["snapshot"], answer.get("as_of"))
 
     def watch(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Snapshot]:
-        """Yield the rows, and again whenever they or the state have changed."""
+        """Yield the rows, and again whenever they or the state change."""
         return self._live(asked).snapshots()
 
     def on_snapshot(
         self, listener: Callable[[Snapshot], object], asked: RowQuery = EVERYTHING
     ) -> Callable[[], None]:
-        """Call the listener with the rows, and again whenever they or the state have changed.
+        """Call the listener with the rows, and again whenever they or the state change.
 
-        Return a function that stops it.
+        Return a function that unsubscribes.
         """
         return self._core.watchers.begin(self._live(asked).snapshots(), listener)
 
     def changes(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Result | Change]:
-        """Yield the rows and then each that changes."""
+        """Yield the rows and then each changed row."""
         return self._live(asked).changes()
 
     def _live(self, asked: RowQuery) -> QueryWatcher:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 PAGE = 1_000
-#: The most rows of groups that the server answers.
+#: The maximum number of groups that the server returns.
 ROWS = 10_000
 
 
@@ -60,7 +60,7 @@ class AsyncClient:
         return AsyncDataset(self._core, name)
 
     async def transaction(self, build: Callable[[Transaction], object]) -> list[Document]:
-        """Run writes to any documents, all or none."""
+        """Run writes to any documents; all of them succeed or none."""
         steps = Transaction()
         build(steps)
         answer = await self._core.outbox.submit(transaction(steps.gathered))
@@ -82,7 +82,7 @@ class AsyncClient:
         return 0 if self._core.queue is None else len(self._core.queue)
 
     def send_queued(self) -> None:
-        """Send what an earlier run of the program left in the queue's file.
+        """Send the writes that an earlier run of the program left in the queue's file.
 
         Entering the client does this too, and so does the first write.
         """
@@ -107,7 +107,7 @@ class AsyncClient:
 
 
 class AsyncQuery:
-    """A query, run once or watched. Immutable: methods that narrow it return another one."""
+    """A query, run once or subscribed to. Immutable: methods that narrow it return another one."""
 
     def __init__(self, core: ClientCore, spec: Spec) -> None:
         self._core = core
@@ -134,20 +134,20 @@ class AsyncQuery:
     def group(self, by: Sequence[str], measures: Mapping[str, Mapping[str, str]]) -> AsyncQuery:
         """Group documents with the same values of some fields into one row.
 
-        `.group(["owner"], {"todos": {"op": "count"}})`; sort and window are those of the rows.
+        `.group(["owner"], {"todos": {"op": "count"}})`; sort and window apply to the rows.
         """
         return AsyncQuery(self._core, self._spec.grouped(by, measures))
 
     def lookup(self, source: str, local: str, name: str) -> AsyncQuery:
         """Include the documents that each document refers to.
 
-        As `name` there is the document of the collection `source` whose id stands in the field
-        `local`, or the list of those: `.lookup("users", "owner", "user")`.
+        The field `name` contains the document of the collection `source` whose id is in the field
+        `local`, or the list of them: `.lookup("users", "owner", "user")`.
         """
         return AsyncQuery(self._core, self._spec.looking_up(source, local, name))
 
     async def fetch(self) -> list[Document]:
-        """Return the documents, all or as many as `limit` allows."""
+        """Return all documents, or at most `limit`."""
         return [document async for page in self.pages() for document in page]
 
     async def first(self) -> Document | None:
@@ -155,10 +155,10 @@ class AsyncQuery:
         return documents[0] if documents else None
 
     async def pages(self, size: int = PAGE) -> AsyncIterator[list[Document]]:
-        """Yield the documents page by page, for answers too large to hold."""
+        """Yield the documents page by page, for results too large for memory."""
         body, cursor = self._spec.body(), None
         if self._spec.group is not None:
-            # Rows have no cursor: they come all at once, up to the server's limit.
+            # Rows have no cursor: they are returned all at once, up to the server's limit.
             answer = await self._post("query", {"limit": ROWS, **body})
             yield [row["document"] for row in answer["rows"]]
             return
@@ -181,16 +181,16 @@ class AsyncQuery:
         return int(answer["count"])
 
     def watch(self) -> AsyncIterator[Snapshot]:
-        """Yield the answer, and again whenever it or the state has changed.
+        """Yield the answer, and again whenever it or the state changes.
 
-        Writes of this client are part of it before the server has confirmed them.
+        Writes of this client are included before the server has confirmed them.
         """
         return self._snapshots()
 
     def on_snapshot(self, listener: Callable[[Snapshot], object]) -> Callable[[], None]:
-        """Call the listener with what `watch` yields; return a function that stops it.
+        """Call the listener with what `watch` yields; return a function that unsubscribes.
 
-        When the subscription is refused, the last snapshot has the state `failed` and an error.
+        If the subscription is rejected, the last snapshot has the state `failed` and an error.
         """
         return self._core.watchers.begin(self._snapshots(), listener)
 
@@ -199,7 +199,7 @@ class AsyncQuery:
         return QueryWatcher(self._subscription(), self._core.connection, self._read).changes()
 
     async def to_pandas(self) -> pandas.DataFrame:
-        """Return the documents as a frame. Needs the extra `pandas`."""
+        """Return the documents as a data frame. Needs the extra `pandas`."""
         return to_pandas(await self.fetch())
 
     async def to_arrow(self) -> pyarrow.Table:
@@ -225,7 +225,7 @@ class AsyncQuery:
 
 
 class AsyncCollection(AsyncQuery):
-    """A collection: reads and writes of its documents, and queries over it."""
+    """A collection: reads and writes of its documents, and queries."""
 
     @property
     def name(self) -> str:
@@ -266,7 +266,7 @@ class AsyncCollection(AsyncQuery):
         array_filters: Sequence[Mapping[str, object]] | None = None,
         if_version: int | None = None,
     ) -> Envelope:
-        """Change a document by operators: `{"$set": {"done": True}}`."""
+        """Change a document with operators: `{"$set": {"done": True}}`."""
         options = WriteOptions(upsert=upsert, array_filters=array_filters, if_version=if_version)
         return await self._change("update", identity, update, options)
 
@@ -278,7 +278,7 @@ class AsyncCollection(AsyncQuery):
         upsert: bool = False,
         if_version: int | None = None,
     ) -> Envelope:
-        """Change the fields that the patch names; None removes one."""
+        """Change the fields of the patch; None removes a field."""
         options = WriteOptions(upsert=upsert, if_version=if_version)
         return await self._change("merge", identity, patch, options)
 
@@ -292,8 +292,8 @@ class AsyncCollection(AsyncQuery):
     ) -> list[Document]:
         """Run many operations in one call.
 
-        All or none are done; unless ordered, each is independent, and its result or error has its
-        place in the returned list.
+        All of them succeed or none; unless ordered, each is independent, and the returned list has
+        its result or error in the same position.
         """
         steps = Steps(self.name)
         build(steps)
@@ -314,7 +314,7 @@ class AsyncCollection(AsyncQuery):
         return await self._many("documents:delete", {"filter": filter})
 
     async def _many(self, call: str, body: Mapping[str, object]) -> Many:
-        # It runs in batches: one that failed halfway is not retried automatically.
+        # It runs in batches: if it fails halfway, it is not retried automatically.
         path = address(self.name, call)
         request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
         answer = await self._core.http.call(request)

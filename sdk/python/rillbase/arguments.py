@@ -32,7 +32,7 @@ def check_mapping(what: str, given: object) -> None:
 
 
 def check_options(call: str, given: Collection[str], names: Collection[str]) -> None:
-    """Raise unless options have known names only."""
+    """Raise unless the options have only known names."""
     for name in given:
         if name not in names:
             raise TypeError(f"{call} has no option {name!r}. Valid: {_listed(names)}.")

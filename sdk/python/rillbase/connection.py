@@ -1,8 +1,8 @@
 """The one connection of a client, kept open as long as there are subscriptions.
 
 One task does everything: it connects, authenticates, subscribes, reads until the connection ends,
-waits, and reconnects. A silent connection is probed (`ping`) and then closed, since one that was
-cut off looks like one on which nothing happens.
+waits, and reconnects. A silent connection is probed (`ping`) and then closed, because a broken
+connection looks the same as an idle one.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class RealtimeConnection:
             await self._subscribe(held)
 
     async def _renew(self) -> None:
-        """Continue with a new token; restart what ended with the old one."""
+        """Continue with a new token; restart the subscriptions that ended with the old one."""
         if self._renewing:
             return
         self._renewing = True
@@ -304,11 +304,11 @@ class RealtimeConnection:
         try:
             await self._socket.send(json.dumps(message))
         except ConnectionClosed:
-            # The reader notices too, and decides what comes next.
+            # The reader notices it too, and decides what to do.
             return
 
 
 async def _received(socket: ClientConnection, within_s: float) -> str | bytes:
-    # `wait_for` of Python 3.11 forgets that it was cancelled if something arrives just then.
+    # `wait_for` of Python 3.11 loses a cancellation if something arrives at the same time.
     async with asyncio.timeout(within_s):
         return await socket.recv()

@@ -28,7 +28,7 @@ class ClientCore:
     watchers: Watchers
 
     async def close(self) -> None:
-        """End everything. What waits in the queue's file stays there."""
+        """Close everything. Queued writes stay in the file."""
         await self.watchers.close()
         if self.queue is not None:
             await self.queue.close()
@@ -64,6 +64,6 @@ def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | No
 
 
 def _back(queue: QueueOutbox, state: ConnectionState) -> None:
-    """Retry queued writes: a restored connection shows that they can get through."""
+    """Retry queued writes: a restored connection shows that they can reach the server."""
     if state == "open":
         queue.retry_now()

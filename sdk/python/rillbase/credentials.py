@@ -69,5 +69,5 @@ class Credentials:
             token = get_token()
             return await token if inspect.isawaitable(token) else token
         except Exception as error:
-            # It is the caller's code: whatever it raises means that there is no token now.
+            # The caller's code: any exception means that there is no token now.
             raise TokenUnavailable from error

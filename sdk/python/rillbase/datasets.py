@@ -39,13 +39,13 @@ class TableQuery:
     having: Mapping[str, object] | None = None
     order: Sequence[tuple[str, Direction]] | None = None
     limit: int | None = None
-    #: Seconds: includes everything committed longer ago. `any`: what has been merged completely.
+    #: Seconds: includes everything committed longer ago. `any`: everything that has been merged.
     freshness: float | Literal["any"] | None = None
-    #: Exactly this state, while it is retained.
+    #: Exactly this state, as long as it is retained.
     state: int | None = None
     #: The newest state at that time.
     as_of: str | datetime.datetime | None = None
-    #: No earlier state than this.
+    #: At least this state.
     since: int | None = None
 
     def body(self) -> Document:
@@ -61,11 +61,11 @@ class TableRows(Tabular):
     """Rows of one state."""
 
     rows: list[Document]
-    #: Pass it as `since`, so that no later answer goes back in time.
+    #: Pass it as `since`, so that later answers are not older.
     state: int
-    #: How long ago the first upload missing from it was committed; 0: none is missing.
+    #: The age of the oldest upload that is missing from it; 0: none is missing.
     freshness_s: float
-    #: What was read in each stage, and what could be skipped.
+    #: What was read in each stage, and what was skipped.
     read: Document
 
     @property
@@ -75,10 +75,10 @@ class TableRows(Tabular):
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload that is visible from now on."""
+    """An upload, which is visible from now on."""
 
     id: str
-    #: The state of the dataset that it made.
+    #: The state of the dataset that the upload created.
     state: int
     rows: int
     bytes: int
@@ -106,9 +106,9 @@ class AsyncDataset:
     ) -> Upload:
         """Upload rows, all of them or none.
 
-        It takes effect once, however often it is retried: with an id also when another program
-        sends it again. `progress` draws a bar in the terminal, or is called with the bytes that
-        were sent and all that there are, in a thread of the client.
+        The upload takes effect once, however often it is retried; with an id, even if another
+        program sends it again. `progress` draws a bar in the terminal, or is called with the bytes
+        sent and the total, in a thread of the client.
         """
         body = body_of(source, table, op)
         named = {} if upload_id is None else {"id": upload_id}
@@ -132,7 +132,7 @@ class AsyncDataset:
         return Upload(answer["id"], answer["state"], answer["rows"], answer["bytes"])
 
     async def query(self, asked: TableQuery) -> TableRows:
-        """Run a query once, for at most 10,000 rows."""
+        """Run a query that returns at most 10,000 rows."""
         request = ApiRequest(
             "POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S
         )
@@ -152,11 +152,11 @@ class AsyncDataset:
         return pa.ipc.open_stream(await self._core.http.call(request)).read_all()
 
     async def to_pandas(self, asked: TableQuery) -> pandas.DataFrame:
-        """Return up to a million rows as a frame. Needs the extras `arrow` and `pandas`."""
+        """Return up to a million rows as a data frame. Needs the extras `arrow` and `pandas`."""
         return (await self.to_arrow(asked)).to_pandas()
 
     async def pipeline(self) -> Document:
-        """Return the progress of uploads, and what queries would have to read."""
+        """Return the progress of uploads, and how much data queries have to read."""
         status: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
         return status
 

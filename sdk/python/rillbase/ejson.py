@@ -1,4 +1,6 @@
-"""Python values as Extended JSON, and back: the server reads both forms and answers relaxed."""
+"""Python values as Extended JSON, and back: the server accepts both forms and returns the relaxed
+one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from rillbase.values import MAX, MIN, Binary, BoundaryValue, ObjectId, RegularEx
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UUID_SUBTYPE, UUID_BYTES = 4, 16
-#: Larger integers are not exact in many JSON parsers.
+#: Many JSON parsers do not represent larger integers exactly.
 SAFE = 2**53 - 1
 
 
@@ -31,12 +33,12 @@ def loads(text: str | bytes) -> Any:
 
 
 def normal(value: object) -> Any:
-    """Return a copy as the server answers it: lists for tuples, milliseconds for microseconds."""
+    """Return a copy as the server returns it: lists for tuples, milliseconds for microseconds."""
     return decode(encode(value))
 
 
 def encode(value: object) -> Any:
-    """Return a value that consists of JSON's types only."""
+    """Return a value that consists only of JSON's types."""
     match value:
         case None | bool() | str():
             return value
@@ -113,7 +115,7 @@ def _options(pattern: re.Pattern[str]) -> str:
 
 
 def decode(value: Any) -> Any:
-    """Return a value with Python's types in place of Extended JSON's objects."""
+    """Return a value with Python's types instead of Extended JSON's objects."""
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):

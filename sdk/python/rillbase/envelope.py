@@ -1,4 +1,4 @@
-"""The server's answers about a document, and about a change of many."""
+"""The server's responses about a document, and about a change of many documents."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Many:
 
     matched: int
     changed: int
-    #: False: time ran out, and the call should be repeated.
+    #: False: the time limit was reached, and the call should be repeated.
     is_complete: bool
 
 
 def envelope(body: Document) -> Envelope:
-    """Return an answer's envelope; empty where the caller may write but not read."""
+    """Return a response's envelope; empty if the caller may write but not read."""
     return Envelope(
         body.get("id"),
         body.get("version", 0),

@@ -10,7 +10,9 @@ TOO_MANY, BAD_GATEWAY = 429, 502
 
 
 class RillbaseError(Exception):
-    """The base of all errors. Program against `code`: it is stable, the texts are for people."""
+    """The base of all errors. Programs should check `code`, which is stable; messages are for
+    people.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -18,7 +20,7 @@ class RillbaseError(Exception):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the same call may succeed later as it stands."""
+        """Whether the same call may succeed later, unchanged."""
         return False
 
 
@@ -67,7 +69,7 @@ class ConnectionLost(RillbaseError):
 
 
 class CallTimeout(RillbaseError):
-    """No answer arrived before the call's timeout."""
+    """No response arrived before the call's timeout."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__("timeout", f"The server did not respond within {timeout_s} s.")
@@ -89,14 +91,14 @@ class TokenUnavailable(RillbaseError):
 
 
 class QueueFailed(RillbaseError):
-    """The queue's file cannot be used: another program has it, or the disk is full."""
+    """The queue's file cannot be used: another program has opened it, or the disk is full."""
 
     def __init__(self, why: str) -> None:
         super().__init__("queue_failed", f"The queue of writes cannot be stored: {why}.")
 
 
 class OutcomeUnknown(RillbaseError):
-    """A queued write was sent too long ago to be retried; it may have been done."""
+    """A queued write was sent too long ago to be retried; it may have been applied."""
 
     def __init__(self) -> None:
         text = (
@@ -106,7 +108,7 @@ class OutcomeUnknown(RillbaseError):
 
 
 class ClientClosed(RillbaseError):
-    """The client was closed before the operation was done."""
+    """The client was closed before the operation had finished."""
 
     def __init__(self) -> None:
         super().__init__("closed", "The client is closed.")

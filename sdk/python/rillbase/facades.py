@@ -40,7 +40,7 @@ class LoopThread:
         try:
             return future.result()
         except BaseException:
-            # Ctrl-C in the caller's thread cancels what it waited for.
+            # Ctrl-C in the caller's thread cancels the pending call.
             future.cancel()
             raise
 
@@ -115,7 +115,7 @@ def blocking(
 def beginning(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncFacade, P], Future[T]]:
-    """Make a call that returns a future at once."""
+    """Make a call that returns a future immediately."""
 
     @wraps(call)
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -144,7 +144,7 @@ def notifying(
     @wraps(call)
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Callable[[], None]:
         stop = facade._loop.call(lambda: call(facade._inner, *args, **kwargs))
-        # Listeners may stop themselves, and they run on the loop's thread.
+        # Listeners may unsubscribe themselves, and they run on the loop's thread.
         return lambda: facade._loop.soon(stop)
 
     return made

@@ -1,6 +1,6 @@
 """Calls over HTTP: credentials, timeouts and retries.
 
-Reads may always be retried. Writes carry an idempotency key, by which a retried call takes effect
+Reads may always be retried. Writes carry an idempotency key, with which a retried call takes effect
 once, so they may be retried too. The standard library's client does the I/O, in threads, on
 persistent connections.
 """
@@ -33,7 +33,7 @@ UNAUTHENTICATED, FIRST_ERROR = 401, 400
 
 @dataclass(frozen=True, slots=True)
 class UploadStream:
-    """A body that is read while it is sent, from its beginning each time."""
+    """A body that is read while it is sent, from its start for each attempt."""
 
     size: int
     open: Callable[[], BinaryIO]
@@ -54,9 +54,9 @@ class ApiRequest:
     content_type: str = "application/json"
     idempotency_key: str | None = None
     if_match: str | None = None
-    #: Not to be retried automatically.
+    #: Must not be retried automatically.
     once: bool = False
-    #: An expected media type other than JSON. The body is returned as is.
+    #: An expected media type other than JSON. The body is returned unchanged.
     accept: str | None = None
     #: Timeout of this call, including retries, instead of the client's.
     timeout_s: float | None = None
@@ -90,7 +90,7 @@ class Http:
         self._is_closed = False
 
     async def call(self, request: ApiRequest) -> Any:
-        """Return the body of the answer, or None if it is empty."""
+        """Return the body of the response, or None if it is empty."""
         limit_s = self._timeout_s if request.timeout_s is None else request.timeout_s
         try:
             async with asyncio.timeout(limit_s):
@@ -138,7 +138,7 @@ class Http:
 
 
 class _Connections:
-    """Connections that are kept for the next call."""
+    """Persistent connections, which later calls reuse."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._at = urlsplit(url)
@@ -147,7 +147,7 @@ class _Connections:
         self._lock = threading.Lock()
 
     def exchange(self, request: ApiRequest, headers: Mapping[str, str]) -> _HttpResponse:
-        """Send a request and read its answer."""
+        """Send a request and read its response."""
         connection = self._take(request.timeout_s or self._timeout_s)
         try:
             _send(connection, request, headers)
@@ -188,7 +188,9 @@ class _Connections:
 def _send(
     connection: http.client.HTTPConnection, request: ApiRequest, headers: Mapping[str, str]
 ) -> None:
-    """Send a request. A server that rejects a stream may hang up before reading it all."""
+    """Send a request. A server that rejects a stream may disconnect before it has read all of
+    it.
+    """
     if not isinstance(request.body, UploadStream):
         body = None if request.body is None else request.body.encode()
         connection.request(request.method, request.path, body, dict(headers))
@@ -198,13 +200,13 @@ def _send(
         try:
             connection.request(request.method, request.path, reading, dict(headers))
         except (BrokenPipeError, ConnectionResetError):
-            # Its answer may have come before; without one, reading it fails.
+            # Its response may already have arrived; otherwise, reading it fails.
             if reading.sent == 0:
                 raise
 
 
 class _ProgressReader:
-    """A stream that reports how much was read."""
+    """A stream that reports how much has been read."""
 
     def __init__(self, file: BinaryIO, stream: UploadStream) -> None:
         self._file = file
@@ -212,7 +214,7 @@ class _ProgressReader:
         self.sent = 0
 
     def read(self, size: int = -1) -> bytes:
-        # Asking for more means that the previous part was sent.
+        # A further read means that the previous part has been sent.
         if self._stream.on_progress is not None:
             self._stream.on_progress(self.sent, self._stream.size)
         block = self._file.read(size)
@@ -222,7 +224,7 @@ class _ProgressReader:
 
 def _refusal(answer: _HttpResponse) -> ServerError:
     problem: Document = {}
-    # A proxy on the way may answer with a page of its own; then the status has to do.
+    # A proxy may respond with its own page; then only the status is known.
     with contextlib.suppress(ValueError):
         content = json.loads(answer.body)
         problem = content if isinstance(content, dict) else {}

@@ -1,4 +1,4 @@
-"""A document's `_id`: in an address, and as a key of dictionaries."""
+"""A document's `_id`: as a part of a URL, and as a key of dictionaries."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _HEX_24 = re.compile(r"[0-9a-fA-F]{24}")
 
 
 def segment(identity: object) -> str:
-    """Return the part of an address that stands for an `_id`."""
+    """Return the part of a URL that represents an `_id`."""
     if isinstance(identity, ObjectId):
         return identity.hex
-    if isinstance(identity, str) and _speaks_for_itself(identity):
+    if isinstance(identity, str) and _is_unambiguous(identity):
         return quote(identity, safe="")
     return "~" + quote(ejson.dumps(identity), safe="")
 
 
-def _speaks_for_itself(identity: str) -> bool:
+def _is_unambiguous(identity: str) -> bool:
     special = identity in ("", ".", "..") or identity.startswith("~")
     return not special and not _HEX_24.fullmatch(identity)
 
 
 def key(identity: object) -> str:
-    """Return a text that is equal for equal ids."""
+    """Return the same text for equal ids."""
     return f"s{identity}" if isinstance(identity, str) else f"e{ejson.dumps(identity)}"

@@ -12,7 +12,7 @@ log = logging.getLogger("rillbase")
 
 
 def notify(listener: Callable[[T], object], what: T) -> None:
-    """Call a listener. An exception of it must not end the notifier."""
+    """Call a listener. An exception in it must not end the notifier."""
     try:
         listener(what)
     except Exception:

@@ -1,7 +1,7 @@
 """A live query: the server's answer, the state, and its watchers.
 
 Watchers take the latest answer when they are ready for it: a slow one skips snapshots, and one that
-follows changes too slowly gets the whole answer instead.
+reads changes too slowly gets the whole answer instead.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Snapshot(Tabular):
 
     items: Sequence[Item]
     state: State
-    #: Whether there has been an answer at all.
+    #: Whether an answer has arrived.
     has_answer: bool
-    #: The error that ended it, with the state `failed`.
+    #: The error that ended it, if the state is `failed`.
     error: RillbaseError | None = None
 
     @property
@@ -44,13 +44,13 @@ class Snapshot(Tabular):
 
     @property
     def has_pending_writes(self) -> bool:
-        """Whether writes are part of it that the server has not confirmed."""
+        """Whether it includes writes that the server has not confirmed."""
         return any(item.is_pending for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class Result(Tabular):
-    """The whole answer: first of all, and where the reader was too slow for single changes."""
+    """The whole answer: at first, and when the reader was too slow for single changes."""
 
     items: Sequence[Item]
     type: Literal["result"] = "result"
@@ -70,7 +70,7 @@ class QueryWatcher:
         read: Read,
         local: tuple[Spec, LocalWrites] | None = None,
     ) -> None:
-        """Name the query, and as `local` what it shows of writes that are on their way."""
+        """Identify the query, and whether it shows pending writes (`local`)."""
         self._query: Document = ejson.encode(query)
         self._connection = connection
         self._read = read
@@ -85,7 +85,7 @@ class QueryWatcher:
         self._reading: set[asyncio.Task[None]] = set()
 
     async def snapshots(self) -> AsyncIterator[Snapshot]:
-        """Yield the answer whenever it or the state has changed; raise when it is over."""
+        """Yield the answer whenever it or the state has changed; raise when the query ends."""
         shown: Snapshot | None = None
         async with self._attached():
             while True:
@@ -185,7 +185,7 @@ class QueryWatcher:
         self._notify(changes)
         if self._foresight is not None:
             self._foresight.apply(changes)
-        # What is looked up with a document does not come with it when it is read by its id.
+        # Reading a document by id does not include its lookups.
         if frame.get("omitted") is not None and "lookup" not in self._query:
             task = asyncio.create_task(self._complete(frame["key"]))
             self._reading.add(task)

@@ -18,18 +18,18 @@ class Options(TypedDict, total=False):
     key: str | None
     #: A JWT of an end user, with a publishable key, or a personal token, with `tenant`.
     token: str | None
-    #: Returns a token; asked when one is needed, and again when it was refused.
+    #: Returns a token; called when one is needed, and again when it was rejected.
     get_token: GetToken | None
     tenant: str | None
-    #: For a call over HTTP, repetitions included. Queued writes have no limit.
+    #: Timeout of a call over HTTP, including retries. Queued writes have no limit.
     timeout_s: float
-    #: A connection that was silent for so long is given up; by default twice the heartbeat.
+    #: A connection that is silent for so long is closed; by default twice the heartbeat.
     silence_s: float | None
-    #: Whether live queries show writes before the server has confirmed them; they do by default.
+    #: Whether live queries show writes before the server has confirmed them (the default).
     optimistic: bool
-    #: Keeps writes while there is no connection: True for as long as the program runs, or a file,
-    #: which only one program may have at a time.
+    #: Stores writes while there is no connection: True for as long as the program runs, or a file,
+    #: which only one program may use at a time.
     queue: bool | str | PathLike[str]
-    #: Called with queued writes that were rejected after their caller had gone. By default they are
-    #: logged.
+    #: Called with queued writes that were rejected after their caller had ended. By default they
+    #: are logged.
     on_queue_error: OnQueueError | None

@@ -1,4 +1,4 @@
-"""The order of values as the server has it: by kind, then within the kind."""
+"""The server's order of values: by kind, then within the kind."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any, TypeAlias
 
 from rillbase.values import MIN, Binary, BoundaryValue, ObjectId, Timestamp
 
-#: A kind's place among the kinds, and what orders values of that kind.
+#: The position of a kind, and the sort key within the kind.
 Rank: TypeAlias = tuple[int, Any]
 
 NUMBER, LIST = 2, 5
 _NAN: Rank = (NUMBER, (0, 0))
-#: Kinds whose values order themselves.
+#: Kinds whose values Python orders in the same way.
 _OPAQUE = {ObjectId: 7, datetime: 9, Timestamp: 10}
 _UUID_SUBTYPE = 4
 
 
 def rank(value: object) -> Rank:
-    """Return what values are ordered by. Equal for values that are equal to the server."""
+    """Return the sort key of a value. Values that the server considers equal have equal keys."""
     match value:
         case BoundaryValue():
             return (0 if value is MIN else 99, 0)
         case None | bool():
             return (1 if value is None else 8, bool(value))
         case int() | float() | Decimal():
-            # NaN comes first, and is equal to nothing by itself.
+            # NaN sorts first, although it equals nothing.
             return _NAN if value != value else (NUMBER, (1, value))  # noqa: PLR0124
         case str():
             return (3, value)

@@ -1,4 +1,4 @@
-"""A bar in the terminal that shows how much of something has been sent."""
+"""A progress bar in the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bar:
         self._drawn = 0.0
 
     def __call__(self, sent: int, total: int) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         now = time.monotonic()
         is_whole = sent >= total
         if not self._is_watched or (now - self._drawn < REDRAWN_EVERY_S and not is_whole):

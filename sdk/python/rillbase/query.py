@@ -37,7 +37,7 @@ class Spec:
     limit: int | None = None
     #: How documents are grouped into rows: `by` and `measures`.
     group: Document | None = None
-    #: Other documents that are shown with each: `from`, `local` and `as` of each lookup.
+    #: Documents that are included with each one: `from`, `local` and `as` of each lookup.
     lookup: tuple[Document, ...] = ()
 
     def narrowed(self, more: Mapping[str, object]) -> Self:
@@ -79,7 +79,7 @@ class Spec:
         )
 
     def plain(self) -> Self:
-        """Return it with the values that the server makes of those that were given."""
+        """Return the query with its values as the server converts them."""
         return replace(self, filter=ejson.normal(self.filter))
 
     def body(self) -> Document:

@@ -1,4 +1,4 @@
-"""What can be uploaded to a dataset, as bodies that are read while they are sent."""
+"""Sources of an upload to a dataset, as bodies that are read while they are sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 RowOperation: TypeAlias = Literal["insert", "update", "delete"]
-#: A file in a form that its name tells, a table of Arrow or pandas, or rows.
+#: A file whose format follows from its name, a table of Arrow or pandas, or rows.
 Source: TypeAlias = (
     "str | PathLike[str] | pyarrow.Table | pandas.DataFrame | Iterable[Mapping[str, object]]"
 )
@@ -47,7 +47,7 @@ class UploadBody:
 def body_of(source: Source, table: str, op: RowOperation) -> UploadBody:
     """Return the body that uploads a source.
 
-    Lines of a file name their tables and operations themselves.
+    The lines of a file contain their tables and operations.
     """
     if isinstance(source, str | PathLike):
         return _file(Path(source))
@@ -61,7 +61,7 @@ def body_of(source: Source, table: str, op: RowOperation) -> UploadBody:
 
 
 def _is_a(source: object, module: str, name: str) -> bool:
-    """Say of what kind something is, without an import of what it may not be."""
+    """Return the kind of a source, without importing packages that may not be installed."""
     kind = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(source, kind)
 
@@ -88,7 +88,7 @@ def _held(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> UploadBody
 
 
 def _line(table: str, op: RowOperation, row: Mapping[str, object]) -> bytes:
-    """An update sets a column to null by naming it: one that is left out stays as it is."""
+    """An update sets a column to null by naming it: omitted columns are unchanged."""
     cleared = [name for name, value in row.items() if value is None] if op == "update" else []
     line: dict[str, object] = {
         table: {name: value for name, value in row.items() if name not in cleared},

@@ -1,4 +1,6 @@
-"""The synchronous client. Its calls are implemented in `aio`; here they wait."""
+"""The synchronous client. Its calls are implemented in `aio`; here they block until the result
+arrives.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,7 @@ class _NamedFacade(SyncFacade):
 
 
 class Query(SyncFacade):
-    """A query, run once or watched. Immutable: methods that narrow it return another one."""
+    """A query, run once or subscribed to. Immutable: methods that narrow it return another one."""
 
     where = _narrowing(AsyncQuery.where)
     filter = _narrowing(AsyncQuery.filter)
@@ -116,13 +118,13 @@ class Query(SyncFacade):
 
 
 class Collection(_NamedFacade, Query):
-    """A collection: reads and writes of its documents, and queries over it."""
+    """A collection: reads and writes of its documents, and queries."""
 
     _inner: AsyncCollection
 
     @property
     def later(self) -> Later:
-        """The same writes without waiting: they return a future at once."""
+        """The same writes without waiting: they return a future immediately."""
         return Later(self._loop, self._inner)
 
     get = blocking(AsyncCollection.get)
@@ -138,7 +140,7 @@ class Collection(_NamedFacade, Query):
 
 
 class Later(SyncFacade):
-    """The writes of a collection, made in order and not waited for."""
+    """The writes of a collection, made in order without waiting for the results."""
 
     insert = beginning(AsyncCollection.insert)
     replace = beginning(AsyncCollection.replace)
@@ -149,7 +151,7 @@ class Later(SyncFacade):
 
 
 class Aggregate(_NamedFacade):
-    """One aggregate: events go in, rows come out, once or as they change."""
+    """One aggregate: adding events, and reading rows, once or as they change."""
 
     _inner: AsyncAggregate
 

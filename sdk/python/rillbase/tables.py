@@ -1,4 +1,4 @@
-"""Documents as tables, for those who have pandas or Arrow installed."""
+"""Documents as tables, for users of pandas or Arrow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tabular(ABC):
     def documents(self) -> list[Document]: ...
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the documents as a frame. Needs the extra `pandas`."""
+        """Return the documents as a data frame. Needs the extra `pandas`."""
         return to_pandas(self.documents)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -34,7 +34,7 @@ class Tabular(ABC):
 
 
 def to_pandas(documents: Sequence[Document]) -> pandas.DataFrame:
-    """Return a frame with a column for each field of the documents, the `_id` first."""
+    """Return a data frame with a column for each field of the documents, the `_id` first."""
     import pandas as pd  # noqa: PLC0415 -- an extra
 
     return pd.DataFrame([_row(document) for document in documents], columns=_columns(documents))
@@ -43,8 +43,8 @@ def to_pandas(documents: Sequence[Document]) -> pandas.DataFrame:
 def to_arrow(documents: Sequence[Document]) -> pyarrow.Table:
     """Return a table with a column for each field of the documents, the `_id` first.
 
-    A column's type is that of its values. Where they have none in common, the column is text:
-    strings as they are, other values as Extended JSON.
+    A column's type is that of its values. If they have no common type, the column is text: strings
+    are unchanged, other values become Extended JSON.
     """
     import pyarrow as pa  # noqa: PLC0415 -- an extra
 
@@ -76,7 +76,7 @@ def _row(document: Document) -> Document:
 
 
 def _cell(value: object) -> object:
-    """Return what tables know instead of what only documents have."""
+    """Return a value that tables support instead of one that only documents support."""
     match value:
         case ObjectId() | RegularExpression() | BoundaryValue() | Timestamp():
             return str(value)

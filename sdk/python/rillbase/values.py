@@ -22,7 +22,7 @@ _COUNTER = itertools.count(int.from_bytes(os.urandom(3)))
 
 @total_ordering
 class ObjectId:
-    """A document's identity of 12 bytes: seconds, five random bytes of this process, a counter."""
+    """A document id of 12 bytes: seconds, five random bytes of this process, a counter."""
 
     __slots__ = ("hex",)
 
@@ -35,7 +35,7 @@ class ObjectId:
 
     @property
     def made_at(self) -> datetime:
-        """When the id was made, to the second."""
+        """When the id was created, to the second."""
         return datetime.fromtimestamp(int(self.hex[:8], 16), UTC)
 
     def __eq__(self, other: object) -> bool:
@@ -84,7 +84,7 @@ class RegularExpression:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryValue:
-    """What sorts before everything (`MIN`) or behind it (`MAX`)."""
+    """The value that sorts before all others (`MIN`) or after them (`MAX`)."""
 
     name: str
 

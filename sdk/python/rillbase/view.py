@@ -1,7 +1,7 @@
-"""What a client makes of a subscription's frames: the answer as the server knows it.
+"""Computes the answer from a subscription's frames, as the server knows it.
 
-It holds the protocol's promises to the letter: `seq` without holes, groups applied whole, the
-resume token taken with the last frame that it covers. Nothing here knows connections or time.
+It relies on the protocol's guarantees: `seq` has no gaps, groups are applied as a whole, and the
+resume token is taken with the last frame that it covers. It does not depend on connections or time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Item:
     id: object
     version: int | None
     document: Document
-    #: Whether a write that the server has not confirmed is part of what is shown.
+    #: Whether it includes a write that the server has not confirmed.
     is_pending: bool = False
     #: Equal for equal ids.
     key: str = field(init=False, repr=False, compare=False)
@@ -46,7 +46,7 @@ class Change:
 
     type: Kind
     item: Item
-    #: For `remove`: whether the document is gone or only no longer part of the answer.
+    #: For `remove`: whether the document was deleted or only left the answer.
     reason: Literal["deleted", "left"] | None = None
 
 
@@ -67,17 +67,17 @@ class AnswerView:
     _group: list[Document] = field(default_factory=list)
 
     def interrupted(self) -> None:
-        """Prepare for frames of a new connection: what was cut off comes again."""
+        """Prepare for the frames of a new connection: incomplete parts are sent again."""
         self._group.clear()
         self._parts = []
 
     def reset(self) -> None:
-        """Forget where it was; a new result follows. What was shown stays until then."""
+        """Discard the position; a new result follows. The answer stays unchanged until then."""
         self.interrupted()
         self._seq, self.resume = 0, None
 
     def result(self, frame: Document) -> Sequence[Item] | None:
-        """Take a part of a result; with the last one, return what was held before."""
+        """Add a part of a result; after the last one, return the previous answer."""
         if frame["part"] == 0:
             self._parts = []
         self._parts += [Item(i["id"], i["version"], i["document"]) for i in frame["items"]]
@@ -89,7 +89,7 @@ class AnswerView:
         return before
 
     def event(self, frame: Document) -> list[Change]:
-        """Take an event; the members of a group take effect together with the last of them."""
+        """Process an event; the members of a group take effect together with the last of them."""
         self._group.append(frame)
         group = frame.get("txn")
         if group is not None and group["index"] < group["count"] - 1:
@@ -103,7 +103,7 @@ class AnswerView:
         return changes
 
     def put(self, item: Item) -> bool:
-        """Take a document that its event had left out; False: it has changed since."""
+        """Insert a document that its event had omitted; False: it has changed since."""
         place = self._place(item.id)
         if place is None or (self.items[place].version or 0) > (item.version or 0):
             return False
@@ -129,12 +129,12 @@ class AnswerView:
         return next((n for n, item in enumerate(self.items) if item.key == item_key), None)
 
     def _by_id(self, identity: object) -> int:
-        """Answers without a window come in the order of their ids."""
+        """Answers without a window are ordered by id."""
         return bisect_left(self.items, rank(identity), key=lambda item: rank(item.id))
 
 
 def difference(before: Sequence[Item], after: Sequence[Item]) -> list[Change]:
-    """Return how one answer became the other, where no single changes are known."""
+    """Return the differences between two answers, if no single changes are known."""
     held = {item.key: item for item in before}
     there = {item.key for item in after}
     gone = [Change("remove", item, "left") for name, item in held.items() if name not in there]

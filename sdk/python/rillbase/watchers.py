@@ -48,6 +48,6 @@ async def _follow(source: AsyncIterator[Snapshot], listener: Callable[[Snapshot]
         async for last in source:
             notify(listener, last)
     except RillbaseError as error:
-        # A listener that reads documents alone would never see it.
+        # A listener that reads only documents would never see it.
         log.error("A subscription failed (%s): %s", error.code, error)  # noqa: TRY400
         notify(listener, replace(last, state="failed", error=error))

@@ -1,4 +1,4 @@
-/** JavaScript values as Extended JSON, which the server reads in both of its forms. */
+/** JavaScript values as Extended JSON; the server accepts both of its forms. */
 
 import { doubleText } from "./types.js";
 

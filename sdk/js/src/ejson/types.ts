@@ -1,22 +1,22 @@
 /**
- * The values that JSON has no form for. They are immutable, print themselves, and are compared by
- * their text: `id.toString() === other.toString()`.
+ * Values that JSON cannot represent. They are immutable, convert to text, and are compared by that
+ * text: `id.toString() === other.toString()`.
  */
 
 const HEX = /^[0-9a-f]{24}$/;
 
-/** A document's identity of 12 bytes: seconds, five random bytes of this process, a counter. */
+/** A document id of 12 bytes: seconds, five random bytes of this process, a counter. */
 export class ObjectId {
   readonly hex: string;
 
-  /** Takes 24 hex digits; without them, makes a new id. */
+  /** Accepts 24 hex digits; without an argument, creates a new id. */
   constructor(hex?: string) {
     const text = hex === undefined ? generated() : hex.toLowerCase();
     if (!HEX.test(text)) throw new TypeError("An ObjectId has 24 hex digits.");
     this.hex = text;
   }
 
-  /** When the id was made, to the second. */
+  /** When the id was created, to the second. */
   get madeAt(): Date {
     return new Date(Number.parseInt(this.hex.slice(0, 8), 16) * 1000);
   }

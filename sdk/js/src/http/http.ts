@@ -1,8 +1,8 @@
 /**
- * Calls over HTTP: credentials, time limits, and repeating what may be repeated.
+ * Calls over HTTP: credentials, timeouts and retries.
  *
- * Reads may always be repeated. Writes carry an idempotency key, with which the server makes a
- * repeated call happen once, so they may be repeated too.
+ * Reads may always be retried. Writes carry an idempotency key, with which a retried call takes
+ * effect once, so they may be retried too.
  */
 
 import { backoffMs, RETRY } from "../backoff.js";
@@ -155,7 +155,7 @@ function problemOf(text: string): Problem {
     const found: unknown = JSON.parse(text);
     return typeof found === "object" && found !== null ? found : {};
   } catch {
-    // A proxy on the way answered with a page of its own; the status has to do.
+    // A proxy may have responded with its own page; then only the status is known.
     return {};
   }
 }

@@ -1,4 +1,4 @@
-/** What the server tells of a query, as something to iterate over. */
+/** The changes of a query from the server, as an async iterator. */
 
 import type { RillbaseError } from "../errors.js";
 import type { LiveQuery, Told } from "./live-query.js";

@@ -1,15 +1,14 @@
 /**
- * The one connection of a client, kept up for as long as somebody subscribes.
+ * The one connection of a client, kept open as long as there are subscriptions.
  *
- *     IDLE     nobody subscribes
- *     DIALING  a socket is being opened, `hello` is on its way
- *     OPEN     welcomed
+ *     IDLE     no subscriptions
+ *     DIALING  a socket is being opened, or `hello` has not been answered
+ *     OPEN     the server has accepted `hello`
  *     WAITING  the connection broke; another attempt follows
- *     CLOSED   the client is closed, or was told not to come back
+ *     CLOSED   the client is closed, or the server does not accept it any more
  *
- * A connection that is silent is asked (`ping`) and then given up, since one that was cut off
- * without a word looks like one on which nothing happens. Each attempt has a number, and whatever a
- * former one still tells is ignored.
+ * A silent connection is probed (`ping`) and then closed, because a broken connection looks the same
+ * as an idle one. Each attempt has a number, and messages of earlier attempts are ignored.
  */
 
 import { backoffMs } from "../backoff.js";

@@ -1,6 +1,6 @@
 /**
- * What is followed over a connection: the server's answer as it stands, how far it can be believed,
- * and when those who listen are shown it. Whatever arrives together is shown once.
+ * A followed subscription: the server's current answer, its state, and when listeners are notified.
+ * Changes that arrive together cause one notification.
  */
 
 import type { RillbaseError } from "../errors.js";

@@ -1,4 +1,4 @@
-/** What the server tells over a connection (subprotocol `rillbase.v1`). */
+/** The server's messages on a connection (subprotocol `rillbase.v1`). */
 
 import type { Problem } from "../errors.js";
 

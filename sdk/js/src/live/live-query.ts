@@ -1,6 +1,6 @@
 /**
- * One live query of a client, shared by all who listen to it: the server's answer, pending writes
- * on top, and the state. Listeners are told once for whatever arrives together.
+ * A live query of a client, shared by all its listeners: the server's answer, pending writes
+ * applied on top, and the state. Changes that arrive together cause one notification.
  */
 
 import type { Clock, Timer } from "../clock.js";
@@ -231,7 +231,7 @@ export class LiveQuery extends Followed implements Holder {
     }
   }
 
-  // What listeners see
+  // The snapshot for listeners
 
   protected override stateTurned(): void {
     this.restartGraces();

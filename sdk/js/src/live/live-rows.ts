@@ -1,6 +1,6 @@
 /**
- * The rows of an aggregate, kept up to date for those who listen. Nothing is written locally here,
- * so what is shown is what the server has told.
+ * The rows of an aggregate, kept up to date for listeners. Nothing is written locally here, so the
+ * rows are always those of the server.
  */
 
 import { encode } from "../ejson/encode.js";

@@ -1,10 +1,10 @@
-/** The live queries of a client: whoever asks for the same query shares one. */
+/** The live queries of a client: equal queries share one. */
 
 import type { Timer } from "../clock.js";
 import { LiveQuery, type Surroundings } from "./live-query.js";
 import { type QuerySpec, specKey } from "./spec.js";
 
-/** A query that nobody listens to any more stays for those who are just coming. */
+/** A query without listeners is kept for this time, in case a new listener arrives. */
 const LINGER_MS = 1_000;
 
 export class Registry {
@@ -13,7 +13,7 @@ export class Registry {
 
   constructor(private readonly around: Surroundings) {}
 
-  /** Returns the live query; it subscribes when somebody listens. */
+  /** Returns the live query; it subscribes when it has a listener. */
   of(spec: QuerySpec): LiveQuery {
     const key = specKey(spec);
     const held = this.queries.get(key);

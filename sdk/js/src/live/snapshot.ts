@@ -1,4 +1,4 @@
-/** What a listener is shown: the answer as it stands locally, and how it got there. */
+/** The state of a query for its listeners: the current local answer, and how it changed. */
 
 import type { RillbaseError } from "../errors.js";
 

@@ -29,7 +29,7 @@ export type Measure =
   | { readonly op: "count" }
   | { readonly op: "sum" | "avg" | "min" | "max"; readonly field: string };
 
-/** How documents are grouped: by the values of fields, and what is measured of each group. */
+/** How documents are grouped: by the values of fields, with measures of each group. */
 export interface Group {
   readonly by: readonly string[];
   readonly measures: Readonly<Record<string, Measure>>;
@@ -40,7 +40,7 @@ export function specBody(spec: QuerySpec): Plain {
   return encode(spec) as Plain;
 }
 
-/** Returns a text that is equal for equal queries. */
+/** Returns the same text for equal queries. */
 export function specKey(spec: QuerySpec): string {
   const { collection, filter, sort, projection, offset, limit, group, lookup } = spec;
   return stringify([collection, filter, sort, projection, offset, limit, group, lookup]);

@@ -1,8 +1,9 @@
 /**
- * What a client makes of a subscription's frames: the answer as the server knows it.
+ * Computes the answer from a subscription's frames, as the server knows it.
  *
- * It holds the protocol's promises to the letter: `seq` without holes, groups applied whole, the
- * resume token taken with the last frame that it covers. Nothing here knows connections or time.
+ * It relies on the protocol's guarantees: `seq` has no gaps, groups are applied as a whole, and the
+ * resume token is taken with the last frame that it covers. It does not depend on connections or
+ * time.
  */
 
 import { idKey } from "../ejson/path.js";
@@ -129,7 +130,7 @@ export class View {
     return { type: frame.match === "changeIndex" ? "move" : "change", row };
   }
 
-  /** Answers without a window come in the order of their ids. */
+  /** Answers without a window are ordered by id. */
   private placeById(id: unknown): number {
     let low = 0;
     let high = this.rows.length;

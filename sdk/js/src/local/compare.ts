@@ -1,4 +1,4 @@
-/** The order of values as MongoDB has it, for the types that a client meets. */
+/** MongoDB's order of values, for the types that a client handles. */
 
 import {
   Binary,

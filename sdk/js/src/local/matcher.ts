@@ -1,8 +1,8 @@
 /**
- * Does a document match a filter? `undefined` means that only the server can tell.
+ * Matches documents with a filter. `undefined` means that only the server can decide.
  *
- * This serves the local view of writes that are on their way, nothing else: the server decides
- * about every answer. So it knows the common operators and is honest about all others.
+ * This is used only for the local view of pending writes: the server decides every answer. So it
+ * handles the common operators, and returns `undefined` for all others.
  */
 
 import { compare, isSameKind, numberOf } from "./compare.js";
@@ -95,7 +95,7 @@ function equals(values: readonly unknown[], wanted: unknown): Verdict {
   });
 }
 
-/** A field that holds a list matches as a whole and by each of its elements. */
+/** A field with a list matches as a whole and by each of its elements. */
 function candidates(values: readonly unknown[]): unknown[] {
   return values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 }

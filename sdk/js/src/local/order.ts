@@ -1,4 +1,4 @@
-/** The order of an answer: the keys of its sort, then `_id`. */
+/** The order of an answer: by the keys of its sort, then by `_id`. */
 
 import { compare, compareIds } from "./compare.js";
 import { valuesAt } from "./paths.js";
@@ -23,7 +23,7 @@ export function orderBy(sort: Sort): (left: Placed, right: Placed) => number {
   };
 }
 
-/** Of a list, the element counts that comes first in the direction of the sort. */
+/** For a list, the element that comes first in the direction of the sort counts. */
 function sortValue(document: unknown, path: string, direction: Direction): unknown {
   const values = valuesAt(document, path).flatMap((value) => {
     return Array.isArray(value) && value.length > 0 ? (value as unknown[]) : [value];

@@ -49,7 +49,7 @@ function apply(shown: Shown[], write: Pending, spec: QuerySpec): void {
   } else if (outcome.kind === "document") {
     settle(shown, place, write, outcome.document, spec);
   } else if (held !== undefined) {
-    // Something will happen to it, though nobody here can tell what.
+    // The write affects it, but the effect cannot be predicted here.
     shown[place] = { ...held, item: { ...held.item, isPending: true } };
   }
 }
@@ -62,8 +62,8 @@ function settle(
   spec: QuerySpec,
 ): void {
   const held = shown[place];
-  // Of a projected document not all is known that filter and sort may ask for; where others are
-  // looked up, they may stand in the place of fields, and what a new one refers to is not known.
+  // A projected document may lack fields that filter and sort need. With lookups, looked-up
+  // documents may replace fields, and those that a new document refers to are not known.
   const isWhole = spec.projection === undefined && spec.lookup === undefined;
   const verdict = isWhole ? matches(spec.filter, document) : undefined;
   if (verdict !== true && held === undefined) return;
@@ -79,7 +79,7 @@ function settle(
   }
   if (held !== undefined) shown.splice(place, 1);
   const found = shown.findIndex((other) => order(other.item, next.item) > 0);
-  // Before the first row of a later page may well be on the page before it.
+  // A document before the first row of a later page may belong to the previous page.
   if (found === 0 && (spec.offset ?? 0) > 0) return;
   shown.splice(found < 0 ? shown.length : found, 0, next);
 }
@@ -94,7 +94,7 @@ function item(write: Pending, held: Shown | undefined, document: Plain, spec: Qu
   };
 }
 
-/** Returns what is shown of a document: as much as of the held one, and what that looks up. */
+/** Returns the visible part of a document: the fields of the current one, and its lookups. */
 function visibleOf(held: unknown, document: Plain, spec: QuerySpec): unknown {
   const members = spec.projection === undefined ? document : onlyMembersOf(held, document);
   if (spec.lookup === undefined || !isPlain(members) || !isPlain(held)) return members;
@@ -102,7 +102,7 @@ function visibleOf(held: unknown, document: Plain, spec: QuerySpec): unknown {
   return { ...members, ...Object.fromEntries(names.map((name) => [name, held[name]])) };
 }
 
-/** The members of a projected document with their new values. */
+/** The fields of a projected document with their new values. */
 function onlyMembersOf(held: unknown, document: Plain): unknown {
   if (!isPlain(held)) return held;
   const names = Object.keys(held).filter((name) => Object.hasOwn(document, name));

@@ -1,4 +1,4 @@
-/** Dotted paths into documents, as queries and updates write them. */
+/** Dotted paths into documents, as in queries and updates. */
 
 export type Plain = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 /**
- * What a document becomes by an update, as far as a client can tell: `undefined` where only the
- * server can (positions in arrays, conditions, its own clock).
+ * The result of an update, as far as a client can predict it: `undefined` where only the server can
+ * (positions in arrays, conditions, its own clock).
  */
 
 import { compare, numberOf } from "./compare.js";

@@ -1,9 +1,9 @@
 /**
- * Writes on their way, as far as they can be foreseen: what a view shows before the server has
+ * Pending writes, as far as their effect can be predicted: a view shows them before the server has
  * confirmed them.
  *
- * A write is pending until it is refused, or until every live query of its collection has caught up
- * with it. In between, what the server answered to the write stands in for what is foreseen.
+ * A write is pending until it is rejected, or until every live query of its collection has caught
+ * up with it. Meanwhile, the server's response to the write replaces the prediction.
  */
 
 import { idKey } from "../ejson/path.js";

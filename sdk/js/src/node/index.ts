@@ -1,4 +1,4 @@
-/** What only Node.js can do. */
+/** Features that only Node.js supports. */
 
 import { open, readFile, rename } from "node:fs/promises";
 import type { QueueStorage } from "../writes/storage.js";

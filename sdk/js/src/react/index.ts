@@ -14,14 +14,14 @@ export interface QueryResult<T> {
   readonly documents: readonly T[];
   readonly items: readonly Item<T>[];
   readonly state: QueryState;
-  /** True until there is an answer or an error. */
+  /** True until an answer or an error arrives. */
   readonly isLoading: boolean;
   readonly hasPendingWrites: boolean;
   readonly error: RillbaseError | null;
 }
 
 export interface DocumentResult<T> {
-  /** Null: not there yet, or there is none. */
+  /** Null if it has not arrived yet or does not exist. */
   readonly document: T | null;
   readonly version: number | null;
   readonly state: QueryState;
@@ -31,8 +31,8 @@ export interface DocumentResult<T> {
 }
 
 /**
- * Keeps a component up to date with a query's answer. The query may be built anew at each
- * rendering: equal queries are one. With null nothing is watched.
+ * Keeps a component up to date with a query's answer. The query may be created again at each
+ * rendering: equal queries share a subscription. With null, nothing is subscribed.
  */
 export function useQuery<T extends Document>(query: Query<T> | null): QueryResult<T> {
   const snapshot = useSnapshot(query);
@@ -43,7 +43,7 @@ export function useQuery<T extends Document>(query: Query<T> | null): QueryResul
   }, [snapshot, query]);
 }
 
-/** Keeps a component up to date with one document. With null nothing is watched. */
+/** Keeps a component up to date with one document. With null, nothing is subscribed. */
 export function useDocument<T extends Document>(ref: DocumentRef<T> | null): DocumentResult<T> {
   const { items, state, isLoading, hasPendingWrites, error } = useQuery(
     ref === null ? null : ref.query,
@@ -55,14 +55,14 @@ export function useDocument<T extends Document>(ref: DocumentRef<T> | null): Doc
 export interface RowsResult<R> {
   readonly rows: readonly R[];
   readonly state: QueryState;
-  /** True until there is an answer or an error. */
+  /** True until an answer or an error arrives. */
   readonly isLoading: boolean;
   readonly error: RillbaseError | null;
 }
 
 /**
- * Keeps a component up to date with an aggregate's rows. Aggregate and query may be made anew at
- * each rendering: equal ones are one. With null nothing is watched.
+ * Keeps a component up to date with an aggregate's rows. Aggregate and query may be created again
+ * at each rendering: equal ones share a subscription. With null, nothing is subscribed.
  */
 export function useAggregate<R extends AggregateRow>(
   aggregate: Aggregate<R> | null,

@@ -1,9 +1,9 @@
 /**
- * The protocol over Server-Sent Events, for networks that let no WebSocket through: each
- * subscription is an HTTP answer that goes on. Seen from the connection it is a socket like any
- * other; when one of its streams breaks, all of it counts as broken, and everything resumes.
+ * The protocol over Server-Sent Events, for networks that block WebSockets: each subscription is an
+ * HTTP response that does not end. To the connection it is a socket like any other; when one of its
+ * streams breaks, the whole socket counts as broken, and everything resumes.
  *
- * Streams carry one direction only, so a `ping` has no answer: the server's heartbeats have to do.
+ * Streams have one direction only, so a `ping` has no response: the server's heartbeats replace it.
  */
 
 import { stringify } from "../ejson/encode.js";
@@ -179,7 +179,7 @@ function headersOf({ token, key, tenant }: Message): Record<string, string> {
 function addressOf(message: Message): string {
   const search = new URLSearchParams();
   for (const name of IN_ADDRESS) {
-    // The message holds Extended JSON already.
+    // The message already contains Extended JSON.
     if (message[name] !== undefined) search.set(name, stringify(message[name]));
   }
   return `/v1/collections/${encodeURIComponent(String(message.collection))}/live?${search}`;

@@ -1,11 +1,13 @@
 /**
- * Which way to dial. A WebSocket is the better way; where none has ever come about, every second
- * attempt goes another way, since some networks let only plain HTTP through.
+ * Chooses the transport. A WebSocket is preferred; as long as none has ever succeeded, every second
+ * attempt uses the alternative, because some networks allow only plain HTTP.
  */
 
 import type { Dial } from "./socket.js";
 
-/** Returns a way to dial that tries the second one where the first never works. */
+/**
+ * Returns a function that connects, and tries the second transport while the first never succeeds.
+ */
 export function withFallback(first: Dial, second: Dial): Dial {
   let hasWorked = false;
   let failures = 0;
@@ -21,7 +23,7 @@ export function withFallback(first: Dial, second: Dial): Dial {
       },
       message: (text) => events.message(text),
       closed: (code, reason) => {
-        // After the second way the first one gets its chance again.
+        // After the second transport, the first one is tried again.
         if (turnsAway || !isOpen) failures += 1;
         events.closed(code, reason);
       },

@@ -1,7 +1,7 @@
 /**
- * A WebSocket client for Node.js 20 (RFC 6455), as much as the protocol needs: text messages, whole
- * or in fragments, ping and pong, closing. The modules of Node.js are asked for when it is used, so
- * that bundlers for browsers need not know them.
+ * A WebSocket client for Node.js 20 (RFC 6455), with the features that the protocol needs: text
+ * messages, whole or fragmented, ping and pong, closing. It loads the modules of Node.js when it is
+ * used, so bundlers for browsers need not know them.
  */
 
 import type { IncomingMessage } from "node:http";

@@ -1,4 +1,4 @@
-/** A connection that carries text messages both ways. */
+/** A connection that carries text messages in both directions. */
 
 export interface Socket {
   send(text: string): void;
@@ -8,7 +8,7 @@ export interface Socket {
 export interface SocketEvents {
   opened(): void;
   message(text: string): void;
-  /** Told once. 1006: it broke without a word. */
+  /** Called once. 1006: the connection broke without a close frame. */
   closed(code: number, reason: string): void;
 }
 

@@ -1,4 +1,4 @@
-/** The WebSocket of the platform: browsers, Deno, Bun, workers; and ours for Node.js. */
+/** The platform's WebSocket: browsers, Deno, Bun, workers; and our own for Node.js. */
 
 import { BROKEN, type Dial, type Socket, type SocketEvents, SUBPROTOCOL } from "./socket.js";
 

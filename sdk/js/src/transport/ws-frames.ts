@@ -1,4 +1,6 @@
-/** Frames of RFC 6455, section 5.2: written masked, as clients must, and read in any pieces. */
+/**
+ * Frames of RFC 6455, section 5.2: written masked, as clients must, and read in chunks of any size.
+ */
 
 export const CONTINUATION = 0;
 export const TEXT = 1;
@@ -8,10 +10,10 @@ export const PONG = 10;
 
 const FIN = 0x80;
 const MASKED = 0x80;
-/** Results come in parts of a few MiB; nothing that the server sends is larger. */
+/** Results are split into parts of a few MiB; the server sends nothing larger. */
 const MAX_MESSAGE_BYTES = 64 * 1024 * 1024;
 
-/** Returns a whole message as one masked frame. */
+/** Returns a complete message as one masked frame. */
 export function frame(kind: number, payload: Buffer): Buffer {
   const head = headOf(kind, payload.length);
   const mask = process.getBuiltinModule("node:crypto").randomBytes(4);

@@ -1,4 +1,4 @@
-/** Writes as the calls of the API. */
+/** Writes as API calls. */
 
 import { encode, stringify } from "../ejson/encode.js";
 import { idSegment } from "../ejson/path.js";

@@ -1,4 +1,4 @@
-/** A write as a call, with what it does to documents. */
+/** A write as a call, and its effect on documents. */
 
 import { decode } from "../ejson/decode.js";
 import { encode } from "../ejson/encode.js";

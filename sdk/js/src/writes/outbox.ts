@@ -1,6 +1,6 @@
 /**
- * Sends writes: those that concern the same document in the order in which they were made, others
- * beside each other. What is on its way is seen locally at once, and undone when it is refused.
+ * Sends writes: those to the same document in the order in which they were made, others
+ * concurrently. Pending writes are visible locally at once, and reverted if they are rejected.
  */
 
 import type { CallOptions, Http } from "../http/http.js";
@@ -8,11 +8,11 @@ import type { LocalWrites, Pending } from "../local/writes.js";
 import { confirmations, type Job, lanesOf } from "./job.js";
 
 export interface Outbox {
-  /** Returns the body of the server's answer. */
+  /** Returns the body of the server's response. */
   submit(job: Job, options: CallOptions): Promise<unknown>;
 }
 
-/** Sends at once; a write that does not get through fails. */
+/** Sends immediately; a write that does not reach the server fails. */
 export class DirectOutbox implements Outbox {
   private readonly lanes = new Map<string, Promise<unknown>>();
 
@@ -27,7 +27,7 @@ export class DirectOutbox implements Outbox {
     const lanes = lanesOf(job);
     const before = lanes.map((lane) => this.lanes.get(lane));
     const sending = this.send(job, options, before, pending);
-    // Who comes next waits for the end, good or bad.
+    // The next write waits for the end of this one, whether it succeeds or fails.
     const end = sending.then(nothing, nothing);
     for (const lane of lanes) this.lanes.set(lane, end);
     end.then(() => {
@@ -54,7 +54,7 @@ export class DirectOutbox implements Outbox {
   }
 }
 
-/** Lets the local view know what the server answered. */
+/** Passes the server's response to the local view. */
 export function confirmAll(
   local: LocalWrites,
   job: Job,

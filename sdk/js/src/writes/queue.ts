@@ -1,10 +1,10 @@
 /**
- * Writes that wait for a connection, however long it takes, and outlive the program.
+ * Writes that wait for a connection, however long it takes, and survive the program.
  *
- * They are sent one by one in the order in which they were made. A write that the server refuses is
- * undone and taken out; a failure of the network leaves everything as it is until the next attempt.
- * The idempotency key makes a write that was sent twice happen once, for as long as the server
- * remembers keys: an older one whose outcome is not known is given up instead.
+ * They are sent one by one in the order in which they were made. A write that the server rejects is
+ * reverted and removed; after a network failure nothing changes until the next attempt. The
+ * idempotency key makes a write that was sent twice take effect once, as long as the server keeps
+ * keys: an older write whose outcome is unknown is abandoned instead.
  */
 
 import { backoffMs } from "../backoff.js";
@@ -152,7 +152,7 @@ export class QueueOutbox implements Outbox {
   private save(): void {
     const text = () => jobsText(this.entries.map(({ job }) => job));
     const saved = this.saving.then(() => this.options.storage.save(text()));
-    // A storage that is full must not stop the writes themselves.
+    // A full storage must not stop the writes themselves.
     this.saving = saved.catch((error: unknown) => this.options.refused(asRillbaseError(error)));
   }
 }

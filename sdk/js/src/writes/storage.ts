@@ -1,14 +1,14 @@
-/** Where writes wait while there is no connection. */
+/** Where queued writes are stored while there is no connection. */
 
-/** Keeps one text. `save` resolves when the text would survive a crash of the program. */
+/** Stores one text. `save` resolves once the text would survive a crash of the program. */
 export interface QueueStorage {
   load(): Promise<string | null>;
   save(text: string): Promise<void>;
 }
 
 /**
- * Keeps the queue in the browser's local storage. Each open page needs a name of its own: pages
- * with one name would overwrite each other's queue.
+ * Stores the queue in the browser's local storage. Each open page needs a separate name: pages with
+ * the same name would overwrite each other's queue.
  */
 export function localStorageQueue(name = "rillbase:queue"): QueueStorage {
   return {
@@ -17,7 +17,7 @@ export function localStorageQueue(name = "rillbase:queue"): QueueStorage {
   };
 }
 
-/** Keeps the queue for as long as the program runs. */
+/** Stores the queue for as long as the program runs. */
 export function memoryQueue(): QueueStorage {
   let kept: string | null = null;
   return {

@@ -1,5 +1,5 @@
-"""What a client can predict before the server has answered.
+"""Predicts the effect of writes before the server has responded.
 
-It serves only the view of pending writes: the server decides every answer. So each part handles the
+Used only for the view of pending writes: the server decides every answer. So each part handles the
 common cases, and reports everything else as unknown.
 """

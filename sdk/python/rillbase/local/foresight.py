@@ -19,7 +19,7 @@ CAUGHT_UP_S = 3.0
 
 
 class Foresight:
-    """Lays pending writes over a view."""
+    """Applies pending writes to a view."""
 
     def __init__(
         self, spec: Spec, writes: LocalWrites, view: AnswerView, changed: Callable[[], None]
@@ -29,7 +29,7 @@ class Foresight:
         self._view = view
         self._changed = changed
         self._is_live = False
-        #: The newest version heard of each document while writes are pending.
+        #: The newest received version of each document while writes are pending.
         self._seen_versions: dict[str, int] = {}
         self._graces: dict[UnconfirmedWrite, asyncio.TimerHandle] = {}
 
@@ -58,13 +58,15 @@ class Foresight:
         self.catch_up()
 
     def catch_up(self) -> None:
-        """Release the writes that the view includes by now."""
+        """Release the writes that the view now includes."""
         for pending in list(self._present()):
             if pending.confirmation is not None and self._has_seen(pending):
                 self._release(pending)
 
     def live(self, *, is_live: bool) -> None:
-        """Know whether silence proves something. It has to be silent again after each change."""
+        """Record whether silence proves something. After each change, the query has to be silent
+        again.
+        """
         if is_live == self._is_live:
             return
         self._is_live = is_live
@@ -73,7 +75,7 @@ class Foresight:
             if pending.confirmation is not None:
                 self._start_grace(pending)
 
-    # What the writes tell
+    # Called by the writes
 
     def pending_changed(self) -> None:
         if not self._present():

@@ -14,7 +14,7 @@ from rillbase.values import ObjectId, RegularExpression
 
 Verdict: TypeAlias = bool | None
 
-#: Kinds of values whose order a client knows as well as the server does.
+#: The kinds of values that a client orders as the server does.
 _ORDERED = (bool, int, float, str, datetime, ObjectId)
 _RANGES: Mapping[str, Callable[[object, object], bool]] = {
     "$lt": lambda a, b: rank(a) < rank(b),
@@ -49,12 +49,12 @@ def _clause(name: str, condition: object, document: Document) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class _PathMatch:
-    """What a path leads to."""
+    """The values that a path leads to."""
 
     values: Sequence[object]
-    #: Whether it leads through a list: there, what is missing in one element may be in another.
+    #: Whether the path leads through a list: a field missing in one element may exist in another.
     is_through_list: bool
-    #: Whether it may name an element of a list that is a list itself: that one counts as a whole,
+    #: Whether the path may name an element of a list that is itself a list: it counts as a whole,
     #: unless its number was the name of a member.
     is_element: bool
 
@@ -100,7 +100,7 @@ def _operator(name: str, matched: _PathMatch, operand: object) -> Verdict:
 
 
 def _ranged(name: str, matched: _PathMatch, operand: object) -> Verdict:
-    """Comparisons hold between values of one kind only; a list is tried element by element."""
+    """Comparisons are true only between values of one kind; a list is tried element by element."""
     holds = _RANGES.get(name)
     if holds is None or not isinstance(operand, _ORDERED) or is_nan(operand):
         return None
@@ -120,7 +120,7 @@ def _equals(matched: _PathMatch, expected: object) -> Verdict:
 
 
 def _candidates(values: Sequence[object]) -> list[object]:
-    """A field that holds a list matches as a whole and by each of its elements."""
+    """A field with a list matches as a whole and by each of its elements."""
     return [
         one for value in values for one in ([value, *value] if isinstance(value, list) else [value])
     ]

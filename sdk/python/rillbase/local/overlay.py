@@ -17,10 +17,11 @@ from rillbase.view import Item
 
 
 def overlaid(items: Iterable[Item], pending: Sequence[UnconfirmedWrite], spec: Spec) -> list[Item]:
-    """Return the answer with the writes applied that the server has not shown yet."""
+    """Return the answer with the writes applied that the server has not sent yet."""
     shown = list(items)
     if spec.group is not None:
-        # What a write does to a row that is made of several documents only the server can tell.
+        # Only the server can compute the effect of a write on a row that combines several
+        # documents.
         return shown
     for write in pending:
         _apply(shown, write, spec)
@@ -47,8 +48,8 @@ def _settle(
     document: Document,
     spec: Spec,
 ) -> None:
-    # Of a projected document not all is known that filter and sort may ask for; where others are
-    # looked up, they may stand in the place of fields, and what a new one refers to is not known.
+    # A projected document may lack fields that filter and sort need. With lookups, looked-up
+    # documents may replace fields, and those that a new document refers to are not known.
     is_whole = spec.projection is None and not spec.lookup
     verdict = matches(spec.filter, document) if is_whole else None
     if verdict is False or (verdict is None and held is None):
@@ -62,7 +63,7 @@ def _settle(
     index = next(
         (n for n, other in enumerate(shown) if _order(other, spec) > item_rank), len(shown)
     )
-    # Before the first row of a later page may well be on the page before it.
+    # A document before the first row of a later page may belong to the previous page.
     if index == 0 and spec.offset:
         return
     shown.insert(index, item)
@@ -76,20 +77,20 @@ def _item(write: UnconfirmedWrite, held: Item | None, document: Document, spec: 
 
 
 def _visible(held: Document, document: Document, spec: Spec) -> Document:
-    """Return what is shown of a document: as much as of the held one, and what that looks up."""
+    """Return the visible part of a document: the fields of the current one, and its lookups."""
     names = document if spec.projection is None else [name for name in held if name in document]
     looked_up = [one["as"] for one in spec.lookup if one["as"] in held]
     return {name: document[name] for name in names} | {name: held[name] for name in looked_up}
 
 
 def _order(item: Item, spec: Spec) -> tuple[Any, ...]:
-    """Return what an answer is ordered by: the keys of its sort, then the `_id`."""
+    """Return the sort key of an answer: the keys of its sort, then the `_id`."""
     by = [_directed(_sort_rank(item.document, path, way), way) for path, way in spec.sort]
     return (*by, rank(item.id))
 
 
 def _sort_rank(document: Document, path: str, direction: Direction) -> Rank:
-    """Of a list, the element counts that comes first in the direction of the sort."""
+    """For a list, the element that comes first in the direction of the sort counts."""
     ranks = [
         one
         for value in values_at(document, path)

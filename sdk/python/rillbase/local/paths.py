@@ -22,7 +22,7 @@ class Unforeseeable(Exception):
 
 
 def values_at(document: object, path: str) -> list[object]:
-    """Return every value that a path leads to; through lists of objects there may be several."""
+    """Return every value that a path leads to; there may be several if it leads through lists."""
     return _follow(document, path.split("."))
 
 
@@ -48,7 +48,7 @@ def _follow(value: object, steps: Sequence[str]) -> list[object]:
 def changed_at(document: Document, path: str, change: Callable[[object], object]) -> Document:
     """Return a copy in which the value at a path of objects has changed.
 
-    The change is given ABSENT where nothing is, and removes the value by returning it.
+    The change function receives ABSENT if there is no value, and returns it to remove the value.
     """
     step, _, rest = path.partition(".")
     if not step or step.startswith("$"):

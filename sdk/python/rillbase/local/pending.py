@@ -1,7 +1,7 @@
-"""Pending writes, as far as they can be predicted.
+"""Pending writes, as far as their effect can be predicted.
 
-A write is pending until it is refused, or until every live query of its collection has caught up
-with it. In between, what the server answered to the write stands in for what is foreseen.
+A write is pending until it is rejected, or until every live query of its collection has caught up
+with it. Meanwhile, the server's response to the write replaces the prediction.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ Kind: TypeAlias = Literal["insert", "replace", "update", "merge", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class WriteOperation:
-    """What a write does to one document. Its values are as the server would answer them."""
+    """The effect of a write on one document. Its values are as the server returns them."""
 
     kind: Kind
     collection: str
     id: object
-    #: The document of `insert` and `replace`, the change of `update` and `merge`.
+    #: The document of `insert` and `replace`, or the change of `update` and `merge`.
     body: Document = field(default_factory=dict)
-    #: False: array filters name elements that only the server finds.
+    #: False: array filters select elements that only the server can find.
     is_foreseeable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The server's answer to a write; None if there was none."""
+    """The server's response to a write; None if there was none."""
 
     version: int | None = None
     document: Document | None = None
 
 
 class UnpredictableOutcome:
-    """The outcome for a document cannot be predicted here."""
+    """The effect on a document cannot be predicted here."""
 
 
 class DeletedDocument:
-    """A document is deleted."""
+    """A document that the write deletes."""
 
 
 UNKNOWN, GONE = UnpredictableOutcome(), DeletedDocument()
@@ -57,14 +57,14 @@ class UnconfirmedWrite:
     operation: WriteOperation
     key: str = field(init=False)
     confirmation: Confirmation | None = None
-    #: The live queries that have yet to catch up with it.
+    #: The live queries that have not caught up with it yet.
     waiting: set[Holder] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.key = key(self.operation.id)
 
     def outcome(self, held: Document | None) -> Outcome:
-        """Return the outcome for the held document, or None if none is known."""
+        """Return the effect on a document, or None if it is unknown."""
         known = None if self.confirmation is None else self.confirmation.document
         return _foreseen(self.operation, held) if known is None else known
 
@@ -85,7 +85,7 @@ def _foreseen(operation: WriteOperation, held: Document | None) -> Outcome:
 
 
 class Holder(Protocol):
-    """A live query, as the writes see it."""
+    """A live query, from the point of view of the writes."""
 
     def pending_changed(self) -> None:
         """The pending writes have changed."""
@@ -131,7 +131,7 @@ class LocalWrites:
             self.undo([pending])
 
     def release(self, pending: UnconfirmedWrite, holder: Holder) -> None:
-        """Know that a live query has caught up with a write."""
+        """Record that a live query has caught up with a write."""
         pending.waiting.discard(holder)
         if pending.confirmation is not None and not pending.waiting:
             self.undo([pending])

@@ -1,6 +1,6 @@
-"""What a document becomes by an update, as far as a client can tell.
+"""The result of an update, as far as a client can predict it.
 
-Positions in arrays, conditions and the server's clock are the server's.
+Positions in arrays, conditions and the server's clock are decided by the server.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from rillbase.local.paths import ABSENT, Unforeseeable, changed_at, values_at
 from rillbase.order import rank
 from rillbase.shapes import Document
 
-#: From the value that is there, and the operand, to the value that will be.
+#: From the current value and the operand to the new value.
 Operator: TypeAlias = Callable[[object, object], object]
-#: What no whole number of the server's exceeds.
+#: The largest integer of the server.
 MAX_LONG = 2**63 - 1
-#: These leave alone what is not there.
+#: These do not change a missing field.
 _ONLY_WHAT_IS_THERE = frozenset({"$unset", "$pop", "$pull"})
 
 
 def updated(document: Document, update: Mapping[str, object]) -> Document | None:
-    """Return the document with an update's operators applied; None: unknown here."""
+    """Return the document with an update's operators applied; None if the result is unknown
+    here.
+    """
     try:
         for name, operands in update.items():
             document = _applied(document, name, operands)
@@ -69,7 +71,7 @@ def _product(held: object, operand: object) -> object:
 def _calculated(
     held: object, operand: object, calculate: Callable[[float, float], float]
 ) -> object:
-    """Only plain numbers are calculated here: the server's rules for the others are its own."""
+    """Only plain numbers are computed here: the server has its own rules for the others."""
     after = calculate(_number(0 if held is ABSENT else held), _number(operand))
     if isinstance(after, int) and abs(after) > MAX_LONG:
         raise Unforeseeable

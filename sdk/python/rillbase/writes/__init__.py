@@ -1,1 +1,1 @@
-"""Writes: as calls of the API, and how they are sent."""
+"""Writes as API calls, and how they are sent."""

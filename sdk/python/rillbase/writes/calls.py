@@ -1,4 +1,4 @@
-"""Writes as the calls of the API."""
+"""Writes as API calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def step(
     body: Mapping[str, object] | None = None,
     options: WriteOptions = NO_OPTIONS,
 ) -> WriteStep:
-    """Return an operation with values as the server would answer them."""
+    """Return an operation with values as the server returns them."""
     operation = WriteOperation(
         kind,
         collection,
@@ -56,7 +56,9 @@ def step(
 
 
 def insertion(collection: str, document: Mapping[str, object]) -> WriteStep:
-    """The client names new documents, so that a repeated insert meets the first one."""
+    """The client generates the ids of new documents, so that a retried insert hits the first
+    one.
+    """
     named = document if "_id" in document else {"_id": ObjectId(), **document}
     return step("insert", collection, named["_id"], named)
 
@@ -109,7 +111,7 @@ def bulk(collection: str, steps: Sequence[WriteStep], *, ordered: bool) -> Write
 
 
 def transaction(steps: Sequence[WriteStep]) -> WriteJob:
-    """Return writes of several collections, of which all are done or none."""
+    """Return writes of several collections; all of them succeed or none."""
     operations = [{"collection": one.operation.collection, **_body(one)} for one in steps]
     return _together("/v1/transactions", {"operations": operations}, steps)
 

@@ -1,4 +1,4 @@
-"""A write as a call, with what it does to documents."""
+"""A write as a call, and its effect on documents."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class WriteJob:
     operations: Sequence[WriteOperation]
 
     def lanes(self) -> list[str]:
-        """Return what it writes to: jobs that share a lane are sent one after the other."""
+        """Return the lane of the job, by what it writes to: jobs of a lane are sent one after the
+        other.
+        """
         return list({f"{one.collection}/{key(one.id)}": None for one in self.operations})
 
     def text(self) -> str:
-        """Return it as text that `read_job` reads."""
+        """Return the job as text for `read_job`."""
         operations = [asdict(operation) for operation in self.operations]
         return ejson.dumps({"request": asdict(self.request), "operations": operations})
 
@@ -36,11 +38,11 @@ def read_job(text: str) -> WriteJob:
 
 
 def confirm(local: LocalWrites, pending: Sequence[UnconfirmedWrite], answer: object) -> None:
-    """Let the local view know what the server answered to a job."""
+    """Pass the server's response to a job to the local view."""
     content = answer if isinstance(answer, dict) else {}
     results: Sequence[Document] = content.get("results", [content])
     for one, result in zip(pending, results, strict=False):
-        # Of a bulk call whose operations stand for themselves, some may have been refused.
+        # In a bulk call with independent operations, some may have been rejected.
         if "error" in result:
             local.undo([one])
         else:

@@ -1,6 +1,6 @@
-"""Sends writes as soon as they are made: those to one document in their order, others side by side.
+"""Sends writes as soon as they are made: those to one document in their order, others concurrently.
 
-What is on its way is seen locally at once, and undone when it is refused.
+Pending writes are visible locally at once, and reverted if they are rejected.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ class WriteOutbox(Protocol):
     """The path by which writes are sent."""
 
     async def submit(self, job: WriteJob) -> Any:
-        """Return the body of the server's answer."""
+        """Return the body of the server's response."""
 
 
 class DirectOutbox:
-    """Sends at once; a write that does not get through fails."""
+    """Sends immediately; a write that does not reach the server fails."""
 
     def __init__(self, http: Http, local: LocalWrites, *, is_optimistic: bool) -> None:
         self._http = http
         self._local = local
         self._is_optimistic = is_optimistic
-        #: By lane, the end of the last job in it, good or bad.
+        #: By lane, the end of its last job, whether it succeeds or fails.
         self._lanes: dict[str, asyncio.Future[None]] = {}
 
     async def submit(self, job: WriteJob) -> Any:

@@ -1,10 +1,10 @@
-"""Writes that wait for a connection, however long it takes, and outlive the program if they are
-kept in a file.
+"""Writes that wait for a connection, however long it takes, and survive the program if they are
+stored in a file.
 
-They are sent one by one in the order in which they were made. A write that the server refuses is
-undone and taken out; a failure of the network leaves everything as it is until the next attempt.
-The idempotency key makes a write that was sent twice happen once, for as long as the server
-remembers keys: an older one whose outcome is not known is given up instead.
+They are sent one by one in the order in which they were made. A write that the server rejects is
+reverted and removed; after a network failure nothing changes until the next attempt. The
+idempotency key makes a write that was sent twice take effect once, as long as the server keeps
+keys: an older write whose outcome is unknown is abandoned instead.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class QueueEntry:
     number: int
     job: WriteJob
     pending: Sequence[UnconfirmedWrite]
-    #: The waiter for the answer; None: the program that made the write has ended.
+    #: The caller that waits for the response; None: the program that made the write has ended.
     answer: asyncio.Future[Any] | None
     sent_at_s: float | None = None
 
 
 class QueueOutbox:
-    """Keeps writes until the server has answered them."""
+    """Stores writes until the server has answered them."""
 
     def __init__(
         self, http: Http, local: LocalWrites, store: WriteStore, on_error: OnQueueError | None
@@ -84,18 +84,18 @@ class QueueOutbox:
             raise
 
     def start(self) -> None:
-        """Start sending the queue, unless that is running."""
+        """Start sending the queue, unless it is being sent already."""
         if self._is_closed or not self._entries:
             return
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-queue")
 
     def retry_now(self) -> None:
-        """Retry at once: the network is back."""
+        """Retry immediately: the network is available again."""
         self._again.set()
 
     async def close(self) -> None:
-        """Stop. What waits stays in the file, if there is one."""
+        """Stop. Queued writes stay in the file, if there is one."""
         self._is_closed = True
         if self._task is not None:
             self._task.cancel()
@@ -113,7 +113,7 @@ class QueueOutbox:
                 await self._kept(self._store.remove(entry.number))
 
     async def _settled(self, entry: QueueEntry) -> bool:
-        """Try to send a write; return whether it is settled, by success or rejection."""
+        """Try to send a write; return whether it is done, by success or rejection."""
         try:
             await self._mark(entry)
             answer = await self._http.call(entry.job.request)
@@ -153,7 +153,7 @@ class QueueOutbox:
             notify(self._on_error, error)
 
     async def _kept(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what keeps a write; a disk that is full must not stop the writes themselves."""
+        """Store a write; a full disk must not stop the writes themselves."""
         try:
             await work
         except QueueFailed as error:

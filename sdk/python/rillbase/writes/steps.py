@@ -48,7 +48,7 @@ class Steps:
 
 @dataclass(slots=True)
 class Transaction:
-    """Operations on any collections, of which all are done or none."""
+    """Operations on any collections; all of them succeed or none."""
 
     gathered: list[WriteStep] = field(default_factory=list)
 

@@ -1,6 +1,6 @@
-"""Where queued writes are kept: a small database, in a file or for as long as the program runs.
+"""Stores queued writes in a small database, in a file or for as long as the program runs.
 
-Whoever opens a file has it alone until it is closed; two programs would send each other's writes.
+Only one program may open a file at a time; two programs would send each other's writes.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ IN_MEMORY = ":memory:"
 
 @dataclass(frozen=True, slots=True)
 class StoredWrite:
-    """A write that was kept."""
+    """A stored write."""
 
     number: int
     text: str
-    #: When it was first sent, if it was: seconds since 1970.
+    #: When it was first sent, if ever: seconds since 1970.
     sent_at_s: float | None
 
 
 class WriteStore:
-    """Keeps numbered texts. What has returned survives a crash of the program and the machine."""
+    """Stores numbered texts. After a call has returned, its effect survives a crash of the program
+    and the machine.
+    """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        #: A sync of the disk takes its time, which the event loop has not.
+        #: A sync of the disk would block the event loop for too long.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="rillbase-queue")
         if fspath(path) != IN_MEMORY:
-            # The texts are a tenant's data: nobody else on the machine needs to read them.
+            # The texts are a tenant's data: other users of the machine must not read them.
             Path(path).touch(mode=0o600)
         self._database = sqlite3.connect(
             path, timeout=0, isolation_level=None, check_same_thread=False
@@ -62,14 +64,14 @@ class WriteStore:
         await self._do("INSERT INTO writes VALUES (?, ?, NULL)", number, text)
 
     async def mark(self, number: int, sent_at_s: float) -> None:
-        """Note when a write was first sent."""
+        """Record when a write was first sent."""
         await self._do("UPDATE writes SET sent_at_s = ? WHERE number = ?", sent_at_s, number)
 
     async def remove(self, number: int) -> None:
         await self._do("DELETE FROM writes WHERE number = ?", number)
 
     def close(self) -> None:
-        """Close the file, once pending work is done."""
+        """Close the file after pending work has finished."""
         self._thread.shutdown()
         self._database.close()
 
@@ -80,5 +82,6 @@ class WriteStore:
             raise QueueFailed(str(error)) from error
 
     async def _run(self, work: Callable[[], object]) -> None:
-        # Who waits may be cancelled; what was begun is done, or a write might be kept too late.
+        # The caller may be cancelled; started work is completed, or a write might be stored too
+        # late.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
