@@ -1,9 +1,9 @@
 """The lock under which the Iceberg catalogue of a dataset may be changed.
 
-The catalogue knows nothing of fencing tokens: a process that was replaced could revert a snapshot
-that its successor has just committed. So a commit, the row that records it, tagging and expiry each
-take this advisory lock, and check under it that they still own the dataset. PostgreSQL releases the
-lock when the holder's connection ends.
+The catalogue does not check fencing tokens: a process that was replaced could revert a snapshot
+that its successor has just committed. So commits (with the rows that record them), tagging and
+expiry take this advisory lock, and check that they still own the dataset while holding it.
+PostgreSQL releases the lock when the holder's connection ends.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from django.db import connections, transaction
 ALIAS = "relay"
 #: The first of the two keys of the advisory lock: "RBic" in ASCII.
 LOCK_CLASS = 0x52426963
-#: This transaction is idle while a snapshot of many files is written. A caller that does not get
-#: the lock in time retries later.
+#: The transaction is idle while a snapshot of many files is written. A caller that times out
+#: waiting for the lock retries later.
 _SETTINGS = (
     "SELECT set_config('idle_in_transaction_session_timeout', '600s', true), "
     "set_config('lock_timeout', '20s', true)"

@@ -41,14 +41,14 @@ class DatasetFacts:
     @cached_property
     def tables(self) -> Mapping[str, AnalyticsTable]:
         """All tables, including the internal ones of ID-keys."""
-        # Columnar libraries are loaded by the first query, and never by uploads.
+        # Imports columnar libraries, which only queries need.
         from analytics.schema import tables_of  # noqa: PLC0415
 
         return tables_of(self.definition)
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the caller has the scope. No end users: datasets have no access rules."""
+    """Raise unless the caller has the scope. End users never do: datasets have no access rules."""
     if principal.obeys_access_rules:
         raise Forbidden("Datasets are available to keys and members, not to end users.")
     principal.require_scope(scope)

@@ -34,7 +34,7 @@ def root() -> StoredPath:
     if given:
         return Path(given).absolute()
     if settings.rillbase_env == "production":
-        # Storage local to one server would be lost with it, and is not visible to the others.
+        # Storage of one server would be lost with it, and is not visible to other servers.
         raise Unavailable("Analytics tables have no storage location: set RILLBASE_ANALYTICS_DIR.")
     return (settings.rillbase_data_dir / "analytics").absolute()
 

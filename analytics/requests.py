@@ -1,8 +1,8 @@
 """Requests and answers of large queries, as files shared by web server and pipeline.
 
 `scans/DATASET/ID.request` has tasks, one line of JSON each; `ID.answer` has their results. Removing
-a request cancels it. Each file is written atomically, so that no reader sees half of one. The
-requester removes what is left; leftovers of a crash are removed after a day.
+a request cancels it. Files are written atomically. The requester removes them; leftovers of a crash
+are removed after a day.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> DatasetRequest:
 
 
 def waiting(root: StoredPath) -> list[tuple[DatasetRequest, float]]:
-    """Return all requests, the oldest first by their names, and when each was written."""
+    """Return all requests, oldest first, and when each was written."""
     requests = [
         (DatasetRequest(path.parent, path.name.removesuffix(_REQUEST)), written_s)
         for path, written_s in files_in(root / _FOLDER)
@@ -79,7 +79,7 @@ def answer(request: DatasetRequest, lines: Sequence[str]) -> None:
 
 
 def answered(request: DatasetRequest) -> list[str] | None:
-    """Return the answer's lines, if there is one, and remove it."""
+    """Return the lines of the answer, and remove it; None if there is none yet."""
     try:
         lines = read_text(request.answer_path).splitlines()
     except FileNotFoundError:

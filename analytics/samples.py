@@ -1,8 +1,8 @@
 """The sample dataset: two weeks of page views of a small site.
 
-Its rows are uploads, which are moved to the authority here: users find it merged, and an
-installation without other uploads needs no pipeline. Values come from a fixed seed, so every
-installation has the same ones.
+Its rows are uploaded and moved to the authority here, so the sample is already merged, and an
+installation without other uploads needs no pipeline. A fixed seed makes the values the same in
+every installation.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _settle(facts: DatasetFacts) -> None:
 
 def _uploads(facts: DatasetFacts) -> Iterator[list[tuple[AnalyticsTable, pa.RecordBatch]]]:
     """Yield the site's pages with its first day, then a day each."""
-    rng = random.Random(_SEED)  # noqa: S311 -- nobody has to guess it
+    rng = random.Random(_SEED)  # noqa: S311 -- not a secret
     pages = [f"/{topic}/{number}" for topic in _TOPICS for number in range(1, 26)]
     for day in range(_DAYS):
         batches = [_inserts(facts, "visits", _visits(rng, pages, day))]

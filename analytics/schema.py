@@ -1,10 +1,10 @@
 """Tables as Arrow columns, and the operation masks of stored rows.
 
 A stored row is an operation on a key. Its 64-bit mask encodes which columns it sets (bit i: the
-i-th column that is no part of the key), whether it clears what was there before (an insert and a
-delete do, an update does not), and whether it leaves no row behind. Two operations on one key, an
-earlier and a later one, make one operation by the same rules; so rows can be merged in any
-grouping, as long as their order is kept.
+i-th column that is not part of the key), whether it clears the previous row (inserts and deletes
+do, updates do not), and whether it deletes the row. Two successive operations on a key merge into
+one operation of the same form, so rows can be merged in any grouping as long as their order is
+kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from analytics.table_definitions import (
     read_definition,
 )
 
-#: The operation's mask, in every file but those of the authority.
+#: The column of the operation's mask, in all files except the authority's.
 OP = "_op"
 CLEARS, GONE = 1 << 61, 1 << 62
 
@@ -38,13 +38,13 @@ TYPES: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 KEYS_COLUMN, IDS_COLUMN = "keys", "ids"
-#: The view of an ID-key's table in which a key is found by its id.
+#: The view of an ID-key's table that is sorted by id.
 BY_ID = "by_id"
 
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """Some columns in some order. The primary view has no name and all columns."""
+    """A subset of columns with a sort key. The primary view has no name and all columns."""
 
     name: str
     key: tuple[str, ...]
@@ -55,22 +55,21 @@ class TableView:
 class AnalyticsTable:
     """A table's columns and key.
 
-    The table of an ID-key has keys and their ids. It is not uploaded to: it is derived from the
-    others.
+    The table of an ID-key has keys and their ids. It is derived from uploads to other tables.
     """
 
     name: str
-    #: The columns as stored: a column of ids has integers.
+    #: The columns as stored, in which ids are integers.
     columns: Mapping[str, str]
     key: tuple[str, ...]
     views: tuple[TableView, ...]
-    #: The columns of ids, and of which ID-key each.
+    #: Maps columns of ids to their ID-keys.
     ids: Mapping[str, str]
-    #: The columns as sent and returned: a column of ids has keys. Composite keys are texts here
+    #: The columns as sent and returned, with keys instead of ids. Composite keys are texts here
     #: (`analytics.rows.compound`).
     shown: Mapping[str, str]
     is_id_key: bool = False
-    #: For a column with composite keys: their parts.
+    #: The parts of the keys of columns with composite keys.
     parts: Mapping[str, Mapping[str, pa.DataType]] = field(default_factory=dict)
 
     @cached_property
@@ -80,13 +79,13 @@ class AnalyticsTable:
 
     @cached_property
     def bits(self) -> dict[str, int]:
-        """The mask's bit of each column that is no part of the key."""
+        """The mask's bit of each column that is not part of the key."""
         data = [name for name in self.columns if name not in self.key]
         return {name: 1 << place for place, name in enumerate(data)}
 
     @cached_property
     def inserted(self) -> int:
-        """The mask of an insert: it sets whatever the table has."""
+        """The mask of an insert, which sets all columns."""
         return CLEARS | sum(self.bits.values())
 
     @property
@@ -122,7 +121,7 @@ class AnalyticsTable:
 
     @cached_property
     def stored(self) -> pa.Schema:
-        """The columns as they are stored before the authority."""
+        """The columns as they are stored in stages before the authority."""
         return self.arrow.append(pa.field(OP, pa.int64(), nullable=False))
 
     def view_schema(self, view: TableView) -> pa.Schema:
@@ -154,7 +153,7 @@ def _table(
 
 
 def _id_table(name: str, kind: IdKeyDefinition) -> AnalyticsTable:
-    """Composite keys are stored as texts, and beside them part by part."""
+    """Return an ID-key's table. Composite keys are stored as text, and each part in a column."""
     if isinstance(kind, str):
         columns = {KEY: kind, ID: "int64"}
     else:

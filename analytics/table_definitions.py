@@ -6,23 +6,23 @@ import json
 from collections.abc import Mapping
 from typing import NotRequired, TypeAlias, TypedDict
 
-#: What a column may hold, beside ids.
+#: The types of columns, besides ids.
 TYPE_NAMES = ("bool", "int32", "int64", "double", "string", "date", "timestamp")
-#: What the keys of an ID-key, or the parts of such keys, may be.
+#: The types of the keys of an ID-key, or of their parts.
 KEY_TYPE_NAMES = ("string", "int64")
 MAX_DATA_COLUMNS = 60
-#: A column of this type and the name of an ID-key holds keys, which are stored as their ids.
+#: Prefix of the type of a column with an ID-key's keys, which are stored as ids.
 _ID = "id:"
-#: The columns of the table that says which key has which id.
+#: The columns of an ID-key's table, which maps keys to ids.
 KEY, ID = "key", "id"
 
 
-#: What the keys of an ID-key are: of one type, or of several parts by their names.
+#: The type of an ID-key's keys, or the types of their parts by name.
 IdKeyDefinition: TypeAlias = str | dict[str, str]
 
 
 class ViewDefinition(TypedDict):
-    """A secondary view as it is kept."""
+    """A secondary view as stored."""
 
     key: list[str]
     #: Optional; by default a view has all columns.
@@ -30,7 +30,7 @@ class ViewDefinition(TypedDict):
 
 
 class TableDefinition(TypedDict):
-    """A table as it is kept."""
+    """A table as stored."""
 
     columns: dict[str, str]
     key: list[str]
@@ -41,12 +41,12 @@ class DatasetDefinition(TypedDict):
     """The definition of a dataset."""
 
     tables: dict[str, TableDefinition]
-    #: ID-keys and what their keys are.
+    #: ID-keys and the types of their keys.
     id_keys: dict[str, IdKeyDefinition]
 
 
 def read_definition(text: str) -> DatasetDefinition:
-    """Parse a stored definition. Those older than ID-keys have none."""
+    """Parse a stored definition. Definitions older than ID-keys lack them."""
     members = json.loads(text)
     return {"tables": members["tables"], "id_keys": members.get("id_keys", {})}
 
@@ -57,6 +57,6 @@ def id_key_of(kind: str) -> str | None:
 
 
 def ids_of(table: TableDefinition) -> Mapping[str, str]:
-    """Return the columns that hold ids, and of which ID-key each."""
+    """Return the columns of ids, with their ID-keys."""
     id_keys = {column: id_key_of(kind) for column, kind in table["columns"].items()}
     return {column: name for column, name in id_keys.items() if name is not None}

@@ -1,7 +1,7 @@
 """Shared code of the dataset calls.
 
-Reading and writing columns takes long and releases Python's global lock for most of the time; it
-has separate threads, few enough to bound the memory that they hold.
+Reading and writing columns takes long and mostly releases Python's global lock. It runs in separate
+threads, few enough to bound their memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AT_ONCE = 4
 
 
 async def dataset_of(call: Call, scope: str) -> DatasetFacts:
-    """Return the dataset that the path names, if the caller may use it so."""
+    """Return the dataset in the path, or raise if the caller lacks the scope."""
     facts.allow(call.principal, scope)
     limit = call.tenant.limits["dataset_bytes"]
     name = call.parameters["dataset"]
@@ -34,7 +34,7 @@ async def dataset_of(call: Call, scope: str) -> DatasetFacts:
 
 
 async def in_scope(call: Call, work: Callable[[], T]) -> T:
-    """Do something in one transaction of the caller's tenant."""
+    """Run `work` in one transaction of the caller's tenant."""
 
     def run() -> T:
         try:
@@ -47,7 +47,7 @@ async def in_scope(call: Call, work: Callable[[], T]) -> T:
 
 
 async def while_connected(call: Call, work: Coroutine[None, None, T]) -> T:
-    """Await work whose result only the caller wants: it is cancelled when the caller hangs up."""
+    """Await `work`; cancel it and raise `ClientGone` if the caller disconnects."""
     task, closed = asyncio.ensure_future(work), asyncio.ensure_future(call.body.closed())
     try:
         await asyncio.wait({task, closed}, return_when=asyncio.FIRST_COMPLETED)
@@ -61,7 +61,7 @@ async def while_connected(call: Call, work: Coroutine[None, None, T]) -> T:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do something that takes long and needs no database."""
+    """Run slow `work` that needs no database in a thread."""
     return await asyncio.get_running_loop().run_in_executor(_threads(), work)
 
 

@@ -1,7 +1,4 @@
-"""Handlers loaded by the first call: the columnar libraries take 40 MB.
-
-A server without dataset calls does not load them.
-"""
+"""Handlers that the first call loads, since the columnar libraries take 40 MB."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from data_plane.http import CallResponse
 
 
 def loaded(module: str, name: str) -> Callable[[Call], Awaitable[CallResponse]]:
-    """Return a handler of a module beside this one, which its first call loads."""
+    """Return a handler in a sibling module, which the first call imports."""
 
     async def handle(call: Call) -> CallResponse:
         there = await asyncio.to_thread(import_module, f"analytics.api.{module}")

@@ -1,4 +1,4 @@
-"""GET pipeline: the progress of uploads, and what a query would have to read."""
+"""GET pipeline: the progress of uploads, and how much a query would have to read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from analytics.facts import READ, DatasetFacts
 from analytics.models import Dataset, Run, Upload
 from analytics.places import namespace_of
 from analytics.query.files import StateSelector
-from analytics.query.plan import plan, tiled
+from analytics.query.plan import covering_runs, plan
 from analytics.table_definitions import read_definition
 from data_plane.calls import Call
 from data_plane.http import CallResponse, json_answer
@@ -30,22 +30,22 @@ async def read(call: Call) -> CallResponse:
     """GET pipeline."""
     parameters(call)
     dataset = await dataset_of(call, READ)
-    return json_answer(await in_scope(call, lambda: _shown(dataset)))
+    return json_answer(await in_scope(call, lambda: _describe(dataset)))
 
 
-def _shown(dataset: DatasetFacts) -> JsonObject:
+def _describe(dataset: DatasetFacts) -> JsonObject:
     row = Dataset.objects.get(pk=dataset.id)
     runs = list(Run.objects.filter(dataset=row, superseded_at=None).order_by("first"))
-    reached = runs[-1].last if runs else 0
-    reads: list[JsonValue] = [_reading(dataset, freshness) for freshness in FRESHNESSES]
+    sorted_state = runs[-1].last if runs else 0
+    reads: list[JsonValue] = [_read_estimate(dataset, freshness) for freshness in FRESHNESSES]
     recent = Upload.objects.filter(dataset=row, number__isnull=False).order_by("-number")[:RECENT]
-    uploads: list[JsonValue] = [upload_shown(u, _holding(runs, u)) for u in recent]
+    uploads: list[JsonValue] = [upload_shown(u, _run_of(runs, u)) for u in recent]
     return {
         "state": row.last_upload,
         "authority_state": row.authority_state,
         "error": row.pipeline_error or None,
         "stages": {
-            "unsorted": _unsorted(row, reached),
+            "unsorted": _unsorted(row, sorted_state),
             **{
                 stage: _stage(row, [run for run in runs if run.stage == stage], stage)
                 for stage in Run.Stage.values
@@ -61,9 +61,9 @@ def _shown(dataset: DatasetFacts) -> JsonObject:
     }
 
 
-def _unsorted(row: Dataset, reached: int) -> JsonObject:
-    waiting = Upload.objects.filter(dataset=row, number__gt=reached)
-    totals = waiting.aggregate(
+def _unsorted(row: Dataset, sorted_state: int) -> JsonObject:
+    uploads = Upload.objects.filter(dataset=row, number__gt=sorted_state)
+    totals = uploads.aggregate(
         rows=Sum("rows"), bytes=Sum("bytes"), first=Min("number"), last=Max("number")
     )
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
@@ -82,7 +82,7 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
     lately = Run.objects.filter(dataset=row, stage=stage, created_at__gte=since)
     if stage == Run.Stage.AUTHORITY:
-        # A run of the authority counts all of its rows; the rows that entered are the uploads'.
+        # A run of the authority counts all of its rows, so count those of the uploads that entered.
         before = Run.objects.filter(dataset=row, stage=stage, created_at__lt=since)
         last = before.aggregate(last=Max("last"))["last"] or 0
         entered = Upload.objects.filter(
@@ -102,7 +102,7 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
 
 
 def _lag_s(row: Dataset, stage: str) -> float:
-    """Return how old the oldest upload is that has not come as far as a stage."""
+    """Return the age of the oldest upload that has not reached a stage."""
     there = Run.objects.filter(dataset=row, superseded_at=None)
     if stage == Run.Stage.AUTHORITY:
         there = there.filter(stage=stage)
@@ -110,15 +110,15 @@ def _lag_s(row: Dataset, stage: str) -> float:
         there = there.exclude(stage__in=(Run.Stage.REMAPPED, Run.Stage.SORTED))
     elif stage == Run.Stage.SORTED:
         there = there.exclude(stage=Run.Stage.REMAPPED)
-    _, reached = tiled(there, row.last_upload)
-    oldest = Upload.objects.filter(dataset=row, number=reached + 1).first()
+    _, sorted_state = covering_runs(there, row.last_upload)
+    oldest = Upload.objects.filter(dataset=row, number=sorted_state + 1).first()
     if oldest is None or oldest.committed_at is None:
         return 0.0
     return round((timezone.now() - oldest.committed_at).total_seconds(), 3)
 
 
-def _reading(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
-    """Return what a query of a freshness would have to look at, over all tables."""
+def _read_estimate(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
+    """Return how much queries with this freshness would read, over all tables."""
     wanted = StateSelector(any=True) if freshness is None else StateSelector(freshness_s=freshness)
     plans = [plan(dataset, table, wanted) for table in dataset.tables]
     files: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _reading(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
     }
 
 
-def _holding(runs: list[Run], upload: Upload) -> Run | None:
+def _run_of(runs: list[Run], upload: Upload) -> Run | None:
     number = upload.number or 0
     return next((run for run in runs if run.first <= number <= run.last), None)
 

@@ -23,7 +23,7 @@ from foundation.errors import InvalidBody, StateExpired
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject
 
-#: Room for a filter with several full lists of `$in`; JSON is many times larger as Python objects.
+#: Enough for a filter with several full `$in` lists. Parsed JSON takes many times this memory.
 MAX_QUERY_BYTES = 4 * 1024 * 1024
 
 
@@ -35,54 +35,52 @@ async def query(call: Call) -> CallResponse:
     if not isinstance(body, dict):
         raise InvalidBody("The body must be a JSON object.")
     as_arrow = ARROW in call.head.headers.get("Accept", "")
-    checked = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
-    answered = await _answered(call, dataset, body, checked)
+    query_ = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
+    result = await _run(call, dataset, body, query_)
     if as_arrow:
-        return CallResponse(200, await in_thread(lambda: _stream(answered)), media_type=ARROW)
-    rows = await in_thread(lambda: _rows(answered.rows))
-    return json_answer({"rows": rows, **_describe(answered)})
+        return CallResponse(200, await in_thread(lambda: _stream(result)), media_type=ARROW)
+    rows = await in_thread(lambda: _rows(result.rows))
+    return json_answer({"rows": rows, **_describe(result)})
 
 
-async def _answered(
-    call: Call, dataset: DatasetFacts, body: JsonObject, checked: AnalyticsQuery
+async def _run(
+    call: Call, dataset: DatasetFacts, body: JsonObject, query_: AnalyticsQuery
 ) -> ScanResult:
-    """Plan and read. Files that went meanwhile stood for a state that others stand for by now."""
+    """Plan and run the query; plan again once if files were replaced in the meantime."""
 
-    def planned() -> ReadPlan:
-        return plan(dataset, checked.table.name, checked.wanted)
+    def plan_files() -> ReadPlan:
+        return plan(dataset, query_.table.name, query_.wanted)
 
     for _ in range(2):
-        files = await in_scope(call, planned)
+        files = await in_scope(call, plan_files)
         try:
-            result = await in_thread(_begun(dataset, body, checked, files))
+            result = await in_thread(_start(dataset, body, query_, files))
             return (
-                result
-                if isinstance(result, ScanResult)
-                else await result.answered(call.body.closed)
+                result if isinstance(result, ScanResult) else await result.result(call.body.closed)
             )
         except FileNotFoundError:
             continue
     raise StateExpired("The files of this state are no longer retained.")
 
 
-def _begun(
-    dataset: DatasetFacts, body: JsonObject, checked: AnalyticsQuery, files: ReadPlan
+def _start(
+    dataset: DatasetFacts, body: JsonObject, query_: AnalyticsQuery, files: ReadPlan
 ) -> Callable[[], ScanResult | RemoteScan]:
     """Return a function that answers the query, or returns a scan for workers if it is large."""
 
-    def begin() -> ScanResult | RemoteScan:
-        prepared = prepare(checked, files)
-        scan = RemoteScan(dataset, body, checked, files, prepared)
-        return scan if scan.is_large else run(checked, files, prepared)
+    def start() -> ScanResult | RemoteScan:
+        prepared = prepare(query_, files)
+        scan = RemoteScan(dataset, body, query_, files, prepared)
+        return scan if scan.is_large else run(query_, files, prepared)
 
-    return begin
+    return start
 
 
-def _describe(answered: ScanResult) -> JsonObject:
+def _describe(result: ScanResult) -> JsonObject:
     return {
-        "state": answered.state,
-        "freshness_s": answered.freshness_s,
-        "read": answered.read,
+        "state": result.state,
+        "freshness_s": result.freshness_s,
+        "read": result.read,
     }
 
 
@@ -95,12 +93,12 @@ def _rows(rows: pa.Table) -> list[JsonObject]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _stream(answered: ScanResult) -> bytes:
-    """Return rows as an Arrow stream, with what goes beside them in its schema's metadata."""
+def _stream(result: ScanResult) -> bytes:
+    """Return rows as an Arrow stream, whose schema metadata describes the result."""
     metadata = {
-        f"rillbase.{name}".encode(): to_json(value) for name, value in _describe(answered).items()
+        f"rillbase.{name}".encode(): to_json(value) for name, value in _describe(result).items()
     }
-    rows = answered.rows.replace_schema_metadata(metadata)
+    rows = result.rows.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

@@ -8,7 +8,7 @@ from foundation.json_types import JsonObject
 
 
 def upload_shown(upload: Upload, run: Run | None) -> JsonObject:
-    """Return an upload. `run` is the one in force that holds it, if it has been sorted."""
+    """Return an upload as JSON. `run` is the current run that contains it, if it is sorted."""
     stage = None
     if upload.number is not None:
         stage = run.stage if run is not None else FileStage.UNSORTED.value

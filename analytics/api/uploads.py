@@ -28,23 +28,23 @@ _PART_CHARS = 32
 
 
 async def upload(call: Call) -> CallResponse:
-    """POST uploads: a whole upload, or with `open=true` the beginning of one."""
-    given = parameters(call, "id", "table", "op", "open")
+    """POST uploads: upload in one request, or with `open=true` open an upload."""
+    query = parameters(call, "id", "table", "op", "open")
     dataset = await dataset_of(call, WRITE)
-    name = _name(call, given.get("id"))
-    if flag(given.get("open"), "open"):
-        opened, is_new = await in_scope(call, lambda: uploads.do_open(dataset, name))
-        return await _answer(call, dataset, opened, status=201 if is_new else 200)
+    name = _name(call, query.get("id"))
+    if flag(query.get("open"), "open"):
+        row, is_new = await in_scope(call, lambda: uploads.do_open(dataset, name))
+        return await _answer(call, dataset, row, status=201 if is_new else 200)
 
     def commit(segments: list[UploadSegment], content: bytes) -> tuple[Upload, bool]:
         return uploads.do_upload(dataset, name, content, segments)
 
-    def before(content: bytes) -> Upload | None:
-        earlier = uploads.known(dataset, name)
-        return None if earlier is None else uploads.repeated(earlier, content)
+    def find_earlier(content: bytes) -> Upload | None:
+        earlier = uploads.find_optional(dataset, name)
+        return None if earlier is None else uploads.check_repeated(earlier, content)
 
-    done, is_new = await _received(call, dataset, before, commit)
-    return await _answer(call, dataset, done, status=201 if is_new else 200)
+    row, is_new = await _receive(call, dataset, find_earlier, commit)
+    return await _answer(call, dataset, row, status=201 if is_new else 200)
 
 
 async def append(call: Call) -> CallResponse:
@@ -54,12 +54,12 @@ async def append(call: Call) -> CallResponse:
     name, part = call.parameters["upload"], _part(call)
 
     def add(segments: list[UploadSegment], content: bytes) -> tuple[Upload, bool]:
-        named = f"{part}:{content.hex()[:_PART_CHARS]}" if part else ""
-        return uploads.do_append(dataset, name, part, named, segments)
+        part_id = f"{part}:{content.hex()[:_PART_CHARS]}" if part else ""
+        return uploads.do_append(dataset, name, part, part_id, segments)
 
     await in_scope(call, lambda: uploads.find(dataset, name))
-    added, _ = await _received(call, dataset, lambda _: None, add)
-    return await _answer(call, dataset, added)
+    row, _ = await _receive(call, dataset, lambda _: None, add)
+    return await _answer(call, dataset, row)
 
 
 async def commit(call: Call) -> CallResponse:
@@ -75,9 +75,9 @@ async def abort(call: Call) -> CallResponse:
     """POST uploads/{upload}:abort."""
     parameters(call)
     dataset, name = await dataset_of(call, WRITE), call.parameters["upload"]
-    given_up, paths = await in_scope(call, lambda: uploads.do_abort(dataset, name))
+    row, paths = await in_scope(call, lambda: uploads.do_abort(dataset, name))
     await in_thread(lambda: remove(dataset.folder, paths))
-    return await _answer(call, dataset, given_up)
+    return await _answer(call, dataset, row)
 
 
 async def read(call: Call) -> CallResponse:
@@ -87,29 +87,30 @@ async def read(call: Call) -> CallResponse:
     return await _answer(call, dataset, await in_scope(call, lambda: uploads.find(dataset, name)))
 
 
-async def _received(
+async def _receive(
     call: Call,
     dataset: DatasetFacts,
-    before: Callable[[bytes], Upload | None],
+    find_earlier: Callable[[bytes], Upload | None],
     register: Callable[[list[UploadSegment], bytes], tuple[Upload, bool]],
 ) -> tuple[Upload, bool]:
-    """Read a body, make segments of it, and tell PostgreSQL of them."""
+    """Decode a body to segments, and register them in PostgreSQL."""
     media_type = call.body.media_type if "content-type" in call.head.headers else NDJSON
     if media_type not in MEDIA_TYPES:
         call.body.require(*MEDIA_TYPES)
-    given = call.head.query
-    address = UploadParameters(media_type, given.get("table"), given.get("op"))
+    query = call.head.query
+    address = UploadParameters(media_type, query.get("table"), query.get("op"))
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     async with spooled(call.body, encoding, dataset.folder) as body:
-        earlier = await in_scope(call, lambda: before(body.digest))
+        earlier = await in_scope(call, lambda: find_earlier(body.digest))
         if earlier is not None:
             return earlier, False
         segments = await while_connected(call, receive(body, address, dataset))
         paths = [segment.path for segment in segments]
         try:
-            done, is_new = await in_scope(call, lambda: register(segments, body.digest))
+            row, is_new = await in_scope(call, lambda: register(segments, body.digest))
         except ApiError:
-            # Any other failure may have committed: those files are left to the collector.
+            # After any other error the transaction may have committed: leave the files to the
+            # collector.
             await in_thread(lambda: remove(dataset.folder, paths))
             raise
         if is_new:
@@ -118,22 +119,22 @@ async def _received(
             )
         else:
             await in_thread(lambda: remove(dataset.folder, paths))
-        return done, is_new
+        return row, is_new
 
 
-def _name(call: Call, given: str | None) -> str:
-    """Return what the upload is called: as the caller says, or after the idempotency key."""
-    if given is not None:
-        if not _NAME.match(given):
+def _name(call: Call, name: str | None) -> str:
+    """Return the upload's id: from the caller, or derived from the idempotency key."""
+    if name is not None:
+        if not _NAME.match(name):
             detail = "Expected 1 to 200 letters, digits, dots, dashes and underscores."
             raise InvalidParameter(errors=[FieldProblem("id", "invalid", detail)])
-        return given
+        return name
     part = _part(call)
     return f"key-{part}" if part else str(uuid7())
 
 
 def _part(call: Call) -> str:
-    """Return a name for what the call's idempotency key stands for; empty without one."""
+    """Return a digest of the call's idempotency key; empty without one."""
     key = call.head.headers.get(HEADER)
     if key is None:
         return ""

@@ -19,7 +19,7 @@ from tenants.models import Tenant
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
 
-#: By then running uploads and queries have ended, or find that the dataset is gone.
+#: By then running uploads and queries have ended or failed, since the dataset does not exist.
 AGAIN_AFTER_S = 600.0
 
 
@@ -36,7 +36,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: DatasetValues
     """Create a dataset."""
     definition = completed({"tables": values["tables"], "id_keys": values["id_keys"]})
     root()
-    # This locks the tenant's row, so the name cannot be taken between check and insert.
+    # Locks the tenant's row, so no concurrent call can insert the same name.
     ensure_room(tenant, "datasets", Dataset.objects.all())
     if Dataset.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is a dataset {values['name']!r} already.")
@@ -67,7 +67,7 @@ def do_change(principal: Principal | None, dataset: Dataset, values: DatasetValu
 
 
 def do_delete(principal: Principal | None, dataset: Dataset) -> None:
-    """Drop a locked dataset with everything uploaded to it."""
+    """Drop a locked dataset with all of its data."""
     before, arguments = describe(dataset), {"dataset": str(dataset.pk)}
     for due_in_s in (0.0, AGAIN_AFTER_S):
         run_after_commit(

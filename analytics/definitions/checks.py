@@ -18,18 +18,18 @@ from foundation.errors import FieldProblem, InvalidBody
 
 #: Members of an uploaded line that are not tables.
 RESERVED_TABLES = ("op", "null")
-#: Two values of these types may differ and look alike, or compare unlike any other values.
+#: Types not allowed in keys: values may differ but look alike, or not compare like other values.
 UNFIT_FOR_KEYS = ("double", "bool")
 
 
 def completed(given: DatasetDefinition) -> DatasetDefinition:
-    """Return validated tables with the columns that views have, or raise what is wrong."""
+    """Return a valid definition with explicit view columns, or raise `InvalidBody`."""
     tables, id_keys = given["tables"], given["id_keys"]
     problems = [problem for name, table in tables.items() for problem in _table(name, table)]
     for name, table in tables.items():
         problems += _unknown_id_keys(name, table, id_keys)
     problems += [
-        _wrong(f"/id_keys/{name}", "A table already has this name.")
+        _problem(f"/id_keys/{name}", "A table already has this name.")
         for name in id_keys
         if name in tables
     ]
@@ -41,10 +41,10 @@ def completed(given: DatasetDefinition) -> DatasetDefinition:
 
 
 def check_change(before: DatasetDefinition, after: DatasetDefinition) -> None:
-    """Raise unless `after` only adds to `before`."""
+    """Raise `InvalidBody` unless `after` only adds to `before`."""
     tables = after["tables"]
     problems = [
-        _wrong(f"/tables/{name}", "A table cannot be removed.")
+        _problem(f"/tables/{name}", "A table cannot be removed.")
         for name in before["tables"]
         if name not in tables
     ]
@@ -52,7 +52,7 @@ def check_change(before: DatasetDefinition, after: DatasetDefinition) -> None:
         if name in tables:
             problems += _changed(name, table, tables[name])
     problems += [
-        _wrong(f"/id_keys/{name}", "An ID-key cannot be changed.")
+        _problem(f"/id_keys/{name}", "An ID-key cannot be changed.")
         for name, kind in before["id_keys"].items()
         if after["id_keys"].get(name) != kind
     ]
@@ -69,17 +69,17 @@ def _complete(table: TableDefinition) -> TableDefinition:
 
 
 def _table(name: str, table: TableDefinition) -> Iterator[FieldProblem]:
-    place = f"/tables/{name}"
+    pointer = f"/tables/{name}"
     if name in RESERVED_TABLES:
-        yield _wrong(place, "This name is reserved in uploads.")
+        yield _problem(pointer, "This name is reserved in uploads.")
     columns = table["columns"]
     if len({column.lower() for column in columns}) < len(columns):
-        yield _wrong(f"{place}/columns", "Two names differ only in case.")
+        yield _problem(f"{pointer}/columns", "Two names differ only in case.")
     if len(columns) - len(table["key"]) > MAX_DATA_COLUMNS:
-        yield _wrong(f"{place}/columns", f"At most {MAX_DATA_COLUMNS} columns beside the key.")
-    yield from _key(f"{place}/key", table["key"], columns)
+        yield _problem(f"{pointer}/columns", f"At most {MAX_DATA_COLUMNS} columns beside the key.")
+    yield from _key(f"{pointer}/key", table["key"], columns)
     for view_name, view in table["views"].items():
-        yield from _view(f"{place}/views/{view_name}", view, table)
+        yield from _view(f"{pointer}/views/{view_name}", view, table)
 
 
 def _unknown_id_keys(
@@ -87,58 +87,62 @@ def _unknown_id_keys(
 ) -> Iterator[FieldProblem]:
     for column, id_key in ids_of(table).items():
         if id_key not in id_keys:
-            place = f"/tables/{name}/columns/{column}"
-            yield _wrong(place, f"The ID-key {id_key!r} is missing from `id_keys`.")
+            pointer = f"/tables/{name}/columns/{column}"
+            yield _problem(pointer, f"The ID-key {id_key!r} is missing from `id_keys`.")
 
 
 def _parts(name: str, kind: IdKeyDefinition) -> Iterator[FieldProblem]:
-    """Yield the key parts, which are columns of the ID-key's table beside the key and its id."""
+    """Yield problems with key parts, which become columns of the ID-key's table."""
     names = [KEY, ID, *(part.lower() for part in kind)] if isinstance(kind, dict) else []
     if len(set(names)) < len(names):
         detail = f"A part must not be named {KEY} or {ID}, and names must differ in more than case."
-        yield _wrong(f"/id_keys/{name}", detail)
+        yield _problem(f"/id_keys/{name}", detail)
 
 
-def _key(place: str, key: list[str], columns: Mapping[str, str]) -> Iterator[FieldProblem]:
+def _key(pointer: str, key: list[str], columns: Mapping[str, str]) -> Iterator[FieldProblem]:
     if len(set(key)) < len(key):
-        yield _wrong(place, "A column is named twice.")
+        yield _problem(pointer, "A column is named twice.")
     for column in key:
         if column not in columns:
-            yield _wrong(place, f"The column {column!r} does not exist.")
+            yield _problem(pointer, f"The column {column!r} does not exist.")
         elif columns[column] in UNFIT_FOR_KEYS:
-            yield _wrong(place, f"A {columns[column]} cannot be part of a key.")
+            yield _problem(pointer, f"A {columns[column]} cannot be part of a key.")
 
 
-def _view(place: str, view: ViewDefinition, table: TableDefinition) -> Iterator[FieldProblem]:
-    yield from _strangers(f"{place}/columns", view.get("columns", ()), table["columns"])
-    yield from _key(f"{place}/key", view["key"], table["columns"])
+def _view(pointer: str, view: ViewDefinition, table: TableDefinition) -> Iterator[FieldProblem]:
+    yield from _unknown_columns(f"{pointer}/columns", view.get("columns", ()), table["columns"])
+    yield from _key(f"{pointer}/key", view["key"], table["columns"])
     missing = [column for column in table["key"] if column not in view["key"]]
     if missing:
-        yield _wrong(f"{place}/key", f"The column {missing[0]!r} of the table's key is missing.")
+        yield _problem(
+            f"{pointer}/key", f"The column {missing[0]!r} of the table's key is missing."
+        )
     if "columns" in view and not set(view["key"]) <= set(view["columns"]):
-        yield _wrong(f"{place}/columns", "The view must contain the columns of its key.")
+        yield _problem(f"{pointer}/columns", "The view must contain the columns of its key.")
 
 
-def _strangers(
-    place: str, named: Iterable[str], columns: Mapping[str, str]
+def _unknown_columns(
+    pointer: str, columns_used: Iterable[str], columns: Mapping[str, str]
 ) -> Iterator[FieldProblem]:
-    names = list(named)
+    names = list(columns_used)
     if len(set(names)) < len(names):
-        yield _wrong(place, "A column is named twice.")
+        yield _problem(pointer, "A column is named twice.")
     for column in names:
         if column not in columns:
-            yield _wrong(place, f"The column {column!r} does not exist.")
+            yield _problem(pointer, f"The column {column!r} does not exist.")
 
 
 def _changed(name: str, old: TableDefinition, new: TableDefinition) -> Iterator[FieldProblem]:
-    place = f"/tables/{name}"
+    pointer = f"/tables/{name}"
     if list(new["columns"].items())[: len(old["columns"])] != list(old["columns"].items()):
-        yield _wrong(f"{place}/columns", "Existing columns cannot be changed and must come first.")
+        yield _problem(
+            f"{pointer}/columns", "Existing columns cannot be changed and must come first."
+        )
     if new["key"] != old["key"]:
-        yield _wrong(f"{place}/key", "The key cannot be changed.")
+        yield _problem(f"{pointer}/key", "The key cannot be changed.")
     if new["views"] != old["views"]:
-        yield _wrong(f"{place}/views", "Existing views cannot be changed.")
+        yield _problem(f"{pointer}/views", "Existing views cannot be changed.")
 
 
-def _wrong(pointer: str, detail: str) -> FieldProblem:
+def _problem(pointer: str, detail: str) -> FieldProblem:
     return FieldProblem(pointer, "invalid", detail)

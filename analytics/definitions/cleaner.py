@@ -1,4 +1,4 @@
-"""Removes a tenant's datasets and their files with the tenant."""
+"""Removes the datasets and files of a tenant that is being deleted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ ALIAS = "relay"
 
 
 def clean(tenant_id: UUID) -> None:
-    """Remove the tenant's datasets. Rows go last: as long as one exists, its files are found."""
-    # Tasks are defined here, and must not be imported while models load.
+    """Remove the tenant's datasets. Rows are deleted last, since files are found through them."""
+    # The module defines tasks, which cannot be imported while models are loading.
     from analytics.definitions.removal import remove_files  # noqa: PLC0415
 
     datasets = Dataset.unscoped.using(ALIAS).filter(tenant_id=tenant_id)

@@ -1,9 +1,8 @@
 """Removes the files of a dropped dataset, and its tables in the Iceberg catalogue.
 
-The row is gone by now, so no new work starts on the files. Current readers keep them open, or get
-an error that the dataset does not exist.
-
-Every worker loads this module, so it imports no columnar library.
+The dataset's row is already deleted, so no new work starts on the files. Current readers keep them
+open, or fail because the dataset does not exist. Every worker loads this module, so it imports no
+columnar library.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ REMOVE_TASK = "analytics.remove"
 
 @task(name=REMOVE_TASK)
 def remove(*, dataset: str) -> None:
-    """Remove what is left of a dropped dataset."""
+    """Remove the remains of a dropped dataset."""
     dataset_id = UUID(dataset)
     if Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).exists():
         return

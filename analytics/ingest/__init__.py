@@ -1,16 +1,16 @@
-"""Uploads: what is read of requests, and how it becomes durable and then visible.
+"""Uploads: parsing request bodies, and making their rows durable and then visible.
 
-spooled     a body on its way to the disk, in little memory
-operations  columns that were sent, as operations on a table's keys
-lines       NDJSON: lines that name their tables
-columns     Arrow streams and Parquet files: one table each
-expansion   batches in pieces that stay small when their dictionaries are expanded
-decoding    what a worker process does with a body
-worker_files  the files that a worker gets open
-received    a body becomes segments in a worker, or nothing is left of it
-segments    what an upload leaves
-segment_files  batches as the files of segments
-own_segments  segments of rows that no caller sent
-temporary_ids  keys on their way to ids
-uploads     uploads in PostgreSQL: opened, added to, committed under a number, aborted
+body_spool      spools a body to disk, in little memory
+upload_decoder  turns a body into segments in a worker process
+worker_files    the open files of a worker
+decoding        what a worker does with a body
+lines           NDJSON: lines that name their tables
+columns         Arrow streams and Parquet files: one table each
+expansion       splits batches so that expanded dictionaries stay small
+operations      received columns as operations on a table's keys
+temporary_ids   replaces keys with temporary ids
+segments        the files that an upload produces
+segment_files   writes batches as segments
+own_segments    segments of rows that the installation generates
+uploads         uploads in PostgreSQL: open, append, commit, abort
 """

@@ -1,7 +1,7 @@
 """Spools a request body to disk, in little memory, whatever its size.
 
-It is written as it arrives, and read again as a whole: reading Parquet starts at its end, and an
-incomplete body must leave nothing. This copy is not synced.
+A body is decoded only when complete: Parquet is read from its end, and an incomplete body must have
+no effect. The copy is not synced.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SpooledBody:
 async def spooled(
     body: RequestBody, encoding: str, folder: StoredPath
 ) -> AsyncIterator[SpooledBody]:
-    """Yield a file with the whole body, which is deleted when the block ends."""
+    """Yield a file with the complete body. The file is deleted when the block ends."""
     place = folder / "incoming" if isinstance(folder, Path) else local_folder()
     path = place / f"{uuid4().hex}.body"
     try:

@@ -18,9 +18,9 @@ from analytics.schema import AnalyticsTable
 from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
 
 _BATCH_ROWS = 131_072
-#: Names of encodings as in Parquet footers.
+#: The names of dictionary encodings in Parquet footers.
 _DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-_DAMAGED = (
+_ERRORS = (
     pa.ArrowInvalid,
     pa.ArrowNotImplementedError,
     pa.ArrowIndexError,
@@ -41,13 +41,13 @@ class UploadTarget:
 
 
 def read_arrow(
-    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], target: UploadTarget
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield the operations of Arrow streams."""
     source = pa.BufferReader(body)
     while source.tell() < source.size():
-        reader = _opened(source)
-        table, op = _meant(tables, named, reader.schema.metadata or {})
+        reader = _open_stream(source)
+        table, op = _target(tables, target, reader.schema.metadata or {})
         _check_columns(table, op, reader.schema)
         while (batch := _next_batch(reader)) is not None:
             for piece in small_batches(batch):
@@ -55,38 +55,38 @@ def read_arrow(
 
 
 def read_parquet(
-    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget
+    body: pa.Buffer, tables: Mapping[str, AnalyticsTable], target: UploadTarget
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield the operations of a Parquet file."""
     try:
-        with pq.ParquetFile(pa.BufferReader(body)) as described:
-            encoded = _dictionary_columns(described)
-        with pq.ParquetFile(pa.BufferReader(body), read_dictionary=encoded) as file:
-            table, op = _meant(tables, named, file.schema_arrow.metadata or {})
+        with pq.ParquetFile(pa.BufferReader(body)) as metadata_file:
+            dictionary_columns = _dictionary_columns(metadata_file)
+        with pq.ParquetFile(pa.BufferReader(body), read_dictionary=dictionary_columns) as file:
+            table, op = _target(tables, target, file.schema_arrow.metadata or {})
             _check_columns(table, op, file.schema_arrow)
             for batch in file.iter_batches(_BATCH_ROWS):
                 for piece in small_batches(batch):
                     yield table, _operations(table, op, piece)
-    except _DAMAGED as error:
+    except _ERRORS as error:
         raise InvalidUpload(f"The Parquet file cannot be read: {error}.") from None
 
 
 def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
     """Return the columns whose values are dictionary indexes.
 
-    They are read as such: a short file can refer to a long text any number of times.
+    They are read without expanding them: a short file can refer to a long text many times.
     """
     if file.metadata.num_row_groups == 0:
         return []
     group = file.metadata.row_group(0)
-    chunks = [group.column(place) for place in range(group.num_columns)]
+    chunks = [group.column(index) for index in range(group.num_columns)]
     return [c.path_in_schema for c in chunks if not _DICTIONARIES.isdisjoint(c.encodings)]
 
 
-def _opened(source: pa.BufferReader) -> pa.ipc.RecordBatchStreamReader:
+def _open_stream(source: pa.BufferReader) -> pa.ipc.RecordBatchStreamReader:
     try:
         return pa.ipc.open_stream(source)
-    except _DAMAGED as error:
+    except _ERRORS as error:
         raise InvalidUpload(f"The Arrow stream cannot be read: {error}.") from None
 
 
@@ -96,16 +96,18 @@ def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None
         batch.validate(full=True)
     except StopIteration:
         return None
-    except _DAMAGED as error:
+    except _ERRORS as error:
         raise InvalidUpload(f"The Arrow stream is damaged: {error}.") from None
     return batch
 
 
-def _meant(
-    tables: Mapping[str, AnalyticsTable], named: UploadTarget, metadata: Mapping[bytes, bytes]
+def _target(
+    tables: Mapping[str, AnalyticsTable], target: UploadTarget, metadata: Mapping[bytes, bytes]
 ) -> tuple[AnalyticsTable, RowOperation]:
-    table = metadata.get(b"rillbase.table", (named.table or "").encode()).decode("utf-8", "replace")
-    op = metadata.get(b"rillbase.op", (named.op or RowOperation.INSERT).encode()).decode(
+    table = metadata.get(b"rillbase.table", (target.table or "").encode()).decode(
+        "utf-8", "replace"
+    )
+    op = metadata.get(b"rillbase.op", (target.op or RowOperation.INSERT).encode()).decode(
         "utf-8", "replace"
     )
     if table not in tables:
@@ -121,7 +123,7 @@ def _meant(
 
 
 def _check_columns(table: AnalyticsTable, op: RowOperation, schema: pa.Schema) -> None:
-    """Raise what is wrong with the columns, before any value is decoded."""
+    """Raise `InvalidUpload` for invalid columns, before any value is decoded."""
     if len(set(schema.names)) < len(schema.names):
         raise InvalidUpload("Two columns have the same name.")
     columns = {field.name: pa.nulls(0, field.type) for field in schema}

@@ -1,4 +1,4 @@
-"""Decodes an upload, in a worker process of `foundation.sandbox` and nowhere else.
+"""Decodes an upload. Runs only in worker processes of `foundation.sandbox`.
 
 Counts, lengths and statistics in the body are never trusted: the kernel bounds the memory, CPU time
 and open files of the process, and the decoded rows are counted.
@@ -32,7 +32,7 @@ from foundation.json_types import JsonObject
 
 
 class _WithoutPandas:
-    """Pretends that pandas is missing. Arrow would import it with its first scalar."""
+    """Makes `import pandas` fail: Arrow would import it to create its first scalar."""
 
     def find_spec(self, name: str, *_: object) -> None:
         if name == "pandas":
@@ -40,7 +40,7 @@ class _WithoutPandas:
 
 
 sys.meta_path.insert(0, cast("MetaPathFinder", _WithoutPandas()))
-# A worker cannot open files, so lazy imports are done now.
+# A sandboxed worker cannot open files, so trigger lazy imports now.
 pa.scalar("")
 import_module("numpy.ma")
 

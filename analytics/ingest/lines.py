@@ -26,9 +26,9 @@ _MIN_BLOCK_BYTES = 256 * 1024
 _COLUMNS_BYTES, _USUAL_LINE_BYTES = 64 * 1024 * 1024, 16
 _VALUE_BYTES = 8
 _LINE_END, _TAIL_BYTES = ord("\n"), 4096
-#: Smaller bodies are checked for being blank.
+#: Only smaller bodies are checked for being blank.
 _SMALL_BYTES = 1024 * 1024
-#: Small enough not to hold up other threads.
+#: Bytes searched at once: few enough not to block other threads for long.
 _LOOKED_AT_BYTES = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"
@@ -77,12 +77,12 @@ def _every_block_ends_a_line(body: pa.Buffer, size: int) -> bool:
 
 
 def _ends_a_line(block: np.ndarray) -> bool:
-    # Most blocks have one near their end.
+    # Most blocks contain a line end near their own end.
     return bool(np.any(block[-_TAIL_BYTES:] == _LINE_END) or np.any(block == _LINE_END))
 
 
 def _require_objects(body: pa.Buffer) -> None:
-    """Raise for a line that does not begin with an object.
+    """Raise `InvalidUpload` for a line that is not an object.
 
     Arrow's reader aborts the whole process on a block that begins with `null`.
     """

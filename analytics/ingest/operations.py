@@ -1,7 +1,7 @@
 """Converts received columns to operations on a table's keys.
 
-An `insert` is the whole row: missing columns are null. An `update` sets the given columns and
-leaves the others; without an existing row it creates one. A `delete` has only the key.
+An `insert` is the whole row: missing columns are null. An `update` sets the columns that it has and
+leaves the others unchanged, or creates the row. A `delete` has only the key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.rows.compound import coded
+from analytics.rows.compound import encode_keys
 from analytics.schema import TYPES, AnalyticsTable
 from foundation.errors import FieldProblem, InvalidUpload
 
@@ -96,7 +96,9 @@ def _texts(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
         detail = f"A key must be an object with the fields {', '.join(parts)}."
         raise refused(table, name, "wrong_type", detail)
     fitting = [_typed(table, name, column.field(part), parts[part]) for part in parts]
-    texts = coded(pa.StructArray.from_arrays(fitting, names=list(parts), mask=column.is_null()))
+    texts = encode_keys(
+        pa.StructArray.from_arrays(fitting, names=list(parts), mask=column.is_null())
+    )
     if texts.null_count > column.null_count:
         raise refused(table, name, "wrong_type", "Every part of a key must have a value.")
     return texts

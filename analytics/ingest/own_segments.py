@@ -1,4 +1,4 @@
-"""Segments of rows that the installation generates itself, such as its samples."""
+"""Segments of rows that the installation generates, such as samples."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class _BodyFiles:
         self._lists: dict[str, KeyList] = {}
 
     def write(self, table: AnalyticsTable, batch: pa.RecordBatch, closing: ExitStack) -> None:
-        """Write a batch; `closing` closes the files that this opens."""
+        """Write a batch. Files that this opens are closed by `closing`."""
         if table.name not in self._tables:
             self._begin(table, closing)
         lists = {name: self._lists[name] for name in table.ids.values()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from analytics.rows.file_store import StoredPath
 
-#: The folder of segments below the dataset's.
+#: The folder of segments in the dataset's folder.
 FOLDER = "segments"
 
 

@@ -44,11 +44,11 @@ MAX_WAITING = 100
 _IDLE_S = 60.0
 #: Decoded bytes allowed for a small body, and per byte of a larger one.
 _DECODED_BYTES, _DECODED_RATIO = 256 * MIB, 128
-#: CPU time of a small body, per additional MiB, and of the largest body.
+#: CPU time in seconds for a small body, per additional MiB, and at most.
 _CPU_S, _CPU_S_A_MIB, _MAX_CPU_S = 10, 2, 600
 #: Wall-clock limit as a multiple of CPU time, for waits for processors or the disk.
 _DEADLINE_RATIO = 3
-#: Overhead of a file around its columns.
+#: Overhead of a segment file besides its columns.
 _FRAME_BYTES = 64 * MIB
 _DECODER = "analytics.ingest.decoding:decode"
 _PROBLEMS: dict[str, type[ApiError]] = {
@@ -136,7 +136,7 @@ def max_decoded_bytes(body_bytes: int) -> int:
 
 
 def _own_file_bytes() -> int:
-    """Return this process's file size limit, which a worker's cannot exceed."""
+    """Return this process's file size limit; a worker's limit cannot exceed it."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return 2**62 if soft == resource.RLIM_INFINITY else soft
 
@@ -158,7 +158,7 @@ async def _decoded(
 async def _run(
     body: SpooledBody, address: UploadParameters, dataset: DatasetFacts, files: WorkerFiles
 ) -> list[int]:
-    """Let a worker write the files; return the row count of each."""
+    """Run a worker that writes the files; return the row count of each."""
     max_bytes = max_decoded_bytes(body.size)
     request: JsonObject = {
         "definition": dataset.definition,
@@ -182,7 +182,7 @@ def _refusal(problem: Problem) -> ApiError:
 
 
 async def _to_its_end(work: Callable[[], T]) -> T:
-    """Run in a thread; wait for it if cancelled, since it opens, stores or closes files."""
+    """Run in a thread. If cancelled, wait for it, since it opens, stores or closes files."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

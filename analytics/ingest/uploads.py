@@ -28,16 +28,16 @@ def find(dataset: DatasetFacts, name: str, *, lock: bool = False) -> Upload:
     return upload
 
 
-def known(dataset: DatasetFacts, name: str) -> Upload | None:
+def find_optional(dataset: DatasetFacts, name: str) -> Upload | None:
     return Upload.objects.filter(dataset_id=dataset.id, name=name).first()
 
 
 def do_open(dataset: DatasetFacts, name: str) -> tuple[Upload, bool]:
     """Open an upload. Return it, and whether it is new: the call may be repeated."""
-    locked = _locked(dataset)
-    upload = known(dataset, name)
+    row = _lock(dataset)
+    upload = find_optional(dataset, name)
     if upload is None:
-        return Upload.objects.create(dataset=locked, name=name), True
+        return Upload.objects.create(dataset=row, name=name), True
     if upload.state != Upload.State.OPEN:
         raise Conflict(f"The upload has been {upload.state}.")
     return upload, False
@@ -47,17 +47,17 @@ def do_upload(
     dataset: DatasetFacts, name: str, digest: bytes, segments: Iterable[UploadSegment]
 ) -> tuple[Upload, bool]:
     """Commit an upload sent in one request. Return it, and whether it is new."""
-    locked = _locked(dataset)
-    earlier = known(dataset, name)
+    row = _lock(dataset)
+    earlier = find_optional(dataset, name)
     if earlier is not None:
-        return repeated(earlier, digest), False
-    upload = Upload.objects.create(dataset=locked, name=name, digest=digest)
-    _add(dataset, locked, upload, segments, "")
-    _commit(locked, upload)
+        return check_repeated(earlier, digest), False
+    upload = Upload.objects.create(dataset=row, name=name, digest=digest)
+    _add(dataset, row, upload, segments, "")
+    _commit(row, upload)
     return upload, True
 
 
-def repeated(upload: Upload, digest: bytes) -> Upload:
+def check_repeated(upload: Upload, digest: bytes) -> Upload:
     """Return the earlier upload if its body has this digest, or raise."""
     if upload.digest is None or bytes(upload.digest) != digest:
         raise IdempotencyMismatch("The upload id was already used for different rows.")
@@ -71,35 +71,35 @@ def do_append(
 
     `part` begins with `key`, if the caller gave one, followed by the part's contents.
     """
-    locked = _locked(dataset)
+    row = _lock(dataset)
     upload = find(dataset, name, lock=True)
     if key:
-        before = StoredFile.objects.filter(upload=upload, part__startswith=f"{key}:").first()
-        if before is not None and before.part != part:
+        earlier = StoredFile.objects.filter(upload=upload, part__startswith=f"{key}:").first()
+        if earlier is not None and earlier.part != part:
             raise IdempotencyMismatch("The idempotency key was already used for different rows.")
-        if before is not None:
+        if earlier is not None:
             return upload, False
     if upload.state != Upload.State.OPEN:
         raise Conflict(f"The upload has been {upload.state}.")
-    _add(dataset, locked, upload, segments, part)
+    _add(dataset, row, upload, segments, part)
     upload.save(update_fields=["rows", "bytes"])
     return upload, True
 
 
 def do_commit(dataset: DatasetFacts, name: str) -> Upload:
     """Assign an open upload its number. One that is already committed stays unchanged."""
-    locked = _locked(dataset)
+    row = _lock(dataset)
     upload = find(dataset, name, lock=True)
     if upload.state == Upload.State.ABORTED:
         raise Conflict("The upload has been aborted.")
     if upload.state == Upload.State.OPEN:
-        _commit(locked, upload)
+        _commit(row, upload)
     return upload
 
 
 def do_abort(dataset: DatasetFacts, name: str) -> tuple[Upload, list[str]]:
     """Abort an open upload. Return it, and the files to be removed."""
-    _locked(dataset)
+    _lock(dataset)
     upload = find(dataset, name, lock=True)
     if upload.state == Upload.State.COMMITTED:
         raise Conflict("The upload has been committed.")
@@ -112,7 +112,7 @@ def do_abort(dataset: DatasetFacts, name: str) -> tuple[Upload, list[str]]:
     return upload, paths
 
 
-def _locked(dataset: DatasetFacts) -> Dataset:
+def _lock(dataset: DatasetFacts) -> Dataset:
     row = Dataset.objects.select_for_update().filter(pk=dataset.id).first()
     if row is None:
         raise NotFound("The dataset has been dropped.")
@@ -126,8 +126,8 @@ def _add(
     segments: Iterable[UploadSegment],
     part: str,
 ) -> None:
-    last = StoredFile.objects.filter(upload=upload).aggregate(place=Max("place"))["place"]
-    place = 0 if last is None else last + 1
+    last_place = StoredFile.objects.filter(upload=upload).aggregate(place=Max("place"))["place"]
+    place = 0 if last_place is None else last_place + 1
     files = [
         StoredFile(
             tenant_id=dataset.tenant_id,
@@ -166,6 +166,6 @@ def _commit(dataset: Dataset, upload: Upload) -> None:
 
 
 def _after(last: datetime.datetime | None) -> datetime.datetime:
-    """Return the current time, or the last commit's time if a clock was set back."""
+    """Return the current time, or the last commit's time if the clock was set back."""
     now = timezone.now()
     return now if last is None else max(now, last)

@@ -56,7 +56,7 @@ class _Output:
 
 @dataclass(slots=True)
 class WorkerFiles:
-    """The files of one body. They are opened and closed once."""
+    """The files of one body. Opened and closed once."""
 
     body: Path
     dataset: DatasetFacts
@@ -64,7 +64,7 @@ class WorkerFiles:
     _body: int = -1
 
     def open(self) -> None:
-        """Open everything that the worker may need."""
+        """Open all files that the worker may need."""
         definition = read_definition(self.dataset.definition)
         with storing():
             self._body = os.open(self.body, os.O_RDONLY)
@@ -87,7 +87,7 @@ class WorkerFiles:
         return segments
 
     def close(self, *, keep: bool) -> None:
-        """Close everything; remove files unless they were stored and are to be kept."""
+        """Close all files; remove them unless they were stored and `keep` is set."""
         if self._body >= 0:
             os.close(self._body)
         for output in self.outputs:

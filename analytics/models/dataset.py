@@ -14,8 +14,8 @@ from tenants.models import Tenant
 class Dataset(TenantOwned, Resource):
     """Tables whose rows are uploaded together.
 
-    Files and Iceberg tables are named after the id, so a dataset that was dropped and created again
-    is a different one. The row's lock is held while an upload is committed or a stage ends.
+    Files and Iceberg tables are named after the id, so a dataset that is dropped and created again
+    has new ones. The row is locked while an upload is committed or a stage ends.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="datasets")
@@ -31,8 +31,8 @@ class Dataset(TenantOwned, Resource):
     authority_state = models.BigIntegerField(default=0)
     #: The stored size of all stages together.
     stored_bytes = models.BigIntegerField(default=0)
-    #: Incremented by each process that takes over the pipeline. A process that ends a stage with a
-    #: lower token has been replaced and changes nothing.
+    #: Fencing token: incremented by each process that takes over the pipeline. A process with a
+    #: lower token has been replaced, and cannot end a stage.
     pipeline_token = models.BigIntegerField(default=0)
     #: Why the pipeline is stuck on this dataset, or empty.
     pipeline_error = models.TextField(blank=True)

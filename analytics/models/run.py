@@ -1,4 +1,4 @@
-"""Runs: uploads that have passed through stages together."""
+"""Runs: groups of uploads that pass through the stages together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from tenants.models import Tenant
 class Run(TenantOwned):
     """The uploads from `first` to `last`, each key once, as sorted files.
 
-    Runs that are in force lie end to end behind the authority, which is a run itself and begins
-    with the first upload. A run that was merged into another stays until its retention is over.
-
-    A remapped run has no rows of its own: its uploads' keys have got their ids, and it is the next
-    to be sorted.
+    Runs in force are contiguous. The first is the authority, which begins with the first upload. A
+    run that was merged into another is kept until its retention period ends. A remapped run has no
+    rows: its uploads' keys have been assigned ids, and it is sorted next.
     """
 
     class Stage(models.TextChoices):
@@ -30,7 +28,7 @@ class Run(TenantOwned):
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="runs")
     stage = models.CharField(max_length=10, choices=Stage.choices)
-    #: How many times its rows were merged: runs of the same level are merged together.
+    #: How many times its rows were merged. Runs of the same level are merged together.
     level = models.PositiveSmallIntegerField(default=0)
     first = models.BigIntegerField()
     last = models.BigIntegerField()

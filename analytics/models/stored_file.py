@@ -25,12 +25,12 @@ class FileStage(models.TextChoices):
 class StoredFile(TenantOwned):
     """A file of one table, or of one of its views.
 
-    An unsorted one belongs to an upload, a sorted or merged one to a run. One of the authority
-    belongs to the states from `since` up to, and without, `until`.
+    An unsorted file belongs to an upload, a sorted or merged file to a run. A file of the authority
+    belongs to the states from `since` to before `until`.
 
-    Beside the segments of an upload's part lies for each ID-key the list of the part's keys, to
-    whose entries their temporary ids point. A remapped run has for each ID-key the ids of all these
-    entries, and for the table of the ID-key those keys that are new.
+    For each ID-key, a part of an upload has a list of its keys; temporary ids are indexes into it.
+    A remapped run has the final ids of all these entries, and the keys that are new as rows of the
+    ID-key's table.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -44,11 +44,11 @@ class StoredFile(TenantOwned):
     #: For an upload: 0, 1, 2, … in the order in which its parts arrived. Files of one part share a
     #: number.
     place = models.PositiveIntegerField(default=0)
-    #: Empty: it holds keys, or ids for keys.
+    #: Empty for a file of keys, or of ids of keys.
     table = models.CharField(max_length=63, blank=True)
-    #: The ID-key of such a file.
+    #: The ID-key of a file of keys or ids.
     id_key = models.CharField(max_length=63, blank=True)
-    #: Empty: the primary view.
+    #: Empty for the primary view.
     view = models.CharField(max_length=63, blank=True)
     #: Relative to the dataset's folder.
     path = models.TextField()
@@ -57,9 +57,9 @@ class StoredFile(TenantOwned):
     #: JSON lists: the least and greatest key of a sorted file.
     lowest = models.TextField(blank=True)
     highest = models.TextField(blank=True)
-    #: The caller's key for an upload's part, so that it counts once.
+    #: The caller's idempotency key for a part of an upload.
     part = models.CharField(max_length=200, blank=True)
-    #: When it stopped being part of a current state; null: it is part of one.
+    #: When the file stopped being part of the current state; null while it is part of it.
     superseded_at = models.DateTimeField(null=True, blank=True, db_index=True)
 
     class Meta:

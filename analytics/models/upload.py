@@ -23,17 +23,18 @@ class Upload(TenantOwned):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+")
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="uploads")
-    #: The caller's name for it: committed once, however often it is sent.
+    #: The caller's id of the upload, which makes retries idempotent.
     name = models.CharField(max_length=200)
     state = models.CharField(max_length=10, choices=State.choices, default=State.OPEN)
     #: 1, 2, 3, … without gaps, in commit order.
     number = models.BigIntegerField(null=True, blank=True)
-    #: SHA-256 of the body of an upload sent in one request; null: it was opened and appended to.
+    #: SHA-256 of the body if the upload was sent in one request; null if it was opened and appended
+    #: to.
     digest = models.BinaryField(null=True, blank=True)
     rows = models.BigIntegerField(default=0)
     bytes = models.BigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
-    #: Never decreases from one number to the next.
+    #: Does not decrease with increasing numbers.
     committed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -1,20 +1,21 @@
-"""What moves files from stage to stage: remap, sort, merge, authority.
+"""Moves files from stage to stage: remap, sort, merge, authority.
 
-decisions    what is to be done next, from what there is (pure)
-tasks        the work itself, on immutable files; knows neither Django nor PostgreSQL
-changes      what a change of the primary view changes in the others
-blocks       sorted files read side by side in little memory
-ledger       PostgreSQL: what there is, and the transaction that ends a stage
-catalogue    the authority as Iceberg tables
-workers      where tasks run: a Spark application, or threads
-spark        the application
-collector    files that no state needs any more
-housekeeping when the collector looks
-coordinator  the loop around all of it
-scans        large queries, beside the stages
-settle       all stages at once, for what has to be there before anybody asks
-waiting      the coordinator is started by the first dataset
+decisions      the next steps for a dataset (pure)
+steps          one step, from its inputs to the transaction that ends it
+tasks          the work itself, on immutable files; uses neither Django nor PostgreSQL
+changes        the effect of changes of the primary view on the other views
+blocks         reads sorted files side by side in little memory
+ledger         PostgreSQL: the state of datasets, and the transaction that ends a stage
+catalogue      the authority as Iceberg tables
+workers        where tasks run: a Spark application, or threads
+spark          the Spark application
+collector      removes files that no state needs
+housekeeping   schedules the collector
+coordinator    the main loop
+scans          large queries, in a pool separate from the stages'
+settle         runs all stages at once, for samples
+idle_pipeline  starts the coordinator once there is a dataset
 
-A stage ends with one transaction. Until then its files are not referenced anywhere, and whatever
-was in progress when a process died is redone from the previous stage.
+A stage ends with one transaction. Until then its files are not referenced anywhere. If a process
+dies, its unfinished work is repeated from the previous stage.
 """

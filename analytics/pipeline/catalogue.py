@@ -1,9 +1,9 @@
 """The authority as Iceberg tables, in a PostgreSQL catalogue that other readers can use too.
 
-The row of a run is what commits a state; it names a snapshot for each table. A snapshot is created
-first and gets its tag, `state-N`, once the row exists. So tags name only committed states, and a
-process that dies in between leaves either a snapshot that no row names, which the next one rolls
-back, or a row whose snapshots lack their tags, which the next one adds.
+A state is committed by the row of its run, which names a snapshot for each table. A snapshot is
+created first and tagged `state-N` once the row exists, so only committed states have tags. If the
+process dies in between, its successor rolls back snapshots that no row names, and adds missing
+tags.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from analytics.pipeline.tasks import authority_schema
 from analytics.places import folder_of, namespace_of
-from analytics.rows.objects import address
+from analytics.rows.objects import endpoint
 from analytics.schema import AnalyticsTable, TableView
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
@@ -34,7 +34,7 @@ from foundation.environment import environment
 NAME = "rillbase"
 #: Errors that the catalogue raises while PostgreSQL is unavailable.
 AWAY = DBAPIError
-#: Two opened concurrently would be two connection pools.
+#: Opening it twice would create two connection pools.
 _opening = threading.Lock()
 _KEPT_METADATA = {
     "write.metadata.delete-after-commit.enabled": "true",
@@ -75,9 +75,9 @@ def _catalogue() -> SqlCatalog:
         .replace("postgresql://", "postgresql+psycopg://", 1)
     )
     properties = {"uri": url, "init_catalog_tables": "false", "pool_pre_ping": "true"}
-    store = {"s3.endpoint": address(), "s3.region": os.environ.get("AWS_REGION")}
-    known = {name: value for name, value in store.items() if value}
-    return SqlCatalog(NAME, **properties, **known)
+    store = {"s3.endpoint": endpoint(), "s3.region": os.environ.get("AWS_REGION")}
+    configured = {name: value for name, value in store.items() if value}
+    return SqlCatalog(NAME, **properties, **configured)
 
 
 class ForeignFile(Exception):
@@ -133,7 +133,7 @@ class Authority:
             if unreferenced:
                 table.maintenance.expire_snapshots().by_ids(unreferenced).commit()
 
-    def described_by(self) -> set[str]:
+    def metadata_files(self) -> set[str]:
         """Return the locations of the metadata files of the tables, for all snapshots."""
         locations: set[str] = set()
         for identifier in self._tables():
@@ -146,21 +146,22 @@ class Authority:
         return locations
 
     def _load(self, identifier: Identifier) -> IcebergTable:
-        return self._checked(self._catalogue.load_table(identifier))
+        return self._check_files(self._catalogue.load_table(identifier))
 
-    def _checked(self, table: IcebergTable) -> IcebergTable:
-        """Return a table whose files all lie in its folder; otherwise raise `ForeignFile`.
+    def _check_files(self, table: IcebergTable) -> IcebergTable:
+        """Return a table, or raise `ForeignFile` if it names a file outside its folder.
 
-        Commits write below the location, and remove the files that the metadata log names. The
-        location comes from PostgreSQL, which stores that of the metadata.
+        Commits write below the table's location and remove files that the metadata log names, so
+        both are checked. The expected folder comes from the metadata location that PostgreSQL
+        stores.
         """
         root, identity, _ = table.metadata_location.partition(f"/{self._folder.name}/")
-        within = root + identity
-        named = [table.metadata_location, f"{table.location()}/"]
-        named += [entry.metadata_file for entry in table.metadata.metadata_log]
-        named += [snapshot.manifest_list for snapshot in table.snapshots()]
-        for file in named:
-            if not identity or not file.startswith(within) or ".." in file.split("/"):
+        prefix = root + identity
+        files = [table.metadata_location, f"{table.location()}/"]
+        files += [entry.metadata_file for entry in table.metadata.metadata_log]
+        files += [snapshot.manifest_list for snapshot in table.snapshots()]
+        for file in files:
+            if not identity or not file.startswith(prefix) or ".." in file.split("/"):
                 raise ForeignFile(f"{table.name()} names a file outside its folder: {file[:400]}")
         return table
 
@@ -193,7 +194,7 @@ class Authority:
             location=(self._folder / "iceberg" / name).as_uri(),
             properties=_KEPT_METADATA,
         )
-        self._checked(table)
+        self._check_files(table)
         if len(table.schema().fields) < len(schema):
             with table.update_schema() as update:
                 update.union_by_name(schema)
@@ -217,6 +218,6 @@ class Authority:
     def _data_file(self, table: IcebergTable, path: str) -> DataFile:
         location = (self._folder / path).as_uri()
         data_file = parquet_file_to_data_file(table.io, table.metadata, location)
-        # It tells manifests of it, and forgets to remember it itself.
+        # The library passes the id to manifests, but does not set it on the file.
         data_file.spec_id = table.metadata.default_spec_id
         return data_file

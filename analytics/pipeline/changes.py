@@ -1,7 +1,7 @@
-"""The effect of changes of the primary view on the others: rows removed and inserted.
+"""The effect of changes of the primary view on the other views: rows removed and inserted.
 
-They are not in the order of the other views, so they are sorted and written whenever enough have
-accumulated: however much enters the authority at once, memory holds only a part of it.
+The rows are not in the order of the other views, so they are sorted and written in batches of
+limited size: memory is bounded however many rows enter the authority at once.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class ChangeWriter:
     def __init__(self, folder: StoredPath, table: AnalyticsTable) -> None:
         self._folder = folder
         self._table = table
-        self._held: dict[str, list[pa.Table]] = {view.name: [] for view in table.views}
+        self._blocks: dict[str, list[pa.Table]] = {view.name: [] for view in table.views}
         self._files: list[tuple[str, SortedFileInfo]] = []
 
-    def add(self, base: pa.Table | None, since: pa.Table, left: pa.Table) -> None:
+    def add(self, base: pa.Table | None, operations: pa.Table, new_rows: pa.Table) -> None:
         """Add a block: its old rows, the operations on them, and the new rows."""
-        if not self._held:
+        if not self._blocks:
             return
         key = list(self._table.key)
-        touched = since.select(key)
-        old_rows = None if base is None else base.join(touched, key, join_type="left semi")
-        come = left if base is None else left.join(touched, key, join_type="left semi")
+        keys = operations.select(key)
+        old_rows = None if base is None else base.join(keys, key, join_type="left semi")
+        inserted = new_rows if base is None else new_rows.join(keys, key, join_type="left semi")
         for view in self._table.views:
-            self._hold(view, old_rows, come)
+            self._add_block(view, old_rows, inserted)
 
     def written(self) -> Iterator[tuple[str, SortedFileInfo]]:
         """Write the rest, and yield each file with its view."""
@@ -47,21 +47,21 @@ class ChangeWriter:
             self._write(view)
         yield from self._files
 
-    def _hold(self, view: TableView, gone: pa.Table | None, come: pa.Table) -> None:
-        held, columns = self._held[view.name], list(view.columns)
-        # A row that keeps its key is inserted after it was removed.
-        if gone is not None:
-            held.append(with_mask(self._table, gone.select(columns), self._table.deleted))
-        held.append(with_mask(self._table, come.select(columns), self._table.inserted))
-        if sum(part.nbytes for part in held) >= PART_BYTES:
+    def _add_block(self, view: TableView, old_rows: pa.Table | None, new_rows: pa.Table) -> None:
+        blocks, columns = self._blocks[view.name], list(view.columns)
+        # A row that keeps its key is removed first, then inserted.
+        if old_rows is not None:
+            blocks.append(with_mask(self._table, old_rows.select(columns), self._table.deleted))
+        blocks.append(with_mask(self._table, new_rows.select(columns), self._table.inserted))
+        if sum(part.nbytes for part in blocks) >= PART_BYTES:
             self._write(view)
 
     def _write(self, view: TableView) -> None:
-        held, self._held[view.name] = self._held[view.name], []
-        if not held:
+        blocks, self._blocks[view.name] = self._blocks[view.name], []
+        if not blocks:
             return
-        rows = latest(pa.concat_tables(held), view.key, {})
+        rows = latest(pa.concat_tables(blocks), view.key, {})
         path = self._folder / "changes" / f"{uuid4().hex}.parquet"
-        written = write_sorted(path, rows.schema, view.key, [rows])
-        if written is not None:
-            self._files.append((view.name, written))
+        file = write_sorted(path, rows.schema, view.key, [rows])
+        if file is not None:
+            self._files.append((view.name, file))

@@ -26,8 +26,8 @@ from analytics.rows.file_store import StoredPath, files_in
 
 #: Age at which open uploads and unreferenced files are removed.
 ABANDONED_S = 24 * 3600
-#: Age at which unused Iceberg metadata is removed; its snapshots have gone before.
-DESCRIBED_S = 3600
+#: Age at which unused Iceberg metadata is removed; its snapshots are removed earlier.
+METADATA_KEPT_S = 3600
 #: How long the name of an aborted upload cannot be reused.
 NAMES_KEPT_S = 7 * 24 * 3600
 _FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
@@ -38,10 +38,10 @@ def with_leftovers() -> set[UUID]:
     before = timezone.now() - datetime.timedelta(seconds=ABANDONED_S)
     files = StoredFile.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
     runs = Run.unscoped.using(ALIAS).filter(superseded_at__isnull=False)
-    opened = Upload.unscoped.using(ALIAS).filter(state=Upload.State.OPEN, created_at__lt=before)
+    uploads = Upload.unscoped.using(ALIAS).filter(state=Upload.State.OPEN, created_at__lt=before)
     return {
         dataset_id
-        for rows in (files, runs, opened)
+        for rows in (files, runs, uploads)
         for dataset_id in rows.values_list("dataset_id", flat=True).distinct()
     }
 
@@ -61,29 +61,29 @@ def sweep(authority: Authority, dataset_id: UUID) -> int:
     """Remove unreferenced files. Return how many there were."""
     _forget_uploads(dataset_id, timezone.now() - datetime.timedelta(seconds=NAMES_KEPT_S))
     folder = folder_of(dataset_id)
-    places = [*(folder / name for name in _FOLDERS), folder_for(root(), dataset_id)]
-    old = _written_before(places, time.time() - ABANDONED_S)
+    folders = [*(folder / name for name in _FOLDERS), folder_for(root(), dataset_id)]
+    old_files = _written_before(folders, time.time() - ABANDONED_S)
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
-    paths = files.values_list("path", flat=True) if old else ()
-    known = {str(folder / path) for path in paths}
-    strays = [path for path in old if str(path) not in known]
-    strays += _undescribed(authority, dataset_id)
-    for path in strays:
+    paths = files.values_list("path", flat=True) if old_files else ()
+    referenced = {str(folder / path) for path in paths}
+    leftovers = [path for path in old_files if str(path) not in referenced]
+    leftovers += _unused_metadata(authority, dataset_id)
+    for path in leftovers:
         path.unlink(missing_ok=True)
-    return len(strays)
+    return len(leftovers)
 
 
-def _undescribed(authority: Authority, dataset_id: UUID) -> list[StoredPath]:
+def _unused_metadata(authority: Authority, dataset_id: UUID) -> list[StoredPath]:
     """Return metadata files of snapshots that were removed or never committed."""
-    place = folder_of(dataset_id) / "iceberg"
-    old = _written_before([place], time.time() - DESCRIBED_S)
-    # The files listed first were written before those that are referenced now.
-    needed = authority.described_by() if old else set()
-    return [path for path in old if path.as_uri() not in needed]
+    folder = folder_of(dataset_id) / "iceberg"
+    old_files = _written_before([folder], time.time() - METADATA_KEPT_S)
+    # Files are listed before references are read, so a new file cannot look unused.
+    referenced = authority.metadata_files() if old_files else set()
+    return [path for path in old_files if path.as_uri() not in referenced]
 
 
-def _written_before(places: Iterable[StoredPath], before: float) -> list[StoredPath]:
-    return [path for place in places for path, written_s in files_in(place) if written_s < before]
+def _written_before(folders: Iterable[StoredPath], before: float) -> list[StoredPath]:
+    return [path for folder in folders for path, time_s in files_in(folder) if time_s < before]
 
 
 def _forget_states(authority: Authority, row: Dataset, before: datetime.datetime) -> None:
@@ -119,8 +119,8 @@ def _remove_superseded(row: Dataset, before: datetime.datetime) -> int:
             Dataset.unscoped.using(ALIAS).filter(pk=row.pk).update(
                 stored_bytes=F("stored_bytes") - freed
             )
-        left = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
-        left.exclude(stage=Run.Stage.AUTHORITY).delete()
+        runs = Run.unscoped.using(ALIAS).filter(dataset=row, superseded_at__lt=before)
+        runs.exclude(stage=Run.Stage.AUTHORITY).delete()
     folder = folder_of(row.pk)
     for _, path, _ in superseded:
         (folder / path).unlink(missing_ok=True)

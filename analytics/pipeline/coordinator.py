@@ -1,8 +1,8 @@
 """The loop that moves datasets through the stages. One process leads; the others stand by.
 
 It reads the state, decides (`decisions`), and starts steps in threads, which wait for the workers.
-It keeps nothing that it could not look up again: if it is killed at any moment, the next one
-continues from what is recorded.
+All of its state can be read again from PostgreSQL: if it is killed, its successor continues from
+there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROUND_S = 0.1
 PAUSE_S = 5.0
 #: Steps of one stage, over all datasets.
 STEPS_AT_ONCE = 2
-#: Workers are stopped when there has been nothing to do for this long.
+#: Workers are stopped after being idle for this long.
 RELEASE_AFTER_S = 60.0
 _AWAY = (psycopg.Error, DatabaseError, AWAY)
 
@@ -56,7 +56,7 @@ class _Work:
 
 
 class Coordinator:
-    """A background thread. `give_up` is called when nothing can be run any more."""
+    """A background thread. It calls `give_up` when the workers are lost."""
 
     def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
         self._workers = workers
@@ -82,18 +82,18 @@ class Coordinator:
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Return the status, for people and probes."""
+        """Return the status, for operators and probes."""
         return {
             "leading": self._leading,
             "steps": [
                 {
                     "dataset": str(key),
-                    "step": wanted.step,
-                    "first": wanted.first,
-                    "last": wanted.last,
+                    "step": planned.step,
+                    "first": planned.first,
+                    "last": planned.last,
                 }
                 for key, work in list(self._work.items())
-                for wanted in list(work.steps)
+                for planned in list(work.steps)
             ],
         }
 
@@ -104,7 +104,7 @@ class Coordinator:
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """Start nothing more, finish what is in progress, and give up leadership."""
+        """Start no more steps, finish those in progress, and give up leadership."""
         self._stopping.set()
         self._thread.join()
         self._lead.end()
@@ -123,7 +123,7 @@ class Coordinator:
                 logger.warning("the pipeline is paused: %s", error)
                 self._leading = False
             except Exception:
-                # Catch everything: no other thread starts any work.
+                # Catch everything: if this thread ended, no work would be started.
                 logger.exception("a round failed")
                 self._stopping.wait(PAUSE_S)
             finally:
@@ -152,48 +152,48 @@ class Coordinator:
             self._busy_s = time.monotonic()
 
     def _start_due_steps(self, dataset_id: UUID) -> None:
-        """Start the steps that are due for a dataset."""
+        """Start the due steps of a dataset."""
         work = self._work.setdefault(dataset_id, _Work())
         work.steps = {w: f for w, f in work.steps.items() if not f.done()}
         if time.monotonic() < work.paused_until_s:
             return
-        standing = ledger.standing(dataset_id)
-        if standing is None:
+        dataset = ledger.find_dataset(dataset_id)
+        if dataset is None:
             self._remove_output(dataset_id, work)
             return
-        if not work.steps and not _has_work(standing):
+        if not work.steps and not _has_work(dataset):
             self._work.pop(dataset_id)
             return
-        work.unsorted_s = _unsorted_s(standing)
-        with self._kept(dataset_id, work, "tag"):
-            self._adopt(standing)
-            for wanted in decide(standing.now, _limits(), list(work.steps)):
-                step = self._threads[wanted.step].submit(self._step, standing, wanted, work)
-                work.steps[wanted] = step
+        work.unsorted_s = _unsorted_s(dataset)
+        with self._handle_failures(dataset_id, work, "tag"):
+            self._adopt(dataset)
+            for planned in decide(dataset.now, _limits(), list(work.steps)):
+                step = self._threads[planned.step].submit(self._step, dataset, planned, work)
+                work.steps[planned] = step
 
     def _remove_output(self, dataset_id: UUID, work: _Work) -> None:
         """Remove the output of steps that were running when their dataset was dropped."""
         work.unsorted_s = 0.0
         if not work.steps:
-            with self._kept(dataset_id, work, "remove"):
+            with self._handle_failures(dataset_id, work, "remove"):
                 remove_files(dataset_id)
                 self._work.pop(dataset_id)
 
-    def _step(self, standing: PipelineDataset, wanted: PlannedStep, work: _Work) -> None:
+    def _step(self, dataset: PipelineDataset, planned: PlannedStep, work: _Work) -> None:
         begin = time.monotonic()
-        with self._kept(standing.id, work, wanted.step):
-            rows = run_step(self._workers, _authority(standing.id), standing, wanted)
-            metrics.PIPELINE_STEPS.labels(wanted.step).observe(time.monotonic() - begin)
-            metrics.PIPELINE_ROWS.labels(wanted.step).inc(rows)
+        with self._handle_failures(dataset.id, work, planned.step):
+            rows = run_step(self._workers, _authority(dataset.id), dataset, planned)
+            metrics.PIPELINE_STEPS.labels(planned.step).observe(time.monotonic() - begin)
+            metrics.PIPELINE_ROWS.labels(planned.step).inc(rows)
         connections[ledger.ALIAS].close()
 
     @contextmanager
-    def _kept(self, dataset_id: UUID, work: _Work, what: str) -> Iterator[None]:
+    def _handle_failures(self, dataset_id: UUID, work: _Work, action: str) -> Iterator[None]:
         """Retry a dataset's failures later, without holding up the others."""
         try:
             yield
         except StepSuperseded:
-            logger.info("a step was superseded: %s %s", dataset_id, what)
+            logger.info("a step was superseded: %s %s", dataset_id, action)
         except WorkersLost as error:
             logger.warning("the workers were lost: %s", error)
             self._give_up()
@@ -201,33 +201,33 @@ class Coordinator:
             logger.warning("a step is postponed: %s", error)
             work.paused_until_s = time.monotonic() + PAUSE_S
         except Exception as error:
-            logger.exception("a step failed: %s %s", dataset_id, what)
+            logger.exception("a step failed: %s %s", dataset_id, action)
             work.paused_until_s = time.monotonic() + PAUSE_S
-            metrics.PIPELINE_FAILURES.labels(what).inc()
-            ledger.note_failure(dataset_id, f"{what}: {_words(error)}")
+            metrics.PIPELINE_FAILURES.labels(action).inc()
+            ledger.note_failure(dataset_id, f"{action}: {_summary(error)}")
 
-    def _adopt(self, standing: PipelineDataset) -> None:
-        """Tag a committed state if the process that committed it died before."""
-        run = standing.authority
-        if run is not None and not run.tagged and not self._is_entering(standing.id):
-            tag(_authority(standing.id), run)
-            ledger.note_failure(standing.id, "")
+    def _adopt(self, dataset: PipelineDataset) -> None:
+        """Tag a committed state if the process that committed it died before tagging it."""
+        run = dataset.authority
+        if run is not None and not run.tagged and not self._is_entering(dataset.id):
+            tag(_authority(dataset.id), run)
+            ledger.note_failure(dataset.id, "")
 
     def _is_entering(self, dataset_id: UUID) -> bool:
         return any(w.step == "authority" for w in self._work[dataset_id].steps)
 
 
-def _has_work(standing: PipelineDataset) -> bool:
-    authority = standing.authority
-    return bool(standing.now.runs or standing.now.remapped or standing.now.waiting) or (
+def _has_work(dataset: PipelineDataset) -> bool:
+    authority = dataset.authority
+    return bool(dataset.now.runs or dataset.now.remapped or dataset.now.waiting) or (
         authority is not None and not authority.tagged
     )
 
 
-def _unsorted_s(standing: PipelineDataset) -> float:
-    now = standing.now
-    moments = [run.first_at for run in now.remapped] + [upload.at for upload in now.waiting]
-    return (now.at - moments[0]).total_seconds() if moments else 0.0
+def _unsorted_s(dataset: PipelineDataset) -> float:
+    now = dataset.now
+    times = [run.first_at for run in now.remapped] + [upload.at for upload in now.waiting]
+    return (now.at - times[0]).total_seconds() if times else 0.0
 
 
 def _authority(dataset_id: UUID) -> Authority:
@@ -243,8 +243,8 @@ def _limits() -> BatchLimits:
     )
 
 
-def _words(failed: Exception) -> str:
-    """Return the one line that says what failed, even from a Java stack trace."""
-    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
-    named = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return (named or lines or [type(failed).__name__])[-1][:500]
+def _summary(error: Exception) -> str:
+    """Return the one line that names the error, even from a Java stack trace."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    messages = [line for line in lines if "Error: " in line or "Exception: " in line]
+    return (messages or lines or [type(error).__name__])[-1][:500]

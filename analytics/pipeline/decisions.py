@@ -2,8 +2,8 @@
 
 Uploads become a sorted run when there are enough of them, or the oldest has waited long enough;
 where keys are stored as ids, the ids are assigned first, one batch after the other. Runs of one
-level are merged eight at a time. Runs after the authority enter it when they have an eighth of its
-size, or have waited long enough: each row is rewritten a bounded number of times.
+level are merged eight at a time. Runs enter the authority when they reach an eighth of its size, or
+have waited long enough. So each row is rewritten a bounded number of times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PipelineStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When a batch is large enough, or old enough."""
+    """The size or age at which a batch is due."""
 
     scu_bytes: int
     scu_age_s: float
@@ -68,7 +68,7 @@ class DatasetState:
     runs: Sequence[ActiveRun]
     waiting: Sequence[PendingUpload]
     at: datetime.datetime
-    #: Whether keys need ids before they are sorted, and the runs of uploads that have them.
+    #: Whether keys need ids before they are sorted, and the runs whose keys have them.
     has_ids: bool = False
     remapped: Sequence[ActiveRun] = ()
 
@@ -84,66 +84,66 @@ class PlannedStep:
 
 
 def decide(
-    now: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
+    dataset: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
 ) -> list[PlannedStep]:
     """Return the steps to start, at most one of each kind, besides those in progress."""
     steps = []
-    kinds = {wanted.step for wanted in busy}
+    kinds = {step.step for step in busy}
     if (
         PipelineStep.REMAP not in kinds
-        and now.has_ids
-        and (batch := _batch(now, limits)) is not None
+        and dataset.has_ids
+        and (batch := _batch(dataset, limits)) is not None
     ):
         steps.append(PlannedStep(PipelineStep.REMAP, *batch))
-    if PipelineStep.SORT not in kinds and (sort := _sort(now, limits)) is not None:
+    if PipelineStep.SORT not in kinds and (sort := _sort(dataset, limits)) is not None:
         steps.append(sort)
-    free = _free(now.runs, busy)
-    if PipelineStep.AUTHORITY not in kinds and (enter := _enter(now, limits, busy)) is not None:
+    free_runs = _free_runs(dataset.runs, busy)
+    if PipelineStep.AUTHORITY not in kinds and (enter := _enter(dataset, limits, busy)) is not None:
         steps.append(enter)
-        free = [run for run in free if run.first > enter.last]
-    if PipelineStep.MERGE not in kinds and (merge := _merge(free)) is not None:
+        free_runs = [run for run in free_runs if run.first > enter.last]
+    if PipelineStep.MERGE not in kinds and (merge := _merge(free_runs)) is not None:
         steps.append(merge)
     return steps
 
 
-def _sort(now: DatasetState, limits: BatchLimits) -> PlannedStep | None:
-    if not now.has_ids:
-        batch = _batch(now, limits)
+def _sort(dataset: DatasetState, limits: BatchLimits) -> PlannedStep | None:
+    if not dataset.has_ids:
+        batch = _batch(dataset, limits)
         return None if batch is None else PlannedStep(PipelineStep.SORT, *batch)
-    if not now.remapped:
+    if not dataset.remapped:
         return None
-    return PlannedStep(PipelineStep.SORT, now.remapped[0].first, now.remapped[0].last)
+    return PlannedStep(PipelineStep.SORT, dataset.remapped[0].first, dataset.remapped[0].last)
 
 
-def _batch(now: DatasetState, limits: BatchLimits) -> tuple[int, int] | None:
-    """Return the first and last of the waiting uploads, if they make a batch."""
-    taken: list[PendingUpload] = []
+def _batch(dataset: DatasetState, limits: BatchLimits) -> tuple[int, int] | None:
+    """Return the first and last upload of a batch, if one is due."""
+    batch: list[PendingUpload] = []
     size = 0
-    for upload in now.waiting:
-        if taken and size + upload.bytes > limits.scu_bytes:
+    for upload in dataset.waiting:
+        if batch and size + upload.bytes > limits.scu_bytes:
             break
-        taken.append(upload)
+        batch.append(upload)
         size += upload.bytes
-    if not taken:
+    if not batch:
         return None
-    is_full = size >= limits.scu_bytes or len(taken) < len(now.waiting)
-    if not (is_full or _age_s(now, taken[0].at) >= limits.scu_age_s):
+    is_full = size >= limits.scu_bytes or len(batch) < len(dataset.waiting)
+    if not (is_full or _age_s(dataset, batch[0].at) >= limits.scu_age_s):
         return None
-    return taken[0].number, taken[-1].number
+    return batch[0].number, batch[-1].number
 
 
-def _free(runs: Sequence[ActiveRun], busy: Sequence[PlannedStep]) -> list[ActiveRun]:
+def _free_runs(runs: Sequence[ActiveRun], busy: Sequence[PlannedStep]) -> list[ActiveRun]:
     """Return the runs that no step in progress uses."""
     return [
         run for run in runs if not any(b.first <= run.last and run.first <= b.last for b in busy)
     ]
 
 
-def _merge(free: Sequence[ActiveRun]) -> PlannedStep | None:
-    """Return the first eight neighbours of one level, of the lowest level that has eight."""
+def _merge(runs: Sequence[ActiveRun]) -> PlannedStep | None:
+    """Return a merge of the first eight adjacent runs of the lowest level that has eight."""
     best: PlannedStep | None = None
-    for place in range(len(free) - FAN_IN + 1):
-        group = free[place : place + FAN_IN]
+    for index in range(len(runs) - FAN_IN + 1):
+        group = runs[index : index + FAN_IN]
         level = group[0].level
         is_level = all(run.level == level for run in group)
         is_whole = all(a.last + 1 == b.first for a, b in pairwise(group))
@@ -153,21 +153,21 @@ def _merge(free: Sequence[ActiveRun]) -> PlannedStep | None:
 
 
 def _enter(
-    now: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
+    dataset: DatasetState, limits: BatchLimits, busy: Sequence[PlannedStep]
 ) -> PlannedStep | None:
     entering: list[ActiveRun] = []
-    for run in _free(now.runs, busy):
+    for run in _free_runs(dataset.runs, busy):
         if len(entering) == MAX_ENTERING or (entering and entering[-1].last + 1 != run.first):
             break
         entering.append(run)
-    if not entering or entering[0] is not now.runs[0]:
+    if not entering or entering[0] is not dataset.runs[0]:
         return None
     size = sum(run.bytes for run in entering)
-    least = max(now.authority_bytes // AUTHORITY_SHARE, limits.scu_bytes)
-    if size < least and _age_s(now, entering[0].first_at) < limits.authority_age_s:
+    threshold = max(dataset.authority_bytes // AUTHORITY_SHARE, limits.scu_bytes)
+    if size < threshold and _age_s(dataset, entering[0].first_at) < limits.authority_age_s:
         return None
     return PlannedStep(PipelineStep.AUTHORITY, entering[0].first, entering[-1].last)
 
 
-def _age_s(now: DatasetState, moment: datetime.datetime) -> float:
-    return (now.at - moment).total_seconds()
+def _age_s(dataset: DatasetState, time: datetime.datetime) -> float:
+    return (dataset.at - time).total_seconds()

@@ -52,20 +52,26 @@ class Housekeeping:
 def _maintain(*, sweeps: bool) -> None:
     try:
         metrics.PIPELINE_STUCK.set(ledger.count_stuck())
-        _each(with_leftovers(), lambda facts: collect(Authority(open_catalogue(), facts), facts))
+        _each(
+            with_leftovers(),
+            lambda key: collect(Authority(open_catalogue(), key), key),
+        )
         if sweeps:
-            known = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
-            _each(list(known), lambda facts: sweep(Authority(open_catalogue(), facts), facts))
+            dataset_ids = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
+            _each(
+                list(dataset_ids),
+                lambda key: sweep(Authority(open_catalogue(), key), key),
+            )
     except (psycopg.Error, DatabaseError) as error:
         logger.warning("housekeeping is postponed: %s", error)
     finally:
         connections[ledger.ALIAS].close()
 
 
-def _each(datasets: Iterable[UUID], care: Callable[[UUID], object]) -> None:
+def _each(datasets: Iterable[UUID], maintain: Callable[[UUID], object]) -> None:
     for dataset_id in datasets:
         try:
-            care(dataset_id)
+            maintain(dataset_id)
         except (psycopg.Error, DatabaseError):
             raise
         except Exception:

@@ -1,7 +1,7 @@
 """The pipeline of an installation that may have no datasets.
 
-The columnar libraries take a hundred megabytes before any work. So this polls for work, and only
-loads and starts the coordinator once it finds some.
+The columnar libraries take a hundred megabytes even when idle. So this polls for work, and loads
+and starts the coordinator only once there is some.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 1.0
-#: Where files of datasets lie until they are in the authority, and for a while after that; and
-#: where large queries are requested.
+POLL_S = 1.0
+#: The folders of files that are not in the authority, or were merged into it recently, and of
+#: requests of large queries.
 FOLDERS = ("segments", "remapped", "sorted", "merged", "scans")
 ALIAS = "relay"
 
 
 class PipelineLost(Exception):
-    """The workers are lost: a new coordinator has to start others."""
+    """The workers are lost: a new coordinator has to start new ones."""
 
 
 class Pipeline:
@@ -44,19 +44,19 @@ class Pipeline:
 
     @property
     def ready(self) -> bool:
-        """Whether it has been able to look for work."""
+        """Whether it has been able to check for work."""
         return self._asked and (self._coordinator is None or self._coordinator.ready)
 
     def status(self) -> dict[str, object]:
-        """Return the status, for people and probes."""
+        """Return the status, for operators and probes."""
         if self._coordinator is None:
             return {"leading": False, "steps": []}
         return self._coordinator.status()
 
     async def run(self) -> None:
-        """Run stages until cancelled. Raise `PipelineLost` when none can run any more."""
-        while not await self._has_work():  # noqa: ASYNC110 -- others make datasets
-            await asyncio.sleep(LOOK_S)
+        """Run stages until cancelled; raise `PipelineLost` if the workers are lost."""
+        while not await self._has_work():  # noqa: ASYNC110 -- other processes create datasets
+            await asyncio.sleep(POLL_S)
         loop, lost = asyncio.get_running_loop(), asyncio.Event()
 
         def give_up() -> None:
@@ -73,12 +73,12 @@ class Pipeline:
 
     async def _has_work(self) -> bool:
         try:
-            exist = await asyncio.to_thread(_datasets_exist)
+            has_work = await asyncio.to_thread(_datasets_exist)
         except (psycopg.Error, DatabaseError) as error:
             logger.warning("the pipeline is paused: %s", error)
             return False
         self._asked = True
-        return exist
+        return has_work
 
 
 def _datasets_exist() -> bool:
@@ -91,13 +91,13 @@ def _datasets_exist() -> bool:
 def _has_files() -> bool:
     """Return whether a dataset has files outside the authority, or had some recently.
 
-    An object store is not listed: an installation that has one has datasets.
+    An object store is not listed: if one is configured, datasets are assumed to exist.
     """
     settings = environment()
-    place = settings.rillbase_analytics_dir or str(settings.rillbase_data_dir / "analytics")
-    if place.startswith(SCHEME):
+    folder_path = settings.rillbase_analytics_dir or str(settings.rillbase_data_dir / "analytics")
+    if folder_path.startswith(SCHEME):
         return True
-    return any(any(Path(place).glob(f"*/{folder}/*")) for folder in FOLDERS)
+    return any(any(Path(folder_path).glob(f"*/{folder}/*")) for folder in FOLDERS)
 
 
 def _load(give_up: Callable[[], None]) -> Coordinator:

@@ -1,8 +1,8 @@
 """PostgreSQL's record of datasets' files, and the transaction that ends a stage.
 
-It is a compare-and-set: under the lock of the dataset's row, the token must be the current one and
-the stage's inputs must still be in force. Otherwise nothing is changed, and the output files of the
-stage remain unreferenced.
+The transaction is a compare-and-set: under the lock of the dataset's row, the token must be current
+and the stage's inputs must still be in force. Otherwise nothing changes, and the output files of
+the stage remain unreferenced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from analytics.table_definitions import read_definition
 from foundation.ids import uuid7
 
 ALIAS = "relay"
-#: Maximum number of waiting uploads read at once. More than these are several batches anyway.
+#: Maximum number of waiting uploads read at once, which is several batches.
 MAX_WAITING = 10_000
 
 
@@ -54,7 +54,7 @@ class PipelineDataset:
 class StepResult:
     """The output of a step."""
 
-    wanted: PlannedStep
+    planned: PlannedStep
     files: Sequence[WrittenFile]
     #: For the authority: files that are replaced, and the Iceberg snapshots.
     replaced: Sequence[UUID] = ()
@@ -78,7 +78,7 @@ def untagged() -> list[UUID]:
     return list(runs.filter(superseded_at=None).values_list("dataset_id", flat=True))
 
 
-def standing(dataset_id: UUID) -> PipelineDataset | None:
+def find_dataset(dataset_id: UUID) -> PipelineDataset | None:
     """Return the state of a dataset, unless it has been dropped."""
     with transaction.atomic(using=ALIAS):
         row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
@@ -90,13 +90,13 @@ def standing(dataset_id: UUID) -> PipelineDataset | None:
             row.tenant_id,
             row.definition,
             row.pipeline_token,
-            _now(row, runs),
+            _dataset_state(row, runs),
             next((run for run in runs if run.stage == Run.Stage.AUTHORITY), None),
         )
 
 
-def _now(row: Dataset, runs: Sequence[Run]) -> DatasetState:
-    def known(*stages: Run.Stage) -> list[ActiveRun]:
+def _dataset_state(row: Dataset, runs: Sequence[Run]) -> DatasetState:
+    def active_runs(*stages: Run.Stage) -> list[ActiveRun]:
         return [
             ActiveRun(run.pk, run.first, run.last, run.level, run.bytes, run.first_at)
             for run in runs
@@ -105,31 +105,31 @@ def _now(row: Dataset, runs: Sequence[Run]) -> DatasetState:
 
     return DatasetState(
         sum(run.bytes for run in runs if run.stage == Run.Stage.AUTHORITY),
-        known(Run.Stage.SORTED, Run.Stage.MERGED),
+        active_runs(Run.Stage.SORTED, Run.Stage.MERGED),
         _waiting(row.pk, runs[-1].last if runs else 0),
         timezone.now(),
         bool(read_definition(row.definition)["id_keys"]),
-        known(Run.Stage.REMAPPED),
+        active_runs(Run.Stage.REMAPPED),
     )
 
 
-def inputs(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
+def inputs(dataset_id: UUID, planned: PlannedStep) -> list[StoredFile]:
     """Return the files that a step consumes, in the order of their uploads."""
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
-    if wanted.step in (PipelineStep.REMAP, PipelineStep.SORT):
-        uploads = files.filter(upload__number__range=(wanted.first, wanted.last))
+    if planned.step in (PipelineStep.REMAP, PipelineStep.SORT):
+        uploads = files.filter(upload__number__range=(planned.first, planned.last))
         return list(uploads.order_by("upload__number", "place"))
-    return _files_of(_in_force(dataset_id).filter(first__gte=wanted.first, last__lte=wanted.last))
+    return _files_of(_in_force(dataset_id).filter(first__gte=planned.first, last__lte=planned.last))
 
 
-def remapped(dataset_id: UUID, wanted: PlannedStep) -> list[StoredFile]:
+def remapped(dataset_id: UUID, planned: PlannedStep) -> list[StoredFile]:
     """Return the files that remapping the uploads of a step produced."""
     runs = _in_force(dataset_id).filter(stage=Run.Stage.REMAPPED)
-    return _files_of(runs.filter(first=wanted.first, last=wanted.last))
+    return _files_of(runs.filter(first=planned.first, last=planned.last))
 
 
 def ids_so_far(dataset_id: UUID, id_key: str) -> list[StoredFile]:
-    """Return the files with the ids of an ID-key, each key once."""
+    """Return the files with the ids assigned so far for an ID-key, each key once."""
     authority = [f for f in authority_files(dataset_id) if f.table == id_key and f.view == ""]
     return authority + [f for f in _files_of(_in_force(dataset_id)) if f.table == id_key]
 
@@ -147,37 +147,37 @@ def authority_files(dataset_id: UUID) -> list[StoredFile]:
     return list(files)
 
 
-def check(standing_: PipelineDataset) -> None:
+def check(dataset: PipelineDataset) -> None:
     """Raise `StepSuperseded` if the authority has changed or another process has taken over."""
-    row = Dataset.unscoped.using(ALIAS).filter(pk=standing_.id).first()
-    if row is None or row.pipeline_token != standing_.token:
+    row = Dataset.unscoped.using(ALIAS).filter(pk=dataset.id).first()
+    if row is None or row.pipeline_token != dataset.token:
         raise StepSuperseded
-    _check_authority(standing_)
+    _check_authority(dataset)
 
 
-def _check_authority(standing_: PipelineDataset) -> Run | None:
-    present = _in_force(standing_.id).filter(stage=Run.Stage.AUTHORITY).first()
-    expected = standing_.authority
-    if (present and present.pk) != (expected and expected.pk):
+def _check_authority(dataset: PipelineDataset) -> Run | None:
+    current = _in_force(dataset.id).filter(stage=Run.Stage.AUTHORITY).first()
+    expected = dataset.authority
+    if (current and current.pk) != (expected and expected.pk):
         raise StepSuperseded
-    return present
+    return current
 
 
-def end(standing_: PipelineDataset, ended: StepResult) -> Run:
+def end(dataset: PipelineDataset, result: StepResult) -> Run:
     """Record that a step has ended, or raise `StepSuperseded`."""
-    wanted = ended.wanted
+    planned = result.planned
     with transaction.atomic(using=ALIAS):
-        row = Dataset.unscoped.using(ALIAS).select_for_update().filter(pk=standing_.id).first()
-        if row is None or row.pipeline_token != standing_.token:
+        row = Dataset.unscoped.using(ALIAS).select_for_update().filter(pk=dataset.id).first()
+        if row is None or row.pipeline_token != dataset.token:
             raise StepSuperseded
-        first_at, last_at = _consume(standing_, wanted)
-        run = _run(standing_, ended, first_at, last_at)
-        _add_files(run, ended)
-        if wanted.step is PipelineStep.AUTHORITY:
-            files = StoredFile.unscoped.using(ALIAS).filter(pk__in=ended.replaced)
+        first_at, last_at = _consume(dataset, planned)
+        run = _run(dataset, result, first_at, last_at)
+        _add_files(run, result)
+        if planned.step is PipelineStep.AUTHORITY:
+            files = StoredFile.unscoped.using(ALIAS).filter(pk__in=result.replaced)
             files.update(until=run.last, superseded_at=timezone.now())
             row.authority_state = run.last
-        row.stored_bytes += sum(file.bytes for file in ended.files)
+        row.stored_bytes += sum(file.bytes for file in result.files)
         row.pipeline_error = ""
         row.save(using=ALIAS, update_fields=["authority_state", "stored_bytes", "pipeline_error"])
     return run
@@ -198,106 +198,106 @@ def count_stuck() -> int:
 
 
 def _consume(
-    standing_: PipelineDataset, wanted: PlannedStep
+    dataset: PipelineDataset, planned: PlannedStep
 ) -> tuple[datetime.datetime, datetime.datetime]:
     """Supersede what a step consumed. Return when its first and last upload were committed."""
     now = timezone.now()
     uploads = Upload.unscoped.using(ALIAS).filter(
-        dataset_id=standing_.id, number__range=(wanted.first, wanted.last)
+        dataset_id=dataset.id, number__range=(planned.first, planned.last)
     )
     times = uploads.aggregate(first=Min("committed_at"), last=Max("committed_at"))
-    runs = _in_force(standing_.id)
-    if wanted.step in (PipelineStep.REMAP, PipelineStep.SORT):
-        _consume_uploads(standing_, wanted, now)
+    runs = _in_force(dataset.id)
+    if planned.step in (PipelineStep.REMAP, PipelineStep.SORT):
+        _consume_uploads(dataset, planned, now)
         return times["first"], times["last"]
     runs = runs.exclude(stage=Run.Stage.REMAPPED)
-    taken = runs.filter(last__lte=wanted.last).exclude(stage=Run.Stage.AUTHORITY)
-    taken = taken.filter(first__gte=wanted.first).order_by("first")
-    ends = [(run.first, run.last) for run in taken]
-    known = [
+    consumed = runs.filter(last__lte=planned.last).exclude(stage=Run.Stage.AUTHORITY)
+    consumed = consumed.filter(first__gte=planned.first).order_by("first")
+    ends = [(run.first, run.last) for run in consumed]
+    expected = [
         (r.first, r.last)
-        for r in standing_.now.runs
-        if wanted.first <= r.first and r.last <= wanted.last
+        for r in dataset.now.runs
+        if planned.first <= r.first and r.last <= planned.last
     ]
-    if ends != known:
+    if ends != expected:
         raise StepSuperseded
-    ids = [run.pk for run in taken]
+    ids = [run.pk for run in consumed]
     StoredFile.unscoped.using(ALIAS).filter(run__in=ids).update(superseded_at=now)
-    if wanted.step is PipelineStep.AUTHORITY:
-        before = _check_authority(standing_)
-        ids += [before.pk] if before is not None else []
+    if planned.step is PipelineStep.AUTHORITY:
+        authority = _check_authority(dataset)
+        ids += [authority.pk] if authority is not None else []
     Run.unscoped.using(ALIAS).filter(pk__in=ids).update(superseded_at=now)
     return times["first"], times["last"]
 
 
 def _consume_uploads(
-    standing_: PipelineDataset, wanted: PlannedStep, now: datetime.datetime
+    dataset: PipelineDataset, planned: PlannedStep, now: datetime.datetime
 ) -> None:
-    """Supersede what sorting consumes. Remapping consumes nothing: rows stay where they are."""
-    runs = _in_force(standing_.id)
-    remapped_ = runs.filter(stage=Run.Stage.REMAPPED)
-    if wanted.step is PipelineStep.SORT and standing_.now.has_ids:
-        mine = remapped_.filter(first=wanted.first, last=wanted.last).first()
-        if mine is None:
+    """Supersede what sorting consumes. Remapping consumes nothing: it does not rewrite rows."""
+    runs = _in_force(dataset.id)
+    remapped_runs = runs.filter(stage=Run.Stage.REMAPPED)
+    if planned.step is PipelineStep.SORT and dataset.now.has_ids:
+        run = remapped_runs.filter(first=planned.first, last=planned.last).first()
+        if run is None:
             raise StepSuperseded
-        StoredFile.unscoped.using(ALIAS).filter(run=mine).update(superseded_at=now)
-        Run.unscoped.using(ALIAS).filter(pk=mine.pk).update(superseded_at=now)
-    elif runs.filter(last__gte=wanted.first).exists():
+        StoredFile.unscoped.using(ALIAS).filter(run=run).update(superseded_at=now)
+        Run.unscoped.using(ALIAS).filter(pk=run.pk).update(superseded_at=now)
+    elif runs.filter(last__gte=planned.first).exists():
         raise StepSuperseded
-    if wanted.step is PipelineStep.SORT:
+    if planned.step is PipelineStep.SORT:
         files = StoredFile.unscoped.using(ALIAS).filter(
-            upload__dataset_id=standing_.id, upload__number__range=(wanted.first, wanted.last)
+            upload__dataset_id=dataset.id, upload__number__range=(planned.first, planned.last)
         )
         files.update(superseded_at=now)
 
 
 def _run(
-    standing_: PipelineDataset,
-    ended: StepResult,
+    dataset: PipelineDataset,
+    result: StepResult,
     first_at: datetime.datetime,
     last_at: datetime.datetime,
 ) -> Run:
-    wanted = ended.wanted
-    is_authority = wanted.step is PipelineStep.AUTHORITY
-    size = sum(file.bytes for file in ended.files)
+    planned = result.planned
+    is_authority = planned.step is PipelineStep.AUTHORITY
+    size = sum(file.bytes for file in result.files)
     # Count a row once, in however many views it is stored.
-    count = sum(file.rows for file in ended.files if not file.view)
-    if wanted.step is PipelineStep.REMAP:
-        count = _uploaded_rows(standing_, wanted)
+    count = sum(file.rows for file in result.files if not file.view)
+    if planned.step is PipelineStep.REMAP:
+        count = _uploaded_rows(dataset, planned)
     if is_authority:
-        kept = StoredFile.unscoped.using(ALIAS).filter(
-            dataset_id=standing_.id, stage=FileStage.AUTHORITY, until=None
+        current = StoredFile.unscoped.using(ALIAS).filter(
+            dataset_id=dataset.id, stage=FileStage.AUTHORITY, until=None
         )
-        totals = kept.exclude(pk__in=ended.replaced).aggregate(
+        totals = current.exclude(pk__in=result.replaced).aggregate(
             bytes=Sum("bytes"), rows=Sum("rows", filter=Q(view=""))
         )
         size, count = size + (totals["bytes"] or 0), count + (totals["rows"] or 0)
     run = Run(
         id=uuid7(),
-        tenant_id=standing_.tenant_id,
-        dataset_id=standing_.id,
-        stage=_STAGES[wanted.step],
-        level=wanted.level,
-        first=1 if is_authority else wanted.first,
-        last=wanted.last,
+        tenant_id=dataset.tenant_id,
+        dataset_id=dataset.id,
+        stage=_STAGES[planned.step],
+        level=planned.level,
+        first=1 if is_authority else planned.first,
+        last=planned.last,
         rows=count,
         bytes=size,
         first_at=first_at,
         last_at=last_at,
-        snapshots=ended.snapshots,
+        snapshots=result.snapshots,
     )
     run.save(using=ALIAS)
     return run
 
 
-def _uploaded_rows(standing_: PipelineDataset, wanted: PlannedStep) -> int:
+def _uploaded_rows(dataset: PipelineDataset, planned: PlannedStep) -> int:
     uploads = Upload.unscoped.using(ALIAS).filter(
-        dataset_id=standing_.id, number__range=(wanted.first, wanted.last)
+        dataset_id=dataset.id, number__range=(planned.first, planned.last)
     )
     return uploads.aggregate(rows=Sum("rows"))["rows"] or 0
 
 
-def _add_files(run: Run, ended: StepResult) -> None:
+def _add_files(run: Run, result: StepResult) -> None:
     is_authority = run.stage == Run.Stage.AUTHORITY
     StoredFile.unscoped.using(ALIAS).bulk_create(
         StoredFile(
@@ -306,16 +306,16 @@ def _add_files(run: Run, ended: StepResult) -> None:
             stage=run.stage,
             run=None if is_authority else run,
             since=run.last if is_authority else None,
-            table=made.table,
-            view=made.view,
-            id_key=made.id_key,
-            path=made.path,
-            rows=made.rows,
-            bytes=made.bytes,
-            lowest=to_text(from_plain(made.lowest)),
-            highest=to_text(from_plain(made.highest)),
+            table=file.table,
+            view=file.view,
+            id_key=file.id_key,
+            path=file.path,
+            rows=file.rows,
+            bytes=file.bytes,
+            lowest=to_text(from_plain(file.lowest)),
+            highest=to_text(from_plain(file.highest)),
         )
-        for made in ended.files
+        for file in result.files
     )
 
 

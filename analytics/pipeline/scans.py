@@ -19,20 +19,20 @@ from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
 from analytics.places import root
 from analytics.requests import DatasetRequest
-from analytics.rows.file_store import is_far
+from analytics.rows.file_store import is_remote
 
 logger = logging.getLogger(__name__)
 
 POOL = "scan"
 AT_ONCE = 2
-#: The caller has given up by then.
+#: Age at which a request is ignored: its caller has given up.
 ABANDONED_S = 600.0
 #: Polling interval in an object store, which charges for each request.
 FAR_POLL_S = 0.5
 
 
 class ScanRunner:
-    """The known requests. `poll` is called repeatedly."""
+    """The pending requests. `poll` is called repeatedly."""
 
     def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
         self._workers = workers
@@ -46,16 +46,16 @@ class ScanRunner:
         return bool(self._running)
 
     def poll(self) -> None:
-        """Start new requests, and cancel those no longer wanted."""
+        """Start new requests, and cancel those that have been withdrawn."""
         now = time.monotonic()
-        if is_far(root()) and now - self._polled_s < FAR_POLL_S:
+        if is_remote(root()) and now - self._polled_s < FAR_POLL_S:
             return
         self._polled_s = now
-        wanted = dict(requests.waiting(root()))
-        for request, written_s in wanted.items():
+        requested = dict(requests.waiting(root()))
+        for request, written_s in requested.items():
             if request not in self._running and _is_ours(request, written_s):
                 self._running[request] = self._threads.submit(self._run, request)
-        for request in set(self._running) - set(wanted):
+        for request in set(self._running) - set(requested):
             if self._running[request].done():
                 del self._running[request]
             elif not self._running[request].cancel():
@@ -70,7 +70,7 @@ class ScanRunner:
         except FileNotFoundError:
             return
         except WorkersLost as error:
-            # The next process finds the request.
+            # The next process will find the request and run it.
             logger.warning("the workers were lost: %s", error)
             self._give_up()
             return
@@ -85,7 +85,7 @@ class ScanRunner:
 
 
 def _is_ours(request: DatasetRequest, written_s: float) -> bool:
-    """Return whether the caller still waits, and the dataset belongs to this installation."""
+    """Return whether the caller is still waiting, and the dataset belongs to this installation."""
     if time.time() - written_s > ABANDONED_S:
         return False
     try:

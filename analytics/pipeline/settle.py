@@ -17,16 +17,13 @@ EAGER = BatchLimits(scu_bytes=1, scu_age_s=0.0, authority_age_s=0.0)
 
 
 def settle(workers: Workers, authority: Authority, dataset_id: UUID) -> None:
-    """Bring all uploads of a dataset into the authority.
-
-    Concurrent uploads are included.
-    """
-    while (standing := ledger.standing(dataset_id)) is not None:
-        due = {wanted.step: wanted for wanted in decide(standing.now, EAGER, [])}
+    """Move all uploads of a dataset to the authority. Concurrent uploads are included."""
+    while (dataset := ledger.find_dataset(dataset_id)) is not None:
+        due = {planned.step: planned for planned in decide(dataset.now, EAGER, [])}
         for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
             if step in due:
                 with contextlib.suppress(StepSuperseded):
-                    run_step(workers, authority, standing, due[step])
+                    run_step(workers, authority, dataset, due[step])
                 break
         else:
             return

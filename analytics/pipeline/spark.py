@@ -1,8 +1,8 @@
 """Runs tasks as jobs of one Spark application.
 
 It is started by the first task and stopped when there is nothing to do: an installation without
-uploads has no application. Stages have separate pools with equal shares, so that merging never
-keeps new uploads from being sorted.
+uploads has no application. Stages have separate pools with equal shares, so merging never blocks
+the sorting of new uploads.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from foundation.spark import SparkApplication
 
 logger = logging.getLogger(__name__)
 
-#: A job without a completed task for this long hangs. Tasks take seconds to minutes.
+#: A job that completes no task for this long is stuck. Tasks take seconds to minutes.
 TASK_TIMEOUT_S = 1800.0
-#: A driver that does not answer for this long hangs.
+#: A driver that does not respond for this long is stuck.
 DRIVER_TIMEOUT_S = 15.0
 WATCH_S = 5.0
 
@@ -43,11 +43,11 @@ class SparkWorkers:
         self._lock = threading.Lock()
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        application = self._begun()
+        application = self._acquire()
         context: SparkContext = application.context
         group = group or uuid4().hex
         try:
-            with _watched(application, group):
+            with _kill_if_stuck(application, group):
                 # Properties are per thread, and each step has its own thread.
                 context.setLocalProperty("spark.scheduler.pool", pool)
                 context.setLocalProperty("spark.jobGroup.id", group)
@@ -66,8 +66,8 @@ class SparkWorkers:
             application = self._application
         if application is None:
             return
-        # Without the lock: a driver that hangs answers only when it is killed. A job whose driver
-        # is gone has ended.
+        # Without the lock: the call blocks while the driver is stuck. Without a driver, the job has
+        # ended anyway.
         with suppress(Py4JError, OSError):
             application.context.cancelJobGroup(group)
 
@@ -82,8 +82,8 @@ class SparkWorkers:
         if application is not None:
             application.close()
 
-    def _begun(self) -> SparkApplication:
-        """Count a job, and return the application, which the first one starts."""
+    def _acquire(self) -> SparkApplication:
+        """Count a job, and return the application. The first job starts it."""
         with self._lock:
             if self._application is None:
                 self._application = _start()
@@ -92,14 +92,14 @@ class SparkWorkers:
 
 
 @contextmanager
-def _watched(application: SparkApplication, group: str) -> Iterator[None]:
-    """Kill the application if a job makes no progress, so that the block raises.
+def _kill_if_stuck(application: SparkApplication, group: str) -> Iterator[None]:
+    """Run the block; kill the application if its job makes no progress, which fails the block.
 
-    Spark replaces executors that hang, not the Python processes that they wait for.
+    Spark replaces stuck executors, but not the stuck Python processes that they wait for.
     """
     ended = threading.Event()
-    watching = threading.Thread(target=_watch, args=(application, group, ended), daemon=True)
-    watching.start()
+    watcher = threading.Thread(target=_watch, args=(application, group, ended), daemon=True)
+    watcher.start()
     try:
         yield
     finally:
@@ -108,11 +108,13 @@ def _watched(application: SparkApplication, group: str) -> Iterator[None]:
 
 def _watch(application: SparkApplication, group: str, ended: threading.Event) -> None:
     completed, since_s = 0, time.monotonic()
-    with ThreadPoolExecutor(1) as asking:
+    with ThreadPoolExecutor(1) as threads:
         while not ended.wait(min(WATCH_S, TASK_TIMEOUT_S)):
             try:
-                # A driver that hangs never answers: the call ends when it has been killed.
-                count = asking.submit(_completed, application, group).result(DRIVER_TIMEOUT_S)
+                # A stuck driver never responds: the call ends when the driver is killed.
+                count = threads.submit(_count_completed, application, group).result(
+                    DRIVER_TIMEOUT_S
+                )
             except TimeoutError:
                 if ended.is_set():
                     return
@@ -120,7 +122,7 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
                 application.kill()
                 return
             except (Py4JError, OSError, AttributeError):
-                return  # The driver is gone or was closed, which the job notices too.
+                return  # The driver has exited or was closed; the job fails too.
             if count != completed:
                 completed, since_s = count, time.monotonic()
             elif time.monotonic() - since_s > TASK_TIMEOUT_S and not ended.is_set():
@@ -129,7 +131,7 @@ def _watch(application: SparkApplication, group: str, ended: threading.Event) ->
                 return
 
 
-def _completed(application: SparkApplication, group: str) -> int:
+def _count_completed(application: SparkApplication, group: str) -> int:
     """Return how many tasks of a job have ended."""
     tracker = application.context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
@@ -149,7 +151,7 @@ def _start() -> SparkApplication:
     master = settings.rillbase_analytics_master or f"local[{AT_ONCE}]"
     properties = {"spark.scheduler.mode": "FAIR"}
     if not master.startswith("k8s:"):
-        # Pods get a volume for it, which cannot be below their scratch directory.
+        # Pods have a separate volume for it, which cannot be inside the scratch directory.
         properties["spark.local.dir"] = gettempdir()
     secret = settings.rillbase_spark_secret.get_secret_value()
     return SparkApplication("rillbase-analytics", master, secret=secret, settings=properties)

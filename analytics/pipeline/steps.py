@@ -13,7 +13,7 @@ from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, FileReplacement
 from analytics.pipeline.decisions import PipelineStep, PlannedStep
 from analytics.pipeline.ledger import PipelineDataset, StepResult
-from analytics.pipeline.tasks import PipelineTask, TaskResult, WrittenFile, read_done
+from analytics.pipeline.tasks import PipelineTask, TaskResult, WrittenFile, read_result
 from analytics.pipeline.workers import Workers
 from analytics.places import folder_of
 from analytics.rows.keys import Key, from_plain, from_text, to_plain
@@ -30,47 +30,49 @@ class MergeRange:
 
 
 def run_step(
-    workers: Workers, authority: Authority, standing: PipelineDataset, wanted: PlannedStep
+    workers: Workers, authority: Authority, dataset: PipelineDataset, planned: PlannedStep
 ) -> int:
     """Run a step and record its result; raise `StepSuperseded` if another process took it over.
 
     Return how many rows it processed.
     """
-    if wanted.step is PipelineStep.AUTHORITY:
-        return _enter(workers, authority, standing, wanted)
-    files = ledger.inputs(standing.id, wanted)
-    if wanted.step is PipelineStep.REMAP:
-        tasks = _id_tasks(standing, files)
-    elif wanted.step is PipelineStep.SORT:
-        tasks = _sort_tasks(standing, files, ledger.remapped(standing.id, wanted))
+    if planned.step is PipelineStep.AUTHORITY:
+        return _enter(workers, authority, dataset, planned)
+    files = ledger.inputs(dataset.id, planned)
+    if planned.step is PipelineStep.REMAP:
+        tasks = _id_tasks(dataset, files)
+    elif planned.step is PipelineStep.SORT:
+        tasks = _sort_tasks(dataset, files, ledger.remapped(dataset.id, planned))
     else:
-        tasks = _tasks_by_table(standing, "merged", files)
-    done = _run(workers, wanted, tasks)
-    ledger.end(standing, StepResult(wanted, [made for one in done for made in one.files]))
+        tasks = _tasks_by_table(dataset, "merged", files)
+    results = _run(workers, planned, tasks)
+    ledger.end(
+        dataset, StepResult(planned, [output for result in results for output in result.files])
+    )
     return sum(file.rows for file in files if file.table)
 
 
-def _id_tasks(standing: PipelineDataset, files: Sequence[StoredFile]) -> list[PipelineTask]:
+def _id_tasks(dataset: PipelineDataset, files: Sequence[StoredFile]) -> list[PipelineTask]:
     """Return the tasks that assign ids to the keys of uploads, one per ID-key, in order."""
     tasks = []
     for name in sorted({file.id_key for file in files if file.id_key}):
         lists = [file.path for file in files if file.id_key == name]
-        known = ledger.ids_so_far(standing.id, name)
-        task = _task(standing, "ids", name, lists)
-        count = sum(file.rows for file in known)
-        tasks.append(replace(task, known=[file.path for file in known], first_id=count))
+        assigned = ledger.ids_so_far(dataset.id, name)
+        task = _task(dataset, "ids", name, lists)
+        count = sum(file.rows for file in assigned)
+        tasks.append(replace(task, known=[file.path for file in assigned], first_id=count))
     return tasks
 
 
 def _sort_tasks(
-    standing: PipelineDataset, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
+    dataset: PipelineDataset, files: Sequence[StoredFile], remapped: Sequence[StoredFile]
 ) -> list[PipelineTask]:
     """Return the tasks that sort segments, together with the new keys of ID-keys."""
     segments = [file for file in files if file.table]
-    tasks = _tasks_by_table(standing, "sorted", [*segments, *(f for f in remapped if f.table)])
+    tasks = _tasks_by_table(dataset, "sorted", [*segments, *(f for f in remapped if f.table)])
     ids = {file.id_key: file.path for file in remapped if file.id_key}
-    begins = _begins([file for file in files if file.id_key])
-    tables = tables_of(standing.definition)
+    begins = _first_ids([file for file in files if file.id_key])
+    tables = tables_of(dataset.definition)
     return [
         replace(
             task,
@@ -85,49 +87,49 @@ def _sort_tasks(
     ]
 
 
-def _begins(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[str, int]]:
-    """Return for each part of an upload, per ID-key, where the ids of its keys begin."""
-    reached: dict[str, int] = {}
+def _first_ids(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dict[str, int]]:
+    """Return for each part of an upload, per ID-key, the index of the first id of its keys."""
+    next_ids: dict[str, int] = {}
     begins: dict[tuple[UUID | None, int], dict[str, int]] = {}
     for file in lists:
-        begin = reached.get(file.id_key, 0)
-        begins.setdefault((file.upload_id, file.place), {})[file.id_key] = begin
-        reached[file.id_key] = begin + file.rows
+        first_id = next_ids.get(file.id_key, 0)
+        begins.setdefault((file.upload_id, file.place), {})[file.id_key] = first_id
+        next_ids[file.id_key] = first_id + file.rows
     return begins
 
 
 def _tasks_by_table(
-    standing: PipelineDataset, kind: str, files: Sequence[StoredFile]
+    dataset: PipelineDataset, kind: str, files: Sequence[StoredFile]
 ) -> list[PipelineTask]:
     return [
-        _task(standing, kind, table, [file.path for file in files if file.table == table])
+        _task(dataset, kind, table, [file.path for file in files if file.table == table])
         for table in sorted({file.table for file in files})
     ]
 
 
 def _enter(
-    workers: Workers, authority: Authority, standing: PipelineDataset, wanted: PlannedStep
+    workers: Workers, authority: Authority, dataset: PipelineDataset, planned: PlannedStep
 ) -> int:
-    entering = ledger.inputs(standing.id, wanted)
-    present = ledger.authority_files(standing.id)
-    tables = tables_of(standing.definition)
+    entering = ledger.inputs(dataset.id, planned)
+    current = ledger.authority_files(dataset.id)
+    tables = tables_of(dataset.definition)
     changes: list[FileReplacement] = []
-    added: list[WrittenFile] = []
-    replaced: list[StoredFile] = []
+    added_files: list[WrittenFile] = []
+    replaced_files: list[StoredFile] = []
     for name in sorted({file.table for file in entering}):
-        mine = [file for file in entering if file.table == name]
-        table, held = tables[name], [file for file in present if file.table == name]
-        entries = _enter_table(workers, standing, wanted, table, mine, held)
-        for change, made, superseded in entries:
+        table_entering = [file for file in entering if file.table == name]
+        table, table_current = tables[name], [file for file in current if file.table == name]
+        entries = _enter_table(workers, dataset, planned, table, table_entering, table_current)
+        for change, files, old_files in entries:
             changes.append(change)
-            added += made
-            replaced += superseded
-    before = standing.authority.snapshots if standing.authority is not None else {}
-    with catalogue_lock(standing.id):
-        ledger.check(standing)
+            added_files += files
+            replaced_files += old_files
+    before = dataset.authority.snapshots if dataset.authority is not None else {}
+    with catalogue_lock(dataset.id):
+        ledger.check(dataset)
         snapshots = authority.change(changes, before)
-        ended = StepResult(wanted, added, [file.pk for file in replaced], snapshots)
-        run = ledger.end(standing, ended)
+        result = StepResult(planned, added_files, [file.pk for file in replaced_files], snapshots)
+        run = ledger.end(dataset, result)
     tag(authority, run)
     return sum(file.rows for file in entering)
 
@@ -144,47 +146,49 @@ _MergedFiles = tuple[FileReplacement, list[WrittenFile], list[StoredFile]]
 
 def _enter_table(
     workers: Workers,
-    standing: PipelineDataset,
-    wanted: PlannedStep,
+    dataset: PipelineDataset,
+    planned: PlannedStep,
     table: AnalyticsTable,
     entering: Sequence[StoredFile],
-    held: Sequence[StoredFile],
+    current: Sequence[StoredFile],
 ) -> list[_MergedFiles]:
     """Merge runs into a table's primary view, and the resulting changes into the others."""
-    primary = [file for file in held if file.view == ""]
+    primary = [file for file in current if file.view == ""]
     paths = [file.path for file in entering]
     span = _span((from_text(f.lowest), from_text(f.highest)) for f in entering)
     ranges = _ranges(primary, *span)
-    done = _run(workers, wanted, [_range_task(standing, table, "", paths, r) for r in ranges])
-    entries = [_merged_files(table, "", ranges, done)]
-    folder = folder_of(standing.id)
+    results = _run(workers, planned, [_range_task(dataset, table, "", paths, r) for r in ranges])
+    entries = [_merged_files(table, "", ranges, results)]
+    folder = folder_of(dataset.id)
     for view in table.views:
-        changes = [made for one in done for made in one.changes if made.view == view.name]
+        changes = [
+            output for result in results for output in result.changes if output.view == view.name
+        ]
         if not changes:
             continue
-        mine = [file for file in held if file.view == view.name]
-        ranges_here = _ranges(
-            mine, *_span((from_plain(m.lowest), from_plain(m.highest)) for m in changes)
+        view_files = [file for file in current if file.view == view.name]
+        view_ranges = _ranges(
+            view_files, *_span((from_plain(m.lowest), from_plain(m.highest)) for m in changes)
         )
-        paths = [made.path for made in changes]
-        tasks = [_range_task(standing, table, view.name, paths, r) for r in ranges_here]
-        entries.append(_merged_files(table, view.name, ranges_here, _run(workers, wanted, tasks)))
+        paths = [output.path for output in changes]
+        tasks = [_range_task(dataset, table, view.name, paths, r) for r in view_ranges]
+        entries.append(_merged_files(table, view.name, view_ranges, _run(workers, planned, tasks)))
         for path in paths:
             (folder / path).unlink(missing_ok=True)
-    return [entered for entered in entries if entered[1] or entered[2]]
+    return [entry for entry in entries if entry[1] or entry[2]]
 
 
 def _merged_files(
-    table: AnalyticsTable, view: str, ranges: Sequence[MergeRange], done: Sequence[TaskResult]
+    table: AnalyticsTable, view: str, ranges: Sequence[MergeRange], results: Sequence[TaskResult]
 ) -> _MergedFiles:
-    added = [made for one in done for made in one.files]
+    added = [output for result in results for output in result.files]
     replaced = [
         part.base
-        for part, one in zip(ranges, done, strict=True)
-        if part.base is not None and not one.unchanged
+        for part, result in zip(ranges, results, strict=True)
+        if part.base is not None and not result.unchanged
     ]
     change = FileReplacement(
-        table, table.view(view), [file.path for file in replaced], [made.path for made in added]
+        table, table.view(view), [file.path for file in replaced], [output.path for output in added]
     )
     return change, added, replaced
 
@@ -212,12 +216,12 @@ def _span(bounds: Iterable[tuple[Key, Key]]) -> tuple[Key, Key]:
 
 
 def _range_task(
-    standing: PipelineDataset, table: AnalyticsTable, view: str, paths: list[str], part: MergeRange
+    dataset: PipelineDataset, table: AnalyticsTable, view: str, paths: list[str], part: MergeRange
 ) -> PipelineTask:
     return PipelineTask(
         kind="authority_view" if view else "authority",
-        folder=str(folder_of(standing.id)),
-        definition=standing.definition,
+        folder=str(folder_of(dataset.id)),
+        definition=dataset.definition,
         table=table.name,
         inputs=paths,
         view=view,
@@ -227,12 +231,12 @@ def _range_task(
     )
 
 
-def _task(standing: PipelineDataset, kind: str, table: str, paths: list[str]) -> PipelineTask:
-    return PipelineTask(kind, str(folder_of(standing.id)), standing.definition, table, paths)
+def _task(dataset: PipelineDataset, kind: str, table: str, paths: list[str]) -> PipelineTask:
+    return PipelineTask(kind, str(folder_of(dataset.id)), dataset.definition, table, paths)
 
 
-def _run(workers: Workers, wanted: PlannedStep, tasks: Sequence[PipelineTask]) -> list[TaskResult]:
+def _run(workers: Workers, planned: PlannedStep, tasks: Sequence[PipelineTask]) -> list[TaskResult]:
     if not tasks:
         return []
-    answers = workers.run(wanted.step.value, [task.to_json() for task in tasks])
-    return [read_done(answer) for answer in answers]
+    results = workers.run(planned.step.value, [task.to_json() for task in tasks])
+    return [read_result(result) for result in results]

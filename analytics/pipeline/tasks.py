@@ -1,8 +1,8 @@
-"""The work itself: immutable files in, immutable files out.
+"""The tasks of the pipeline: they read immutable files and write new ones.
 
-A task's input and output are JSON, so that it can run wherever the files are: in a Spark worker, or
-in a thread. It uses neither Django nor PostgreSQL. Its output files have unique names; unless they
-are recorded, nothing refers to them.
+A task's input and output are JSON, so it can run in a Spark worker or in a thread. It uses neither
+Django nor PostgreSQL. Its output files have unique names, and are unreferenced until they are
+recorded.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from analytics.pipeline.blocks import blocks
 from analytics.pipeline.changes import ChangeWriter
 from analytics.query import scan_task
 from analytics.rows.durable import written
-from analytics.rows.file_store import StoredPath, below, opened, size_of, stored_path
-from analytics.rows.ids import IdLookup, assign, read_ids, read_keys, translated, write_ids
+from analytics.rows.file_store import StoredPath, open_file, relative_path, size_of, stored_path
+from analytics.rows.ids import IdLookup, assign, read_ids, read_keys, with_final_ids, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
-from analytics.rows.latest_operation import latest, living
+from analytics.rows.latest_operation import latest, live_rows
 from analytics.rows.segment import read_segment, with_columns, with_mask, write_segment
 from analytics.rows.sorted_file import SortedFile, SortedFileInfo, write_sorted
 from analytics.schema import AnalyticsTable, TableView, tables_of
@@ -54,8 +54,8 @@ class PipelineTask:
     #: For an ID-key: the files with assigned ids, and the first unassigned id.
     known: list[str] = field(default_factory=list)
     first_id: int = 0
-    #: For segments with temporary ids: the file of ids for each ID-key, and for each segment where
-    #: its ids begin in it.
+    #: For segments with temporary ids: the file of ids for each ID-key, and the index of each
+    #: segment's first id in it.
     ids: dict[str, str] = field(default_factory=dict)
     begins: list[dict[str, int]] = field(default_factory=list)
 
@@ -91,15 +91,15 @@ class TaskResult:
 
 def run_task(text: str) -> str:
     """Run a task. Called by workers."""
-    given = json.loads(text)
-    if given["kind"] == scan_task.KIND:
-        return json.dumps(scan_task.run_task(given))
-    task = PipelineTask(**given)
+    members = json.loads(text)
+    if members["kind"] == scan_task.KIND:
+        return json.dumps(scan_task.run_task(members))
+    task = PipelineTask(**members)
     return json.dumps(asdict(_KINDS[task.kind](task)))
 
 
-def read_done(text: str) -> TaskResult:
-    """Parse a worker's answer."""
+def read_result(text: str) -> TaskResult:
+    """Parse a worker's result."""
     members = json.loads(text)
     files, changes = (
         [WrittenFile(**file) for file in members[name]] for name in ("files", "changes")
@@ -108,19 +108,19 @@ def read_done(text: str) -> TaskResult:
 
 
 def _assign_ids(task: PipelineTask) -> TaskResult:
-    """Assign ids to the keys of lists that have none."""
+    """Assign ids to the listed keys that have none."""
     table, folder = _table(task), stored_path(task.folder)
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
-    assigned = assign(keys, IdLookup(_ids_in(table, folder, task.known)), task.first_id)
+    assignment = assign(keys, IdLookup(_ids_in(table, folder, task.known)), task.first_id)
     ids = _ids_path(folder)
-    with written(ids) as here:
-        write_ids(here, assigned.ids)
-    files = [_arrow_made(task, ids, len(assigned.ids), table="", id_key=task.table)]
-    if len(assigned.new_keys):
-        rows, path = assigned.operations(table), _ids_path(folder)
-        with written(path) as here:
-            write_segment(here, table, rows)
-        files.append(_arrow_made(task, path, rows.num_rows, table=task.table))
+    with written(ids) as file:
+        write_ids(file, assignment.ids)
+    files = [_arrow_file(task, ids, len(assignment.ids), table="", id_key=task.table)]
+    if len(assignment.new_keys):
+        rows, path = assignment.operations(table), _ids_path(folder)
+        with written(path) as file:
+            write_segment(file, table, rows)
+        files.append(_arrow_file(task, path, rows.num_rows, table=task.table))
     return TaskResult(files)
 
 
@@ -134,16 +134,16 @@ def _ids_in(table: AnalyticsTable, folder: StoredPath, paths: Sequence[str]) -> 
         if path.endswith(".arrow"):
             yield read_segment(folder / path, table, [KEY, ID])
             continue
-        with opened(folder / path) as source, pq.ParquetFile(source) as file:
+        with open_file(folder / path) as source, pq.ParquetFile(source) as file:
             for batch in file.iter_batches(_IDS_AT_ONCE, columns=[KEY, ID]):
                 yield pa.Table.from_batches([batch])
 
 
-def _arrow_made(
+def _arrow_file(
     task: PipelineTask, path: StoredPath, rows: int, *, table: str, id_key: str = ""
 ) -> WrittenFile:
-    place = below(stored_path(task.folder), path)
-    return WrittenFile(table, "", place, rows, size_of(path), [], [], id_key)
+    relative = relative_path(stored_path(task.folder), path)
+    return WrittenFile(table, "", relative, rows, size_of(path), [], [], id_key)
 
 
 def _sort(task: PipelineTask) -> TaskResult:
@@ -151,16 +151,16 @@ def _sort(task: PipelineTask) -> TaskResult:
     table = _table(task)
     folder = stored_path(task.folder)
     parts = [
-        written
+        file
         for chunk in _chunks(folder, table, task)
-        if (written := _write_chunk(folder, table, chunk)) is not None
+        if (file := _write_chunk(folder, table, chunk)) is not None
     ]
     if len(parts) <= 1:
-        return TaskResult([_made(task, "", written) for written in parts])
-    done = _merge_files(task, table, [part.path for part in parts])
+        return TaskResult([_file_of(task, "", file) for file in parts])
+    result = _merge_files(task, table, [part.path for part in parts])
     for part in parts:
         part.path.unlink()
-    return done
+    return result
 
 
 def _write_chunk(
@@ -179,12 +179,12 @@ def _merge(task: PipelineTask) -> TaskResult:
 def _merge_files(
     task: PipelineTask, table: AnalyticsTable, paths: Sequence[StoredPath]
 ) -> TaskResult:
-    with ExitStack() as opened:
-        files = [_opened(path, table.key, opened) for path in paths]
+    with ExitStack() as stack:
+        files = [_open_sorted(path, table.key, stack) for path in paths]
         merged = (_latest(table, block) for block in blocks(files))
         path = stored_path(task.folder) / task.kind / f"{uuid4().hex}.parquet"
-        written = write_sorted(path, table.stored, table.key, merged)
-    return TaskResult([] if written is None else [_made(task, "", written)])
+        file = write_sorted(path, table.stored, table.key, merged)
+    return TaskResult([] if file is None else [_file_of(task, "", file)])
 
 
 def _enter(task: PipelineTask) -> TaskResult:
@@ -192,21 +192,21 @@ def _enter(task: PipelineTask) -> TaskResult:
     table = _table(task)
     changes = ChangeWriter(stored_path(task.folder), table)
 
-    def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
-        if base is not None and not since.num_rows:
+    def merge(base: pa.Table | None, operations: pa.Table) -> pa.Table:
+        if base is not None and not operations.num_rows:
             return base
         rows = (
-            since
+            operations
             if base is None
-            else _latest(table, [with_mask(table, base, table.inserted), since])
+            else _latest(table, [with_mask(table, base, table.inserted), operations])
         )
-        left = living(rows)
-        changes.add(base, since, left)
-        return left
+        remaining = live_rows(rows)
+        changes.add(base, operations, remaining)
+        return remaining
 
-    done = _range(task, table, table.primary, lambda block: _latest(table, block), merged)
-    written_files = [_made(task, view, written) for view, written in changes.written()]
-    return TaskResult(done.files, written_files, done.unchanged)
+    result = _range(task, table, table.primary, lambda block: _latest(table, block), merge)
+    written_files = [_file_of(task, view, file) for view, file in changes.written()]
+    return TaskResult(result.files, written_files, result.unchanged)
 
 
 def _enter_view(task: PipelineTask) -> TaskResult:
@@ -214,45 +214,45 @@ def _enter_view(task: PipelineTask) -> TaskResult:
     table = _table(task)
     view = table.view(task.view)
 
-    def whole(block: Sequence[pa.Table]) -> pa.Table:
-        # Every change clears the row, so the last one of a key is the result.
+    def latest_changes(block: Sequence[pa.Table]) -> pa.Table:
+        # Every change replaces the whole row, so the last one of a key is the result.
         return latest(pa.concat_tables(block), view.key, {})
 
-    def merged(base: pa.Table | None, since: pa.Table) -> pa.Table:
+    def merge(base: pa.Table | None, changes: pa.Table) -> pa.Table:
         if base is None:
-            return living(since)
-        if not since.num_rows:
+            return live_rows(changes)
+        if not changes.num_rows:
             return base
-        return living(whole([with_mask(table, base, table.inserted), since]))
+        return live_rows(latest_changes([with_mask(table, base, table.inserted), changes]))
 
-    return _range(task, table, view, whole, merged)
+    return _range(task, table, view, latest_changes, merge)
 
 
 def _range(
     task: PipelineTask,
     table: AnalyticsTable,
     view: TableView,
-    together: Callable[[Sequence[pa.Table]], pa.Table],
-    merged: Callable[[pa.Table | None, pa.Table], pa.Table],
+    combine: Callable[[Sequence[pa.Table]], pa.Table],
+    merge: Callable[[pa.Table | None, pa.Table], pa.Table],
 ) -> TaskResult:
     """Rewrite a range of a view, if anything in it has changed."""
     folder = stored_path(task.folder)
     schema = authority_schema(table, view)
-    low, high = _bound(task.low), _bound(task.high)
-    with ExitStack() as opened:
-        later = [_opened(folder / path, view.key, opened) for path in task.inputs]
-        if not any(file.holds(low, high) for file in later):
+    low, high = _key(task.low), _key(task.high)
+    with ExitStack() as stack:
+        inputs = [_open_sorted(folder / path, view.key, stack) for path in task.inputs]
+        if not any(file.holds(low, high) for file in inputs):
             return TaskResult(unchanged=True)
-        base = [] if task.base is None else [_opened(folder / task.base, view.key, opened)]
+        base = [] if task.base is None else [_open_sorted(folder / task.base, view.key, stack)]
 
-        def written() -> Iterator[pa.Table]:
-            for block in blocks([*base, *later], low, high):
-                below = _filled(block[0], schema) if base else None
-                since = together(block[1:] if base else block)
-                rows = merged(below, since).select(schema.names)
+        def rewritten() -> Iterator[pa.Table]:
+            for block in blocks([*base, *inputs], low, high):
+                base_rows = _with_all_columns(block[0], schema) if base else None
+                operations = combine(block[1:] if base else block)
+                rows = merge(base_rows, operations).select(schema.names)
                 yield rows.cast(schema)
 
-        return TaskResult(list(_split(task, view, schema, written())))
+        return TaskResult(list(_split(task, view, schema, rewritten())))
 
 
 def _split(
@@ -263,18 +263,18 @@ def _split(
     for block in rows:
         buffered.append(block)
         if sum(part.nbytes for part in buffered) >= FILE_BYTES:
-            yield from _written(task, view, schema, buffered)
+            yield from _write_file(task, view, schema, buffered)
             buffered = []
-    yield from _written(task, view, schema, buffered)
+    yield from _write_file(task, view, schema, buffered)
 
 
-def _written(
+def _write_file(
     task: PipelineTask, view: TableView, schema: pa.Schema, rows: Sequence[pa.Table]
 ) -> Iterator[WrittenFile]:
     path = stored_path(task.folder) / "authority" / f"{uuid4().hex}.parquet"
-    written = write_sorted(path, schema, view.key, rows)
-    if written is not None:
-        yield _made(task, view.name, written)
+    file = write_sorted(path, schema, view.key, rows)
+    if file is not None:
+        yield _file_of(task, view.name, file)
 
 
 def authority_schema(table: AnalyticsTable, view: TableView) -> pa.Schema:
@@ -293,13 +293,13 @@ def authority_schema(table: AnalyticsTable, view: TableView) -> pa.Schema:
 def _chunks(folder: StoredPath, table: AnalyticsTable, task: PipelineTask) -> Iterator[pa.Table]:
     buffered: list[pa.Table] = []
     ids = {name: read_ids(folder / path) for name, path in task.ids.items()}
-    for place, path in enumerate(task.inputs):
+    for index, path in enumerate(task.inputs):
         rows = read_segment(folder / path, table, list(table.columns))
         if task.begins:
-            begins = task.begins[place]
-            # A segment older than a column has none of its keys.
-            there = [(c, n) for c, n in table.ids.items() if n in begins]
-            rows = translated(rows, [(c, ids[n].slice(begins[n])) for c, n in there])
+            begins = task.begins[index]
+            # A segment that is older than a column has no keys for it.
+            columns = [(c, n) for c, n in table.ids.items() if n in begins]
+            rows = with_final_ids(rows, [(c, ids[n].slice(begins[n])) for c, n in columns])
         buffered.append(rows)
         if sum(rows.nbytes for rows in buffered) >= CHUNK_BYTES:
             yield pa.concat_tables(buffered)
@@ -314,8 +314,8 @@ def _latest(table: AnalyticsTable, block: Sequence[pa.Table]) -> pa.Table:
     return latest(rows, table.key, table.bits)
 
 
-def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows with all columns of a schema: columns added since are null."""
+def _with_all_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows with all columns of a schema. Columns that were added later are null."""
     arrays = [
         rows[field.name] if field.name in rows.column_names else pa.nulls(len(rows), field.type)
         for field in schema
@@ -323,26 +323,26 @@ def _filled(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
 
 
-def _opened(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFile:
+def _open_sorted(path: StoredPath, key: Sequence[str], stack: ExitStack) -> SortedFile:
     file = SortedFile(path, key)
     stack.callback(file.close)
     return file
 
 
-def _made(task: PipelineTask, view: str, written: SortedFileInfo) -> WrittenFile:
+def _file_of(task: PipelineTask, view: str, file: SortedFileInfo) -> WrittenFile:
     return WrittenFile(
         table=task.table,
         view=view,
-        path=below(stored_path(task.folder), written.path),
-        rows=written.rows,
-        bytes=written.bytes,
-        lowest=to_plain(written.lowest),
-        highest=to_plain(written.highest),
+        path=relative_path(stored_path(task.folder), file.path),
+        rows=file.rows,
+        bytes=file.bytes,
+        lowest=to_plain(file.lowest),
+        highest=to_plain(file.highest),
     )
 
 
-def _bound(given: Plain | None) -> Key | None:
-    return None if given is None else from_plain(given)
+def _key(plain: Plain | None) -> Key | None:
+    return None if plain is None else from_plain(plain)
 
 
 def _table(task: PipelineTask) -> AnalyticsTable:

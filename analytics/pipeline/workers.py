@@ -13,14 +13,14 @@ AT_ONCE = 2
 
 
 class WorkersLost(Exception):
-    """Nothing can be run any more: the process has to restart."""
+    """The workers are lost, and the process has to restart."""
 
 
 class Workers(Protocol):
     """Runs tasks. Called by several threads concurrently."""
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        """Run tasks, and return their results; raise the exception of the first that fails."""
+        """Run tasks and return their results, or raise the exception of the first that fails."""
 
     def cancel(self, group: str) -> None:
         """Make the tasks of a group fail, running ones as soon as possible."""

@@ -13,15 +13,15 @@ from analytics.rows.keys import Key
 
 @dataclass(frozen=True, slots=True)
 class StateSelector:
-    """The states that a query accepts. At most one of the first three is set, else the newest."""
+    """The states that a query accepts: the newest, unless one of the first three fields is set."""
 
-    #: Seconds. Includes everything committed longer ago.
+    #: Includes all commits that are older than this, in seconds.
     freshness_s: float | None = None
     state: int | None = None
     as_of: datetime.datetime | None = None
-    #: The authority, however old it is.
+    #: The authority, regardless of its age.
     any: bool = False
-    #: No earlier state than this.
+    #: The earliest state accepted.
     since: int = 0
 
 
@@ -39,13 +39,13 @@ class QueryFile:
     rows: int
     lowest: Key
     highest: Key
-    #: For a segment, or the keys stored beside it.
+    #: For a segment, or its list of keys.
     part: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IdPlan:
-    """The files of an ID-key at a state: those of its table, and keys whose ids are in none."""
+    """The files of an ID-key at a state: its table's, and lists of keys that are not yet in it."""
 
     authority: Sequence[QueryFile]
     later: Sequence[QueryFile]
@@ -54,7 +54,7 @@ class IdPlan:
 
     @property
     def count(self) -> int:
-        """The number of keys in the files: each is there once."""
+        """The number of keys in the table's files, which contain each key once."""
         primary = [file for file in self.authority if file.view == ""]
         return sum(file.rows for file in (*primary, *self.later))
 

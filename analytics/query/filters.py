@@ -1,4 +1,4 @@
-"""A filter as an expression over columns, and which keys can match it.
+"""A filter as an expression over columns, and the keys that can match it.
 
 The language is that of documents, restricted to flat columns. A comparison with null holds only for
 `$eq`, `$ne`, `$in` and `$nin`; `$ne` and `$nin` hold for null too.
@@ -32,8 +32,8 @@ _COMPARES: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
 }
 _ALL = pc.scalar(True)
 _INT32 = 2**31
-#: More values than this are searched for by their range.
-_MAX_SOUGHT = 1_000
+#: Longer lists of values are replaced with their range.
+_MAX_LISTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ValueRange:
     high: int | str | float | None = None
 
     def meets(self, lowest: Part, highest: Part) -> bool:
-        """Return whether some value between these two may be in the range."""
+        """Return whether the range overlaps the one from `lowest` to `highest`."""
         if self.low is not None and highest < self.low:  # type: ignore[operator]
             return False
         return not (self.high is not None and lowest > self.high)  # type: ignore[operator]
@@ -56,7 +56,7 @@ class FilterCondition:
 
     expression: pc.Expression
     columns: frozenset[str]
-    #: Its restriction of its column, if it has a single one.
+    #: The range of values to which it restricts its column, if it has a single column.
     range: ValueRange = ValueRange()
 
 
@@ -72,12 +72,12 @@ class RowFilter:
 
     @property
     def expression(self) -> pc.Expression | None:
-        return _joined(part.expression for part in self.conditions)
+        return _conjunction(part.expression for part in self.conditions)
 
     def within(self, columns: Iterable[str]) -> RowFilter:
         """Return the conjuncts that use only these columns."""
-        known = set(columns)
-        return RowFilter(tuple(part for part in self.conditions if part.columns <= known))
+        names = set(columns)
+        return RowFilter(tuple(part for part in self.conditions if part.columns <= names))
 
     def ranges(self, column: str) -> list[ValueRange]:
         """Return the ranges of a column's values, all of which apply."""
@@ -89,23 +89,23 @@ IdOf: TypeAlias = Callable[[int | str], int]
 
 
 def read_filter(
-    given: JsonValue,
+    body: JsonValue,
     types: Mapping[str, pa.DataType],
     pointer: str,
     ids: Mapping[str, IdOf] | None = None,
 ) -> RowFilter:
-    """Return a filter over columns of these types, or raise what is wrong with it.
+    """Return a filter over columns of these types, or raise `InvalidFilter`.
 
-    `ids` has the columns that hold ids; their types are those of the keys that a filter names.
+    `ids` maps columns that are stored as ids to lookups; filters use their keys.
     """
-    reader = _FilterParser(types, ids or {})
-    return RowFilter(tuple(reader.conditions(given, pointer, 0)))
+    parser = _FilterParser(types, ids or {})
+    return RowFilter(tuple(parser.conditions(body, pointer, 0)))
 
 
-def near(column: str, values: pa.Array) -> FilterCondition:
-    """Return a condition that holds for some values of a column, and for few others."""
+def near_values(column: str, values: pa.Array) -> FilterCondition:
+    """Return a condition that holds for these values of a column, and for few others."""
     field, bounds = pc.field(column), pc.min_max(values)
-    if len(values) <= _MAX_SOUGHT:
+    if len(values) <= _MAX_LISTED:
         expression = field.isin(values)
     else:
         expression = (field >= bounds["min"]) & (field <= bounds["max"])
@@ -121,20 +121,20 @@ class _FilterParser:
         self._ids = ids
         self._nodes = 0
 
-    def conditions(self, given: JsonValue, pointer: str, depth: int) -> Iterator[FilterCondition]:
-        if not isinstance(given, dict):
+    def conditions(self, body: JsonValue, pointer: str, depth: int) -> Iterator[FilterCondition]:
+        if not isinstance(body, dict):
             raise _wrong(pointer, "A filter must be an object.")
         if depth > MAX_DEPTH:
             raise _wrong(pointer, f"A filter may be nested at most {MAX_DEPTH} levels deep.")
-        for name, value in given.items():
-            place = f"{pointer}/{name}"
+        for name, value in body.items():
+            member_pointer = f"{pointer}/{name}"
             self._nodes += 1
             if self._nodes > MAX_NODES:
-                raise _wrong(place, f"A filter may have at most {MAX_NODES} parts.")
+                raise _wrong(member_pointer, f"A filter may have at most {MAX_NODES} parts.")
             if name.startswith("$"):
-                yield from self._logical(name, value, place, depth)
+                yield from self._logical(name, value, member_pointer, depth)
             else:
-                yield from self._column(name, value, place)
+                yield from self._column(name, value, member_pointer)
 
     def _logical(
         self, name: str, value: JsonValue, pointer: str, depth: int
@@ -144,17 +144,17 @@ class _FilterParser:
         if not isinstance(value, list) or not value:
             raise _wrong(pointer, "Expected a non-empty list of filters.")
         parts = [
-            list(self.conditions(part, f"{pointer}/{place}", depth + 1))
-            for place, part in enumerate(value)
+            list(self.conditions(part, f"{pointer}/{index}", depth + 1))
+            for index, part in enumerate(value)
         ]
         if name == "$and":
             for part in parts:
                 yield from part
             return
-        wholes = [_joined(p.expression for p in part) for part in parts]
-        either = functools.reduce(operator.or_, [_ALL if w is None else w for w in wholes])
+        alternatives = [_conjunction(p.expression for p in part) for part in parts]
+        either = functools.reduce(operator.or_, [_ALL if w is None else w for w in alternatives])
         columns = frozenset(c for part in parts for p in part for c in p.columns)
-        # A comparison with a column that is null is neither true nor false.
+        # A comparison with null is null, which counts as false before the negation.
         yield FilterCondition(either if name == "$or" else ~pc.coalesce(either, False), columns)
 
     def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[FilterCondition]:
@@ -205,18 +205,15 @@ class _FilterParser:
     def _literal(self, name: str, operand: JsonValue, pointer: str) -> Literal:
         try:
             value = literal(operand, self._types[name])
-        except InvalidLiteral as unfit:
-            raise _wrong(pointer, f"The value cannot be compared: {unfit}.") from None
+        except InvalidLiteral as error:
+            raise _wrong(pointer, f"The value cannot be compared: {error}.") from None
         if name in self._ids and isinstance(value, int | str):
             return self._ids[name](value)
         return value
 
 
 def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
-    """Distinguish operators from a value: an object with only `$date` or the like is a value.
-
-    So is a composite key.
-    """
+    """Return whether an object has operators. Extended JSON and composite keys are values."""
     if not isinstance(value, dict):
         return False
     if pa.types.is_struct(kind):
@@ -225,13 +222,13 @@ def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
 
 
 def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc.Expression:
-    some = [v for v in values if v is not None]
+    present = [v for v in values if v is not None]
     matches = pc.scalar(False)
-    if some:
-        listed = _list_type(some, kind)
-        typed = pa.array([_rounded(value, listed) for value in some], listed)
-        matches = (field if typed.type == kind else field.cast(typed.type)).isin(typed)
-    return matches | field.is_null() if len(some) < len(values) else matches
+    if present:
+        list_type = _list_type(present, kind)
+        array = pa.array([_rounded(value, list_type) for value in present], list_type)
+        matches = (field if array.type == kind else field.cast(array.type)).isin(array)
+    return matches | field.is_null() if len(present) < len(values) else matches
 
 
 def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expression:
@@ -241,12 +238,12 @@ def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expres
 
 
 def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar:
-    wanted = _scalar_type(value, kind)
-    return pa.scalar(_rounded(value, wanted), wanted)
+    scalar_type = _scalar_type(value, kind)
+    return pa.scalar(_rounded(value, scalar_type), scalar_type)
 
 
 def _rounded(value: Literal, kind: pa.DataType) -> Literal:
-    """Return the nearest double of a whole number: Arrow rejects those that it must round."""
+    """Return the nearest double of an integer: Arrow rejects integers that it must round."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_whole and pa.types.is_floating(kind) else value  # type: ignore[arg-type]
 
@@ -269,10 +266,10 @@ def _list_type(values: Sequence[Literal], kind: pa.DataType) -> pa.DataType:
 
 def _range_of(values: list[Literal]) -> ValueRange:
     plain = [_plain(value) for value in values]
-    known = [value for value in plain if value is not None]
-    if not known or len(known) < len(plain):
+    present = [value for value in plain if value is not None]
+    if not present or len(present) < len(plain):
         return ValueRange()
-    return ValueRange(min(known), max(known))
+    return ValueRange(min(present), max(present))
 
 
 def _plain(value: Literal) -> int | str | float | None:
@@ -284,7 +281,7 @@ def _plain(value: Literal) -> int | str | float | None:
     return value
 
 
-def _joined(expressions: Iterable[pc.Expression]) -> pc.Expression | None:
+def _conjunction(expressions: Iterable[pc.Expression]) -> pc.Expression | None:
     parts = list(expressions)
     return functools.reduce(operator.and_, parts) if parts else None
 

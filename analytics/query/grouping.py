@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from foundation.errors import SumOverflow
 
-#: Arrow's names of the functions.
+#: The Arrow functions of the aggregates.
 FUNCTIONS: Mapping[str, str] = {
     "count": "count",
     "sum": "sum",
@@ -20,7 +20,7 @@ FUNCTIONS: Mapping[str, str] = {
     "avg": "mean",
     "distinct": "count_distinct",
 }
-#: Column, function, and its options, as Arrow takes them.
+#: Arrow's form of an aggregation: columns, function, options.
 _Call: TypeAlias = tuple[str | list[str], str] | tuple[str, str, pc.FunctionOptions]
 _INT64_MAX = 2**63 - 1
 
@@ -37,7 +37,7 @@ class AggregateExpression:
 def grouped(
     rows: pa.Table, by: Sequence[str], aggregates: Sequence[AggregateExpression]
 ) -> pa.Table:
-    """Return a row for each group; one for all rows if there is nothing to group by."""
+    """Return a row for each group, or one row if `by` is empty."""
     for aggregate in aggregates:
         _check_sum(rows, aggregate)
     calls = [_call(aggregate) for aggregate in aggregates]
@@ -49,27 +49,27 @@ def ordered(
     rows: pa.Table, order: Sequence[tuple[str, bool]], ties: Sequence[str], limit: int
 ) -> pa.Table:
     """Return the first rows by `order`, where True means descending, then by `ties`."""
-    named = {name for name, _ in order}
-    by = [*order, *((name, False) for name in ties if name not in named)]
+    ordered_by = {name for name, _ in order}
+    by = [*order, *((name, False) for name in ties if name not in ordered_by)]
     if by and rows.num_rows > 1:
-        rows = rows.take(_sorted(rows, by)[:limit])
+        rows = rows.take(_sort_indices(rows, by)[:limit])
     return rows.slice(0, limit)
 
 
-def _sorted(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
+def _sort_indices(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
     """Return the row indexes in sort order. Composite keys are ordered by their parts."""
     columns: list[pa.ChunkedArray] = []
-    falling: list[bool] = []
-    for name, falls in by:
+    descending: list[bool] = []
+    for name, is_descending in by:
         kind = rows[name].type
         parts = range(kind.num_fields) if pa.types.is_struct(kind) else ()
         parts_of_column = [pc.struct_field(rows[name], [part]) for part in parts] or [rows[name]]
         columns += parts_of_column
-        falling += [falls] * len(parts_of_column)
-    names = [str(place) for place in range(len(columns))]
-    directions = ["descending" if falls else "ascending" for falls in falling]
-    sought = pa.Table.from_arrays(columns, names=names)
-    return pc.sort_indices(sought, sort_keys=list(zip(names, directions, strict=True)))
+        descending += [is_descending] * len(parts_of_column)
+    names = [str(index) for index in range(len(columns))]
+    directions = ["descending" if is_descending else "ascending" for is_descending in descending]
+    sort_columns = pa.Table.from_arrays(columns, names=names)
+    return pc.sort_indices(sort_columns, sort_keys=list(zip(names, directions, strict=True)))
 
 
 def type_of(aggregate: AggregateExpression, types: Mapping[str, pa.DataType]) -> pa.DataType:

@@ -1,7 +1,7 @@
 """The ID-keys of a query: maps keys to ids and back, at the query's state.
 
-Assigned ids are in the ID-key's table, stage by stage like all other data. Those of later uploads
-are computed here exactly as the pipeline will assign them.
+Assigned ids are in the ID-key's table, which passes through the stages like other tables. Ids of
+later uploads are computed here exactly as the pipeline will assign them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.query.files import IdPlan, Part
-from analytics.query.filters import RowFilter, near
+from analytics.query.filters import RowFilter, near_values
 from analytics.query.scan import ScanReader
-from analytics.rows.compound import decoded
+from analytics.rows.compound import decode_keys
 from analytics.rows.ids import IdAssignment, IdLookup, assign, read_keys
 from analytics.schema import BY_ID, OP, TYPES, AnalyticsTable
 from analytics.table_definitions import ID, KEY
@@ -26,19 +26,19 @@ NO_ID = -1
 class IdKey:
     """One ID-key at one state."""
 
-    def __init__(self, table: AnalyticsTable, plan: IdPlan, reading: ScanReader) -> None:
+    def __init__(self, table: AnalyticsTable, plan: IdPlan, reader: ScanReader) -> None:
         self._table = table
         self._plan = plan
-        self._reading = reading
+        self._reader = reader
         self._kind = TYPES[table.columns[KEY]]
         self._parts = {n: TYPES[k] for n, k in table.columns.items() if n not in (KEY, ID)}
 
-    def fresh(self) -> pa.Table:
-        """Return rows of the ID-key's table that are not in any of its files yet."""
+    def unstored_rows(self) -> pa.Table:
+        """Return rows of the ID-key's table that are not in its files yet."""
         return self._assigned.operations(self._table)
 
     def ids_in(self, part: Part) -> pa.Array:
-        """Return the ids of one part's temporary ids; empty if it has no keys."""
+        """Return the final ids of one part's temporary ids; empty if it has no keys."""
         begin = 0
         for keys in self._plan.lists:
             if keys.part == part:
@@ -47,50 +47,50 @@ class IdKey:
         return pa.array([], pa.int64())
 
     def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
-        """Return the ids of keys in a query; `NO_ID` for those without one."""
-        sought = pa.array(list(keys), self._kind)
-        ids = IdLookup(self._everything(KEY, sought)).ids_of(sought)
-        return dict(zip(sought.to_pylist(), pc.fill_null(ids, NO_ID).to_pylist(), strict=True))
+        """Return the ids of keys; `NO_ID` for unknown keys."""
+        wanted = pa.array(list(keys), self._kind)
+        ids = IdLookup(self._entries(KEY, wanted)).ids_of(wanted)
+        return dict(zip(wanted.to_pylist(), pc.fill_null(ids, NO_ID).to_pylist(), strict=True))
 
     def keys_of(self, ids: pa.Array) -> pa.Array:
-        """Return the keys of ids, and null for null."""
-        coded = ids.dictionary_encode()
-        sought = coded.dictionary
-        keys = IdLookup(self._everything(ID, sought)).keys_of(sought, self._kind)
-        return (decoded(keys, self._parts) if self._parts else keys).take(coded.indices)
+        """Return the keys of ids; null for null."""
+        encoded = ids.dictionary_encode()
+        wanted = encoded.dictionary
+        keys = IdLookup(self._entries(ID, wanted)).keys_of(wanted, self._kind)
+        return (decode_keys(keys, self._parts) if self._parts else keys).take(encoded.indices)
 
     @cached_property
     def _assigned(self) -> IdAssignment:
         lists = self._plan.lists
         keys = read_keys([file.path for file in lists], self._table.columns[KEY])
         unique = pc.unique(keys)
-        return assign(keys, IdLookup(self._stored(KEY, unique)), self._plan.count)
+        return assign(keys, IdLookup(self._stored_entries(KEY, unique)), self._plan.count)
 
-    def _everything(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
-        yield from self._stored(by, sought)
+    def _entries(self, by: str, wanted: pa.Array) -> Iterator[pa.Table]:
+        yield from self._stored_entries(by, wanted)
         if self._plan.lists:
-            yield self.fresh()
+            yield self.unstored_rows()
 
-    def _stored(self, by: str, sought: pa.Array) -> Iterator[pa.Table]:
-        """Yield the rows of some keys or ids from the files, possibly with others."""
-        if not len(sought):
+    def _stored_entries(self, by: str, wanted: pa.Array) -> Iterator[pa.Table]:
+        """Yield rows from the files that include those of the wanted keys or ids."""
+        if not len(wanted):
             return
-        where = RowFilter((near(by, sought),))
+        where = RowFilter((near_values(by, wanted),))
         view = self._table.view(BY_ID if by == ID else "")
         for file in self._plan.authority:
             if file.view == view.name:
-                yield self._reading.authority([file], self._table, view, [KEY, ID], where)
+                yield self._reader.authority([file], self._table, view, [KEY, ID], where)
         for file in self._plan.later:
-            yield self._reading.later([file], self._table, [KEY, ID], where).drop_columns([OP])
+            yield self._reader.later([file], self._table, [KEY, ID], where).drop_columns([OP])
 
 
 IdKeys = Mapping[str, IdKey]
 
 
-def shown(rows: pa.Table, ids: Mapping[str, str], id_keys: IdKeys) -> pa.Table:
+def with_keys(rows: pa.Table, ids: Mapping[str, str], id_keys: IdKeys) -> pa.Table:
     """Return rows with ids replaced by keys. `ids` maps columns to their ID-keys."""
-    for place, name in enumerate(rows.column_names):
+    for index, name in enumerate(rows.column_names):
         if name in ids:
             keys = id_keys[ids[name]].keys_of(rows[name].combine_chunks())
-            rows = rows.set_column(place, name, keys)
+            rows = rows.set_column(index, name, keys)
     return rows

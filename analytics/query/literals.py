@@ -1,4 +1,4 @@
-"""Values in a body as values of a column, and the other way round."""
+"""Converts values between JSON and columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from analytics.rows.compound import code
+from analytics.rows.compound import encode
 from foundation.json_types import JsonObject, JsonValue
 
 Literal: TypeAlias = bool | int | float | str | datetime.datetime | datetime.date | None
@@ -23,13 +23,13 @@ class InvalidLiteral(ValueError):
 
 
 def literal(value: JsonValue, kind: pa.DataType) -> Literal:
-    """Return a value of the body for comparison with a column, or raise `InvalidLiteral`."""
+    """Convert a JSON value for comparison with a column, or raise `InvalidLiteral`."""
     if value is None:
         return None
     if pa.types.is_struct(kind):
         return _key(value, kind)
     if isinstance(value, dict):
-        value = _extended(value)
+        value = _read_extended(value)
     if pa.types.is_boolean(kind):
         if not isinstance(value, bool):
             raise InvalidLiteral("the column has type bool")
@@ -39,7 +39,7 @@ def literal(value: JsonValue, kind: pa.DataType) -> Literal:
     if pa.types.is_timestamp(kind):
         return moment(_text(value, kind))
     if pa.types.is_date(kind):
-        return _day(_text(value, kind))
+        return _date(_text(value, kind))
     return _text(value, kind)
 
 
@@ -49,10 +49,10 @@ def _key(value: JsonValue, kind: pa.StructType) -> str:
     if not isinstance(value, dict) or set(value) != set(names):
         raise InvalidLiteral(f"a key must be an object with {', '.join(names)}")
     parts = [literal(value[field.name], field.type) for field in kind]
-    known = [part for part in parts if isinstance(part, int | str)]
-    if len(known) < len(parts):
+    present = [part for part in parts if isinstance(part, int | str)]
+    if len(present) < len(parts):
         raise InvalidLiteral("every part of a key must have a value")
-    return code(known)
+    return encode(present)
 
 
 def moment(text: str) -> datetime.datetime:
@@ -76,24 +76,24 @@ def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:
     if pa.types.is_date(kind):
         return lambda v: None if v is None else str(v)
     if pa.types.is_integer(kind):
-        return _whole
+        return _integer_json
     if pa.types.is_floating(kind):
-        return _real
+        return _double_json
     if pa.types.is_struct(kind):
-        return _of_parts(kind)
+        return _parts_json(kind)
     return lambda v: v  # type: ignore[return-value]
 
 
-def _of_parts(kind: pa.StructType) -> Callable[[object], JsonValue]:
+def _parts_json(kind: pa.StructType) -> Callable[[object], JsonValue]:
     parts = {field.name: plain(field.type) for field in kind}
 
-    def shown(value: object) -> JsonValue:
+    def convert(value: object) -> JsonValue:
         if not isinstance(value, dict):
             return None
-        members: JsonObject = {name: show(value[name]) for name, show in parts.items()}
+        members: JsonObject = {name: converter(value[name]) for name, converter in parts.items()}
         return members
 
-    return shown
+    return convert
 
 
 def _moment_text(value: object) -> str:
@@ -103,13 +103,13 @@ def _moment_text(value: object) -> str:
     return text.replace("+00:00", "Z")
 
 
-def _whole(value: object) -> JsonValue:
+def _integer_json(value: object) -> JsonValue:
     if isinstance(value, int) and abs(value) > _SAFE:
         return {"$numberLong": str(value)}
     return value  # type: ignore[return-value]
 
 
-def _real(value: object) -> JsonValue:
+def _double_json(value: object) -> JsonValue:
     if isinstance(value, float) and not math.isfinite(value):
         name = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return {"$numberDouble": name}
@@ -124,7 +124,7 @@ _EXTENDED: Mapping[str, Callable[[str], JsonValue]] = {
 }
 
 
-def _extended(value: dict[str, JsonValue]) -> JsonValue:
+def _read_extended(value: dict[str, JsonValue]) -> JsonValue:
     name = next(iter(value), "")
     inner = value.get(name)
     if len(value) != 1 or name not in _EXTENDED or not isinstance(inner, str):
@@ -149,7 +149,7 @@ def _number(value: JsonValue, kind: pa.DataType) -> int | float:
     return value
 
 
-def _day(text: str) -> datetime.date:
+def _date(text: str) -> datetime.date:
     try:
         return datetime.date.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Splits a large query into ranges of the primary key that are answered separately.
 
-A piece's answer covers its range in a form that can be combined: sum and count for an average, the
-values for a distinct count. Pieces have different keys, so no row is counted twice.
+A piece's result is in a form that can be combined: sum and count for an average, the values for a
+distinct count. Pieces do not overlap, so no row is counted twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from analytics.rows.keys import Key
 from analytics.schema import AnalyticsTable
 
 #: How partial aggregates are combined.
-_TOGETHER = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_COMBINING = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class KeyRange:
     high: Key | None
 
 
-def in_pieces(query: AnalyticsQuery, plan: ReadPlan, where: RowFilter) -> list[KeyRange]:
+def split(query: AnalyticsQuery, plan: ReadPlan, where: RowFilter) -> list[KeyRange]:
     """Return the pieces of a query: one for each file of the authority that it must read.
 
-    None: it cannot be split, since keys stored as ids are only ordered at the end, or a secondary
-    view answers it with fewer reads.
+    Return none if the query cannot be split, because it is ordered by keys that are stored as ids,
+    or if a secondary view answers it with fewer reads.
     """
     by_ids = any(name in query.ids for name, _ in query.order)
     if by_ids or choose_view(query.table, {*query.needed, *where.columns}, where).name:
@@ -67,17 +67,17 @@ def answer_piece(
     plan: ReadPlan,
     where: RowFilter,
     piece: KeyRange,
-    reading: ScanReader,
+    reader: ScanReader,
     id_keys: IdKeys,
 ) -> list[pa.Table]:
-    """Return a piece's answer, as tables that `together` combines."""
+    """Return a piece's result, as tables for `combine`."""
     table = replace(query.table, views=())
     primary = [f for f in plan.authority if f.view == "" and _meets(f, piece)]
     within = RowFilter((*where.conditions, *_bounds(table, piece)))
     ordering = [name for name, _ in query.order if name in table.columns]
     needed = {*query.needed, *(ordering if query.group_by is None else ())}
-    mine = replace(plan, authority=primary)
-    rows = rows_at(mine, table, needed, within, reading, id_keys)
+    piece_plan = replace(plan, authority=primary)
+    rows = rows_at(piece_plan, table, needed, within, reader, id_keys)
     if query.group_by is None:
         return [ordered(rows, query.order, table.key, query.limit)]
     for aggregate in query.aggregates:
@@ -91,22 +91,22 @@ def answer_piece(
     return tables
 
 
-def together(
-    query: AnalyticsQuery, having: RowFilter, answered: Sequence[Sequence[pa.Table]]
+def combine(
+    query: AnalyticsQuery, having: RowFilter, pieces: Sequence[Sequence[pa.Table]]
 ) -> pa.Table:
-    """Return the rows of the whole answer, in order. Keys are still ids."""
+    """Return the rows of the complete result, in order. Keys are still ids."""
     if query.group_by is None:
-        rows = pa.concat_tables([tables[0] for tables in answered])
+        rows = pa.concat_tables([tables[0] for tables in pieces])
         return ordered(rows, query.order, query.table.key, query.limit)
     by = list(query.group_by)
-    added = [AggregateExpression(a.name, _TOGETHER[a.op], a.name) for a in _partial(query)]
-    parts = [_in_order(grouped(pa.concat_tables([t[0] for t in answered]), by, added), by)]
-    for place, column in enumerate(_distinct(query), start=1):
-        values = pa.concat_tables([tables[place] for tables in answered])
+    combining = [AggregateExpression(a.name, _COMBINING[a.op], a.name) for a in _partial(query)]
+    parts = [_in_order(grouped(pa.concat_tables([t[0] for t in pieces]), by, combining), by)]
+    for index, column in enumerate(_distinct(query), start=1):
+        values = pa.concat_tables([tables[index] for tables in pieces])
         unique = grouped(values, values.column_names, [AggregateExpression(" rows", "count", None)])
         counts = grouped(unique, by, [AggregateExpression(f" {column}", "distinct", column)])
         parts.append(_in_order(counts, by))
-    rows = _finished(query, parts)
+    rows = _finish(query, parts)
     if having.expression is not None:
         rows = rows.filter(having.expression)
     return ordered(rows, query.order, by, query.limit)
@@ -132,21 +132,21 @@ def _distinct(query: AnalyticsQuery) -> list[str]:
     return list(dict.fromkeys(columns))
 
 
-def _finished(query: AnalyticsQuery, parts: Sequence[pa.Table]) -> pa.Table:
-    """Return groups with the final aggregates. Parts have the same groups in the same order."""
-    whole = parts[0]
+def _finish(query: AnalyticsQuery, parts: Sequence[pa.Table]) -> pa.Table:
+    """Return groups with the final aggregates. All parts have the same groups in the same order."""
+    groups = parts[0]
     for part in parts[1:]:
-        whole = whole.append_column(part.column_names[-1], part.column(part.num_columns - 1))
-    columns = {name: whole[name] for name in query.group_by or ()}
+        groups = groups.append_column(part.column_names[-1], part.column(part.num_columns - 1))
+    columns = {name: groups[name] for name in query.group_by or ()}
     for aggregate in query.aggregates:
         if aggregate.op == "avg":
-            count = whole[f"{aggregate.name} count"].cast(pa.float64())
-            some = pc.if_else(pc.equal(count, 0), None, count)
-            columns[aggregate.name] = pc.divide(whole[f"{aggregate.name} sum"], some)
+            count = groups[f"{aggregate.name} count"].cast(pa.float64())
+            divisor = pc.if_else(pc.equal(count, 0), None, count)
+            columns[aggregate.name] = pc.divide(groups[f"{aggregate.name} sum"], divisor)
         elif aggregate.op == "distinct":
-            columns[aggregate.name] = whole[f" {aggregate.column}"]
+            columns[aggregate.name] = groups[f" {aggregate.column}"]
         else:
-            columns[aggregate.name] = whole[aggregate.name]
+            columns[aggregate.name] = groups[aggregate.name]
     return pa.table(columns)
 
 
@@ -155,7 +155,7 @@ def _in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def _real(aggregate: AggregateExpression) -> str:
-    """Return the name of a column as doubles, whose sum does not overflow."""
+    """Return the name of the column's copy as doubles, whose sum does not overflow."""
     return f"{aggregate.column} real"
 
 
@@ -168,12 +168,14 @@ def _bounds(table: AnalyticsTable, piece: KeyRange) -> list[FilterCondition]:
     bounds = []
     for key, above in ((piece.low, True), (piece.high, False)):
         if key is not None:
-            bounds.append(FilterCondition(_compared(table, key, above=above), frozenset(table.key)))
+            bounds.append(
+                FilterCondition(_key_condition(table, key, above=above), frozenset(table.key))
+            )
     return bounds
 
 
-def _compared(table: AnalyticsTable, key: Key, *, above: bool) -> pc.Expression:
-    """Return a condition for keys not below a key, or below it: column by column."""
+def _key_condition(table: AnalyticsTable, key: Key, *, above: bool) -> pc.Expression:
+    """Return a condition for keys at or above a key, or below it."""
     steps = []
     equal: list[pc.Expression] = []
     for name, part in zip(table.key, key, strict=True):

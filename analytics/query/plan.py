@@ -2,8 +2,8 @@
 
 Every upload number is a state: the result of that upload and all before it. The files that
 represent a state are contiguous: the authority up to some upload, then runs, then the segments of
-single uploads. A run that was merged into another is kept for a while, so a state that was queried
-once can be queried again.
+single uploads. Merged runs are kept for the retention period, so a state that was queried can be
+queried again.
 """
 
 from __future__ import annotations
@@ -25,77 +25,79 @@ from foundation.errors import FieldProblem, InvalidBody, StateExpired
 _Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
-def plan(dataset: DatasetFacts, table: str, wanted: StateSelector) -> ReadPlan:
+def plan(dataset: DatasetFacts, table: str, selector: StateSelector) -> ReadPlan:
     """Choose a state and its files. Runs within a transaction of the tenant."""
     row = Dataset.objects.get(pk=dataset.id)
     # A remapped run cannot be read until its uploads are sorted.
     runs_in_force = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
     runs = list(runs_in_force.order_by("first", "last"))
-    # The same time for all: an answer is never reported older than it was allowed to be.
+    # One time for choosing and reporting, so the reported age never exceeds the requested one.
     now = timezone.now()
-    state = _state(row, runs, wanted, now)
-    tiles, covered = tiled(runs, state)
+    state = _state(row, runs, selector, now)
+    runs_read, covered = covering_runs(runs, state)
     segments = _segments(dataset, covered, state)
-    authority, later = _sorted(dataset, table, tiles)
+    authority, later = _sorted_files(dataset, table, runs_read)
     later += [_file(dataset, file, part) for part, file in segments if file.table == table]
     id_keys = {
-        name: _id_plan(dataset, name, tiles, segments) for name in dataset.tables[table].id_keys
+        name: _id_plan(dataset, name, runs_read, segments) for name in dataset.tables[table].id_keys
     }
     return ReadPlan(state, _age(row, state, now), authority, later, id_keys)
 
 
-def _id_plan(dataset: DatasetFacts, name: str, tiles: list[Run], segments: _Segments) -> IdPlan:
+def _id_plan(dataset: DatasetFacts, name: str, runs_read: list[Run], segments: _Segments) -> IdPlan:
     lists = [_file(dataset, file, part) for part, file in segments if file.id_key == name]
-    return IdPlan(*_sorted(dataset, name, tiles), lists)
+    return IdPlan(*_sorted_files(dataset, name, runs_read), lists)
 
 
-def _sorted(
-    dataset: DatasetFacts, table: str, tiles: Sequence[Run]
+def _sorted_files(
+    dataset: DatasetFacts, table: str, runs_read: Sequence[Run]
 ) -> tuple[list[QueryFile], list[QueryFile]]:
-    """Return a table's files of the authority, and those of the runs behind it in order."""
-    if not _begins_with(tiles):
-        return [], _run_files(dataset, table, tiles)
-    return _authority_files(dataset, table, tiles[0]), _run_files(dataset, table, tiles[1:])
+    """Return a table's files of the authority, and those of the later runs in order."""
+    if not _begins_with(runs_read):
+        return [], _run_files(dataset, table, runs_read)
+    return _authority_files(dataset, table, runs_read[0]), _run_files(dataset, table, runs_read[1:])
 
 
-def tiled(runs: Iterable[Run], state: int) -> tuple[list[Run], int]:
+def covering_runs(runs: Iterable[Run], state: int) -> tuple[list[Run], int]:
     """Return contiguous runs from the first upload on, and the last upload they cover.
 
-    Runs are made of runs, so of those that begin at the same upload the longest that fits is as
-    good as any sequence of shorter ones.
+    Runs are merged from contiguous runs, so at each upload the longest run that fits covers as much
+    as any sequence of shorter ones.
     """
     by_first: dict[int, list[Run]] = {}
     for run in runs:
         if run.last <= state:
             by_first.setdefault(run.first, []).append(run)
-    tiles: list[Run] = []
+    runs_read: list[Run] = []
     covered = 0
-    while fitting := by_first.get(covered + 1):
-        longest = max(fitting, key=lambda run: (run.last, run.stage == Run.Stage.AUTHORITY))
-        tiles.append(longest)
+    while candidates := by_first.get(covered + 1):
+        longest = max(candidates, key=lambda run: (run.last, run.stage == Run.Stage.AUTHORITY))
+        runs_read.append(longest)
         covered = longest.last
-    return tiles, covered
+    return runs_read, covered
 
 
-def _begins_with(tiles: Sequence[Run]) -> bool:
-    return bool(tiles) and tiles[0].stage == Run.Stage.AUTHORITY
+def _begins_with(runs_read: Sequence[Run]) -> bool:
+    return bool(runs_read) and runs_read[0].stage == Run.Stage.AUTHORITY
 
 
-def _state(row: Dataset, runs: Sequence[Run], wanted: StateSelector, now: datetime.datetime) -> int:
-    if max(wanted.state or 0, wanted.since) > row.last_upload:
+def _state(
+    row: Dataset, runs: Sequence[Run], selector: StateSelector, now: datetime.datetime
+) -> int:
+    if max(selector.state or 0, selector.since) > row.last_upload:
         detail = f"The newest state is {row.last_upload}."
         raise InvalidBody(detail, errors=[FieldProblem("/state", "invalid", detail)])
-    if wanted.state is not None:
-        return wanted.state
-    if wanted.as_of is not None:
-        return _committed_by(row, wanted.as_of)
-    needed = wanted.since
-    if not wanted.any:
-        oldest = now - datetime.timedelta(seconds=wanted.freshness_s or 0)
-        # Commits made while this query starts have not been acknowledged yet.
-        newest = row.last_upload if not wanted.freshness_s else _committed_by(row, oldest)
-        needed = max(needed, newest)
-    return _cheapest(runs, needed)
+    if selector.state is not None:
+        return selector.state
+    if selector.as_of is not None:
+        return _committed_by(row, selector.as_of)
+    minimum = selector.since
+    if not selector.any:
+        oldest = now - datetime.timedelta(seconds=selector.freshness_s or 0)
+        # A commit that is concurrent with this query may be missing: it was not acknowledged yet.
+        newest = row.last_upload if not selector.freshness_s else _committed_by(row, oldest)
+        minimum = max(minimum, newest)
+    return _cheapest(runs, minimum)
 
 
 def _committed_by(row: Dataset, moment: datetime.datetime) -> int:
@@ -105,17 +107,17 @@ def _committed_by(row: Dataset, moment: datetime.datetime) -> int:
     return uploads.aggregate(newest=Max("number"))["newest"] or 0
 
 
-def _cheapest(runs: Sequence[Run], needed: int) -> int:
+def _cheapest(runs: Sequence[Run], minimum: int) -> int:
     """Return the cheapest state to read that is not older than `needed`."""
-    reached = 0
+    state = 0
     for run in runs:
         if run.superseded_at is not None:
             continue
-        enough = reached >= needed and run.stage != Run.Stage.AUTHORITY
-        if enough or run.first != reached + 1:
+        enough = state >= minimum and run.stage != Run.Stage.AUTHORITY
+        if enough or run.first != state + 1:
             break
-        reached = run.last
-    return max(reached, needed)
+        state = run.last
+    return max(state, minimum)
 
 
 def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[QueryFile]:
@@ -130,7 +132,7 @@ def _authority_files(dataset: DatasetFacts, table: str, run: Run) -> list[QueryF
 
 
 def _run_files(dataset: DatasetFacts, table: str, runs: Sequence[Run]) -> list[QueryFile]:
-    order: dict[UUID | None, int] = {run.pk: place for place, run in enumerate(runs)}
+    order: dict[UUID | None, int] = {run.pk: index for index, run in enumerate(runs)}
     files = StoredFile.objects.filter(run__in=list(order), table=table)
     ordered = sorted(files, key=lambda file: (order[file.run_id], file.pk))
     return [_file(dataset, file) for file in ordered]
@@ -144,13 +146,13 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
     committed = list(uploads.values_list("pk", "number", "rows"))
     numbers: dict[UUID | None, int] = {pk: number or 0 for pk, number, _ in committed}
     files = list(StoredFile.objects.filter(upload__in=list(numbers)))
-    left = {file.upload_id for file in files}
+    with_files = {file.upload_id for file in files}
     if len(committed) < state - covered or any(
-        rows and pk not in left for pk, _, rows in committed
+        rows and pk not in with_files for pk, _, rows in committed
     ):
         raise StateExpired(f"The files of state {state} are no longer retained.")
-    numbered = [((numbers[file.upload_id], file.place), file) for file in files]
-    return sorted(numbered, key=lambda pair: pair[0])
+    segments = [((numbers[file.upload_id], file.place), file) for file in files]
+    return sorted(segments, key=lambda pair: pair[0])
 
 
 def _file(dataset: DatasetFacts, file: StoredFile, part: Part | None = None) -> QueryFile:
@@ -169,7 +171,7 @@ def _age(row: Dataset, state: int, now: datetime.datetime) -> float:
     """Return the age of a state: the time since the next upload was committed."""
     if state >= row.last_upload:
         return 0.0
-    following = Upload.objects.filter(dataset=row, number=state + 1).first()
-    if following is None or following.committed_at is None:
+    next_upload = Upload.objects.filter(dataset=row, number=state + 1).first()
+    if next_upload is None or next_upload.committed_at is None:
         return 0.0
-    return max((now - following.committed_at).total_seconds(), 0.0)
+    return max((now - next_upload.committed_at).total_seconds(), 0.0)

@@ -46,13 +46,13 @@ class QueryFilters:
 
     where: RowFilter
     having: RowFilter
-    #: The keys used in them, by ID-key.
-    named: Mapping[str, Collection[int | str]]
+    #: The keys used in the filters, by ID-key.
+    keys: Mapping[str, Collection[int | str]]
     read: Callable[[Callable[[str, int | str], int]], tuple[RowFilter, RowFilter]]
 
-    def resolved(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[RowFilter, RowFilter]:
+    def resolve(self, ids: Mapping[str, Mapping[int | str, int]]) -> tuple[RowFilter, RowFilter]:
         """Return both filters with ids in place of keys."""
-        if not self.named:
+        if not self.keys:
             return self.where, self.having
         return self.read(lambda name, key: ids[name][key])
 
@@ -62,11 +62,11 @@ class AnalyticsQuery:
     """A query, checked against its table."""
 
     table: AnalyticsTable
-    #: The tables of the ID-keys that it uses.
+    #: The tables of the ID-keys that the query uses.
     id_tables: Mapping[str, AnalyticsTable]
     wanted: StateSelector
     filters: QueryFilters
-    #: The columns of the rows, if they are not grouped.
+    #: The columns of the rows, if the query does not group.
     columns: tuple[str, ...]
     group_by: tuple[str, ...] | None = None
     aggregates: tuple[AggregateExpression, ...] = ()
@@ -75,13 +75,13 @@ class AnalyticsQuery:
 
     @property
     def ids(self) -> Mapping[str, str]:
-        """The columns that may hold ids in the answer, with their ID-keys."""
+        """The columns of the result that may contain ids, with their ID-keys."""
         ids = self.table.ids
         return ids if self.group_by is None else {c: ids[c] for c in self.group_by if c in ids}
 
     @property
     def needed(self) -> frozenset[str]:
-        """The columns to read, besides those of filter and key."""
+        """The columns to read, besides those of the filter and the key."""
         used = [a.column for a in self.aggregates if a.column is not None]
         return frozenset((*self.columns, *(self.group_by or ()), *used))
 
@@ -89,12 +89,12 @@ class AnalyticsQuery:
 def read_query(
     body: JsonObject, tables: Mapping[str, AnalyticsTable], max_limit: int
 ) -> AnalyticsQuery:
-    """Return a query, or raise what is wrong with it."""
+    """Parse a query, or raise `InvalidBody`."""
     _check_members(body)
     table = _table(body.get("table"), tables)
     types = table.types
     limit = _integer(body.get("limit"), "/limit", 1, max_limit, USUAL_LIMIT)
-    wanted = _wanted(body)
+    wanted = _state_selector(body)
     id_tables = {name: tables[name] for name in table.id_keys}
     if "group_by" not in body and "aggregates" not in body:
         if "having" in body:
@@ -108,13 +108,13 @@ def read_query(
         raise _wrong("/columns", "With groups, only their columns and aggregates can be returned.")
     by = _names(body.get("group_by") or [], "/group_by", types)
     aggregates = _aggregates(body.get("aggregates"), types, table.ids)
-    shown = {name: types[name] for name in by}
+    result_types = {name: types[name] for name in by}
     for aggregate in aggregates:
-        if aggregate.name in shown:
+        if aggregate.name in result_types:
             raise _wrong(f"/aggregates/{aggregate.name}", "A column already has this name.")
-        shown[aggregate.name] = type_of(aggregate, types)
-    filters = _filters(body, table, types, shown, by)
-    order = _order(body.get("order"), shown)
+        result_types[aggregate.name] = type_of(aggregate, types)
+    filters = _filters(body, table, types, result_types, by)
+    order = _order(body.get("order"), result_types)
     return AnalyticsQuery(table, id_tables, wanted, filters, (), by, aggregates, order, limit)
 
 
@@ -122,27 +122,27 @@ def _filters(
     body: JsonObject,
     table: AnalyticsTable,
     types: Mapping[str, pa.DataType],
-    shown: Mapping[str, pa.DataType],
+    result_types: Mapping[str, pa.DataType],
     by: Collection[str],
 ) -> QueryFilters:
-    """Return the filters over rows and groups, as a function of the ids of keys."""
+    """Return the filters over rows and groups, to be resolved with the ids of keys."""
 
     def read(id_of: Callable[[str, int | str], int]) -> tuple[RowFilter, RowFilter]:
         ids = {column: partial(id_of, name) for column, name in table.ids.items()}
-        of_groups = {column: ids[column] for column in by if column in ids}
+        group_ids = {column: ids[column] for column in by if column in ids}
         return (
             read_filter(body.get("filter") or {}, types, "/filter", ids),
-            read_filter(body.get("having") or {}, shown, "/having", of_groups),
+            read_filter(body.get("having") or {}, result_types, "/having", group_ids),
         )
 
-    named: dict[str, set[int | str]] = {}
+    keys: dict[str, set[int | str]] = {}
 
-    def note(name: str, key: int | str) -> int:
-        named.setdefault(name, set()).add(key)
+    def collect(name: str, key: int | str) -> int:
+        keys.setdefault(name, set()).add(key)
         return 0
 
-    where, having = read(note)
-    return QueryFilters(where, having, named, read)
+    where, having = read(collect)
+    return QueryFilters(where, having, keys, read)
 
 
 def _check_members(body: JsonObject) -> None:
@@ -151,9 +151,9 @@ def _check_members(body: JsonObject) -> None:
         raise InvalidBody(
             errors=[FieldProblem(f"/{name}", "unknown_field", "Unknown field.") for name in unknown]
         )
-    moments = [name for name in MOMENTS if name in body]
-    if len(moments) > 1:
-        raise _wrong(f"/{moments[1]}", f"Cannot be combined with `{moments[0]}`.")
+    selectors = [name for name in MOMENTS if name in body]
+    if len(selectors) > 1:
+        raise _wrong(f"/{selectors[1]}", f"Cannot be combined with `{selectors[0]}`.")
 
 
 def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTable:
@@ -164,7 +164,7 @@ def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTa
     return tables[name]
 
 
-def _wanted(body: JsonObject) -> StateSelector:
+def _state_selector(body: JsonObject) -> StateSelector:
     since = _integer(body.get("since"), "/since", 0, 2**62, 0)
     if "state" in body:
         return StateSelector(state=_integer(body["state"], "/state", 0, 2**62, 0), since=since)
@@ -172,8 +172,8 @@ def _wanted(body: JsonObject) -> StateSelector:
         text = body["as_of"]
         try:
             return StateSelector(as_of=moment(text if isinstance(text, str) else ""))
-        except InvalidLiteral as unfit:
-            raise _wrong("/as_of", f"{unfit}.") from None
+        except InvalidLiteral as error:
+            raise _wrong("/as_of", f"{error}.") from None
     freshness = body.get("freshness", 0)
     if freshness == "any":
         return StateSelector(any=True, since=since)
@@ -182,36 +182,36 @@ def _wanted(body: JsonObject) -> StateSelector:
     return StateSelector(freshness_s=min(float(freshness), 1e9), since=since)
 
 
-def _columns(given: JsonValue, table: AnalyticsTable) -> tuple[str, ...]:
-    if given is None:
+def _columns(value: JsonValue, table: AnalyticsTable) -> tuple[str, ...]:
+    if value is None:
         return tuple(table.columns)
-    names = _names(given, "/columns", table.columns)
+    names = _names(value, "/columns", table.columns)
     if not names:
         raise _wrong("/columns", "At least one column is required.")
     return names
 
 
-def _names(given: JsonValue, pointer: str, known: Mapping[str, object]) -> tuple[str, ...]:
-    if not isinstance(given, list):
+def _names(value: JsonValue, pointer: str, columns: Mapping[str, object]) -> tuple[str, ...]:
+    if not isinstance(value, list):
         raise _wrong(pointer, "Expected a list of columns.")
     names: list[str] = []
-    for place, name in enumerate(given):
-        if not isinstance(name, str) or name not in known:
-            raise _wrong(f"{pointer}/{place}", "The column does not exist.")
+    for index, name in enumerate(value):
+        if not isinstance(name, str) or name not in columns:
+            raise _wrong(f"{pointer}/{index}", "The column does not exist.")
         if name in names:
-            raise _wrong(f"{pointer}/{place}", "The column is named twice.")
+            raise _wrong(f"{pointer}/{index}", "The column is named twice.")
         names.append(name)
     return tuple(names)
 
 
 def _aggregates(
-    given: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
+    members: JsonValue, types: Mapping[str, pa.DataType], ids: Mapping[str, str]
 ) -> tuple[AggregateExpression, ...]:
-    if given is None:
+    if members is None:
         return (AggregateExpression("count", "count", None),)
-    if not isinstance(given, dict) or not 0 < len(given) <= MAX_AGGREGATES:
+    if not isinstance(members, dict) or not 0 < len(members) <= MAX_AGGREGATES:
         raise _wrong("/aggregates", f"Expected an object with 1 to {MAX_AGGREGATES} members.")
-    return tuple(_aggregate(name, value, types, ids) for name, value in given.items())
+    return tuple(_aggregate(name, value, types, ids) for name, value in members.items())
 
 
 def _aggregate(

@@ -1,6 +1,6 @@
 """Scans large queries on the pipeline's workers in parallel.
 
-This process chooses the state, looks up the ids of the query's keys and sorts the answer; workers
+This process chooses the state, looks up the ids of the query's keys and sorts the result; workers
 scan pieces. A query has a deadline, and is cancelled when its caller disconnects.
 """
 
@@ -17,8 +17,8 @@ from analytics.places import root
 from analytics.query import scan_task
 from analytics.query.files import ReadPlan
 from analytics.query.filters import RowFilter
-from analytics.query.id_keys import shown
-from analytics.query.pieces import KeyRange, in_pieces, primary_files, together
+from analytics.query.id_keys import with_keys
+from analytics.query.pieces import KeyRange, combine, primary_files, split
 from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.run import PreparedQuery, ScanResult
 from analytics.query.scan import MAX_BYTES
@@ -54,8 +54,8 @@ class RemoteScan:
         """Whether the query is large enough for workers."""
         return bool(self._pieces)
 
-    async def answered(self, closed: Callable[[], Coroutine[None, None, None]]) -> ScanResult:
-        """Submit tasks, wait and merge answers. `closed` returns when the caller disconnects."""
+    async def result(self, closed: Callable[[], Coroutine[None, None, None]]) -> ScanResult:
+        """Submit tasks, wait and merge results. `closed` returns when the caller disconnects."""
         request = await asyncio.to_thread(self._submit)
         disconnect = asyncio.create_task(closed())
         try:
@@ -91,20 +91,22 @@ class RemoteScan:
         for answer in answers:
             _raise_error(answer)
         tables = [scan_task.read_answer(answer) for answer in answers]
-        if sum(table.nbytes for scanned in tables for table in scanned) > MAX_BYTES:
+        if sum(table.nbytes for piece_tables in tables for table in piece_tables) > MAX_BYTES:
             raise QueryTooExpensive(f"The groups of the result take more than {MAX_BYTES} bytes.")
-        rows = together(self._query, self._prepared.having, tables)
+        rows = combine(self._query, self._prepared.having, tables)
         if self._query.group_by is None:
             rows = rows.select(list(self._query.columns))
-        rows = shown(rows, self._query.ids, self._prepared.id_keys)
-        return ScanResult(rows, self._plan.state, round(self._plan.freshness_s, 3), _read(answers))
+        rows = with_keys(rows, self._query.ids, self._prepared.id_keys)
+        return ScanResult(
+            rows, self._plan.state, round(self._plan.freshness_s, 3), _total_reads(answers)
+        )
 
 
 def _pieces(query: AnalyticsQuery, plan: ReadPlan, where: RowFilter) -> Sequence[KeyRange]:
     files = [*primary_files(query.table, plan, where), *plan.later]
     if sum(file.rows for file in files) <= environment().rillbase_analytics_scan_rows:
         return []
-    return in_pieces(query, plan, where)
+    return split(query, plan, where)
 
 
 def _raise_error(answer: dict[str, Any]) -> None:
@@ -117,12 +119,12 @@ def _raise_error(answer: dict[str, Any]) -> None:
         raise Unavailable("The pipeline failed to run the query. Its log contains the reason.")
 
 
-def _read(answers: Sequence[dict[str, Any]]) -> JsonObject:
+def _total_reads(answers: Sequence[dict[str, Any]]) -> JsonObject:
     """Sum what the pieces have read."""
-    whole: dict[str, dict[str, int]] = {}
+    totals: dict[str, dict[str, int]] = {}
     for answer in answers:
-        for stage, counted in answer["read"].items():
-            total = whole.setdefault(stage, {})
-            for name, number in counted.items():
+        for stage, reads in answer["read"].items():
+            total = totals.setdefault(stage, {})
+            for name, number in reads.items():
                 total[name] = total.get(name, 0) + number
-    return {stage: dict(total) for stage, total in whole.items()}
+    return {stage: dict(total) for stage, total in totals.items()}

@@ -10,7 +10,7 @@ import pyarrow as pa
 from analytics.query.files import ReadPlan
 from analytics.query.filters import RowFilter
 from analytics.query.grouping import grouped, ordered
-from analytics.query.id_keys import IdKey, IdKeys, shown
+from analytics.query.id_keys import IdKey, IdKeys, with_keys
 from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.scan import ScanReader
 from analytics.query.state_rows import rows_at
@@ -19,7 +19,7 @@ from foundation.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The rows of an answer, and what was read for them."""
+    """The rows of a result, and how much was read."""
 
     rows: pa.Table
     state: int
@@ -29,9 +29,9 @@ class ScanResult:
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuery:
-    """A planned query with the ids of the keys that it names."""
+    """A planned query with the ids of the keys in its filters."""
 
-    reading: ScanReader
+    reader: ScanReader
     id_keys: IdKeys
     ids: Mapping[str, Mapping[int | str, int]]
     where: RowFilter
@@ -40,35 +40,38 @@ class PreparedQuery:
 
 def prepare(query: AnalyticsQuery, plan: ReadPlan) -> PreparedQuery:
     """Look up the keys used in a query."""
-    reading = ScanReader()
+    reader = ScanReader()
     id_keys = {
-        name: IdKey(query.id_tables[name], id_plan, reading)
+        name: IdKey(query.id_tables[name], id_plan, reader)
         for name, id_plan in plan.id_keys.items()
     }
-    named = query.filters.named
-    ids = {name: id_keys[name].ids_of(named[name]) for name in named}
-    where, having = query.filters.resolved(ids)
-    return PreparedQuery(reading, id_keys, ids, where, having)
+    keys = query.filters.keys
+    ids = {name: id_keys[name].ids_of(keys[name]) for name in keys}
+    where, having = query.filters.resolve(ids)
+    return PreparedQuery(reader, id_keys, ids, where, having)
 
 
 def run(query: AnalyticsQuery, plan: ReadPlan, prepared: PreparedQuery) -> ScanResult:
-    """Answer a query from the files of its plan."""
-    reading, id_keys = prepared.reading, prepared.id_keys
+    """Run a query on the files of its plan."""
+    reader, id_keys = prepared.reader, prepared.id_keys
     where, having = prepared.where, prepared.having
-    ordering = [name for name, _ in query.order if name in query.table.columns]
-    needed = {*query.needed, *(ordering if query.group_by is None else ())}
-    rows = rows_at(plan, query.table, needed, where, reading, id_keys)
+    order_columns = [name for name, _ in query.order if name in query.table.columns]
+    columns_read = {*query.needed, *(order_columns if query.group_by is None else ())}
+    rows = rows_at(plan, query.table, columns_read, where, reader, id_keys)
     if query.group_by is not None:
         rows = grouped(rows, query.group_by, query.aggregates)
         if having.expression is not None:
             rows = rows.filter(having.expression)
-    # Explicit order by keys uses the keys themselves; ties are broken by their ids.
-    first = {column: name for column, name in query.ids.items() if column in ordering}
+    # An explicit order uses keys; ties are broken by their ids.
+    with_order = {column: name for column, name in query.ids.items() if column in order_columns}
     ties = query.table.key if query.group_by is None else query.group_by
-    rows = ordered(shown(rows, first, id_keys), query.order, ties, query.limit)
+    rows = ordered(with_keys(rows, with_order, id_keys), query.order, ties, query.limit)
     if query.group_by is None:
         rows = rows.select(list(query.columns))
-    rest = {column: name for column, name in query.ids.items() if column not in first}
+    without_order = {column: name for column, name in query.ids.items() if column not in with_order}
     return ScanResult(
-        shown(rows, rest, id_keys), plan.state, round(plan.freshness_s, 3), reading.describe()
+        with_keys(rows, without_order, id_keys),
+        plan.state,
+        round(plan.freshness_s, 3),
+        reader.describe(),
     )

@@ -1,7 +1,7 @@
 """Reads files, only as much of them as a filter needs.
 
-Sorted files that cannot hold a key that the filter allows are not opened; of those that are, row
-groups whose statistics exclude the filter are not read. Segments are read whole.
+Sorted files without keys that the filter allows are not opened; in the others, row groups whose
+statistics exclude the filter are skipped. Segments are read completely.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 from analytics.query.files import Part, QueryFile
 from analytics.query.filters import RowFilter
 from analytics.rows.file_store import filesystem_of
-from analytics.rows.ids import translated
+from analytics.rows.ids import with_final_ids
 from analytics.rows.segment import read_segment, with_columns
 from analytics.schema import OP, AnalyticsTable, TableView
 from foundation.errors import QueryTooExpensive
@@ -44,22 +44,22 @@ class ScanReader:
     """Reads the files of one query and counts what it reads."""
 
     def __init__(self) -> None:
-        self._counted: dict[str, _StageReads] = {}
+        self._reads: dict[str, _StageReads] = {}
         self._bytes = 0
 
     def describe(self) -> JsonObject:
         """Return for each stage how many files, row groups and rows were read and skipped."""
         stages: JsonObject = {}
         for stage in ("authority", "merged", "sorted", "unsorted"):
-            counted = self._counted.get(stage, _StageReads())
+            reads = self._reads.get(stage, _StageReads())
             figures: JsonObject = {
-                "files": counted.files,
-                "files_skipped": counted.files_skipped,
-                "rows": counted.rows,
+                "files": reads.files,
+                "files_skipped": reads.files_skipped,
+                "rows": reads.rows,
             }
             if stage != "unsorted":
-                figures["row_groups"] = counted.groups
-                figures["row_groups_skipped"] = counted.groups_skipped
+                figures["row_groups"] = reads.groups
+                figures["row_groups_skipped"] = reads.groups_skipped
             stages[stage] = figures
         return stages
 
@@ -71,14 +71,16 @@ class ScanReader:
         columns: Sequence[str],
         where: RowFilter,
     ) -> pa.Table:
-        """Return columns of the rows for which a filter holds."""
+        """Return columns of the authority's rows that match a filter."""
         schema = table.view_schema(view)
-        wanted = pa.schema([schema.field(name) for name in columns])
+        schema_read = pa.schema([schema.field(name) for name in columns])
         tables = [
-            self._sorted(file, schema, view.key, columns, where)
+            self._read_sorted(file, schema, view.key, columns, where)
             for file in sorted(files, key=lambda file: file.lowest)
         ]
-        return pa.concat_tables([rows for rows in tables if rows is not None] or [_none(wanted)])
+        return pa.concat_tables(
+            [rows for rows in tables if rows is not None] or [_empty(schema_read)]
+        )
 
     def later(
         self,
@@ -88,23 +90,23 @@ class ScanReader:
         where: RowFilter,
         ids_in: IdsIn | None = None,
     ) -> pa.Table:
-        """Return operations, in order, on the keys for which a filter over keys holds.
+        """Return later operations, in order, on keys that match a filter over keys.
 
         `ids_in` maps the temporary ids of segments to ids.
         """
-        empty = with_columns(_none(table.stored), table, columns)
+        empty = with_columns(_empty(table.stored), table, columns)
         tables = [empty]
         for file in files:
             if file.stage == "unsorted":
-                rows = self._segment(file, table, columns, where, ids_in)
+                rows = self._read_segment_file(file, table, columns, where, ids_in)
             else:
                 names = [*columns, OP]
-                rows = self._sorted(file, table.stored, table.key, names, where)
+                rows = self._read_sorted(file, table.stored, table.key, names, where)
             if rows is not None:
                 tables.append(rows.select(empty.column_names))
         return pa.concat_tables(tables)
 
-    def _segment(
+    def _read_segment_file(
         self,
         file: QueryFile,
         table: AnalyticsTable,
@@ -112,19 +114,19 @@ class ScanReader:
         where: RowFilter,
         ids_in: IdsIn | None,
     ) -> pa.Table:
-        counted = self._counted.setdefault(file.stage, _StageReads())
-        counted.files += 1
-        counted.rows += file.rows
+        reads = self._reads.setdefault(file.stage, _StageReads())
+        reads.files += 1
+        reads.rows += file.rows
         if where.expression is not None and where.columns < set(columns):
-            # Most segments contain none of a few keys: then the other columns are not unpacked.
+            # Most segments contain none of the keys. Then the other columns are not decompressed.
             keys = _rows_of(file, table, sorted(where.columns), ids_in)
             if not keys.filter(where.expression).num_rows:
-                return with_columns(_none(table.stored), table, columns)
+                return with_columns(_empty(table.stored), table, columns)
         rows = _rows_of(file, table, columns, ids_in)
-        self._hold(rows)
+        self._charge(rows)
         return rows if where.expression is None else rows.filter(where.expression)
 
-    def _sorted(
+    def _read_sorted(
         self,
         file: QueryFile,
         schema: pa.Schema,
@@ -132,23 +134,27 @@ class ScanReader:
         columns: Sequence[str],
         where: RowFilter,
     ) -> pa.Table | None:
-        counted = self._counted.setdefault(file.stage, _StageReads())
-        first = where.ranges(key[0])
-        if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in first):
-            counted.files_skipped += 1
+        reads = self._reads.setdefault(file.stage, _StageReads())
+        ranges = where.ranges(key[0])
+        if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in ranges):
+            reads.files_skipped += 1
             return None
-        files, place = filesystem_of(file.path)
-        whole = _PARQUET.make_fragment(place, files)
-        part = whole if where.expression is None else whole.subset(where.expression, schema=schema)
-        counted.files += 1
-        counted.groups += part.num_row_groups
-        counted.groups_skipped += whole.num_row_groups - part.num_row_groups
-        counted.rows += sum(group.num_rows for group in part.row_groups)
-        rows = part.to_table(schema=schema, columns=list(columns), filter=where.expression)
-        self._hold(rows)
+        files, path = filesystem_of(file.path)
+        fragment = _PARQUET.make_fragment(path, files)
+        subset = (
+            fragment
+            if where.expression is None
+            else fragment.subset(where.expression, schema=schema)
+        )
+        reads.files += 1
+        reads.groups += subset.num_row_groups
+        reads.groups_skipped += fragment.num_row_groups - subset.num_row_groups
+        reads.rows += sum(group.num_rows for group in subset.row_groups)
+        rows = subset.to_table(schema=schema, columns=list(columns), filter=where.expression)
+        self._charge(rows)
         return rows
 
-    def _hold(self, rows: pa.Table) -> None:
+    def _charge(self, rows: pa.Table) -> None:
         self._bytes += rows.nbytes
         if self._bytes > MAX_BYTES:
             raise QueryTooExpensive(
@@ -166,8 +172,8 @@ def _rows_of(
     if not temporary or ids_in is None or file.part is None:
         return rows
     part = file.part
-    return translated(rows, [(name, ids_in(table.ids[name], part)) for name in temporary])
+    return with_final_ids(rows, [(name, ids_in(table.ids[name], part)) for name in temporary])
 
 
-def _none(schema: pa.Schema) -> pa.Table:
+def _empty(schema: pa.Schema) -> pa.Table:
     return schema.empty_table()

@@ -15,7 +15,7 @@ from analytics.query.pieces import KeyRange, answer_piece
 from analytics.query.query_parser import AnalyticsQuery, read_query
 from analytics.query.scan import ScanReader
 from analytics.rows.durable import written
-from analytics.rows.file_store import StoredPath, opened, stored_path
+from analytics.rows.file_store import StoredPath, open_file, stored_path
 from analytics.rows.keys import Key, from_plain, to_plain
 from analytics.schema import tables_of
 from foundation.errors import ApiError
@@ -40,11 +40,11 @@ def plan_tasks(
         "later": [_file_json(file) for file in plan.later],
         "id_keys": {
             name: {
-                "authority": [_file_json(file) for file in one.authority],
-                "later": [_file_json(file) for file in one.later],
-                "lists": [_file_json(file) for file in one.lists],
+                "authority": [_file_json(file) for file in id_plan.authority],
+                "later": [_file_json(file) for file in id_plan.later],
+                "lists": [_file_json(file) for file in id_plan.lists],
             }
-            for name, one in plan.id_keys.items()
+            for name, id_plan in plan.id_keys.items()
         },
     }
     shared = {
@@ -62,7 +62,7 @@ def plan_tasks(
 
 
 def run_task(task: Mapping[str, Any]) -> JsonObject:
-    """Run a task. An error of the query is part of the answer."""
+    """Run a task. Errors of the query are returned as results."""
     try:
         return _scan(task)
     except ApiError as error:
@@ -72,11 +72,11 @@ def run_task(task: Mapping[str, Any]) -> JsonObject:
 
 
 def read_answer(answer: Mapping[str, Any]) -> list[pa.Table]:
-    """Return the tables of a task's answer, and remove their files."""
+    """Return the tables of a task's result, and remove their files."""
     tables = []
     for name in answer["tables"]:
         path = stored_path(name)
-        with opened(path) as source, pa.ipc.open_file(source) as file:
+        with open_file(path) as source, pa.ipc.open_file(source) as file:
             tables.append(file.read_all())
         path.unlink(missing_ok=True)
     return tables
@@ -86,20 +86,21 @@ def _scan(task: Mapping[str, Any]) -> JsonObject:
     tables = tables_of(task["definition"])
     query: AnalyticsQuery = read_query(task["body"], tables, max_limit=2**31)
     ids = {name: dict(map(tuple, pairs)) for name, pairs in task["ids"].items()}
-    where, _ = query.filters.resolved(ids)
-    reading = ScanReader()
+    where, _ = query.filters.resolve(ids)
+    reader = ScanReader()
     plan = _plan(task)
     id_keys = {
-        name: IdKey(query.id_tables[name], one, reading) for name, one in plan.id_keys.items()
+        name: IdKey(query.id_tables[name], id_plan, reader)
+        for name, id_plan in plan.id_keys.items()
     }
     piece = KeyRange(_key(task["low"]), _key(task["high"]))
     paths = []
-    for table in answer_piece(query, plan, where, piece, reading, id_keys):
+    for table in answer_piece(query, plan, where, piece, reader, id_keys):
         path = stored_path(task["folder"]) / f"{uuid4().hex}.arrow"
-        with written(path) as here, pa.ipc.new_file(str(here), table.schema) as writer:
+        with written(path) as local_path, pa.ipc.new_file(str(local_path), table.schema) as writer:
             writer.write_table(table)
         paths.append(str(path))
-    return {"tables": list(paths), "read": reading.describe()}
+    return {"tables": list(paths), "read": reader.describe()}
 
 
 def _plan(task: Mapping[str, Any]) -> ReadPlan:

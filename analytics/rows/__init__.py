@@ -1,12 +1,13 @@
-"""Rows as files hold them: which operations make which row, and sorted files of them.
+"""Stored rows: merging operations into rows, and the formats of the files that contain them.
 
-latest    many operations on a key become one
-keys      keys as values that can be compared, and where a key lies among sorted rows
-ids       which id a key has
-compound  keys of several parts as one text
-stored    where files are kept: in a folder, or as objects of a store
-objects   such objects, and their paths
-durable   a file is complete and kept, or it is not there
-sorted_file   Parquet with an index of where each row group begins
-segment   what an upload left, as it came
+latest_operation  merges the operations on a key into one
+keys              keys as comparable values, and the position of a key among sorted rows
+ids               assigns ids to keys
+compound          composite keys as one text
+file_store        access to files: in a folder, or as objects in a store
+objects           paths of objects in a store
+durable           writes a file completely or not at all
+sorted_file       Parquet files with an index of the first key of each row group
+segment           reads segments, the files that an upload produces
+segment_writer    writes segments
 """

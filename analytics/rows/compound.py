@@ -1,7 +1,7 @@
-"""Composite keys as one text, by which they are compared, hashed and given ids.
+"""Composite keys as one text, which is compared, hashed and mapped to ids.
 
-The text is the JSON list of the parts, as `json.dumps` writes it without spaces: different keys
-have different texts, whatever is in them.
+The text is the JSON list of the parts, as `json.dumps` writes it without spaces, so different keys
+have different texts.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import pyarrow.compute as pc
 _CONTROL = "[\\x00-\\x1f]"
 
 
-def code(parts: Sequence[int | str]) -> str:
+def encode(parts: Sequence[int | str]) -> str:
     """Return the text of a key."""
     return json.dumps(list(parts), ensure_ascii=False, separators=(",", ":"))
 
 
-def coded(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the texts of a column of keys; null where the key or a part of it is."""
+def encode_keys(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the texts of a column of keys; null if the key or a part of it is null."""
     kind = keys.type
-    parts = [_part(pc.struct_field(keys, [place])) for place in range(kind.num_fields)]
+    parts = [_part(pc.struct_field(keys, [index])) for index in range(kind.num_fields)]
     joined = pc.binary_join_element_wise(*parts, ",")
     return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def decoded(texts: pa.Array, parts: Mapping[str, pa.DataType]) -> pa.StructArray:
-    """Return the keys that texts stand for."""
+def decode_keys(texts: pa.Array, parts: Mapping[str, pa.DataType]) -> pa.StructArray:
+    """Return the keys that the texts encode."""
     keys = [None if text is None else json.loads(text) for text in texts.to_pylist()]
     columns = [
-        pa.array([None if key is None else key[place] for key in keys], kind)
-        for place, kind in enumerate(parts.values())
+        pa.array([None if key is None else key[index] for key in keys], kind)
+        for index, kind in enumerate(parts.values())
     ]
     fields = [pa.field(name, kind) for name, kind in parts.items()]
     return pa.StructArray.from_arrays(columns, fields=fields, mask=texts.is_null())

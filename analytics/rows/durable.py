@@ -1,7 +1,7 @@
-"""Durable files: complete and on the disk, or in the store, or not there at all.
+"""Writes files durably: a file is complete and synced or uploaded, or does not exist.
 
-A file is not referenced before that. An unfinished file has a temporary name; what a crash leaves
-of it is found by its age.
+Files are referenced only once they are durable. Leftovers of a crash are unreferenced, and removed
+by age.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def written(path: StoredPath) -> Iterator[Path]:
-    """Let the block write the yielded file, then store it as `path`; on error keep nothing.
+    """Store the yielded file, which the block writes, as `path`; on error remove it.
 
-    A file is synced with its folder's entry; an object is written to the disk first, and then
+    A file and its folder's entry are synced; an object is written to the disk first, and then
     uploaded.
     """
     if isinstance(path, Path):
@@ -43,7 +43,7 @@ def written(path: StoredPath) -> Iterator[Path]:
 
 
 def local_folder() -> Path:
-    """Return the folder for files on their way to a store."""
+    """Return the folder for files that are to be uploaded to a store."""
     folder = Path(gettempdir()) / "rillbase-analytics"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder

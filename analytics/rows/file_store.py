@@ -1,4 +1,4 @@
-"""Where files are kept: in a folder, or as objects of a store (`analytics.rows.objects`)."""
+"""Access to stored files: in a folder, or as objects in a store (`analytics.rows.objects`)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def stored_path(text: str) -> StoredPath:
     return ObjectPath.of(text) if text.startswith(SCHEME) else Path(text)
 
 
-def is_far(path: StoredPath) -> bool:
-    """Return whether access to it goes over the network, at a cost."""
+def is_remote(path: StoredPath) -> bool:
+    """Return whether the path is in an object store, which charges for requests."""
     return isinstance(path, ObjectPath)
 
 
-def below(folder: StoredPath, path: StoredPath) -> str:
+def relative_path(folder: StoredPath, path: StoredPath) -> str:
     """Return a path relative to a folder."""
     if isinstance(path, ObjectPath) and isinstance(folder, ObjectPath):
         return path.relative_to(folder)
     return str(Path(str(path)).relative_to(str(folder)))
 
 
-def opened(path: StoredPath) -> pa.NativeFile:
+def open_file(path: StoredPath) -> pa.NativeFile:
     """Open a file for random access; raise `FileNotFoundError` if it does not exist."""
     return path.open() if isinstance(path, ObjectPath) else pa.memory_map(str(path))
 
 
 def filesystem_of(path: StoredPath) -> tuple[fs.FileSystem, str]:
-    """Return a path as Arrow's readers of many files take it."""
+    """Return the Arrow filesystem of a path, and the path in it."""
     return (objects(), path.key) if isinstance(path, ObjectPath) else (_FILES, str(path))
 
 
@@ -50,7 +50,7 @@ def size_of(path: StoredPath) -> int:
 
 
 def read_text(path: StoredPath) -> str:
-    """Return a small file; raise `FileNotFoundError` where there is none."""
+    """Return the text of a small file, or raise `FileNotFoundError`."""
     if isinstance(path, Path):
         return path.read_text()
     with path.open() as file:
@@ -58,20 +58,20 @@ def read_text(path: StoredPath) -> str:
 
 
 def write_text(path: StoredPath, text: str) -> None:
-    """Write a small file, as a whole or not at all. It is not synced."""
+    """Write a small file atomically. It is not synced."""
     if isinstance(path, ObjectPath):
         path.put(pa.BufferReader(text.encode()))
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    beginning = path.with_suffix(f"{path.suffix}.begun")
-    beginning.write_text(text)
-    beginning.replace(path)
+    temporary = path.with_suffix(f"{path.suffix}.begun")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def files_in(folder: StoredPath) -> Iterator[tuple[StoredPath, float]]:
     """Yield the files of a folder, recursively, and when each was written."""
     if isinstance(folder, ObjectPath):
-        yield from folder.below()
+        yield from folder.walk()
         return
     for path in folder.rglob("*"):
         try:
@@ -82,17 +82,17 @@ def files_in(folder: StoredPath) -> Iterator[tuple[StoredPath, float]]:
 
 
 def remove_folder(folder: StoredPath) -> None:
-    """Remove a folder with all that it holds, if there is one."""
+    """Remove a folder and its contents, if it exists."""
     if isinstance(folder, ObjectPath):
-        for path, _ in folder.below():
+        for path, _ in folder.walk():
             path.unlink(missing_ok=True)
     elif folder.is_dir():
-        shutil.rmtree(folder, onerror=_unless_gone)
+        shutil.rmtree(folder, onerror=_ignore_missing)
 
 
-def _unless_gone(
-    _: object, __: str, raised: tuple[type[BaseException], BaseException, object]
+def _ignore_missing(
+    _: object, __: str, exc_info: tuple[type[BaseException], BaseException, object]
 ) -> None:
-    """Ignore that another process removes the same folder."""
-    if not isinstance(raised[1], FileNotFoundError):
-        raise raised[1]
+    """Ignore missing files: another process may be removing the same folder."""
+    if not isinstance(exc_info[1], FileNotFoundError):
+        raise exc_info[1]

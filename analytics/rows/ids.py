@@ -1,8 +1,7 @@
-"""Which id a key has: its place in the order in which keys came first, over all uploads.
+"""Assigns ids to keys: 0, 1, 2, … in the order in which keys first occur, over all uploads.
 
-Uploads are numbered and the keys of each lie in a list, so the order is the same wherever it is
-computed: by the stage that assigns ids, by the same stage again after it was killed, and by a query
-that cannot wait for it. Ids are 0, 1, 2, … without gaps.
+Uploads are numbered and each lists its keys, so ids are the same wherever they are computed: by the
+stage that assigns them, by its repetition after a crash, and by a query that does not wait for it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.rows.compound import decoded
-from analytics.rows.file_store import StoredPath, opened
+from analytics.rows.compound import decode_keys
+from analytics.rows.file_store import StoredPath, open_file
 from analytics.schema import IDS_COLUMN, KEYS_COLUMN, TYPES, AnalyticsTable
 from analytics.table_definitions import ID, KEY
 
@@ -25,9 +24,9 @@ from analytics.table_definitions import ID, KEY
 class IdAssignment:
     """The ids assigned to lists of keys."""
 
-    #: The id of each of the lists' entries, in their order.
+    #: The id of each entry of the lists, in order.
     ids: pa.Array
-    #: Keys that had no id, in the order of their new ids, which begin with `first`.
+    #: Keys that had no id, in the order of their new ids. The first of these is `first`.
     new_keys: pa.Array
     first: int
 
@@ -37,19 +36,19 @@ class IdAssignment:
         ids = pa.array(np.arange(self.first, self.first + count, dtype=np.int64))
         masks = pa.repeat(pa.scalar(table.inserted, pa.int64()), count)
         kinds = {n: table.arrow.field(n).type for n in table.columns if n not in (KEY, ID)}
-        parts = decoded(self.new_keys, kinds).flatten() if kinds else []
+        parts = decode_keys(self.new_keys, kinds).flatten() if kinds else []
         return pa.Table.from_arrays([self.new_keys, ids, *parts, masks], schema=table.stored)
 
 
-def assign(keys: pa.Array, known: IdLookup, first: int) -> IdAssignment:
+def assign(keys: pa.Array, lookup: IdLookup, first: int) -> IdAssignment:
     """Assign ids to the keys that have none, from `first` on."""
-    coded = keys.dictionary_encode()
-    unique = coded.dictionary
-    known_ids = known.ids_of(unique)
+    encoded = keys.dictionary_encode()
+    unique = encoded.dictionary
+    known_ids = lookup.ids_of(unique)
     is_new = known_ids.is_null()
-    places = pc.cumulative_sum(is_new.cast(pa.int64()))
-    ids = pc.if_else(is_new, pc.add(places, first - 1), known_ids)
-    return IdAssignment(ids.take(coded.indices), unique.filter(is_new), first)
+    new_counts = pc.cumulative_sum(is_new.cast(pa.int64()))
+    ids = pc.if_else(is_new, pc.add(new_counts, first - 1), known_ids)
+    return IdAssignment(ids.take(encoded.indices), unique.filter(is_new), first)
 
 
 class IdLookup:
@@ -59,37 +58,37 @@ class IdLookup:
         self._parts = parts
 
     def ids_of(self, keys: pa.Array) -> pa.Array:
-        """Return the id of each of some different keys, and null where it has none."""
-        return self._matched(keys, KEY, ID)
+        """Return the ids of distinct keys; null for a key without one."""
+        return self._look_up(keys, KEY, ID)
 
     def keys_of(self, ids: pa.Array, kind: pa.DataType) -> pa.Array:
-        """Return the key of each of some different ids."""
-        return self._matched(ids, ID, KEY, kind)
+        """Return the keys of distinct ids."""
+        return self._look_up(ids, ID, KEY, kind)
 
-    def _matched(
-        self, sought: pa.Array, by: str, wanted: str, kind: pa.DataType | None = None
+    def _look_up(
+        self, searched: pa.Array, by: str, column: str, kind: pa.DataType | None = None
     ) -> pa.Array:
-        matches = pa.nulls(len(sought), kind or pa.int64())
-        positions = pa.array(np.arange(len(sought), dtype=np.int32))
+        matches = pa.nulls(len(searched), kind or pa.int64())
+        positions = pa.array(np.arange(len(searched), dtype=np.int32))
         for part in self._parts:
-            # There are usually fewer sought values, so those are hashed.
-            places = pc.index_in(part[by], value_set=sought).combine_chunks()
-            there = places.is_valid()
-            if not pc.any(there).as_py():
+            # There are usually fewer searched values than entries, so hash those.
+            indexes = pc.index_in(part[by], value_set=searched).combine_chunks()
+            matched = indexes.is_valid()
+            if not pc.any(matched).as_py():
                 continue
-            values = part[wanted].combine_chunks().filter(there)
-            back = pc.index_in(positions, value_set=places.filter(there))
-            matches = pc.coalesce(values.take(back), matches)
+            matched_values = part[column].combine_chunks().filter(matched)
+            order = pc.index_in(positions, value_set=indexes.filter(matched))
+            matches = pc.coalesce(matched_values.take(order), matches)
         return matches
 
 
 def read_keys(paths: Sequence[StoredPath], kind: str) -> pa.Array:
-    """Return the entries of lists of keys, one list after the other."""
+    """Return the concatenated entries of lists of keys."""
     return _column(paths, KEYS_COLUMN, TYPES[kind])
 
 
 def write_ids(path: Path, ids: pa.Array) -> None:
-    """Write the ids of lists' entries."""
+    """Write the ids of the entries of lists."""
     rows = pa.table({IDS_COLUMN: ids})
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_file(str(path), rows.schema, options=options) as writer:
@@ -97,25 +96,25 @@ def write_ids(path: Path, ids: pa.Array) -> None:
 
 
 def read_ids(path: StoredPath) -> pa.Array:
-    """Return the ids of lists' entries."""
+    """Return the ids of the entries of lists."""
     return _column([path], IDS_COLUMN, pa.int64())
 
 
-def translated(rows: pa.Table, columns: Iterable[tuple[str, pa.Array]]) -> pa.Table:
+def with_final_ids(rows: pa.Table, columns: Iterable[tuple[str, pa.Array]]) -> pa.Table:
     """Return rows with ids instead of temporary ids, which are indexes into arrays of ids."""
     for name, ids in columns:
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(name), _taken(ids, rows[name]))
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(name), _take(ids, rows[name]))
     return rows
 
 
-def _taken(ids: pa.Array, places: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([ids.take(chunk) for chunk in places.chunks], pa.int64())
+def _take(ids: pa.Array, indexes: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([ids.take(chunk) for chunk in indexes.chunks], pa.int64())
 
 
 def _column(paths: Sequence[StoredPath], name: str, kind: pa.DataType) -> pa.Array:
     chunks: list[pa.Array] = []
     for path in paths:
-        with opened(path) as source, pa.ipc.open_file(source) as file:
+        with open_file(path) as source, pa.ipc.open_file(source) as file:
             chunks += file.read_all()[name].chunks
     return pa.chunked_array(chunks, kind).combine_chunks()

@@ -1,7 +1,7 @@
 """Keys as values that compare in Python as Arrow sorts them.
 
-Whole numbers, moments and days as integers, texts as texts: the order of code points is the order
-of their bytes in UTF-8. The key of a secondary view may hold null, which comes behind all else.
+Integers, times and dates are integers; texts are texts, since code points sort like their UTF-8
+bytes. The key of a secondary view may contain null, which sorts last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 
 class Null:
-    """Greater than any value of a key, and equal to itself."""
+    """Null in a key: greater than any value, and equal to itself."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Null)
@@ -37,23 +37,23 @@ class Null:
 
 Part: TypeAlias = int | str | Null
 Key: TypeAlias = tuple[Part, ...]
-#: A key as JSON has it.
+#: A key in JSON.
 Plain: TypeAlias = list[int | str | None]
 
 NULL = Null()
 
 
-def key_at(rows: pa.Table, key: Sequence[str], place: int) -> Key:
+def key_at(rows: pa.Table, key: Sequence[str], index: int) -> Key:
     """Return the key of one row."""
-    return tuple(_part(rows[name][place]) for name in key)
+    return tuple(_part(rows[name][index]) for name in key)
 
 
-def place_of(rows: pa.Table, key: Sequence[str], sought: Key) -> int:
+def insertion_point(rows: pa.Table, key: Sequence[str], wanted: Key) -> int:
     """Return how many of sorted `rows` precede a key, or all keys with that prefix."""
     low, high = 0, rows.num_rows
     while low < high:
         middle = (low + high) // 2
-        if key_at(rows, key[: len(sought)], middle) < sought:
+        if key_at(rows, key[: len(wanted)], middle) < wanted:
             low = middle + 1
         else:
             high = middle

@@ -1,8 +1,7 @@
 """Merges many operations on a key into one, without a Python step per row.
 
-Rows come in the order in which they were uploaded. A stable sort by key puts the operations on one
-key side by side, the latest last; for each column the last one that sets it, and is not older than
-the last one that clears, has its value.
+Rows are in upload order. A stable sort by key makes the operations on one key adjacent, the latest
+last. A column has the value of the last operation that sets it, unless a later one clears the row.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ def latest(rows: pa.Table, key: Sequence[str], bits: Mapping[str, int]) -> pa.Ta
     masks = rows[OP].to_numpy()
     lasts = np.append(starts[1:], rows.num_rows) - 1
     if np.all(masks[lasts] & CLEARS):
-        # Whatever came before is cleared: only the last operation counts.
+        # All last operations clear the row, so earlier ones have no effect.
         return rows.take(pa.array(lasts))
-    return _folded(rows, starts, lasts, {n: bits[n] for n in rows.column_names if n in bits})
+    return _fold(rows, starts, lasts, {n: bits[n] for n in rows.column_names if n in bits})
 
 
 def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -55,12 +54,12 @@ def by_key(rows: pa.Table, key: Sequence[str]) -> pa.Table:
         return rows.take(order)
     if np.all(numbers[1:] >= numbers[:-1]):
         return rows
-    # This sort merges sorted sequences, and the rows usually are a few: uploads or runs.
+    # This sort merges sorted sequences; rows usually consist of a few, such as uploads or runs.
     return rows.take(pa.array(np.argsort(numbers, kind="stable")))
 
 
 def _numbers(rows: pa.Table, key: Sequence[str]) -> NDArray[np.integer[Any]] | None:
-    """Return a key that is a single integer, time or date column."""
+    """Return the key's numbers if it is a single integer, time or date column."""
     column = rows[key[0]]
     bits = _BITS.get(column.type)
     if len(key) > 1 or bits is None or column.null_count or column.num_chunks != 1:
@@ -69,12 +68,12 @@ def _numbers(rows: pa.Table, key: Sequence[str]) -> NDArray[np.integer[Any]] | N
     return numbers
 
 
-def living(rows: pa.Table) -> pa.Table:
-    """Return the rows that operations leave, without their masks."""
-    left = rows.drop_columns([OP])
-    is_there = (rows[OP].to_numpy() & GONE) == 0
-    # Rows are seldom deleted, and copying all the others is as much work as sorting them.
-    return left if is_there.all() else left.filter(pa.array(is_there))
+def live_rows(rows: pa.Table) -> pa.Table:
+    """Return the rows that exist after the operations, without their masks."""
+    remaining = rows.drop_columns([OP])
+    is_live = (rows[OP].to_numpy() & GONE) == 0
+    # Rows are rarely deleted, and filtering copies all others, which costs as much as sorting.
+    return remaining if is_live.all() else remaining.filter(pa.array(is_live))
 
 
 def _starts(rows: pa.Table, key: Sequence[str]) -> Positions:
@@ -83,30 +82,28 @@ def _starts(rows: pa.Table, key: Sequence[str]) -> Positions:
     differs[0] = True
     for name in key:
         column = rows[name].combine_chunks()
-        there = column.is_valid().to_numpy(zero_copy_only=False)
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False)
         unequal = pc.not_equal(column.slice(1), column.slice(0, len(column) - 1))
         differs[1:] |= pc.fill_null(unequal, False).to_numpy(zero_copy_only=False)
-        differs[1:] |= there[1:] != there[:-1]
+        differs[1:] |= is_valid[1:] != is_valid[:-1]
     return np.flatnonzero(differs)
 
 
-def _folded(
-    rows: pa.Table, starts: Positions, lasts: Positions, bits: Mapping[str, int]
-) -> pa.Table:
+def _fold(rows: pa.Table, starts: Positions, lasts: Positions, bits: Mapping[str, int]) -> pa.Table:
     masks = rows[OP].to_numpy()
-    places = np.arange(rows.num_rows, dtype=np.int64)
-    cleared = np.maximum.reduceat(np.where(masks & CLEARS, places, -1), starts)
+    positions = np.arange(rows.num_rows, dtype=np.int64)
+    cleared = np.maximum.reduceat(np.where(masks & CLEARS, positions, -1), starts)
     counts = lasts - starts + 1
-    counted = places >= np.repeat(cleared, counts)
-    folded = np.where(cleared >= 0, CLEARS, 0) | (masks[lasts] & GONE)
+    is_effective = positions >= np.repeat(cleared, counts)
+    mask = np.where(cleared >= 0, CLEARS, 0) | (masks[lasts] & GONE)
     columns = {}
     for name in rows.column_names:
         if name not in bits:
             columns[name] = rows[name].take(pa.array(starts))
             continue
-        setting = counted & ((masks & bits[name]) != 0)
-        newest = np.maximum.reduceat(np.where(setting, places, -1), starts)
+        is_set = is_effective & ((masks & bits[name]) != 0)
+        newest = np.maximum.reduceat(np.where(is_set, positions, -1), starts)
         columns[name] = rows[name].take(pa.array(newest, mask=newest < 0))
-        folded |= np.where(newest >= 0, bits[name], 0)
-    columns[OP] = pa.chunked_array([pa.array(folded, pa.int64())])
+        mask |= np.where(newest >= 0, bits[name], 0)
+    columns[OP] = pa.chunked_array([pa.array(mask, pa.int64())])
     return pa.table(columns, schema=rows.schema)

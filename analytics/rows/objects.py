@@ -1,7 +1,7 @@
 """Paths of objects in an S3-compatible store, with the part of the file API used here.
 
-Credentials, region and address of the store come from the environment, as Amazon's own programs
-take them: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`.
+Credentials, region and address of the store come from the variables that Amazon's tools use:
+`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ObjectPath:
     def of(cls, url: str) -> ObjectPath:
         return cls(url.removeprefix(SCHEME).strip("/"))
 
-    def __truediv__(self, below: str) -> ObjectPath:
-        return ObjectPath(f"{self.key}/{below}")
+    def __truediv__(self, name: str) -> ObjectPath:
+        return ObjectPath(f"{self.key}/{name}")
 
     def __str__(self) -> str:
         return SCHEME + self.key
@@ -58,24 +58,24 @@ class ObjectPath:
     def unlink(self, *, missing_ok: bool = False) -> None:
         """Remove the object."""
         try:
-            with _reaching():
+            with _as_unavailable():
                 objects().delete_file(self.key)
         except FileNotFoundError:
             if not missing_ok:
                 raise
 
     def size(self) -> int:
-        with _reaching():
+        with _as_unavailable():
             return int(objects().get_file_info(self.key).size)
 
     def open(self) -> pa.NativeFile:
         """Open it for random access; raise `FileNotFoundError` if it does not exist."""
-        with _reaching():
+        with _as_unavailable():
             return objects().open_input_file(self.key)
 
     def put(self, content: pa.NativeFile) -> None:
         """Write the object atomically."""
-        with _reaching(), objects().open_output_stream(self.key) as sink:
+        with _as_unavailable(), objects().open_output_stream(self.key) as sink:
             while part := content.read(_PART_BYTES):
                 sink.write(part)
 
@@ -84,34 +84,34 @@ class ObjectPath:
         with pa.memory_map(str(path)) as content:
             self.put(content)
 
-    def below(self) -> Iterator[tuple[ObjectPath, float]]:
+    def walk(self) -> Iterator[tuple[ObjectPath, float]]:
         """Yield all objects below this key, and when each was written."""
         selector = fs.FileSelector(self.key, recursive=True, allow_not_found=True)
-        with _reaching():
+        with _as_unavailable():
             infos = objects().get_file_info(selector)
         for info in infos:
             if info.type is fs.FileType.File:
                 yield ObjectPath(info.path), info.mtime.timestamp()
 
 
-def address() -> str | None:
-    """Return the store's endpoint; None: Amazon's. Arrow does not read the variable itself."""
+def endpoint() -> str | None:
+    """Return the store's endpoint; None for Amazon's. Arrow does not read the variable."""
     return os.environ.get("AWS_ENDPOINT_URL") or None
 
 
 @lru_cache(maxsize=1)
 def objects() -> fs.S3FileSystem:
-    return fs.S3FileSystem(endpoint_override=address())
+    return fs.S3FileSystem(endpoint_override=endpoint())
 
 
 @contextmanager
-def _reaching() -> Iterator[None]:
+def _as_unavailable() -> Iterator[None]:
     """Raise `Unavailable` if a store operation fails."""
     try:
         yield
     except FileNotFoundError:
         raise
     except OSError as error:
-        # It names buckets and addresses, which must not reach callers.
+        # The error names buckets and addresses, which callers must not see.
         logger.warning("the store of analytics tables: %s", error)
         raise Unavailable("The object store of the analytics tables does not respond.") from error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from analytics.rows.file_store import StoredPath, opened
+from analytics.rows.file_store import StoredPath, open_file
 from analytics.rows.segment_writer import SegmentWriter
 from analytics.schema import OP, AnalyticsTable
 
@@ -23,11 +23,11 @@ def write_segment(path: Path, table: AnalyticsTable, rows: pa.Table) -> None:
 
 def read_segment(path: StoredPath, table: AnalyticsTable, columns: Sequence[str]) -> pa.Table:
     """Return columns and masks. A column newer than the file is null."""
-    with opened(path) as source:
-        with pa.ipc.open_file(source) as whole:
-            names = whole.schema.names
-        wanted = [place for place, name in enumerate(names) if name in columns or name == OP]
-        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+    with open_file(path) as source:
+        with pa.ipc.open_file(source) as file:
+            names = file.schema.names
+        fields = [index for index, name in enumerate(names) if name in columns or name == OP]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
         with pa.ipc.open_file(source, options=options) as reader:
             return with_columns(reader.read_all(), table, columns)
 

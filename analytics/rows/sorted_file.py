@@ -1,7 +1,7 @@
 """Sorted files: Parquet, with an index of the key with which each row group begins.
 
-Parquet's statistics contain the least value of each column of a row group, which is not its least
-key; the index, in the file's footer, contains that. Merges are split into blocks by it.
+Parquet's statistics contain the minimum of each column of a row group, which is not the row group's
+first key. The index, in the file's footer, contains that. Merges are split into blocks by it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.rows.durable import written
-from analytics.rows.file_store import StoredPath, is_far, opened, size_of
-from analytics.rows.keys import Key, from_plain, key_at, place_of, to_plain
+from analytics.rows.file_store import StoredPath, is_remote, open_file, size_of
+from analytics.rows.keys import Key, from_plain, insertion_point, key_at, to_plain
 
 _STARTS = b"rillbase.starts"
 #: Uncompressed size of a row group, the least that is read for a single row.
@@ -39,11 +39,11 @@ class SortedFileInfo:
 def write_sorted(
     path: StoredPath, schema: pa.Schema, key: Sequence[str], blocks: Iterable[pa.Table]
 ) -> SortedFileInfo | None:
-    """Write blocks of rows, sorted within and across blocks. Nothing without rows."""
+    """Write blocks of rows, sorted within and across blocks. Without rows, write no file."""
     starts: list[Key] = []
     highest: Key | None = None
     count = 0
-    with written(path) as here, _writer(here, schema) as writer:
+    with written(path) as local_path, _writer(local_path, schema) as writer:
         for block in blocks:
             if block.num_rows == 0:
                 continue
@@ -63,8 +63,8 @@ def write_sorted(
 
 
 def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    # Numbers seldom repeat within a row group; dictionaries for them would make writing half as
-    # fast, and reading a third.
+    # Numbers rarely repeat within a row group: with dictionaries, writing is half as fast, and
+    # reading a third.
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
     return pq.ParquetWriter(
         path,
@@ -86,7 +86,7 @@ class SortedFile:
 
     def __init__(self, path: StoredPath, key: Sequence[str]) -> None:
         # Remote files are read in few large parts.
-        self._file = pq.ParquetFile(opened(path), pre_buffer=is_far(path))
+        self._file = pq.ParquetFile(open_file(path), pre_buffer=is_remote(path))
         self._key = key
         starts = (self._file.metadata.metadata or {})[_STARTS]
         self.starts: list[Key] = [from_plain(start) for start in json.loads(starts)]
@@ -100,15 +100,15 @@ class SortedFile:
         return int(self._file.metadata.row_group(group).total_byte_size)
 
     def holds(self, low: Key | None, high: Key | None) -> bool:
-        """Return whether there is a row from `low` up to, and without, `high`."""
+        """Return whether there is a row from `low` inclusive to `high` exclusive."""
         groups = self._groups(low, high)
         if any(low is None or self.starts[group] >= low for group in groups):
-            # The row with which the group begins is one.
+            # The group's first row is in the range.
             return True
         return bool(self._read(groups, low, high, list(self._key)).num_rows)
 
     def read(self, low: Key | None, high: Key | None) -> pa.Table:
-        """Return the rows from `low` up to, and without, `high`."""
+        """Return the rows from `low` inclusive to `high` exclusive."""
         return self._read(self._groups(low, high), low, high, None)
 
     def _groups(self, low: Key | None, high: Key | None) -> list[int]:
@@ -120,8 +120,8 @@ class SortedFile:
         self, groups: list[int], low: Key | None, high: Key | None, columns: list[str] | None
     ) -> pa.Table:
         rows = self._file.read_row_groups(groups, columns=columns)
-        begin = 0 if low is None else place_of(rows, self._key, low)
-        end = rows.num_rows if high is None else place_of(rows, self._key, high)
+        begin = 0 if low is None else insertion_point(rows, self._key, low)
+        end = rows.num_rows if high is None else insertion_point(rows, self._key, high)
         return rows.slice(begin, max(end - begin, 0))
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class Failing(Inline):
 
 
 def standing_of(shop: Made) -> PipelineDataset:
-    found = ledger.standing(shop.id)
+    found = ledger.find_dataset(shop.id)
     assert found is not None
     return found
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.rows.latest_operation import by_key, latest, living
+from analytics.rows.latest_operation import by_key, latest, live_rows
 from analytics.schema import OP, AnalyticsTable, tables_of
 from analytics.table_definitions import TableDefinition
 from tests.analytics.serial import Serial
@@ -56,7 +56,7 @@ def stored(done: list[tuple[str, tuple[int, str], dict[str, Any]]]) -> pa.Table:
 
 
 def as_rows(found: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = living(found).to_pylist()
+    rows: list[dict[str, Any]] = live_rows(found).to_pylist()
     return rows
 
 
