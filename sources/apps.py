@@ -8,7 +8,7 @@ class SourcesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register what is counted and cleaned here with lower layers."""
+        """Register the app's quotas and cleaners with lower layers."""
         # Models are not available before this point.
         from sources.definitions import actions, cleaner  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415

@@ -1,10 +1,10 @@
 """A source's connection URL, checked before any connection is made.
 
-A tenant that may name any server could make this one reach into its internal network, read its
-files or talk to something that is not a database. So a URL may contain little: user, password,
-host, port, database and TLS mode. Host names are resolved here, every address found must be
-allowed, and the connection uses those addresses; TLS still verifies the name. Nothing is taken from
-the environment or from files.
+A tenant that may name any server could make this one access its internal network, read its files or
+connect to something that is not a database. So a URL may contain only user, password, host, port,
+database and TLS mode. Host names are resolved here, all addresses must be allowed, and the
+connection uses these addresses; TLS still verifies the name. Nothing is read from the environment
+or from files.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CONNECT_TIMEOUT_S = 5
 #: Of the modes that a URL may request, only the last two authenticate the server.
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
-#: Values must be formatted as this program reads them, whatever the role and database set, and no
-#: row may be left out silently.
+#: Overrides settings of the role and the database that affect how values are formatted, or that
+#: hide rows silently.
 SESSION_SETTINGS = " ".join(
     f"-c {name}={value}"
     for name, value in {
@@ -153,13 +153,13 @@ def is_internal(info: str) -> bool:
     return not all(address is not None and is_public(address) for address in parsed)
 
 
-def conninfo(target: DatabaseAddress, resolved: Sequence[str]) -> str:
+def conninfo(target: DatabaseAddress, ips: Sequence[str]) -> str:
     """Return the driver's conninfo: these addresses, and no settings from elsewhere."""
     return make_conninfo(
         "",
-        host=",".join([target.host] * len(resolved)),
-        hostaddr=",".join(resolved),
-        port=",".join([str(target.port)] * len(resolved)),
+        host=",".join([target.host] * len(ips)),
+        hostaddr=",".join(ips),
+        port=",".join([str(target.port)] * len(ips)),
         user=target.user,
         password=target.password,
         dbname=target.database,

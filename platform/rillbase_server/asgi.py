@@ -19,11 +19,11 @@ from rillbase_server.routed_handler import routed_application
 
 
 def build_application() -> Edge:
-    """Read the settings, start what runs beside requests, and put the layers together."""
+    """Read the settings, start background work, and assemble the layers."""
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     django = routed_application()
-    # Their models exist once Django is set up.
+    # These import models, which requires that Django is set up.
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from analytics.ingest.upload_decoder import close as close_upload_workers  # noqa: PLC0415
@@ -46,7 +46,7 @@ def build_application() -> Edge:
     operations = [*OPERATIONS, *TOPICS, *AGGREGATES, *ANALYTICS, *alive.operations]
     data_plane = DataPlane(django, operations)
     probe = GridProbe()
-    # The API keeps working without the grid; live queries are stale.
+    # Without the grid, the API keeps working but live queries are stale.
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
     inner = alive.around(data_plane)
     graphql = GraphqlServer(inner, Schemas(), alive.kinds, alive.registry)

@@ -1,9 +1,8 @@
-"""The Celery application with everything in it: `celery -A rillbase_server.celery worker`.
+"""The complete Celery application: `celery -A rillbase_server.celery worker`.
 
-How tasks travel is `foundation.tasks.app`; here is what a process of Celery does in this project:
-which modules hold tasks, what runs by the clock, how processes begin and end. The launcher adds
-the announcement that a worker is ready (`launcher/celery_process.py`), and `processes/beat.py` runs
-the clock.
+`foundation.tasks.app` transports tasks. This module lists the modules with tasks and the periodic
+tasks, and sets up Celery's processes. The launcher announces that a worker is ready
+(`launcher/celery_process.py`), and `processes/beat.py` runs the schedule.
 """
 
 # ruff: noqa: E402 -- Django must be set up before anything with models is imported
@@ -38,7 +37,7 @@ from tenants import error_log, usage
 
 __all__ = ["app"]
 
-#: Modules that hold tasks.
+#: Modules that define tasks.
 TASK_MODULES = (
     "foundation.tasks.lost_tasks",
     "aggregates.definitions.node_sync",
@@ -72,7 +71,7 @@ TASK_MODULES = (
 MINUTE_S = 60.0
 HOUR_S = 60 * MINUTE_S
 
-#: Sweeps that run at a steady pace: task and seconds between runs. Retention runs at night.
+#: Periodic sweeps: task and seconds between runs. Retention runs at night.
 PACES_S = {
     "documents.collections.expiry": 1.0,
     "storage_engine.topics.deliver": 1.0,
@@ -88,7 +87,7 @@ PACES_S = {
     "tenants.sweeps.old_errors": 10 * MINUTE_S,
     "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
 }
-#: Only where tenants may have dedicated clusters. The first one also wakes those that sleep.
+#: Only if tenants may have dedicated clusters. The first one also wakes sleeping clusters.
 CLUSTER_PACES_S = {
     "realtime.clusters.sweep": 2.0,
     "realtime.clusters.orphans": 5 * MINUTE_S,
@@ -101,8 +100,8 @@ NIGHTLY = {
 
 
 def beat_schedule() -> dict[str, dict[str, object]]:
-    """Return the periodic tasks. A run that no worker takes before the next one is due expires:
-    after an outage, each sweep runs once and not as often as it was missed.
+    """Return the periodic tasks. A run expires when the next one is due: after an outage, each
+    sweep runs once rather than as often as it was missed.
     """
     paces_s = PACES_S if environment().rillbase_clusters == "off" else PACES_S | CLUSTER_PACES_S
     paced = {
@@ -124,17 +123,17 @@ app.conf.update(
     imports=TASK_MODULES,
     beat_schedule=beat_schedule(),
     beat_schedule_filename=str(environment().rillbase_data_dir / "run" / "beat-schedule"),
-    # Beat wakes up this often even when nothing is due, so a changed clock does not stall it.
+    # Beat wakes up this often even if nothing is due, so a clock change does not stall it.
     beat_max_loop_interval=30,
 )
 
 
 def quiet_celery() -> None:
-    """Leave out of the log what says nothing, and what nobody should read there."""
-    # These write tasks' arguments, which may hold people's addresses. Each task logs its own end.
+    """Remove log lines without information, and those with personal data."""
+    # These log tasks' arguments, which may contain email addresses. Each task logs its own end.
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # This writes a line whenever something is due, which is every second.
+    # This logs a line for each due task, which is every second.
     logging.getLogger("celery.beat").setLevel(logging.WARNING)
 
 
@@ -145,7 +144,7 @@ def _log_as_all_processes_do(**_: object) -> None:
 
 
 def _process_begins(**_: object) -> None:
-    """Start what must not be inherited over a fork. The main process opens no database."""
+    """Start what must not be inherited over a fork. The main process does not use the database."""
     traces = tracing.start(environment().otel_exporter_otlp_endpoint, "rillbase-worker")
     if traces is not None:
         tracing.instrument_database()
@@ -153,7 +152,7 @@ def _process_begins(**_: object) -> None:
 
 
 def _connections_go_back(**_: object) -> None:
-    """Give pooled connections back: between tasks a process holds none."""
+    """Return pooled connections: a process holds none between tasks."""
     connections.close_all()
 
 

@@ -1,8 +1,8 @@
 """Determines the client's address behind proxies.
 
-`X-Forwarded-For` is written by everyone on the way, the caller first, so only its end can be
-trusted: entries are read from the right for as long as they were written by a trusted proxy. The
-first address that is none of them is the client's.
+The caller and each proxy append to `X-Forwarded-For`, so only its end can be trusted: entries are
+read from the right as long as a trusted proxy wrote them. The first address that is not a trusted
+proxy's is the client's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_FORWARDED_ENTRIES = 32
 
 
 class TrustedProxies:
-    """The networks whose word about the caller is taken."""
+    """The networks of proxies whose `X-Forwarded-For` entries are trusted."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._networks = tuple(networks)

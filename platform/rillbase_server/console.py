@@ -1,8 +1,8 @@
-"""The web console: one page, which the browser turns into whichever one its address names.
+"""The web console: one page, whose script routes by address.
 
-The page is what the console's build left in `console/dist`; scripts and styles are static files
-with their fingerprints in their names, so they may be cached forever while the page itself is
-requested each time. The page contains no user's data: it is the same for all users.
+The page comes from the console's build in `console/dist`. Scripts and styles are static files with
+fingerprints in their names, which are cached forever; the page itself is requested each time. It is
+the same for all users and contains no user data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 
 from rillbase_server.version import VERSION
 
-#: Addresses that the console's own router knows, without the slash in front.
+#: Addresses that the console's router handles, without the leading slash.
 ADDRESSES = (
     r"^(?:sign-up|sign-in|verify-email|forgot-password|reset-password|invitation|account"
     r"|t/[a-z0-9-]+(?:/.*)?)?$"
@@ -33,7 +33,7 @@ def is_immutable(path: str, url: str) -> bool:
 
 @require_safe
 def page(request: HttpRequest, *_: str) -> HttpResponse:
-    """Serve the console, or say how to build it."""
+    """Serve the console, or explain how to build it."""
     built = _page(Path(settings.CONSOLE_DIR) / "index.html")
     if built is None:
         return render(request, "home.html", {"version": VERSION})
@@ -49,5 +49,5 @@ def _page(file: Path) -> bytes | None:
 
 @lru_cache(maxsize=2)
 def _read(file: Path, changed_ns: int) -> bytes:
-    """Return a file's bytes; `changed_ns` distinguishes a page that was rebuilt."""
+    """Return a file's bytes; `changed_ns` invalidates the cache after a rebuild."""
     return file.read_bytes()

@@ -1,4 +1,4 @@
-"""Bring a PostgreSQL database from nothing, or from an older release, to what this one needs."""
+"""Prepares an empty PostgreSQL database, or that of an older release, for this release."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from foundation.environment import environment
 
 #: Serialises concurrent runs; the number is arbitrary and must never change.
 _PREPARE_LOCK = 7_421_100_001
-#: Roles that may write although the disk is nearly full, for sign-in, for housekeeping, which
+#: Roles that may write even if the disk is nearly full: for sign-in, for housekeeping, which
 #: removes expired rows, and for migrations. They write little.
 _WRITES_ALWAYS = (DatabaseRole.AUTH, DatabaseRole.RELAY, DatabaseRole.OWNER)
 
 
 def prepare() -> int:
-    """Make roles where DATABASE_URL allows it, then migrate. Return how many migrations ran."""
+    """Create roles if DATABASE_URL allows it, then migrate. Return how many migrations ran."""
     env = environment()
     if not env.database_url:
         return _migrate()
@@ -74,7 +74,7 @@ def _make_roles(admin: psycopg.Connection, secret: str) -> None:
 
 
 def _migrate() -> int:
-    """Apply what is missing. Nothing to do costs one query."""
+    """Apply missing migrations. If there are none, this takes one query."""
     executor = MigrationExecutor(connections["owner"])
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if plan:

@@ -1,7 +1,7 @@
 """The demo tenant of a development installation: something to log in to and a key to try.
 
-Its login and key are remembered in a file that only the installation's user can read, so that
-every start shows the same ones; where the file is gone, a new key is made.
+Its login and key are kept in a file that only the installation's user can read, so every start
+shows the same ones. If the file is missing, a new key is created.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SLUG = "demo"
 
 @dataclass(frozen=True, slots=True)
 class DemoTenant:
-    """What a person needs to try the installation."""
+    """The credentials of the demo tenant."""
 
     email: str
     password: str
@@ -39,7 +39,7 @@ class DemoTenant:
 
 
 def ensure_demo(path: Path) -> DemoTenant:
-    """Return the demo's login and key, making whatever is missing."""
+    """Return the demo's login and key, creating what is missing."""
     known = _read(path)
     with transaction.atomic(using="staff"):
         user = User.objects.using("staff").filter(email=EMAIL).first()
@@ -61,7 +61,7 @@ def ensure_samples() -> None:
 
 
 def write_demo(path: Path, demo: DemoTenant) -> None:
-    """Remember the demo's secrets, and a link that signs in; for the file's owner alone to read."""
+    """Write the demo's secrets and a sign-in link to a file that only its owner can read."""
     user = User.objects.using("auth").get(email=EMAIL)
     content = {**asdict(demo), "sign_in_link": do_issue(user)}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

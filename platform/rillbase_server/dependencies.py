@@ -1,7 +1,6 @@
 """Short, bounded checks of the server's dependencies, made from dedicated threads.
 
-The threads are few and shared by all probes: a frozen dependency may hold some of them for a
-while, and probes then time out, which is what they should say.
+All probes share a few threads. If a frozen dependency blocks them, probes time out, as they should.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _threads = ThreadPoolExecutor(PROBE_THREADS, thread_name_prefix="probe")
 
 
 async def run(question: Callable[[], None], timeout_s: float) -> Exception | None:
-    """Ask in a thread; return the error, or None when all is well."""
+    """Run a check in a thread; return its error, or None."""
     loop = asyncio.get_running_loop()
     try:
         await asyncio.wait_for(loop.run_in_executor(_threads, question), timeout_s)
@@ -40,11 +39,11 @@ async def run(question: Callable[[], None], timeout_s: float) -> Exception | Non
 
 
 class NotMigrated(Exception):
-    """The database lacks migrations that this code needs."""
+    """The database lacks migrations of this release."""
 
 
 class DatabaseProbe:
-    """Asks as the role and through the pool that the process works with: requests' own, usually."""
+    """Checks the database with the role and pool of the process, usually those of requests."""
 
     def __init__(self, alias: str = "default") -> None:
         self._alias = alias
@@ -54,9 +53,9 @@ class DatabaseProbe:
         self._fetch("SELECT 1")
 
     def migrated(self) -> None:
-        """Check that this code's migrations are applied; later ones may be too."""
-        # Migrations are never unapplied under a running server, so a yes is remembered. The
-        # database itself is asked by `ping` each time.
+        """Check that this release's migrations are applied; later ones may be, too."""
+        # Migrations are never unapplied under a running server, so success is cached. `ping`
+        # queries the database each time.
         if self._known_migrated:
             return
         from django.db.migrations.loader import MigrationLoader  # noqa: PLC0415 - after set-up
@@ -81,7 +80,7 @@ class DatabaseProbe:
 
 
 class ValkeyProbe:
-    """Asks one Valkey server, over a connection that is kept."""
+    """Checks one Valkey server over a persistent connection."""
 
     def __init__(self, url: str) -> None:
         self.client = Redis.from_url(
@@ -96,7 +95,7 @@ class ValkeyProbe:
 
 
 class StorageProbe(ValkeyProbe):
-    """Asks the storage node, which answers as a Valkey does and says whether it can write."""
+    """Checks the storage node, which speaks Valkey's protocol and reports whether it can write."""
 
     def ping(self) -> None:
         if self.client.info("server").get("engine") == "storage_full":
@@ -104,7 +103,7 @@ class StorageProbe(ValkeyProbe):
 
 
 class QueueProbe:
-    """Measures how many tasks wait, for the metrics."""
+    """Measures the length of task queues, for metrics."""
 
     def __init__(self, broker_url: str) -> None:
         self._valkey = ValkeyProbe(broker_url)
@@ -116,24 +115,24 @@ class QueueProbe:
             try:
                 waiting = self._valkey.client.llen(queue)
             except RedisError:
-                # Nothing is known while the broker is away; zero would be a lie.
+                # The length is unknown while the broker is unreachable; zero would be wrong.
                 metrics.CELERY_QUEUE_LENGTH.labels(queue).set(float("nan"))
                 raise
             metrics.CELERY_QUEUE_LENGTH.labels(queue).set(int(str(waiting)))
 
 
 class GridDegraded(Exception):
-    """Some node of the grid that tenants share does not watch: some live queries are stale."""
+    """A node of the shared grid is not ready, so some live queries are stale."""
 
 
 class GridProbe:
-    """Looks whether the grid that tenants share watches."""
+    """Checks whether all nodes of the shared grid are ready."""
 
     def __init__(self) -> None:
         self._figures: dict[str, JsonValue] = {}
 
     def figures(self) -> Mapping[str, object]:
-        """Return what the last look found."""
+        """Return the figures of the last check."""
         return self._figures
 
     def check(self) -> None:
@@ -152,7 +151,7 @@ class GridProbe:
 
 
 class ClusterProbe:
-    """Counts tenants' clusters by how they stand, for the metrics."""
+    """Counts tenants' clusters by state, for metrics."""
 
     def measure(self) -> None:
         from django.db import connections  # noqa: PLC0415 - after set-up

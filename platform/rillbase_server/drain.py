@@ -1,10 +1,9 @@
-"""Lets clients leave before the server ends.
+"""Drains clients before the server exits.
 
-The server closes connections as soon as it is asked to stop, before the application learns of it.
-So the signal is handled here first. For `RILLBASE_DRAIN_S` the server keeps serving but reports
-that it is not ready, so that it gets no new clients, and asks its clients to reconnect, one after
-the other. Then the remaining clients are notified, and the server's own handler follows. A second
-signal cuts it short.
+On a signal, uvicorn closes connections before it notifies the application, so the signal is handled
+here first. For `RILLBASE_DRAIN_S`, the server keeps serving but reports that it is not ready, so it
+gets no new clients, and asks its clients to reconnect one by one. Then it notifies the remaining
+clients and calls uvicorn's handler. A second signal skips the rest of the drain.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Protocol
 
-#: How long the last notifications may take to leave.
+#: How long the last notifications may take to be sent.
 HEAD_START_S = 0.05
 
 
 class DrainableClients(Protocol):
-    """Those who stay connected."""
+    """Clients with long-lived connections."""
 
     def ask_to_reconnect(self, within_s: float) -> None:
-        """Ask the clients to reconnect, each at a different moment. Return at once."""
+        """Ask the clients to reconnect at different times within this period. Return at once."""
 
     def send_goodbyes(self) -> None:
         """Notify every client that has not been notified yet."""
 
 
 class Drain:
-    """The end of one process, from the signal on."""
+    """The drain of one process, beginning with the signal."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -64,5 +63,5 @@ class Drain:
         signal.signal(signal.SIGTERM, on_signal)
 
 
-#: This process'.
+#: The drain of this process.
 DRAIN = Drain()

@@ -1,9 +1,9 @@
-"""The outermost layer of the server: what applies to each request, whichever part handles it.
+"""The outermost layer of the server, which applies to every request.
 
-It names the request, finds out the client's address, rejects unknown hosts (`hosts.py`), bounds
-the body while it streams in, adds the headers that every answer has, turns an uncaught error
-into a problem document, and writes one log line, one figure and one span for each request.
-It costs little enough to wrap health probes too.
+It assigns the request id, determines the client's address, rejects unknown hosts (`hosts.py`),
+limits the body while it streams in, adds common response headers, converts uncaught errors to
+problem documents, and records a log line, a metric and a span for each request. It is cheap enough
+to wrap health probes too.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EdgeSettings:
 
     def body_limit(self, path: str) -> int:
         if path.startswith(DATA_PLANE):
-            # Imports are used as they stream in; everything else is held whole.
+            # Imports are processed as they stream in; other bodies are held in memory.
             return self.import_max_bytes if _IMPORT.match(path) else self.body_max_bytes
         return self.control_body_max_bytes
 
@@ -145,7 +145,7 @@ class Edge:
             )
 
     def _identify(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        """Name the request and its client, for the application and for log lines."""
+        """Set the request id and the client's address, for the application and log lines."""
         given = headers.get(b"x-request-id", b"")
         request_id = given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(16)
         peer, port = scope.get("client") or ("", 0)
@@ -170,7 +170,7 @@ class Edge:
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One request and its answer, as they pass through the edge."""
+    """One request and its response, as they pass through the edge."""
 
     scope: Scope
     receive_from: Receive
@@ -197,7 +197,7 @@ class Exchange:
         return request_id
 
     async def receive(self) -> Message:
-        """Pass the body on; beyond the limit the application sees the client hang up."""
+        """Forward the body; beyond the limit, the application sees the client disconnect."""
         if self.overflowed:
             return {"type": "http.disconnect"}
         message = await self.receive_from()
@@ -209,13 +209,13 @@ class Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass the answer on, with the headers that every answer has."""
+        """Forward the response with the common headers."""
         if self.overflowed and not self.started:
             return
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
-            # Set by the application in a task of its own, whose context is the present one here.
+            # `send` is called in the application's task, so its context is the current one.
             self.tenant = request_context.tenant_id.get()
             self.principal = request_context.principal.get()
             headers = list(message.get("headers", ()))
@@ -227,7 +227,7 @@ class Exchange:
         await self.send_to(message)
 
     async def refuse_body(self) -> None:
-        """Answer 413. The rest of the body is not read, so the connection must end."""
+        """Respond with 413. The rest of the body is not read, so the connection must be closed."""
         self.overflowed = False
         error = BodyTooLarge(
             f"The body may have at most {self.body_limit} bytes.", headers={"Connection": "close"}
@@ -239,7 +239,7 @@ class Exchange:
             await self.send(message)
 
     def record(self) -> None:
-        """Write the request's figure and its log line."""
+        """Record the request's metrics and log line."""
         seconds = time.perf_counter() - self.begin
         method = self.scope["method"]
         route = self.route or metrics.UNMATCHED_ROUTE
@@ -264,7 +264,7 @@ class Exchange:
 
 
 async def refuse_handshake(send: Send, error: ApiError, request_id: str) -> None:
-    """Answer a WebSocket handshake with a problem document."""
+    """Respond to a WebSocket handshake with a problem document."""
     for message in _problem(error, request_id, "websocket.http"):
         await send(message)
 
@@ -283,7 +283,7 @@ def _problem(error: ApiError, request_id: str, kind: str) -> tuple[Message, Mess
 
 
 def _read_headers(scope: Scope) -> dict[bytes, bytes]:
-    """Return the headers that the edge reads; those given more than once are joined."""
+    """Return the headers that the edge reads; repeated ones are joined."""
     headers: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in _WANTED:

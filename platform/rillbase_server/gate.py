@@ -1,10 +1,9 @@
 """Limits the number of concurrent requests of a process.
 
-Threads of one interpreter take turns, and each switch has a cost: measured with eight callers, four
-concurrent requests have some 15 % more throughput than eight, which mostly wait for each other. But
-a request that waits for a slow query must not block the others. So the gate is narrow but only
-delays: a request that has waited `patience_s` is admitted regardless, and with slow queries all
-threads of the process are soon in use.
+Threads of one interpreter take turns, and switching has a cost: with eight callers, four concurrent
+requests have some 15 % more throughput than eight, which mostly wait for each other. But a request
+that waits for a slow query must not block the others. So the gate only delays: a request that has
+waited `patience_s` is admitted regardless, so slow queries soon use all threads of the process.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections import deque
 
 
 class Gate:
-    """Admits `width` at a time, and any that waited for `patience_s`. For one event loop."""
+    """Admits `width` requests at a time, and any that waited `patience_s`. For one event loop."""
 
     def __init__(self, width: int, patience_s: float) -> None:
         self._width = width
@@ -23,7 +22,7 @@ class Gate:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def enter(self) -> None:
-        """Return when it is this caller's turn. Who has entered must leave."""
+        """Wait until admitted. Each `enter` requires a `leave`."""
         if self._inside < self._width:
             self._inside += 1
             return
@@ -41,7 +40,7 @@ class Gate:
             timer.cancel()
 
     def leave(self) -> None:
-        """Make room, and call the next in."""
+        """Release the slot, and admit the next waiter."""
         self._inside -= 1
         while self._waiting and self._inside < self._width:
             self._admit(self._waiting.popleft())

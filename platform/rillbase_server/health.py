@@ -1,10 +1,10 @@
 """`/healthz`, `/readyz` and `/metrics`: answered before Django, for probes and scrapers.
 
-They need no tenant, no credentials (but `/metrics`, when RILLBASE_METRICS_TOKEN is set; in
-production it is not there without) and no accepted Host, since probes call pods by address.
-`/healthz` depends on nothing. `/readyz` asks each dependency with a short timeout: without the
-database or its migrations the process is not ready; without Valkey or the storage node it is, since
-the API keeps working, but it says `degraded`. A server that is stopping is not ready either.
+They need no tenant, no credentials and no accepted Host, since probes call pods by address. Only
+`/metrics` requires RILLBASE_METRICS_TOKEN if it is set; in production, `/metrics` does not exist
+without it. `/healthz` depends on nothing. `/readyz` checks each dependency with a short timeout:
+without the database or its migrations the process is not ready; without Valkey or the storage node
+it is ready but `degraded`, since the API keeps working. A server that is stopping is not ready.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ State = Literal["up", "down"]
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """Something the server uses. Without a required one it is not ready."""
+    """A service that the server uses. Without a required one, the server is not ready."""
 
     name: str
     check: Callable[[], None]
     required: bool
-    #: Figures beside the state. Anybody can read them: numbers, and no names of tenants.
+    #: Figures next to the state. They are public, so they must not name tenants.
     figures: Callable[[], Mapping[str, object]] = dict
 
 
 class HealthEndpoints:
-    """Answers its own paths and passes everything else on."""
+    """Answers its own paths and forwards all other requests."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ def _disk(environment: Environment) -> Sequence[Dependency]:
 
 
 async def _examine(dependency: Dependency) -> Mapping[str, object]:
-    """Ask one dependency; what it says when it fails stays in the log."""
+    """Check one dependency. Details of a failure are only logged."""
     begin = time.perf_counter()
     error = await dependencies.run(dependency.check, CHECK_TIMEOUT_S)
     latency_ms = round((time.perf_counter() - begin) * 1000, 2)

@@ -1,8 +1,8 @@
-"""Checks `Host` against the names of this server, once for everything behind the edge.
+"""Checks `Host` against the names of this server, once for all handlers.
 
-Any site can point a name at this server and have browsers call it under that name. An unchecked
-name would end up in links and in decisions about origins. Probes are exempt: Kubernetes calls a pod
-by its IP address, and their answers do not depend on the host.
+Any site can point a name at this server and make browsers call it under that name. An unchecked
+name would end up in links and in decisions about origins. Probes are exempt: Kubernetes calls pods
+by IP address, and their responses do not depend on the host.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from django.http.request import split_domain_port, validate_host
 
-#: Answered for any host.
+#: Paths that are served for any host.
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 
 

@@ -1,7 +1,7 @@
 """Starts and stops the parts that live as long as the server's event loop.
 
-Connections and background tasks of the event loop are closed before the loop is: unread answers
-and half-sent statements must not outlive it.
+Connections and background tasks are closed before the loop, so no pending response or statement
+outlives it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Lifespan:
 
 
 async def _stopped(step: Step) -> None:
-    """A failure of one part must not prevent the others from stopping."""
+    """Stop one part; its failure must not prevent the others from stopping."""
     try:
         await step()
     except Exception:

@@ -1,4 +1,4 @@
-"""What of the real-time side lives in a web process, put together."""
+"""Assembles the real-time parts of a web process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LiveConnections:
 
     @property
     def operations(self) -> tuple[HttpOperation[Call], ...]:
-        """The calls of the data plane that belong to it."""
+        """The data-plane calls of live connections."""
         return (
             *operations(self.queries),
             *topic_operations(self.topics),
@@ -73,7 +73,7 @@ class LiveConnections:
         return Products(self.kinds, MESSAGE_CALLS)
 
     def around(self, app: App) -> App:
-        """Return the application with everything in front of it that is not a plain call."""
+        """Wrap the application in the handler of ticketed streams."""
         return TicketedStreams(app, self.queries, self.topics)
 
     async def start(self) -> None:
@@ -102,7 +102,7 @@ class LiveConnections:
 
 
 def build() -> LiveConnections:
-    """Put a process's part together. Nothing runs before `start`."""
+    """Assemble the parts of a process. Nothing runs before `start`."""
     process = HubProcess()
     documents = QuerySubscriptionKind(process)
     process.settle = documents.settle

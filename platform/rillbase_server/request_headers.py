@@ -1,8 +1,8 @@
 """A request's headers, parsed on demand.
 
-Django makes a case-insensitive mapping of all headers for the first one that a view reads, which
-was a twentieth of what a small request costs. Most requests are asked for three or four headers,
-and each stands in `META` under a name that can be computed.
+When a view reads a header, Django creates a case-insensitive mapping of all headers, which took a
+twentieth of the time of a small request. Most views read three or four headers, and each has a
+computable name in `META`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from django.http.request import HttpHeaders
 
 
 class LazyHeaders(HttpHeaders):
-    """Looks single headers up in `META`; all of them are gathered only to be listed."""
+    """Looks up single headers in `META`; collects all of them only to list them."""
 
     def __init__(self, meta: Mapping[str, object]) -> None:
-        # Not the base's, which gathers: `__getattr__` does that when the headers are listed.
+        # The base's initializer would collect the headers; `__getattr__` does so when they are
+        # listed.
         self._meta = meta
 
     def __getattr__(self, name: str) -> object:
@@ -38,11 +39,11 @@ class LazyHeaders(HttpHeaders):
 
 
 class LazyHeadersRequest(ASGIRequest):
-    """Django's request with such headers."""
+    """A Django request with lazy headers."""
 
     @cached_property
     def headers(self) -> LazyHeaders:
-        """What the client sent along."""
+        """The headers of the request."""
         return LazyHeaders(self.META)
 
 

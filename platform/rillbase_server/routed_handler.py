@@ -1,17 +1,14 @@
-"""Django under ASGI, with a bounded set of threads that stay.
+"""Runs Django under ASGI with a bounded pool of threads.
 
-Django's own ASGI handler makes a thread for each request, hops to it several times, and builds
-new database wrappers in it each time; measured, that costs more than the rest of a read. Views
-here are synchronous, so a request makes one hop to a thread of a small pool, runs there from the
-first signal to the last, and comes back with its answer. The pool is also the bound on how many
-requests one process works on at once; others wait in its queue.
-
-A body is read before its view can ask who sends it, so it is bounded by what the control plane
-takes, a small fraction of what the data plane does. Whatever takes large bodies stands before
-this handler and looks at the credentials first (`data_plane.calls`).
-
-The route that matched is noted in the scope's state for the edge: metrics, log lines and spans
-are labelled by it and never by the raw path.
+Django's own ASGI handler creates a thread for each request, switches to it several times, and
+creates new database wrappers in it, which costs more than the rest of a read. Views here are
+synchronous, so a request switches once to a thread of a small pool and runs there from the first
+signal to the last. The pool also limits the concurrent requests of a process; others wait in its
+queue. A body is read before its view can authenticate the caller, so it is limited to the size that
+the control plane accepts, a small fraction of the data plane's limit. Handlers of large bodies
+precede this one and check credentials first (`data_plane.calls`). The matched route is stored in
+the scope's state for the edge: metrics, log lines and spans are labelled with it, never with the
+raw path.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ _HANDED_BACK = (request_context.tenant_id, request_context.principal)
 
 
 class RoutedHandler(BaseHandler):
-    """Answers HTTP by Django's views; refuses WebSockets, which Django does not know."""
+    """Handles HTTP with Django's views. Rejects WebSockets, which Django does not support."""
 
     def __init__(self, body_max_bytes: int, threads: int = THREADS) -> None:
         super().__init__()
@@ -91,7 +88,7 @@ class RoutedHandler(BaseHandler):
         return match
 
     def _respond(self, scope: Scope, body: IO[bytes]) -> HttpResponseBase:
-        """Run a request from start to end in this thread. Its connections are given back."""
+        """Run a request in this thread, then return its database connections."""
         set_script_prefix(get_script_prefix(scope))
         signals.request_started.send(sender=self.__class__, scope=scope)
         try:
@@ -122,7 +119,7 @@ class RoutedHandler(BaseHandler):
 
 
 async def _read_body(receive: Receive, max_bytes: int) -> IO[bytes] | None:
-    """Return the whole body, or None when the client has gone. Raise when it is too large."""
+    """Return the body, or None if the client disconnected. Raise if it is too large."""
     body = BytesIO()
     while True:
         message = await receive()
@@ -137,14 +134,14 @@ async def _read_body(receive: Receive, max_bytes: int) -> IO[bytes] | None:
 
 def _check_length(length: int, max_bytes: int) -> None:
     if length > max_bytes:
-        # The rest is not read, so the connection must end.
+        # The rest is not read, so the connection must be closed.
         raise BodyTooLarge(
             f"The body may have at most {max_bytes} bytes.", headers={"Connection": "close"}
         )
 
 
 def _announced(scope: Scope) -> int:
-    """Return the length that the client says its body has, or 0."""
+    """Return the `Content-Length`, or 0."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():
             return int(value)
@@ -158,7 +155,7 @@ def _headers(response: HttpResponseBase) -> list[tuple[bytes, bytes]]:
 
 
 def _next_part(parts: Iterator[bytes]) -> bytes:
-    """Return the next part that is not empty, or nothing at the end."""
+    """Return the next non-empty part; empty at the end."""
     for part in parts:
         if part:
             return part
@@ -166,11 +163,11 @@ def _next_part(parts: Iterator[bytes]) -> bytes:
 
 
 def routed_application() -> RoutedHandler:
-    """Set Django up and return its handler. A broken URL configuration fails here, at start."""
+    """Set up Django and return its handler. Fails at startup if the URL configuration is broken."""
     django.setup(set_prefix=False)
     check_url_config(None)
-    # Each request gives its connections back when it ends, so there are none when one begins, and
-    # no queries are remembered but for debugging. Looking for both took 3 % of a read.
+    # Each request returns its connections at its end, so there are none at the beginning, and
+    # queries are recorded only for debugging. Checking for both took 3 % of a read.
     signals.request_started.disconnect(close_old_connections)
     if not settings.DEBUG:
         signals.request_started.disconnect(reset_queries)

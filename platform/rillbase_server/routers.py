@@ -1,4 +1,4 @@
-"""Which connection a model uses when the code does not say."""
+"""The default database connection of each model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ STAFF_APPS = frozenset({"admin", "auth", "contenttypes", "sessions"})
 
 
 class RoleRouter:
-    """Send the staff admin's own tables over the staff role; migrate as the owner only."""
+    """Use the staff role for the staff admin's tables; migrate only as the owner."""
 
     def db_for_read(self, model: type[models.Model], **hints: object) -> str | None:
         return "staff" if model._meta.app_label in STAFF_APPS else None
@@ -20,7 +20,7 @@ class RoleRouter:
     def allow_relation(
         self, first: models.Model, second: models.Model, **hints: object
     ) -> bool | None:
-        """Allow relations between rows read by different roles: it is one database."""
+        """Allow relations between rows read by different roles: all use one database."""
         return True
 
     def allow_migrate(self, db: str, app_label: str, **hints: object) -> bool | None:

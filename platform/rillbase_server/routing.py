@@ -1,4 +1,4 @@
-"""Where requests and WebSockets go."""
+"""Routes requests and WebSockets to applications."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def routes(http: App, live: LiveConnections, graphql: GraphqlServer) -> App:
 
 
 def _route(pattern: str, app: object) -> Any:
-    # Django's type is that of a view; the router calls it as an ASGI application.
+    # Django declares a view here, but the router calls an ASGI application.
     return re_path(pattern, cast("Any", app))
 
 

@@ -1,8 +1,8 @@
-"""The headers that tell browsers what an answer may do, by what kind of answer it is.
+"""Security headers of responses, by the kind of response.
 
-API answers share the console's origin, so a tenant's JSON must never act as a page: `sandbox`
-takes away its scripts, forms and origin should a browser open it. Pages made by us get what they
-need and no more; an answer that has its own policy keeps it.
+API responses share the console's origin, so a tenant's JSON must never act as a page: `sandbox`
+disables scripts, forms and the origin if a browser opens it. Our own pages are allowed only what
+they need. A response that has its own policy keeps it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BASE = (
 API = b"sandbox"
 PAGE = _BASE
 DOCS = _BASE + b"; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
-# The staff admin's theme evaluates its components' expressions in the page.
+# The staff admin's theme evaluates expressions in the page.
 STAFF = DOCS + b"; script-src 'self' 'unsafe-inline' 'unsafe-eval'"
 
-# The first prefix that matches decides.
+# The first matching prefix applies.
 _BY_PREFIX = (
     ("/api/docs", DOCS),
     ("/api/", API),
@@ -39,7 +39,7 @@ HSTS_SECONDS = 365 * 24 * 3600
 
 
 class SecurityHeaders:
-    """Adds what an answer lacks."""
+    """Adds missing headers to responses."""
 
     def __init__(self, *, hsts: bool) -> None:
         common: Headers = [
@@ -53,7 +53,7 @@ class SecurityHeaders:
         }
 
     def missing(self, path: str, present: Iterable[tuple[bytes, bytes]]) -> Headers:
-        """Return the headers to add to an answer of this path."""
+        """Return the headers to add to a response for this path."""
         expected = self._by_policy[policy_for(path)]
         names = {name.lower() for name, _ in present}
         return [header for header in expected if header[0] not in names]

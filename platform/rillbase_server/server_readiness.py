@@ -1,4 +1,4 @@
-"""Waiting for other servers, before a process of this release starts."""
+"""Waits for other servers before a process of this release starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Report = Callable[[str], object]
 
 
 class AwaitedServer(Protocol):
-    """A server that may be of another release than this one."""
+    """A server that may have another release than this process."""
 
     @property
     def name(self) -> str: ...
@@ -66,13 +66,13 @@ class ReadyServer:
 
 
 def wait_for_database(report: Report) -> None:
-    """Return once the database answers and has this release's migrations."""
+    """Wait until the database responds and has this release's migrations."""
     probe, reported_s = DatabaseProbe(), -REPORT_INTERVAL_S
     while True:
         try:
             probe.ping()
             probe.migrated()
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the answer is to wait
+        except Exception as error:  # noqa: BLE001 -- wait after any error
             if time.monotonic() - reported_s >= REPORT_INTERVAL_S:
                 reported_s = time.monotonic()
                 report(f"waiting for the database: {type(error).__name__}: {error}")
@@ -82,7 +82,7 @@ def wait_for_database(report: Report) -> None:
 
 
 def wait_for_release(server: AwaitedServer, max_wait_s: float, report: Report) -> bool:
-    """Return whether a server of this release or a later one is there, after a while at most."""
+    """Wait until a server has this release or a later one; return False after `max_wait_s`."""
     deadline_s, last = time.monotonic() + max_wait_s, ""
     while True:
         try:

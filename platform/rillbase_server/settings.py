@@ -1,4 +1,4 @@
-"""Django's settings, derived from the typed environment. Nothing reads `os.environ` but that."""
+"""Django's settings, derived from the typed environment, which alone reads `os.environ`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ INSTALLED_APPS = [
     "rillbase_server",
 ]
 
-#: API requests pass none of Django's session machinery; the staff admin has its own chain.
+#: API requests use none of Django's session middleware; the staff admin has a separate chain.
 MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "rillbase_server.staff.middleware.StaffMiddleware",
@@ -89,7 +89,7 @@ _SERVER_SETTINGS = {
 
 
 def _database(role: DatabaseRole) -> dict[str, object]:
-    """Translate a role's URL into Django's terms."""
+    """Convert a role's URL to Django's settings."""
     parts = urlsplit(ENV.role_url(role))
     options: dict[str, object] = dict(parse_qsl(parts.query))
     settings = dict(_SERVER_SETTINGS)
@@ -101,8 +101,8 @@ def _database(role: DatabaseRole) -> dict[str, object]:
             "max_size": ENV.rillbase_database_pool_size,
             "timeout": 5,
             "max_idle": 300,
-            # The pool waits between attempts, longer each time up to this: with its usual five
-            # minutes, requests fail as long again as the database was away.
+            # Maximum backoff of the pool in seconds. With the default of five minutes, requests
+            # would keep failing long after an outage of the database.
             "reconnect_timeout": 4,
         }
     options["options"] = " ".join(f"-c {name}={value}" for name, value in settings.items())
@@ -116,8 +116,8 @@ def _database(role: DatabaseRole) -> dict[str, object]:
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
         "CONN_MAX_AGE": 0,
-        # `foundation.scope` begins again when a pooled connection turns out to be dead, which costs
-        # nothing when it is not; look-ups outside any scope are rare enough to check beforehand.
+        # `foundation.scope` retries if a pooled connection is dead, which is free otherwise;
+        # queries outside scopes are rare enough to check connections first.
         "CONN_HEALTH_CHECKS": role is not DatabaseRole.APP,
         "OPTIONS": options,
     }
@@ -157,19 +157,19 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 CONSOLE_DIR = BASE_DIR / "console" / "dist"
-#: What is built from TypeScript: the console, and the SDK for pages that have no bundler.
+#: Builds of TypeScript: the console, and the SDK for pages without a bundler.
 STATICFILES_DIRS = [
     (name, folder)
     for name, folder in (("console", CONSOLE_DIR), ("sdk", BASE_DIR / "sdk" / "js" / "dist"))
     if folder.exists()
 ]
-#: Pages' files are served from where their packages keep them; nothing has to be collected.
+#: Static files are served from their packages, without collecting them.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 WHITENOISE_MAX_AGE = 3600
 WHITENOISE_IMMUTABLE_FILE_TEST = is_immutable
 
-#: The edge bounds bodies while they stream; Django's own limits are for forms of the staff admin.
+#: The edge limits bodies while they stream; Django's limits apply to the staff admin's forms.
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.rillbase_body_max_bytes
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 1000
 

@@ -1,6 +1,6 @@
-"""Ask an installation what a client would ask first: ``python -m rillbase_server.smoke URL``.
+"""Smoke test of an installation: ``python -m rillbase_server.smoke URL``.
 
-It needs no credentials and changes nothing. The exit status says whether all answers were right.
+It needs no credentials and changes nothing. The exit status is 0 if all responses are correct.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TIMEOUT_S = 30.0
 
 
 def fetch(url: str) -> tuple[int, bytes]:
-    """Return status and body, whatever the status."""
+    """Return status and body, also for error statuses."""
     request = urllib.request.Request(url)  # noqa: S310 -- the operator's
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
@@ -25,7 +25,7 @@ def fetch(url: str) -> tuple[int, bytes]:
 
 
 def complaints(base: str) -> list[str]:
-    """Return what is wrong with the answers."""
+    """Return the problems with the responses."""
     problems = []
     status, body = fetch(f"{base}/readyz")
     readiness = json.loads(body)

@@ -1,4 +1,4 @@
-"""Every address of the server."""
+"""The URLs of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The version of Rillbase, as semantic versioning counts."""
+"""The version of Rillbase (semantic versioning)."""
 
 from __future__ import annotations
 

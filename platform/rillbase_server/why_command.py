@@ -4,8 +4,8 @@
     python manage.py why SUBSCRIPTION DOCUMENT              the newest version of the document
     python manage.py why SUBSCRIPTION DOCUMENT --version 3  that version
 
-It asks the server by its API, as the key's owner may. It needs neither Django nor the database, so
-it works from wherever the server can be reached.
+It uses the server's API with an API key. It needs neither Django nor the database, so it works
+wherever the server is reachable.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _get(options: argparse.Namespace, path: str) -> dict[str, Any]:
     if urlsplit(options.url).scheme not in ("http", "https"):
         options.parser.error("--url must be an http or https address")
     address = f"{options.url.rstrip('/')}/api/v1/tenants/{quote(options.tenant, safe='')}/{path}"
-    request = urllib.request.Request(  # noqa: S310 -- the scheme has been looked at
+    request = urllib.request.Request(  # noqa: S310 -- the scheme was checked
         address, headers={"Authorization": f"Bearer {options.key}"}
     )
     try:

@@ -1,8 +1,8 @@
 """Declare, change, rebuild and remove sources.
 
-The row states the desired state; the follower process (`sources.following`) makes reality match it.
-Changing a source requires the exclusive lock on its collection, so no document is written by a
-source that is being removed, nor by any other writer while there is a source.
+The row contains the desired state, which the follower process (`sources.following`) establishes.
+Changing a source requires the exclusive lock on its collection, so a removed source writes no more
+documents, and while there is a source, no other writer does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from documents.models import Collection
 from foundation.errors import Conflict, NotFound
 from foundation.json_types import JsonObject
 from sources.connection import parse_target, seal_url
-from sources.definitions.describe import declared
+from sources.definitions.describe import configured_fields
 from sources.definitions.probe import probe
 from sources.models import Source
 from sources.upstream.catalog import TableSpec
@@ -70,9 +70,9 @@ def do_create(
 ) -> Source:
     """Attach a source to a collection. From then on only the source writes its documents."""
     target = parse_target(values["connection"])
-    wanted = _wanted(values)
-    # This may take seconds, so no lock is held yet.
-    table = probe(target, wanted)
+    spec = _table_spec(values)
+    # This may take seconds, so it runs before any lock is taken.
+    table = probe(target, spec)
     collection = lock_by_name(collection_name)
     ensure_room(tenant, "sources", present())
     if collection.source_id is not None:
@@ -84,8 +84,8 @@ def do_create(
         collection_id=collection.pk,
         collection_name=collection.name,
         connection=target.shown,
-        schema_name=wanted.schema,
-        table_name=wanted.table,
+        schema_name=spec.schema,
+        table_name=spec.table,
         key=list(table.shape.key),
         columns=values["columns"],
         wish=_desired_state(values["paused"]),
@@ -94,13 +94,13 @@ def do_create(
     check_ttl(collection.ttl, source.pk)
     source.save()
     set_source(collection, source.pk)
-    _record(principal, "source.created", source, after=declared(source))
+    _record(principal, "source.created", source, after=configured_fields(source))
     return source
 
 
 def do_change(principal: Principal | None, source: Source, values: SourceValues) -> None:
     """Change a locked source."""
-    before = declared(source)
+    old_fields = configured_fields(source)
     if "connection" in values:
         target = parse_target(values["connection"])
         source.connection = target.shown
@@ -108,11 +108,11 @@ def do_change(principal: Principal | None, source: Source, values: SourceValues)
     if "paused" in values:
         source.wish = _desired_state(values["paused"])
     source.save_next_version()
-    _record(principal, "source.updated", source, before=before, after=declared(source))
+    _record(principal, "source.updated", source, before=old_fields, after=configured_fields(source))
 
 
 def do_rebuild(principal: Principal | None, source: Source) -> None:
-    """Copy a locked source's table again, whatever types its columns now have."""
+    """Copy a locked source's table again, accepting changed column types."""
     source.copies_wanted += 1
     source.shape = ""
     source.save_next_version()
@@ -130,10 +130,10 @@ def do_delete(principal: Principal | None, collection: Collection, source: Sourc
     source.fence += 1
     source.save_next_version()
     set_source(collection, None)
-    _record(principal, "source.deleted", source, before=declared(source))
+    _record(principal, "source.deleted", source, before=configured_fields(source))
 
 
-def _wanted(values: SourceValues) -> TableSpec:
+def _table_spec(values: SourceValues) -> TableSpec:
     key, columns = values["key"], values["columns"]
     return TableSpec(
         values["schema"],
@@ -143,7 +143,7 @@ def _wanted(values: SourceValues) -> TableSpec:
     )
 
 
-def _desired_state(paused: bool) -> Source.DesiredState:  # noqa: FBT001 -- it is the value itself
+def _desired_state(paused: bool) -> Source.DesiredState:  # noqa: FBT001 -- the field's value
     return Source.DesiredState.PAUSED if paused else Source.DesiredState.RUNNING
 
 

@@ -1,4 +1,4 @@
-"""Removes a tenant's sources with the tenant."""
+"""Removes the sources of a tenant that is being deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALIAS = "relay"
 def clean(tenant_id: UUID) -> None:
     """Remove the tenant's sources and, where reachable, what they created upstream.
 
-    An unreachable database does not keep a tenant's data here.
+    An unreachable database does not delay the deletion of the tenant.
     """
     for row in Source.unscoped.using(ALIAS).filter(tenant_id=tenant_id):
         if asyncio.run(try_upstream(row)) is not None:

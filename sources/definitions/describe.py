@@ -9,7 +9,7 @@ from sources.upstream.lsn import format_lsn
 from sources.upstream.slot import publication_name, slot_name
 
 
-def declared(source: Source) -> JsonObject:
+def configured_fields(source: Source) -> JsonObject:
     """Return the configured fields of a source, as recorded in the audit log."""
     return {
         "id": str(source.id),
@@ -25,12 +25,12 @@ def declared(source: Source) -> JsonObject:
 
 def describe(source: Source) -> JsonObject:
     """Return a source with its status."""
-    until = source.removing_until
+    deadline = source.removing_until
     return {
-        **declared(source),
+        **configured_fields(source),
         "state": source.state,
         "condition": _condition(source),
-        "removing_until": None if until is None else timestamp(until),
+        "removing_until": None if deadline is None else timestamp(deadline),
         "rows_copied": source.rows_copied,
         "copy_reason": source.copy_reason or None,
         "confirmed_lsn": format_lsn(source.confirmed) if source.confirmed else None,

@@ -1,4 +1,4 @@
-"""The first look at a database, while the caller waits for the response.
+"""Checks a source's database while the caller waits for the response.
 
 A database may hang on purpose, so few probes run at once, and each has a deadline.
 """
@@ -23,48 +23,48 @@ INTERNAL_FAILURE_S = 3.0
 _probes = BoundedSemaphore(PROBES_AT_ONCE)
 
 
-def probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
-    """Return the table, or raise what is wrong as an error for the caller."""
+def probe(target: DatabaseAddress, spec: TableSpec) -> SourceTable:
+    """Return the table, or raise an error for the caller."""
     if not _probes.acquire(blocking=False):
         raise SourceUnreachable("Too many databases are being checked at the moment. Retry.")
     try:
-        return asyncio.run(_probe(target, wanted))
+        return asyncio.run(_probe(target, spec))
     except SourceUnsuitable as unfit:
         raise unfit.as_refusal() from None
     finally:
         _probes.release()
 
 
-async def _probe(target: DatabaseAddress, wanted: TableSpec) -> SourceTable:
+async def _probe(target: DatabaseAddress, spec: TableSpec) -> SourceTable:
     info = conninfo(target, await asyncio.to_thread(addresses, target))
     if is_internal(info):
-        return await _probe_internal(info, wanted)
+        return await _probe_internal(info, spec)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            return await _read_table(info, wanted)
+            return await _read_table(info, spec)
     except TimeoutError:
-        raise _away("unreachable", "The database did not respond in time.") from None
+        raise _unreachable("unreachable", "The database did not respond in time.") from None
     except (psycopg.Error, OSError) as error:
-        raise _away(*of_error(error, is_internal=False)) from None
+        raise _unreachable(*of_error(error, is_internal=False)) from None
 
 
-async def _probe_internal(info: str, wanted: TableSpec) -> SourceTable:
-    """Probe a database within our networks: all failures look the same and take as long."""
+async def _probe_internal(info: str, spec: TableSpec) -> SourceTable:
+    """Probe a database within our networks. All failures look the same and take equally long."""
     ends = asyncio.get_running_loop().time() + INTERNAL_FAILURE_S
     try:
         async with asyncio.timeout_at(ends):
-            return await _read_table(info, wanted)
+            return await _read_table(info, spec)
     except (psycopg.Error, OSError) as error:
         problem = of_error(error, is_internal=True)
     await asyncio.sleep(max(0.0, ends - asyncio.get_running_loop().time()))
-    raise _away(*problem)
+    raise _unreachable(*problem)
 
 
-async def _read_table(info: str, wanted: TableSpec) -> SourceTable:
-    # Nothing is copied, so the web server accepts nothing large.
+async def _read_table(info: str, spec: TableSpec) -> SourceTable:
+    # Nothing is copied, so no large rows are accepted.
     async with session(info, row_bytes=0) as connection:
-        return await read_table(connection, wanted)
+        return await read_table(connection, spec)
 
 
-def _away(code: str, detail: str) -> SourceUnreachable:
+def _unreachable(code: str, detail: str) -> SourceUnreachable:
     return SourceUnreachable(detail, errors=[FieldProblem("/connection", code, detail)])

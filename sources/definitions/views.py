@@ -104,7 +104,7 @@ class SourcesView(DeclaredView):
 class _OneSourceView(DeclaredView):
     kind = "sources"
 
-    def answer(self, source: Source, status: int = 200) -> Response:
+    def _respond(self, source: Source, status: int = 200) -> Response:
         """Respond with a source. Its status changes within a version, so a conditional request
         must not match.
         """
@@ -124,7 +124,7 @@ class SourceView(_OneSourceView):
         responses=SourceAnswer,
     )
     def get(self, request: Request, tenant: str, collection: str) -> Response:
-        return self.answer(actions.find_of(find_by_name(collection)))
+        return self._respond(actions.find_of(find_by_name(collection)))
 
     @extend_schema(
         operation_id="source_create",
@@ -141,7 +141,7 @@ class SourceView(_OneSourceView):
     def post(self, request: Request, tenant: str, collection: str) -> Response:
         values = cast("actions.SourceValues", self.body(SourceCreation))
         source = actions.do_create(self.principal, self.owner(), collection, values)
-        return self.answer(source, status=201)
+        return self._respond(source, status=201)
 
     @extend_schema(
         operation_id="source_change",
@@ -155,7 +155,7 @@ class SourceView(_OneSourceView):
         source = actions.lock_of(find_by_name(collection))
         check_if_match(request, source.version)
         actions.do_change(self.principal, source, values)
-        return self.answer(source)
+        return self._respond(source)
 
     @extend_schema(
         operation_id="source_delete",
@@ -190,7 +190,7 @@ class SourceRebuildView(_OneSourceView):
         source = actions.lock_of(find_by_name(collection))
         check_if_match(request, source.version)
         actions.do_rebuild(self.principal, source)
-        return self.answer(source, status=202)
+        return self._respond(source, status=202)
 
 
 _ONE = "tenants/<str:tenant>/collections/<str:collection>/source"

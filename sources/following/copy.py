@@ -1,9 +1,9 @@
 """Compares the table with the documents, as of the slot's start position.
 
-Rows are read in the slot's own snapshot; documents that differ are written, those without a row are
-deleted, each batch as an ordinary write. So the first copy fills the collection, and a later one
-notifies subscribers only of differences. A process that is killed halfway starts again with another
-slot: documents written before no longer differ.
+Rows are read in the slot's snapshot. Documents that differ are written, and those without a row
+deleted, in batches of ordinary writes. So the first copy fills the collection, and later ones
+notify subscribers only of differences. If the process is killed, the copy is repeated with another
+slot; documents written before no longer differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDLESS = {"$maxKey": "infinity", "$minKey": "-infinity"}
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """A connection whose transaction sees the table as of the copy."""
+    """A connection whose transaction sees the table as of the start of the slot."""
 
     connection: AsyncConnection
     wanted: TableSpec
@@ -122,19 +122,19 @@ class TableCopy:
             size += len(document)
             await budget.yield_if_spent()
             if len(batch) >= fair_share.sources.rows(source, BATCH_ROWS) or size >= BATCH_BYTES:
-                await self._put(batch)
+                await self._write_differences(batch)
                 batch, size = {}, 0
                 await fair_share.sources.turn(source)
-        await self._put(batch)
+        await self._write_differences(batch)
         if not self._was_empty:
             await self._delete_others()
 
-    async def _put(self, batch: Mapping[str, str]) -> None:
+    async def _write_differences(self, batch: Mapping[str, str]) -> None:
         """Write the documents of a batch that are missing or differ."""
         row = self._progress.row
-        known: Mapping[str, bytes] = {}
+        existing: Mapping[str, bytes] = {}
         if not self._was_empty:
-            known = await documents.read(row.tenant_id, row.collection_name, batch)
+            existing = await documents.read(row.tenant_id, row.collection_name, batch)
         operations = []
         budget = EventLoopBudget()
         for identity, document in batch.items():
@@ -143,11 +143,11 @@ class TableCopy:
                 value = Value.parse(document.encode())
             except ValueError as invalid:
                 raise invalid_document(invalid) from invalid
-            if known.get(identity) != value.bson():
+            if existing.get(identity) != value.bson():
                 key = Value.parse(b"[%b]" % identity.encode()).items()[0]
                 operations.append(Operation.replace(key, value))
         if operations:
-            await self._progress.write(Operations(operations), self._progress.place)
+            await self._progress.write(Operations(operations), self._progress.position)
         self._count += len(batch)
         await self._progress.note(rows_copied=self._count)
 
@@ -164,7 +164,7 @@ class TableCopy:
                 for n in absent
             ]
             if operations:
-                await self._progress.write(Operations(operations), self._progress.place)
+                await self._progress.write(Operations(operations), self._progress.position)
 
 
 def _complete(layout: RowLayout, row: Sequence[str | None]) -> list[str]:
@@ -173,7 +173,7 @@ def _complete(layout: RowLayout, row: Sequence[str | None]) -> list[str]:
 
 def _key_texts(shape: DocumentShape, identity: object) -> list[str]:
     """Return a document's key as text that PostgreSQL reads."""
-    columns = [shape.columns[place] for place in shape.key_places]
+    columns = [shape.columns[index] for index in shape.key_places]
     if len(columns) == 1:
         return [_text(identity)]
     if not isinstance(identity, dict):
@@ -182,7 +182,7 @@ def _key_texts(shape: DocumentShape, identity: object) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return the text from which a canonical Extended JSON value was made."""
+    """Return the text that was converted to a canonical Extended JSON value."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -50,14 +50,14 @@ def _member(document: Value, name: str) -> str:
 
 async def identities(tenant_id: UUID, collection: str) -> AsyncIterator[list[object]]:
     """Yield the `_id`s of all documents, page by page, as canonical Extended JSON."""
-    known = await facts.find(tenant_id, collection)
+    collection_facts = await facts.find(tenant_id, collection)
     after = b""
     while True:
-        page = await _page(known, after)
+        page = await _page(collection_facts, after)
         if not page:
             return
-        some = [identity for _, identity in page if identity is not None]
-        yield [json.loads(identity.ejson(canonical=True)) for identity in some]
+        present = [identity for _, identity in page if identity is not None]
+        yield [json.loads(identity.ejson(canonical=True)) for identity in present]
         after = page[-1][0]
 
 

@@ -1,9 +1,8 @@
 """Shares an event loop among sources: light ones never wait for a flooded one.
 
-The CPU time spent on each source is metered. A source that has exceeded its share owes the rest,
-and is *heavy* until some time after the debt is paid. While a light source has work, heavy ones
-pause until their debts are paid, and take smaller turns. If all are heavy, none pauses: the loop
-runs their turns one after the other.
+The CPU time spent on each source is metered. A source that exceeds its share has a debt, and is
+*heavy* until some time after the debt is paid. While a light source has work, heavy ones pause
+until their debts are paid, and take smaller turns. If all are heavy, none pauses: they take turns.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ T = TypeVar("T")
 
 #: Share of the loop for all heavy sources together while a light one has work.
 HEAVY_SHARE = 0.2
-#: A source that has paid its debt only by pausing is still heavy.
+#: How long a source stays heavy after paying its debt.
 HEAVY_S = 1.0
-#: Changes, or rows of a copy, per turn of a heavy source in that case.
+#: Changes, or rows of a copy, per turn of a heavy source while a light one has work.
 CONTENDED_ROWS = 50
 
 
@@ -41,9 +40,9 @@ class FairShare:
         self._budget = BulkBudget(
             contention, monotonic_s, cpu_s, of_one=HEAVY_SHARE, of_all=HEAVY_SHARE
         )
-        #: When each source last had a turn without debts, the most recent last.
+        #: When each source last had a turn without debts, oldest first.
         self._light_s: OrderedDict[UUID, float] = OrderedDict()
-        #: Until when each source is heavy.
+        #: The time until which each source is heavy.
         self._heavy_s: dict[UUID, float] = {}
 
     async def turn(self, source: UUID) -> None:
@@ -68,11 +67,11 @@ class FairShare:
         return min(usual, CONTENDED_ROWS) if self._is_contended(source) else usual
 
     async def metered(self, source: UUID, work: Coroutine[object, None, T]) -> T:
-        """Do work for a source, and charge it with the CPU time."""
+        """Run `work`, and charge its CPU time to the source."""
         return await self._budget.metered(source, work)
 
     def charge(self, source: UUID, spent_s: float) -> None:
-        """Charge a source with work done for it on another thread."""
+        """Charge CPU time on another thread to a source."""
         self._budget.charge(source, spent_s)
 
     def _is_contended(self, source: UUID) -> bool:

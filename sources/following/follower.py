@@ -1,9 +1,8 @@
 """Follows one source: check the table, copy it if needed, then apply its commits.
 
-Each round ends with an exception that determines what comes next: another copy, a pause until the
-database is back, a halt until a person has changed something, or nothing, since another process
-follows. So recovery from any failure starts by checking again, and nothing is assumed to be
-unchanged.
+Each round ends with an exception that determines the next one: another copy, a pause until the
+database is reachable, a halt until the owner changes something, or no further round if another
+process follows the source. Recovery from any failure checks everything again.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 STEADY_S = 5.0
 #: How often a halted source is checked again.
 HALTED_S = 15.0
-#: Errors that mean that a server is unreachable, Rillbase's or the upstream one.
+#: Errors of an unreachable server, Rillbase's or the upstream one.
 _AWAY = (psycopg.Error, DatabaseError, OSError)
 #: SQLSTATEs of a slot that is missing or unusable.
 _SLOT_GONE = frozenset({"42704", "55000"})
 _SLOT_IN_USE = "55006"
-#: The table no longer identifies changed rows: while it is published, PostgreSQL rejects its
-#: owner's own updates and deletes.
+#: Conditions under which PostgreSQL rejects the owner's updates and deletes while the table is
+#: published, since it does not identify changed rows.
 _HOLDS_UP_WRITERS = frozenset({"no_key", "replica_identity"})
 
 
@@ -70,7 +69,7 @@ class Follower:
         self.source_id = row.pk
         self.row = row
         self._pause_s = FIRST_PAUSE_S
-        #: Whether failures of the server are shown to its owner only in general terms.
+        #: Whether the owner sees failures of the server without details.
         self._is_internal = True
         #: Why the next round starts with a copy.
         self._copy_reason = ""
@@ -84,11 +83,11 @@ class Follower:
                 return
             except (*_AWAY, ApiError) as error:
                 # Rillbase's database is unreachable, or the upstream one was while its slot was
-                # checked: nothing can be recorded.
+                # checked. The status cannot be recorded.
                 logger.warning("a source is waiting: %s", type(error).__name__)
                 await self._back_off()
             except Exception:
-                # Reporting the status, and maintaining the slot, can fail too.
+                # Reporting the status and maintaining the slot can fail, too.
                 logger.exception("a source failed", extra={"source": str(self.source_id)})
                 await self._back_off()
 
@@ -118,15 +117,15 @@ class Follower:
             logger.exception("a source failed", extra={"source": str(self.source_id)})
             await self._wait(progress, "internal", "Something went wrong on our side.")
 
-    def _of_error(self, failed: psycopg.Error | OSError) -> tuple[str, str]:
-        return of_error(failed, is_internal=self._is_internal)
+    def _of_error(self, error: psycopg.Error | OSError) -> tuple[str, str]:
+        return of_error(error, is_internal=self._is_internal)
 
     async def _copy_again(self, reason: str) -> None:
         self._copy_reason = reason
         await self._back_off()
 
     async def _halt(self, progress: SourceProgress, code: str, detail: str) -> None:
-        """Report what is wrong, and check again later."""
+        """Report the condition, and check again later."""
         if progress.row.condition != code:
             error_log.note(
                 progress.row.tenant_id,
@@ -136,9 +135,7 @@ class Follower:
                 detail=f"{code}: {detail}",
             )
         await progress.report_state(State.HALTED, code, detail)
-        with contextlib.suppress(
-            SourceUnsuitable
-        ):  # what is wrong by then will be reported by the next check
+        with contextlib.suppress(SourceUnsuitable):  # the next check reports the condition
             await self._maintain_slot(progress, code)
         await asyncio.sleep(HALTED_S)
 
@@ -156,45 +153,45 @@ class Follower:
         await self._back_off()
 
     async def _back_off(self) -> None:
-        """Wait, longer each time."""
+        """Wait, with exponential backoff."""
         await asyncio.sleep(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 -- jitter
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     async def _live(self, progress: SourceProgress) -> None:
-        """Follow from the current position. Ends with an exception."""
+        """Follow from the current position until an exception is raised."""
         row = progress.row
         self._is_internal = True
         info = await info_of(row)
         self._is_internal = is_internal(info)
         async with contextlib.AsyncExitStack() as stack:
-            watching = await stack.enter_async_context(session(info))
-            table = await self._table(progress, watching)
+            connection = await stack.enter_async_context(session(info))
+            table = await self._table(progress, connection)
             wire = await stack.enter_async_context(replication(info))
             system = await wire.system()
-            reason = await self._why_copy(progress, watching, table, system)
+            reason = await self._why_copy(progress, connection, table, system)
             if reason:
                 await self._copy(progress, table, info, wire, (reason, system))
-            await self._start(progress, watching, wire)
+            await self._start(progress, connection, wire)
             started_s = time.monotonic()
             try:
-                await ReplicationStream(progress, table, watching, wire).run()
+                await ReplicationStream(progress, table, connection, wire).run()
             finally:
-                # Back off even if the server ends each stream at once.
+                # Reset the backoff only after a steady stream: the server may end each one at once.
                 if time.monotonic() - started_s > STEADY_S:
                     self._pause_s = FIRST_PAUSE_S
 
     async def _table(
-        self, progress: SourceProgress, watching: psycopg.AsyncConnection
+        self, progress: SourceProgress, connection: psycopg.AsyncConnection
     ) -> SourceTable:
         """Look up the table."""
-        table = await read_table(watching, wanted_of(progress.row))
+        table = await read_table(connection, wanted_of(progress.row))
         check_types(progress.row.shape, table)
         return table
 
     async def _why_copy(
         self,
         progress: SourceProgress,
-        watching: psycopg.AsyncConnection,
+        connection: psycopg.AsyncConnection,
         table: SourceTable,
         system: str,
     ) -> str:
@@ -212,12 +209,12 @@ class Follower:
             return "another_server"
         if row.shape != shape_text(table):
             return "table_changed"
-        state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
+        state = await slots.slot_state(connection, slots.slot_name(row.pk, row.generation))
         if state is None or state.is_lost:
             return "slot_lost"
-        if state.confirmed > progress.place.confirmed:
+        if state.confirmed > progress.position.confirmed:
             return "slot_moved"
-        published = await slots.is_published(watching, row.pk, table.oid)
+        published = await slots.is_published(connection, row.pk, table.oid)
         return "" if published else "publication_changed"
 
     async def _copy(
@@ -238,7 +235,7 @@ class Follower:
             await forget_slots(connection, row)
             await slots.publish(connection, row.pk, wanted_of(row))
             generation = row.generation + 1
-            made = await wire.create_slot(slots.slot_name(row.pk, generation))
+            slot = await wire.create_slot(slots.slot_name(row.pk, generation))
             await progress.begin_copy(
                 {
                     "generation": generation,
@@ -247,34 +244,34 @@ class Follower:
                     "system": system,
                     "state": State.COPYING,
                 },
-                made.starts_at,
+                slot.starts_at,
             )
             snapshot = TableSnapshot(connection, wanted_of(row), table)
-            await snapshot.begin(made.snapshot)
+            await snapshot.begin(slot.snapshot)
             copy = TableCopy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
-            copying = fair_share.sources.metered(row.pk, copy.run())
-            await _while_watched(copying, progress, info)
+            copy_task = fair_share.sources.metered(row.pk, copy.run())
+            await _while_watched(copy_task, progress, info)
             await snapshot.end()
         await progress.note(is_copied=True, copies_done=wanted_copies)
 
     async def _start(
-        self, progress: SourceProgress, watching: psycopg.AsyncConnection, wire: ReplicationWire
+        self, progress: SourceProgress, connection: psycopg.AsyncConnection, wire: ReplicationWire
     ) -> None:
         row = progress.row
         slot = slots.slot_name(row.pk, row.generation)
         try:
-            await wire.start(slot, progress.place.confirmed, slots.publication_name(row.pk))
+            await wire.start(slot, progress.position.confirmed, slots.publication_name(row.pk))
         except psycopg.Error as error:
             if error.sqlstate == _SLOT_IN_USE:
-                await slots.stop_reader(watching, slot)
+                await slots.stop_reader(connection, slot)
             if error.sqlstate in _SLOT_GONE:
                 raise CopyRequired("slot_lost") from error
             raise
 
 
-def _condition(refused: ApiError) -> str:
+def _condition(error: ApiError) -> str:
     """Return the condition of a source waiting for its server, or for this installation."""
-    return refused.code if isinstance(refused, StorageFull | Unavailable) else "unreachable"
+    return error.code if isinstance(error, StorageFull | Unavailable) else "unreachable"
 
 
 async def info_of(row: Source) -> str:
@@ -287,11 +284,11 @@ async def _while_watched(
     work: Coroutine[None, None, None], progress: SourceProgress, info: str
 ) -> None:
     """Run long work as long as the slot stays within its limit."""
-    async with session(info) as watching:
+    async with session(info) as connection:
         task = asyncio.create_task(work)
         try:
             while not (await asyncio.wait([task], timeout=WATCH_S))[0]:
-                await check_slot(watching, progress, None)
+                await check_slot(connection, progress, None)
             task.result()
         finally:
             task.cancel()

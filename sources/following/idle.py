@@ -1,4 +1,4 @@
-"""A source that is not being followed: nothing is applied, and its slot is bounded."""
+"""A paused source: no changes are applied, and its slot is kept within its limit."""
 
 from __future__ import annotations
 

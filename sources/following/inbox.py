@@ -1,6 +1,6 @@
 """Transactions that were read and not yet applied.
 
-Bounded in bytes: while it is full, the server is not read.
+The queue is bounded in bytes. While it is full, nothing is read from the server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from sources.following.transactions import SourceTransaction
 
 MAX_BYTES = 32 * 1024 * 1024
-#: Changes applied together: subscribers see them as one group, and later ones wait for them.
+#: Maximum number of changes applied as one group, which subscribers see together.
 MAX_CHANGES = 500
 
 
@@ -32,12 +32,12 @@ class Inbox:
         return self._waiting[0] if self._waiting else None
 
     async def put(self, transaction: SourceTransaction) -> None:
-        """Add a transaction as soon as there is room for it."""
+        """Wait for room, then add a transaction."""
         while self._bytes > MAX_BYTES:
             self._changed.clear()
             await self._changed.wait()
         self._waiting.append(transaction)
-        self._bytes += _held(transaction)
+        self._bytes += _counted_bytes(transaction)
         self._changed.set()
 
     async def wait(self, timeout_s: float) -> bool:
@@ -52,10 +52,9 @@ class Inbox:
         return True
 
     def first(self, max_changes: int = MAX_CHANGES) -> list[SourceTransaction]:
-        """Return the next transactions to apply together.
+        """Return the next transactions to apply together: several small ones, or a large one.
 
-        Several small ones in order, so that few commits keep up with many, or a single large one.
-        They stay until they are `taken`.
+        They stay in the queue until `remove_first`. Grouping saves commits.
         """
         group: list[SourceTransaction] = []
         changes = 0
@@ -69,19 +68,19 @@ class Inbox:
                 break
         return group
 
-    def taken(self, count: int) -> None:
+    def remove_first(self, count: int) -> None:
         """Remove the first `count`, which have been applied."""
         for _ in range(count):
-            done = self._waiting.popleft()
-            self._bytes -= _held(done)
-            done.close()
+            transaction = self._waiting.popleft()
+            self._bytes -= _counted_bytes(transaction)
+            transaction.close()
         self._changed.set()
 
     def close(self) -> None:
         """Discard all transactions."""
-        self.taken(len(self._waiting))
+        self.remove_first(len(self._waiting))
 
 
-def _held(transaction: SourceTransaction) -> int:
-    """Return the bytes to count: a transaction kept in a file blocks all further reading."""
+def _counted_bytes(transaction: SourceTransaction) -> int:
+    """Return the bytes to count. A transaction in a file blocks all further reading."""
     return transaction.size if transaction.is_whole else MAX_BYTES + 1

@@ -1,7 +1,7 @@
 """The net effect of several row changes, as operations on documents.
 
-Pure. Only the last state of each document counts, so a row that was changed ten times is written
-once, and one that was inserted and deleted leaves no trace.
+Pure. Only the last state of each document counts: a row that was changed ten times is written once,
+and one that was inserted and deleted is not written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ LaidOutChange = tuple[RowChange, RowLayout]
 
 
 class SourceDiverged(Exception):
-    """A change of a row that has no document: documents and table have diverged."""
+    """A change of a row without a document: documents and table have diverged."""
 
 
 def wanted_before(changes: Iterable[LaidOutChange]) -> set[str]:
-    """Return the ids of documents with values that a change leaves unchanged without sending."""
+    """Return the ids of documents needed for unchanged values that changes do not contain."""
     return {
         layout.identity(change.new if change.old is None else change.old)
         for change, layout in changes
@@ -44,25 +44,27 @@ class NetChanges:
         if change.new is None:
             if change.old is None:
                 raise ValueError("a deleted row must have a key")
-            self._put(layout.identity(change.old), None, was_there=True)
+            self._set_row(layout.identity(change.old), None, was_there=True)
             return
         identity = layout.identity(change.new, change.old)
         source = identity if change.old is None else layout.identity(change.old)
         fields = self._complete(layout.fields(change.new, change.old), source)
         if source != identity:
-            self._put(source, None, was_there=True)
-        self._put(identity, fields, was_there=not change.is_insert and source == identity)
+            self._set_row(source, None, was_there=True)
+        self._set_row(identity, fields, was_there=not change.is_insert and source == identity)
 
     def _complete(self, fields: Sequence[str | None], source: str) -> Fields:
         """Fill in the values that the change left unchanged."""
         if None not in fields:
             return [value for value in fields if value is not None]
-        known = self._rows[source] if source in self._rows else self._before.get(source)
-        if known is None:
+        previous = self._rows[source] if source in self._rows else self._before.get(source)
+        if previous is None:
             raise SourceDiverged(f"the document {source[:100]} does not exist")
-        return [old if value is None else value for value, old in zip(fields, known, strict=True)]
+        return [
+            old if value is None else value for value, old in zip(fields, previous, strict=True)
+        ]
 
-    def _put(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:
+    def _set_row(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:
         self._was_there.setdefault(identity, was_there)
         self._rows[identity] = fields
 

@@ -1,7 +1,4 @@
-"""Converts rows on the event loop in small steps, or large ones on a thread.
-
-A thread is used when there is so much data that a single row may take long.
-"""
+"""Converts small rows on the event loop in steps, and large ones on a thread."""
 
 from __future__ import annotations
 
@@ -24,11 +21,11 @@ async def converted(source: UUID, size: int, steps: Iterable[T]) -> list[T]:
     if size > MAX_BYTES:
         return await on_thread(source, lambda: list(steps))
     budget = EventLoopBudget()
-    made = []
+    results = []
     for step in steps:
-        made.append(step)
+        results.append(step)
         await budget.yield_if_spent()
-    return made
+    return results
 
 
 async def on_thread(source: UUID, work: Callable[[], T]) -> T:

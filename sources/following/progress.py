@@ -1,8 +1,8 @@
-"""How far a source's documents are, stored in the source's row.
+"""The progress of a source, stored in its row.
 
-The position is written with the documents, in their transaction and under the fence of the current
-follower: if the fence has changed, the statement fails, and the documents with it. Status for
-people is written separately, and may be lost.
+The position is written in the transaction of the documents and under the fence of the current
+follower: if the fence has changed, the transaction fails. The status for display is written
+separately, and updates of it may be lost.
 """
 
 from __future__ import annotations
@@ -64,51 +64,51 @@ class SourceProgress:
 
     def __init__(self, row: Source) -> None:
         self.row = row
-        self.place = LogPosition(row.confirmed, row.part_of, row.part)
+        self.position = LogPosition(row.confirmed, row.part_of, row.part)
 
     @classmethod
     async def take(cls, source_id: UUID) -> SourceProgress:
         """Increment the fence, and read the progress."""
         return cls(await on_rows(partial(_take, source_id)))
 
-    async def write(self, operations: Operations | None, place: LogPosition) -> None:
-        """Write documents together with their log position, or nothing at all."""
+    async def write(self, operations: Operations | None, position: LogPosition) -> None:
+        """Write documents and their log position atomically."""
         row = self.row
-        wanted = WriteCall(
+        call = WriteCall(
             row.tenant_id,
             row.collection_name,
             NO_OPERATIONS if operations is None else operations,
-            also=lambda _: [self._move(place)],
+            also=lambda _: [self._move(position)],
             source_id=row.pk,
         )
         try:
-            (ended,) = await run_group(row.tenant_id, [wanted])
+            (ended,) = await run_group(row.tenant_id, [call])
         except psycopg.errors.DivisionByZero:
             raise FollowerFenced from None
         except psycopg.Error as error:
-            # This is Rillbase's database: the owner's is not involved.
+            # An error of Rillbase's database, not of the owner's.
             raise failures.passing(error) or error from error
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
-            raise _missing(ended)
+            raise _as_exception(ended)
         if isinstance(ended, ApiError):
             raise DocumentRefused(ended)
-        self.place = place
+        self.position = position
 
-    def _move(self, place: LogPosition) -> Step:
+    def _move(self, position: LogPosition) -> Step:
         row = self.row
-        numbers = (row.fence, place.confirmed, place.part_of, place.part)
+        numbers = (row.fence, position.confirmed, position.part_of, position.part)
         return _MOVE, (row.pk.bytes, *map(int8, numbers))
 
     async def confirm(self, lsn: int) -> None:
         """Record that the log up to this position holds no further change of the table."""
-        await self.write(None, replace(self.place, confirmed=lsn))
+        await self.write(None, replace(self.position, confirmed=lsn))
 
     async def begin_copy(self, values: Mapping[str, object], starts_at: int) -> None:
         """Record that a copy has begun, which will represent this position."""
         await self.note(
             **values, is_copied=False, confirmed=starts_at, part_of=0, part=0, rows_copied=0
         )
-        self.place = LogPosition(starts_at)
+        self.position = LogPosition(starts_at)
 
     async def note(self, **values: object) -> None:
         """Update the row, as long as the fence is in force."""
@@ -131,10 +131,10 @@ class SourceProgress:
         )
 
 
-def _missing(ended: ApiError) -> Exception:
+def _as_exception(error: ApiError) -> Exception:
     """Map a missing collection, another source or a missing document to its exception."""
     return (
-        FollowerFenced() if isinstance(ended, CollectionReadOnly) else SourceDiverged(ended.detail)
+        FollowerFenced() if isinstance(error, CollectionReadOnly) else SourceDiverged(error.detail)
     )
 
 
@@ -146,5 +146,5 @@ def _take(source_id: UUID) -> Source:
 
 
 def _note(row: Source, values: Mapping[str, object]) -> bool:
-    wanted = Source.unscoped.using(ALIAS).filter(pk=row.pk, fence=row.fence)
-    return bool(wanted.update(**values))
+    rows = Source.unscoped.using(ALIAS).filter(pk=row.pk, fence=row.fence)
+    return bool(rows.update(**values))

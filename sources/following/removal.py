@@ -1,8 +1,8 @@
 """Removes a source: first what it created in its owner's database, then its row.
 
-The database may be unreachable. Then removal is retried for a day, while the source is still listed
-with the reason, and in the end the row is deleted anyway: the tenant's error log and the process
-log then contain the statements that drop what was left behind.
+If the database is unreachable, removal is retried for a day, while the source is listed with the
+reason. Then the row is deleted anyway, and the tenant's error log and the process log contain the
+statements that drop the leftovers.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from tenants import error_log
 logger = logging.getLogger(__name__)
 
 RETRY_S = 15.0
-#: Timeout of one attempt: a database may accept a connection and never answer.
+#: Timeout of one attempt: a database may accept a connection and never respond.
 ATTEMPT_TIMEOUT_S = 60.0
 MAX_DETAIL_CHARS = 500
 
-#: An error code and a message for people.
+#: An error code and a message.
 Failure = tuple[str, str]
 
 
 async def remove(row: Source) -> None:
     """Remove a source, upstream and in Rillbase."""
-    begun = await on_rows(partial(_begin, row))
-    if begun is None:
+    source = await on_rows(partial(_begin, row))
+    if source is None:
         return
-    while (failure := await try_upstream(begun)) is not None:
-        if (until := begun.removing_until) is not None and timezone.now() >= until:
-            _report_leftovers(begun, failure)
+    while (failure := await try_upstream(source)) is not None:
+        if (deadline := source.removing_until) is not None and timezone.now() >= deadline:
+            _report_leftovers(source, failure)
             break
-        await on_rows(partial(_note, begun, failure))
+        await on_rows(partial(_note, source, failure))
         await asyncio.sleep(RETRY_S)
-    await on_rows(partial(_delete, begun))
+    await on_rows(partial(_delete, source))
 
 
 async def try_upstream(row: Source) -> Failure | None:
-    """Drop slot and publication. Return why that failed; None: it succeeded."""
+    """Drop slot and publication. Return the failure, or None."""
     info = ""
     try:
         info = await info_of(row)
@@ -74,7 +74,7 @@ async def try_upstream(row: Source) -> Failure | None:
 
 
 def _begin(row: Source) -> Source | None:
-    """Record when removal began; a second call does not change that."""
+    """Record when removal began. Idempotent."""
     rows = Source.unscoped.using(ALIAS).filter(pk=row.pk)
     rows.update(
         wish=Source.DesiredState.REMOVED,
@@ -86,7 +86,7 @@ def _begin(row: Source) -> Source | None:
 
 
 def _note(row: Source, failure: Failure) -> None:
-    """Record why the source still exists."""
+    """Record why the source has not been removed yet."""
     code, detail = failure
     if row.condition != code:
         row.condition_since = timezone.now()

@@ -1,8 +1,7 @@
 """Access to the control plane's rows for the follower process.
 
-All statements run one after the other over one thread's connection, which stays open: opening a
-connection costs both sides more CPU time than the statements themselves, and would happen several
-times a second in addition to applying documents.
+All statements run sequentially on one thread's connection, which stays open: opening one costs more
+CPU time than the statements, and would be needed several times a second.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ T = TypeVar("T")
 
 
 async def on_rows(work: Callable[[], T]) -> T:
-    """Run database work in order. It may run twice, so it must be idempotent."""
-    return await asyncio.get_running_loop().run_in_executor(_thread(), _done, work)
+    """Run database work in order. It is retried once on errors, so it must be idempotent."""
+    return await asyncio.get_running_loop().run_in_executor(_thread(), _run, work)
 
 
 async def disconnect() -> None:
@@ -38,7 +37,7 @@ def _close() -> None:
     connections[ALIAS].close()
 
 
-def _done(work: Callable[[], T]) -> T:
+def _run(work: Callable[[], T]) -> T:
     try:
         return work()
     except (InterfaceError, OperationalError):

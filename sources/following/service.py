@@ -1,7 +1,7 @@
 """Follows all sources of an installation from one process.
 
-Several processes may run; the one that holds a PostgreSQL advisory lock leads. Two that briefly
-both believe they lead do no harm: the follower of a source must hold its fence.
+Several processes may run; the one that holds a PostgreSQL advisory lock leads. If two believe that
+they lead, a source's fence still admits only one follower.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class FollowerService:
         return self._asked
 
     def status(self) -> dict[str, object]:
-        """Return the status, for people and probes."""
+        """Return the status, for operators and probes."""
         return {
             "leading": self._lead.held,
             "unavailable": self._away or None,
             "sources": {
-                str(key): _shown(follower.row) for key, follower in self._followers.items()
+                str(key): _describe(follower.row) for key, follower in self._followers.items()
             },
         }
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        # Writes are published from here, and not only by the relay.
+        # Publish writes from this process, not only from the relay.
         publisher.publish_from_here()
         try:
             await self._run()
@@ -110,9 +110,9 @@ class FollowerService:
 
     async def _reload(self) -> None:
         """Reload the list of sources, and start or stop their tasks."""
-        loaded = {row.pk: row for row in await on_rows(load)}
+        rows = {row.pk: row for row in await on_rows(load)}
         for key, follower in list(self._followers.items()):
-            row = loaded.get(key)
+            row = rows.get(key)
             if row is None or row.version != follower.row.version or row.wish != follower.row.wish:
                 await self._drop(key)
             elif follower.task.done():
@@ -120,16 +120,16 @@ class FollowerService:
                 await self._drop(key)
             else:
                 follower.row = row
-        for key, row in loaded.items():
+        for key, row in rows.items():
             if key not in self._followers:
                 self._followers[key] = _FollowerTask(row, asyncio.create_task(_task(row)))
-        _count(list(loaded.values()))
+        _count(list(rows.values()))
 
     @staticmethod
     def _note_end(follower: _FollowerTask) -> None:
-        failed = follower.task.exception() if not follower.task.cancelled() else None
-        if failed is not None:
-            logger.error("a source failed", exc_info=failed, extra={"source": str(follower.row.pk)})
+        error = follower.task.exception() if not follower.task.cancelled() else None
+        if error is not None:
+            logger.error("a source failed", exc_info=error, extra={"source": str(follower.row.pk)})
 
 
 def _task(row: Source) -> Coroutine[None, None, None]:
@@ -141,21 +141,21 @@ def _task(row: Source) -> Coroutine[None, None, None]:
 
 
 def load() -> list[Source]:
-    """Return every source with its desired state.
+    """Return all sources with their desired states.
 
-    Those of deleted collections are to be removed; those of suspended or deleted tenants are idle.
+    Sources of deleted collections are removed; those of suspended or deleted tenants are idle.
     """
     sources = list(Source.unscoped.using(ALIAS).all())
     collections = Collection.unscoped.using(ALIAS).filter(
         pk__in={row.collection_id for row in sources}, state=Collection.State.ACTIVE
     )
-    there = set(collections.values_list("pk", flat=True))
+    existing = set(collections.values_list("pk", flat=True))
     tenants = Tenant.objects.using(ALIAS).filter(
         pk__in={row.tenant_id for row in sources}, state=Tenant.State.ACTIVE
     )
     active = set(tenants.values_list("pk", flat=True))
     for row in sources:
-        if row.collection_id not in there:
+        if row.collection_id not in existing:
             row.wish = Source.DesiredState.REMOVED
         elif row.tenant_id not in active and row.wish == Source.DesiredState.RUNNING:
             row.wish = Source.DesiredState.PAUSED
@@ -164,12 +164,12 @@ def load() -> list[Source]:
 
 def _count(rows: list[Source]) -> None:
     """Update the metrics of all sources' states."""
-    followed = [row for row in rows if row.wish == Source.DesiredState.RUNNING]
+    running = [row for row in rows if row.wish == Source.DesiredState.RUNNING]
     states = Counter(map(_state, rows))
     for state in Source.State.values:
         metrics.SOURCES.labels(state).set(states[Source.State(state)])
     metrics.SOURCE_SLOT_BYTES.set(max((row.slot_bytes or 0 for row in rows), default=0))
-    metrics.SOURCE_LAG.set(max((row.lag_ms or 0 for row in followed), default=0) / 1000)
+    metrics.SOURCE_LAG.set(max((row.lag_ms or 0 for row in running), default=0) / 1000)
     metrics.SOURCES_SEEN.set(time.time())
 
 
@@ -182,7 +182,7 @@ def _state(row: Source) -> Source.State:
     return desired_states.get(Source.DesiredState(row.wish), Source.State(row.state))
 
 
-def _shown(row: Source) -> dict[str, object]:
+def _describe(row: Source) -> dict[str, object]:
     return {
         "state": row.state,
         "condition": row.condition or None,

@@ -1,7 +1,7 @@
 """Applies the changes committed to a table as they arrive.
 
-Three tasks: one reads the slot, one applies what was read, in groups, and confirms to the server
-what is durable here, one monitors slot and table. When one ends, the others end too.
+Three tasks: one reads the slot; one applies changes in groups and confirms them to the server; one
+monitors slot and table. When one ends, the others are cancelled.
 """
 
 from __future__ import annotations
@@ -96,12 +96,12 @@ class ReplicationStream:
                     up_to = min(message.up_to, pgoutput.MAX_LSN)
                     self._nothing_up_to = max(self._nothing_up_to, up_to)
                 if message.asks:
-                    self._wire.confirm(self._progress.place.confirmed)
+                    self._wire.confirm(self._progress.position.confirmed)
                 continue
             transaction = self._assembler.take(message.content)
             if transaction is not None:
                 self._lag_ms = max(0, message.sent_us - transaction.committed_us) // 1000
-                if transaction.commit_lsn >= self._progress.place.confirmed:
+                if transaction.commit_lsn >= self._progress.position.confirmed:
                     await self._inbox.put(transaction)
                 else:
                     transaction.close()
@@ -112,23 +112,23 @@ class ReplicationStream:
                 await fair_share.sources.turn(self._source_id)
                 group = self._inbox.first(fair_share.sources.rows(self._source_id, MAX_CHANGES))
                 await self._apply(group)
-                self._inbox.taken(len(group))
+                self._inbox.remove_first(len(group))
             else:
                 self._lag_ms = 0
-                if self._nothing_up_to > self._progress.place.confirmed:
+                if self._nothing_up_to > self._progress.position.confirmed:
                     await self._progress.confirm(self._nothing_up_to)
             self._confirm()
 
     def _confirm(self) -> None:
         """Confirm the position to the server.
 
-        Only now and then while more is waiting, since each message wakes its sender.
+        While more is waiting, confirmations are rate-limited: each wakes the server's sender.
         """
         now_s = time.monotonic()
         if len(self._inbox) and now_s - self._confirmed_s < CONFIRM_S:
             return
         self._confirmed_s = now_s
-        self._wire.confirm(self._progress.place.confirmed)
+        self._wire.confirm(self._progress.position.confirmed)
 
     async def _apply(self, group: list[SourceTransaction]) -> None:
         (first, *_), last = group, group[-1]
@@ -147,19 +147,19 @@ class ReplicationStream:
 
     async def _apply_parts(self, transaction: SourceTransaction) -> None:
         """Apply a large transaction in parts. Each part is recorded, so none is applied twice."""
-        before = self._progress.place
-        skipped = before.part if before.part_of == transaction.commit_lsn else 0
-        done = skipped
-        messages = islice(transaction.rows(), skipped, None)
+        start = self._progress.position
+        applied_before = start.part if start.part_of == transaction.commit_lsn else 0
+        applied = applied_before
+        messages = islice(transaction.rows(), applied_before, None)
         while True:
             await fair_share.sources.turn(self._source_id)
             part, size = await on_thread(self._source_id, lambda: self._next_part(messages))
             if len(part) < PART_CHANGES and size <= PART_BYTES:
                 break
-            done += len(part)
-            place = replace(before, part_of=transaction.commit_lsn, part=done)
-            await self._write(part, size, place)
-            self._wire.confirm(before.confirmed)
+            applied += len(part)
+            position = replace(start, part_of=transaction.commit_lsn, part=applied)
+            await self._write(part, size, position)
+            self._wire.confirm(start.confirmed)
         await self._write(part, size, LogPosition(transaction.end_lsn))
 
     def _next_part(self, messages: Iterator[bytes]) -> tuple[list[LaidOutChange], int]:
@@ -178,21 +178,21 @@ class ReplicationStream:
             for message in transaction.rows():
                 yield pgoutput.read_change(message), self._layout
 
-    async def _write(self, laid: list[LaidOutChange], size: int, place: LogPosition) -> None:
-        before = await self._before(wanted_before(laid))
-        net = NetChanges(self._table.shape, before)
-        await converted(self._source_id, size, net.add_each(laid))
+    async def _write(self, changes: list[LaidOutChange], size: int, position: LogPosition) -> None:
+        documents_before = await self._documents_before(wanted_before(changes))
+        net = NetChanges(self._table.shape, documents_before)
+        await converted(self._source_id, size, net.add_each(changes))
         texts = await converted(self._source_id, size, net.operations())
         operations = None
         if texts:
             text = '{"operations":[' + ",".join(texts) + '],"ordered":true}'
             operations = await on_thread(self._source_id, lambda: _parsed(text, len(texts)))
-        await self._progress.write(operations, place)
+        await self._progress.write(operations, position)
 
-    async def _before(self, wanted: set[str]) -> dict[str, Fields]:
+    async def _documents_before(self, identities: set[str]) -> dict[str, Fields]:
         """Return the documents with large values that changes left unchanged."""
         row, columns = self._progress.row, self._table.shape.columns
-        bodies = await documents.read(row.tenant_id, row.collection_name, wanted)
+        bodies = await documents.read(row.tenant_id, row.collection_name, identities)
         return {identity: documents.fields_of(body, columns) for identity, body in bodies.items()}
 
     @property

@@ -1,8 +1,8 @@
 """Assembles messages of the output plugin into transactions.
 
 Pure, except for the file of a large transaction. A transaction is kept in memory up to a limit, and
-beyond it in an unnamed file that is deleted when it is closed. What cannot be applied row by row,
-such as a TRUNCATE or changed columns, is noted in the transaction that did it.
+beyond it in an unnamed temporary file. If a transaction cannot be applied row by row, because of a
+TRUNCATE or changed columns, it contains the reason for another copy.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from sources.upstream.pgoutput import (
     Truncate,
 )
 
-#: Up to this size a transaction is one write, which subscribers see as a whole.
+#: Larger transactions are applied in several writes, which subscribers see separately.
 MAX_WHOLE_CHANGES = 10_000
 MAX_WHOLE_BYTES = 32 * 1024 * 1024
-#: Beyond this it is discarded, and the table is compared with the documents instead.
+#: Larger transactions are discarded, and the table is copied again.
 MAX_SPOOLED_BYTES = 4 * 1024 * 1024 * 1024
 #: The file stops growing if less than this would remain free on the disk.
 MIN_FREE_BYTES = 1024 * 1024 * 1024
@@ -42,7 +42,7 @@ class SourceTransaction:
     commit_lsn: int
     committed_us: int
     end_lsn: int = 0
-    #: The messages about rows and tables, as long as they are few.
+    #: The messages about rows and tables, while they are kept in memory.
     messages: list[bytes] = field(default_factory=list)
     count: int = 0
     size: int = 0
@@ -64,7 +64,7 @@ class SourceTransaction:
         if self.copy_reason:
             return
         if self._spool is None and not self._fits():
-            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 -- it goes with the transaction
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 -- closed with the transaction
             for earlier in self.messages:
                 self._write(self._spool, earlier)
             self.messages.clear()
@@ -79,10 +79,10 @@ class SourceTransaction:
         self.messages.clear()
         self.close()
 
-    def _lacks_disk_space(self, more: int) -> bool:
-        """Return whether the file leaves too little free disk space; checked now and then."""
+    def _lacks_disk_space(self, added_bytes: int) -> bool:
+        """Return whether the file leaves too little free disk space. Checked periodically."""
         if self._spool is None or self.size // SPACE_CHECK_BYTES == (
-            (self.size - more) // SPACE_CHECK_BYTES
+            (self.size - added_bytes) // SPACE_CHECK_BYTES
         ):
             return False
         return shutil.disk_usage(tempfile.gettempdir()).free < MIN_FREE_BYTES
@@ -122,7 +122,7 @@ class Assembler:
 
     @property
     def is_between(self) -> bool:
-        """Whether no transaction is incomplete."""
+        """Whether the position is between two transactions."""
         return self._open is None
 
     def take(self, data: bytes) -> SourceTransaction | None:
@@ -140,9 +140,9 @@ class Assembler:
         elif isinstance(message, Truncate):
             self._current().discard("truncated")
         elif isinstance(message, CommitMessage):
-            done, self._open = self._current(), None
-            done.end_lsn = message.end_lsn
-            return done
+            transaction, self._open = self._current(), None
+            transaction.end_lsn = message.end_lsn
+            return transaction
         return None
 
     def _current(self) -> SourceTransaction:

@@ -19,7 +19,7 @@ from sources.upstream import slot as slots
 from sources.upstream.catalog import SourceTable, TableSpec, read_table
 from sources.upstream.conditions import CopyRequired, SourceUnsuitable
 
-#: A reader that was asked to stop takes a moment.
+#: A terminated reader takes a moment to exit.
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
 
 
@@ -30,19 +30,19 @@ def wanted_of(row: Source) -> TableSpec:
 
 
 def shape_text(table: SourceTable) -> str:
-    """Return a text that changes if documents would be built differently."""
+    """Return a text that changes if rows would be converted differently."""
     shape = table.shape
     columns = [[c.name, c.type_oid, c.type_modifier] for c in shape.columns]
     return json.dumps([table.oid, columns, list(shape.key), table.columns])
 
 
-def check_types(known: str, table: SourceTable) -> None:
-    """Reject a column whose type changed: how to convert its documents is for people to decide."""
-    if not known:
+def check_types(old_shape: str, table: SourceTable) -> None:
+    """Reject a column whose type changed: the owner must decide how to convert its documents."""
+    if not old_shape:
         return
-    before = {name: oid for name, oid, _ in json.loads(known)[1]}
+    old_types = {name: oid for name, oid, _ in json.loads(old_shape)[1]}
     for column in table.shape.columns:
-        if before.get(column.name, column.type_oid) != column.type_oid:
+        if old_types.get(column.name, column.type_oid) != column.type_oid:
             raise SourceUnsuitable(
                 "type_changed",
                 f"The type of the column {column.name} has changed. Request a rebuild to "
@@ -70,25 +70,25 @@ async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> N
     await slots.unpublish(connection, row.pk)
 
 
-async def check_table(watching: psycopg.AsyncConnection, row: Source, table: SourceTable) -> None:
+async def check_table(connection: psycopg.AsyncConnection, row: Source, table: SourceTable) -> None:
     """Raise if the table or its publication has changed."""
-    seen = await read_table(watching, wanted_of(row))
-    check_types(row.shape, seen)
-    if shape_text(seen) != shape_text(table):
+    current = await read_table(connection, wanted_of(row))
+    check_types(row.shape, current)
+    if shape_text(current) != shape_text(table):
         raise CopyRequired("table_changed")
-    if not await slots.is_published(watching, row.pk, table.oid):
+    if not await slots.is_published(connection, row.pk, table.oid):
         raise CopyRequired("publication_changed")
 
 
 async def check_slot(
-    watching: psycopg.AsyncConnection, progress: SourceProgress, lag_ms: int | None
+    connection: psycopg.AsyncConnection, progress: SourceProgress, lag_ms: int | None
 ) -> None:
     """Record the state of a slot.
 
-    A slot that retains more than its limit is dropped: the owner's disk comes first.
+    A slot that retains more than its limit is dropped, to protect the owner's disk.
     """
     row = progress.row
-    state = await slots.slot_state(watching, slots.slot_name(row.pk, row.generation))
+    state = await slots.slot_state(connection, slots.slot_name(row.pk, row.generation))
     if state is None or state.is_lost:
         raise CopyRequired("slot_lost")
     await progress.note(
@@ -101,22 +101,22 @@ async def check_slot(
         raise CopyRequired("slot_too_large")
 
 
-async def keep_within_bounds(watching: psycopg.AsyncConnection, progress: SourceProgress) -> None:
+async def keep_within_bounds(connection: psycopg.AsyncConnection, progress: SourceProgress) -> None:
     """Maintain the slot of a source that is not being followed."""
     row = progress.row
     if not row.generation:
         return
     try:
-        await check_slot(watching, progress, None)
+        await check_slot(connection, progress, None)
     except CopyRequired as error:
-        await drop_slot(watching, progress, error.reason)
+        await drop_slot(connection, progress, error.reason)
 
 
 async def drop_slot(
-    watching: psycopg.AsyncConnection, progress: SourceProgress, reason: str
+    connection: psycopg.AsyncConnection, progress: SourceProgress, reason: str
 ) -> None:
     """Drop slot and publication. When the source resumes, it starts with a copy."""
-    await forget_upstream(watching, progress.row)
+    await forget_upstream(connection, progress.row)
     await progress.note(
         generation=0, is_copied=False, copy_reason=reason, slot_bytes=None, lag_bytes=None
     )

@@ -27,11 +27,11 @@ def check_size(cells: Sequence[str | UnchangedValue | None]) -> None:
 
 def check_values(text: str) -> None:
     """Reject an array, or JSON, with more values than a document may have."""
-    most = environment().rillbase_max_document_values
-    if _signs(text) > most and _signs(_STRING.sub("", text)) > most:
+    max_values = environment().rillbase_max_document_values
+    if _signs(text) > max_values and _signs(_STRING.sub("", text)) > max_values:
         raise SourceUnsuitable(
             "document_refused",
-            f"document_too_complex: A value consists of more than {most} values.",
+            f"document_too_complex: A value consists of more than {max_values} values.",
         )
 
 

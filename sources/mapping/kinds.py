@@ -42,8 +42,8 @@ def _double(text: str) -> str:
 
 
 def _numeric(text: str) -> str:
-    written = decimal128(text)
-    return quote(text) if written is None else f'{{"$numberDecimal":"{written}"}}'
+    digits = decimal128(text)
+    return quote(text) if digits is None else f'{{"$numberDecimal":"{digits}"}}'
 
 
 def _moment(text: str) -> str:

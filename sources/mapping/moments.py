@@ -1,6 +1,6 @@
 """Converts dates and timestamps in PostgreSQL's ISO style to milliseconds since 1970.
 
-Python's own dates end at the years 1 and 9999, PostgreSQL's do not.
+Python's dates are limited to the years 1 to 9999; PostgreSQL's are not.
 """
 
 from __future__ import annotations

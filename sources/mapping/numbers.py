@@ -36,11 +36,11 @@ def json_number(text: str, quoted: str) -> str:
     """
     exact = Decimal(text)
     if exact == exact.to_integral_value() and abs(exact.adjusted()) < MAX_DIGITS:
-        whole = int(exact)
-        if whole in _INT8:
-            return f'{{"$numberLong":"{whole}"}}'
-    near = float(text)
-    if Decimal(repr(near)) == exact:
-        return f'{{"$numberDouble":"{near!r}"}}'
-    written = decimal128(f"{exact:f}") if abs(exact.adjusted()) < MAX_EXPONENT else None
-    return quoted if written is None else f'{{"$numberDecimal":"{written}"}}'
+        integer = int(exact)
+        if integer in _INT8:
+            return f'{{"$numberLong":"{integer}"}}'
+    nearest = float(text)
+    if Decimal(repr(nearest)) == exact:
+        return f'{{"$numberDouble":"{nearest!r}"}}'
+    digits = decimal128(f"{exact:f}") if abs(exact.adjusted()) < MAX_EXPONENT else None
+    return quoted if digits is None else f'{{"$numberDecimal":"{digits}"}}'

@@ -1,7 +1,7 @@
 """Converts json and jsonb values to equivalent Extended JSON.
 
-In Extended JSON some objects represent values of other types, and there is no escape for a literal
-one. So a value with a key that begins with `$` stays what it is in SQL: text.
+In Extended JSON, some objects represent values of other types, and literal ones cannot be escaped.
+So a value with a key that begins with `$` is stored as text.
 """
 
 from __future__ import annotations

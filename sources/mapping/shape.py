@@ -18,7 +18,7 @@ class MissingDocumentKey(ValueError):
     """A row without the key that identifies its document."""
 
 
-#: Errors raised by values that a genuine PostgreSQL server never sends.
+#: Errors raised for values that a genuine PostgreSQL server never sends.
 _INVALID = (ValueError, LookupError, ArithmeticError)
 
 
@@ -64,20 +64,20 @@ class DocumentShape:
         if len(self.key) == 1:
             return fields[self.key_places[0]]
         parts = (
-            f"{quote(name)}:{fields[place]}"
-            for name, place in zip(self.key, self.key_places, strict=True)
+            f"{quote(name)}:{fields[index]}"
+            for name, index in zip(self.key, self.key_places, strict=True)
         )
         return "{" + ",".join(parts) + "}"
 
     def document(self) -> Callable[[str, Sequence[str]], str]:
         """Return a function that serializes a row as a document."""
         heads = [f",{quote(column.name)}:" for column in self.columns if column.name != ID]
-        skipped = next((n for n, column in enumerate(self.columns) if column.name == ID), None)
+        id_index = next((n for n, column in enumerate(self.columns) if column.name == ID), None)
 
         def write(identity: str, fields: Sequence[str]) -> str:
             parts = [f'{{"{ID}":', identity]
-            rest = [f for n, f in enumerate(fields) if n != skipped]
-            for head, value in zip(heads, rest, strict=True):
+            data = [f for n, f in enumerate(fields) if n != id_index]
+            for head, value in zip(heads, data, strict=True):
                 parts.append(head)
                 parts.append(value)
             parts.append("}")
@@ -89,27 +89,27 @@ class DocumentShape:
 class RowLayout:
     """Reads rows whose columns have a given order."""
 
-    def __init__(self, shape: DocumentShape, places: tuple[int, ...]) -> None:
+    def __init__(self, shape: DocumentShape, indexes: tuple[int, ...]) -> None:
         self.shape = shape
-        self._places = places
+        self._places = indexes
         self._writers = [column.write for column in shape.columns]
-        self._key = [(place, places[place]) for place in shape.key_places]
+        self._key = [(index, indexes[index]) for index in shape.key_places]
 
     def fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
-        """Return a row's values; None where neither it nor the previous row has one."""
+        """Return a row's values; None for values that neither it nor the previous row contains."""
         try:
             return self._fields(cells, before)
         except _INVALID as invalid:
             raise _invalid_row() from invalid
 
     def _fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
-        check_size([cells[place] for place in self._places])
+        check_size([cells[index] for index in self._places])
         fields: list[str | None] = []
-        for place, write in zip(self._places, self._writers, strict=True):
-            cell = cells[place]
+        for index, write in zip(self._places, self._writers, strict=True):
+            cell = cells[index]
             if cell is UNCHANGED and before is not None:
-                cell = before[place]
-                # If only the key of the previous row was sent, all else is NULL.
+                cell = before[index]
+                # If only the key of the previous row was sent, its other cells are NULL.
                 if cell is None:
                     cell = UNCHANGED
             if isinstance(cell, str):
@@ -127,11 +127,11 @@ class RowLayout:
 
     def _identity(self, cells: Cells, before: Cells | None) -> str:
         fields = [""] * len(self._writers)
-        for place, there in self._key:
-            cell = cells[there]
+        for index, cell_index in self._key:
+            cell = cells[cell_index]
             if cell is UNCHANGED and before is not None:
-                cell = before[there]
+                cell = before[cell_index]
             if not isinstance(cell, str):
                 raise MissingDocumentKey("a key is never NULL and always present")
-            fields[place] = self._writers[place](cell)
+            fields[index] = self._writers[index](cell)
         return self.shape.identity(fields)

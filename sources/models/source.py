@@ -1,4 +1,4 @@
-"""A table upstream that a collection's documents come from."""
+"""An upstream table whose rows become a collection's documents."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ GIVEN_UP_AFTER = datetime.timedelta(days=1)
 
 
 class Source(TenantOwned, Resource):
-    """One table of a tenant's own PostgreSQL, and how far its collection has come with it.
+    """One table of a tenant's own PostgreSQL, and the progress of its collection.
 
-    Members say what is wanted; the process that follows writes the rest, which changes without the
-    row's version. Whoever follows raises `fence` first, and each write of documents moves
-    `confirmed` in its own transaction, for the holder of that fence only. So every transaction of
-    the table is applied once, whoever is killed and whoever still believes to be following.
+    Members set the configuration; the follower writes the other fields, which do not change the
+    row's version. A follower first increments `fence`. Each write of documents advances `confirmed`
+    in the same transaction, which fails unless the fence is current. So every transaction of the
+    table is applied exactly once, even if processes are killed or two of them follow.
     """
 
     class DesiredState(models.TextChoices):
@@ -30,7 +30,7 @@ class Source(TenantOwned, Resource):
         REMOVED = "removed"
 
     class State(models.TextChoices):
-        #: No process has taken it up yet, or the slot waits for running transactions.
+        #: No process follows it yet, or its slot waits for running transactions.
         STARTING = "starting"
         #: The table is being compared with the documents; differences are written.
         COPYING = "copying"
@@ -39,7 +39,7 @@ class Source(TenantOwned, Resource):
         PAUSED = "paused"
         #: The database is unreachable; retried automatically.
         WAITING = "waiting"
-        #: Someone has to change something; `condition` says what.
+        #: The owner has to change something; `condition` tells what.
         HALTED = "halted"
         #: What it created in its owner's database is being dropped; then the row is deleted.
         REMOVING = "removing"
@@ -74,8 +74,8 @@ class Source(TenantOwned, Resource):
     system = models.CharField(max_length=40, blank=True)
     #: The position in the server's log up to which everything has been applied.
     confirmed = models.BigIntegerField(default=0)
-    #: For a transaction too large for one of ours: its commit position, and how many of its changes
-    #: have been applied.
+    #: For a large transaction that is applied in parts: its commit position, and how many of its
+    #: changes have been applied.
     part_of = models.BigIntegerField(default=0)
     part = models.BigIntegerField(default=0)
 
@@ -105,7 +105,7 @@ class Source(TenantOwned, Resource):
 
     @property
     def removing_until(self) -> datetime.datetime | None:
-        """Until when it is tried to remove it from its owner's database; None: it stays."""
+        """The deadline for removing it from its owner's database; None: it is not being removed."""
         return None if self.removing_since is None else self.removing_since + GIVEN_UP_AFTER
 
     def __str__(self) -> str:

@@ -31,7 +31,7 @@ _TABLE = (
     "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE n.nspname = %s AND c.relname = %s"
 )
-#: Generated columns are left out: whether they are published depends on the server's version.
+#: Without generated columns: whether they are published depends on the server's version.
 _COLUMNS = (
     "SELECT attname, atttypid, atttypmod, attnotnull FROM pg_attribute "
     "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum"
@@ -64,7 +64,7 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table that documents can come from."""
+    """A table that can be a source."""
 
     oid: int
     shape: DocumentShape
@@ -89,25 +89,25 @@ class _Attribute:
     not_null: bool
 
 
-async def read_table(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
+async def read_table(connection: AsyncConnection, spec: TableSpec) -> SourceTable:
     """Return the table, or raise `SourceUnsuitable` with the reason."""
     try:
         async with asyncio.timeout(LOOK_TIMEOUT_S):
-            return await _read_table(connection, wanted)
+            return await _read_table(connection, spec)
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as strange:
-        # The server controls the types and the number of columns in its answers.
+        # The server may return any number of columns, of any types.
         logger.info("PostgreSQL has no such catalogue", exc_info=strange)
         raise SourceUnsuitable(
             "protocol_violation", "The catalogue is not PostgreSQL's.", "/connection"
         ) from strange
 
 
-async def _read_table(connection: AsyncConnection, wanted: TableSpec) -> SourceTable:
+async def _read_table(connection: AsyncConnection, spec: TableSpec) -> SourceTable:
     await _check_server(connection)
-    rows = await (await connection.execute(_TABLE, (wanted.schema, wanted.table))).fetchall()
+    rows = await (await connection.execute(_TABLE, (spec.schema, spec.table))).fetchall()
     if not rows:
         raise SourceUnsuitable(
-            "no_such_table", f"The table {wanted.schema}.{wanted.table} does not exist."
+            "no_such_table", f"The table {spec.schema}.{spec.table} does not exist."
         )
     oid, kind, persistence, identity, has_heirs, readable = rows[0]
     if kind not in ("r", "p") or persistence != "p" or has_heirs:
@@ -130,9 +130,9 @@ async def _read_table(connection: AsyncConnection, wanted: TableSpec) -> SourceT
         ).fetchall()
     ]
     types, names = await _types(connection, {each.type_oid for each in attributes})
-    key = _key(wanted, attributes, indexes)
+    key = _key(spec, attributes, indexes)
     _check_identity(identity, key, indexes)
-    shape = _shape(wanted, key, attributes, types, names)
+    shape = _shape(spec, key, attributes, types, names)
     by_name = {each.name: names[each.type_oid] for each in attributes}
     return SourceTable(
         oid,
@@ -162,26 +162,26 @@ async def _check_server(connection: AsyncConnection) -> None:
         raise SourceUnsuitable("wal_level", detail, "/connection")
 
 
-async def _types(connection: AsyncConnection, wanted: set[int]) -> tuple[Types, dict[int, str]]:
-    """Return types with those they are composed of, and their names in SQL."""
+async def _types(connection: AsyncConnection, oids: set[int]) -> tuple[Types, dict[int, str]]:
+    """Return types, including base and element types, and their names in SQL."""
     types: dict[int, TypeFacts] = {}
     names: dict[int, str] = {}
     for _ in range(MAX_TYPE_ROUNDS):
-        missing = sorted(wanted - set(types))
+        missing = sorted(oids - set(types))
         if not missing:
             break
         rows = await (await connection.execute(_TYPES, (missing,))).fetchall()
         for oid, schema, name, kind, base, element, _shown in rows:
             types[oid] = TypeFacts(oid, name, kind, base, element)
             names[oid] = sql.Identifier(schema, name).as_string(connection)
-        wanted = {part for t in types.values() for part in (t.base, t.element) if part}
+        oids = {part for t in types.values() for part in (t.base, t.element) if part}
     return types, names
 
 
 def _key(
-    wanted: TableSpec, attributes: Sequence[_Attribute], indexes: Sequence[_Index]
+    spec: TableSpec, attributes: Sequence[_Attribute], indexes: Sequence[_Index]
 ) -> tuple[str, ...]:
-    if wanted.key is None:
+    if spec.key is None:
         primary = next((index for index in indexes if index.is_primary), None)
         if primary is None:
             raise SourceUnsuitable(
@@ -191,17 +191,17 @@ def _key(
                 "/key",
             )
         return tuple(each.name for each in attributes if each.name in primary.columns)
-    if all(index.columns != frozenset(wanted.key) for index in indexes):
+    if all(index.columns != frozenset(spec.key) for index in indexes):
         raise SourceUnsuitable(
             "no_key",
             "No suitable unique index has these columns. Partial and deferrable indexes "
             "cannot be used.",
             "/key",
         )
-    nullable = [each.name for each in attributes if each.name in wanted.key and not each.not_null]
+    nullable = [each.name for each in attributes if each.name in spec.key and not each.not_null]
     if nullable:
         raise SourceUnsuitable("no_key", f"The column {nullable[0]} may be NULL.", "/key")
-    return wanted.key
+    return spec.key
 
 
 def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]) -> None:
@@ -219,18 +219,18 @@ def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]
 
 
 def _shape(
-    wanted: TableSpec,
+    spec: TableSpec,
     key: tuple[str, ...],
     attributes: Sequence[_Attribute],
     types: Types,
     names: dict[int, str],
 ) -> DocumentShape:
     known = {each.name for each in attributes}
-    chosen = known if wanted.columns is None else {*wanted.columns, *key}
-    unknown = sorted(chosen - known)
-    if unknown:
+    chosen = known if spec.columns is None else {*spec.columns, *key}
+    missing = sorted(chosen - known)
+    if missing:
         raise SourceUnsuitable(
-            "no_such_column", f"The column {unknown[0]} does not exist.", "/columns"
+            "no_such_column", f"The column {missing[0]} does not exist.", "/columns"
         )
     columns = []
     for each in attributes:

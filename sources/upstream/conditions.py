@@ -1,4 +1,4 @@
-"""Why a source does not continue: what its owner has to change, or why it is copied again."""
+"""Conditions under which a source halts or is copied again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def invalid_document(reason: ValueError) -> SourceUnsuitable:
 
 
 class CopyRequired(Exception):
-    """The log cannot be followed further: the whole table has to be compared."""
+    """The log cannot be followed any further: the whole table has to be copied."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -48,19 +48,19 @@ _LOGIN = ("password authentication failed", "no pg_hba.conf entry", "does not ex
 _INTERNAL = "The connection or the login was rejected."
 
 
-def of_error(failed: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str, str]:
+def of_error(error: psycopg.Error | OSError, *, is_internal: bool) -> tuple[str, str]:
     """Return a stable code for an error of a server or connection, and text without addresses.
 
     For an internal server all failures up to the login look the same. A tenant that may name any
     server could otherwise learn, port by port, what listens within our networks; the actual failure
     is in the log. An SQLSTATE comes from a database that has accepted the login.
     """
-    state = failed.sqlstate if isinstance(failed, psycopg.Error) else None
-    text = str(failed).strip()
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
+    text = str(error).strip()
     if state is not None:
         return ("forbidden" if state == "42501" else "refused"), text.splitlines()[0]
     if is_internal:
-        logger.warning("an internal source cannot be used: %s", text or repr(failed))
+        logger.warning("an internal source cannot be used: %s", text or repr(error))
         return "unreachable", _INTERNAL
     _, severity, reason = text.partition("FATAL:")
     if not severity:

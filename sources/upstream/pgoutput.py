@@ -65,7 +65,7 @@ class RelationColumn:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table as it is for the changes that follow."""
+    """The description of a table for the changes that follow."""
 
     oid: int
     columns: tuple[RelationColumn, ...]
@@ -129,10 +129,10 @@ def _read(data: bytes) -> Message | None:
         return RowChange(_INT4(data, 1)[0], None, old, is_insert=False)
     if kind == b"B":
         commit_lsn, committed_us, _ = _BEGIN(data, 1)
-        return TransactionBegin(_place(commit_lsn), committed_us)
+        return TransactionBegin(_check_lsn(commit_lsn), committed_us)
     if kind == b"C":
         _, commit_lsn, end_lsn, _ = _COMMIT(data, 1)
-        return CommitMessage(_place(commit_lsn), _place(end_lsn))
+        return CommitMessage(_check_lsn(commit_lsn), _check_lsn(end_lsn))
     if kind == b"R":
         return _relation(data)
     if kind == b"T":
@@ -143,7 +143,7 @@ def _read(data: bytes) -> Message | None:
     raise UndecodableMessage(f"a message of kind {kind!r}")
 
 
-def _place(lsn: int) -> int:
+def _check_lsn(lsn: int) -> int:
     """Check a log position, which is stored as a `bigint`."""
     if lsn > MAX_LSN:
         raise UndecodableMessage("a position beyond any log")

@@ -1,6 +1,6 @@
 """Proxies libpq's connection to a source's server through a local socket.
 
-TLS ends here, so that every message can be checked before libpq reads it (see `server_stream`).
+TLS is terminated here, so every message can be checked before libpq reads it (see `server_stream`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class _Proxy:
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve libpq's connection.
 
-        A second one cancels a query, which ends the first: an unresponsive server is not waited
-        for.
+        A second connection cancels a query and closes the first one, since the server may be
+        unresponsive.
         """
         self._clients.append(writer)
         if len(self._clients) > 1:
@@ -92,18 +92,18 @@ class _Proxy:
         except SourceUnsuitable as violation:
             self.violation = violation
         except OSError:
-            pass  # One side has disconnected: the other one is closed next.
+            pass  # One side has disconnected; the other is closed below.
         finally:
             self._hang_up()
 
     def _hang_up(self) -> None:
         server = self._upstream[1].transport
         if not server.is_closing():
-            # Do not wait for a server that does not read.
+            # The server may not read: do not wait for it.
             unsent = server.get_write_buffer_size()
             (server.abort if unsent else server.close)()
         for writer in self._clients:
-            # Deliver what is buffered: it may say why the server hung up.
+            # Deliver the buffer: it may contain the reason why the server disconnected.
             writer.close()
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class _Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         # The transports close in the next iteration of the loop.
         await asyncio.sleep(0)
-        # Its traceback references this frame, and with it what libpq has kept.
+        # Its traceback references this frame and libpq's buffers.
         self.violation = None
 
 
@@ -175,13 +175,13 @@ async def _socket(address: str, port: int) -> socket.socket:
 
 
 async def _agrees_to_tls(connection: socket.socket, *, must: bool) -> bool:
-    """Request TLS. Read only one byte: nothing sent in the clear may pass as encrypted."""
+    """Request TLS. Read only one byte, so no plaintext can be taken for encrypted data."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(connection, _TLS_REQUEST)
-    answer = await loop.sock_recv(connection, 1)
-    if answer == b"S":
+    reply = await loop.sock_recv(connection, 1)
+    if reply == b"S":
         return True
-    if must or answer != b"N":
+    if must or reply != b"N":
         raise ConnectionError("the server does not support TLS")
     return False
 

@@ -1,11 +1,10 @@
-"""Checks what a source's server sends, before libpq reads it.
+"""Checks the messages of a source's server before libpq reads them.
 
 libpq trusts a server: it allocates as many bytes as a message announces, keeps every row, parameter
-and notification, and hashes a password as often as the server asks for, without ever returning to
-the event loop. A source's server belongs to a tenant, so the stream is checked message by message.
-
-Until the login is complete, messages are read whole, since two of them are inspected. Afterwards
-only their headers are read, and bytes are passed on as they arrive.
+and notification, and hashes a password as often as the server requests, without returning to the
+event loop. A source's server belongs to a tenant, so the stream is checked message by message.
+Until the login is complete, entire messages are buffered, since two of them are inspected.
+Afterwards, only headers are parsed, and bytes are forwarded as they arrive.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ LOGIN_MESSAGE_BYTES = 64 * 1024
 LOGIN_BYTES = 256 * 1024
 #: PostgreSQL's default is 4,096 rounds. This limit takes a tenth of a second.
 SCRAM_ITERATIONS = 100_000
-#: Everything except copy data between two ends of a query: what libpq keeps in memory.
+#: Limit on the data of one query, except copy data: libpq keeps it in memory.
 ANSWER_BYTES = 2 * 1024 * 1024
-#: Maximum size of a row of a copy, or of a change. Documents have 16 MiB; `bytea` has twice its
-#: size as text, and an update twice its row if the replica identity is FULL.
+#: Maximum size of a row of a copy, or of a change. Documents have up to 16 MiB. The text of a
+#: `bytea` is twice as large, and updates contain the row twice if the replica identity is FULL.
 ROW_BYTES = 64 * 1024 * 1024
 
 _HEADER = Struct("!cI")
@@ -35,7 +34,7 @@ _ITERATIONS = re.compile(rb"(?:^|,)i=([0-9]{1,10})(?:,|$)")
 
 
 class OversizedMessage(SourceUnsuitable):
-    """The server sent more than a source may make this process keep."""
+    """The server sent more than this process may buffer for a source."""
 
     def __init__(self, detail: str) -> None:
         super().__init__("message_too_large", detail, "/connection")
@@ -55,7 +54,7 @@ class ServerStream:
         self._row_bytes = row_bytes
         self._is_logged_in = False
         self._login_bytes = 0
-        #: Bytes since the last end of a query that libpq may hold.
+        #: Bytes of the current query, which libpq may keep in memory.
         self._answer_bytes = 0
         #: Bytes of the current message that have not arrived yet.
         self._remaining = 0
@@ -70,15 +69,15 @@ class ServerStream:
 
     def _take_login(self, data: bytes) -> bytes:
         self._pending += data
-        passed = b"".join(iter(self._login_message, b""))
+        messages = b"".join(iter(self._login_message, b""))
         if self._is_logged_in:
             rest, self._pending = self._pending, b""
             self._check_headers(rest)
-            passed += rest
-        return passed
+            messages += rest
+        return messages
 
     def _login_message(self) -> bytes:
-        """Return the next message; empty: it is incomplete, or there are no more."""
+        """Return the next message; empty if it is incomplete, or if there is none."""
         if self._is_logged_in or len(self._pending) < _HEADER.size:
             return b""
         kind, length = _HEADER.unpack_from(self._pending)
@@ -88,16 +87,16 @@ class ServerStream:
             )
         if len(self._pending) < 1 + length:
             return b""
-        whole, self._pending = self._pending[: 1 + length], self._pending[1 + length :]
-        self._login_bytes += len(whole)
+        message, self._pending = self._pending[: 1 + length], self._pending[1 + length :]
+        self._login_bytes += len(message)
         if self._login_bytes > LOGIN_BYTES:
             raise OversizedMessage(
                 f"The server sent more than {LOGIN_BYTES} bytes during the login."
             )
         if kind == b"R":
-            return _checked_authentication(whole)
+            return _checked_authentication(message)
         self._is_logged_in = kind == b"Z"
-        return whole
+        return message
 
     def _check_headers(self, data: bytes) -> None:
         at, size = 0, len(data)
@@ -130,8 +129,8 @@ class ServerStream:
             raise OversizedMessage(f"The server responded with more than {ANSWER_BYTES} bytes.")
 
 
-def _checked_authentication(whole: bytes) -> bytes:
-    body = whole[_HEADER.size :]
+def _checked_authentication(message: bytes) -> bytes:
+    body = message[_HEADER.size :]
     if len(body) < _INT4.size:
         raise ProtocolViolation("The server sent an incomplete password request.")
     (method,) = _INT4.unpack_from(body)
@@ -139,8 +138,8 @@ def _checked_authentication(whole: bytes) -> bytes:
         raise ProtocolViolation("The server requires a login method other than a password.")
     if method == _SASL:
         # Channel binding requires a TLS connection that ends in libpq.
-        listed = body[_INT4.size :].split(b"\0")
-        names = [name for name in listed if name and not name.endswith(b"-PLUS")]
+        mechanisms = body[_INT4.size :].split(b"\0")
+        names = [name for name in mechanisms if name and not name.endswith(b"-PLUS")]
         content = _INT4.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0"
         return _HEADER.pack(b"R", _LENGTH_BYTES + len(content)) + content
     if method == _SASL_CONTINUE:
@@ -150,4 +149,4 @@ def _checked_authentication(whole: bytes) -> bytes:
                 f"The server requires a password hash with more than {SCRAM_ITERATIONS} "
                 "iterations (scram_iterations)."
             )
-    return whole
+    return message

@@ -13,7 +13,7 @@ from sources.upstream.server_stream import ROW_BYTES
 
 @asynccontextmanager
 async def session(conninfo: str, *, row_bytes: int = ROW_BYTES) -> AsyncIterator[AsyncConnection]:
-    """Connect, and close at once however the block ends, even when cancelled."""
+    """Connect, and close immediately at the end of the block, even when cancelled."""
     async with proxied(conninfo, row_bytes=row_bytes) as local:
         connection = await AsyncConnection.connect(local, autocommit=True)
         try:

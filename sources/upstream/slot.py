@@ -22,7 +22,7 @@ _PUBLICATION = (
     "array(SELECT r.prrelid::bigint FROM pg_publication_rel r WHERE r.prpubid = p.oid "
     "{}) FROM pg_publication p WHERE p.pubname = %s"
 )
-#: Row filters and column lists exist since version 15.
+#: Row filters and column lists exist in version 15 and later.
 _UNFILTERED = "AND r.prqual IS NULL AND r.prattrs IS NULL"
 _VERSION_WITH_FILTERS = 150_000
 _STOP = (
@@ -58,7 +58,7 @@ class SlotState:
 
     confirmed: int
     is_lost: bool
-    #: How much log it makes the server retain, and how much has not been confirmed.
+    #: How much log the slot makes the server retain, and how much has not been confirmed.
     kept_bytes: int
     lag_bytes: int
 
@@ -69,19 +69,21 @@ async def slot_state(connection: AsyncConnection, slot: str) -> SlotState | None
     if row is None:
         return None
     confirmed, status, kept_bytes, lag = row
-    lost = status == "lost" or confirmed is None
-    return SlotState(parse_lsn(confirmed or "0/0"), lost, max(0, kept_bytes or 0), max(0, lag or 0))
+    is_lost = status == "lost" or confirmed is None
+    return SlotState(
+        parse_lsn(confirmed or "0/0"), is_lost, max(0, kept_bytes or 0), max(0, lag or 0)
+    )
 
 
 async def is_published(connection: AsyncConnection, source: UUID, table: int) -> bool:
     """Return whether the publication covers this table completely, and no other."""
-    filtered = connection.info.server_version >= _VERSION_WITH_FILTERS
-    query = _PUBLICATION.format(_UNFILTERED if filtered else "")
+    may_be_filtered = connection.info.server_version >= _VERSION_WITH_FILTERS
+    query = _PUBLICATION.format(_UNFILTERED if may_be_filtered else "")
     row = await (await connection.execute(query, (publication_name(source),))).fetchone()
     return row is not None and bool(row[0]) and row[1] == [table]
 
 
-async def publish(connection: AsyncConnection, source: UUID, wanted: TableSpec) -> None:
+async def publish(connection: AsyncConnection, source: UUID, spec: TableSpec) -> None:
     """Recreate the publication."""
     name = sql.Identifier(publication_name(source))
     await connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(name))
@@ -89,12 +91,12 @@ async def publish(connection: AsyncConnection, source: UUID, wanted: TableSpec) 
         sql.SQL(
             "CREATE PUBLICATION {} FOR TABLE {} WITH "
             "(publish = 'insert, update, delete, truncate', publish_via_partition_root = true)"
-        ).format(name, sql.Identifier(wanted.schema, wanted.table))
+        ).format(name, sql.Identifier(spec.schema, spec.table))
     )
 
 
 async def stop_reader(connection: AsyncConnection, slot: str) -> None:
-    """Terminate a slot's reader: a stale connection of ours that the server believes alive."""
+    """Terminate a slot's reader: a stale connection of ours that the server has not closed yet."""
     await connection.execute(_STOP, (slot,))
 
 

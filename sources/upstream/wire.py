@@ -1,8 +1,8 @@
 """A replication connection: the changes of a slot, and confirmations of what was applied.
 
-The driver has no replication protocol, but libpq has, and the driver exposes it: commands are
-simple queries, and after START_REPLICATION both sides copy. Messages are read as they arrive,
-confirmations are written between them, nothing blocks the event loop.
+The driver does not implement the replication protocol, but exposes libpq, which does: commands are
+simple queries, and after START_REPLICATION both sides send copy data. Messages are read as they
+arrive, confirmations are written in between, and nothing blocks the event loop.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ReplicationWire:
         return cls(wire)
 
     async def system(self) -> str:
-        """Return what identifies this server's data."""
+        """Return the identifier of this server's data."""
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
             row = await self._command("IDENTIFY_SYSTEM")
         return row[0]
@@ -90,7 +90,7 @@ class ReplicationWire:
     async def create_slot(self, name: str) -> NewSlot:
         """Create a slot. Its snapshot is valid until the next command on this connection.
 
-        The server answers once every transaction in progress has ended.
+        The server responds once all transactions in progress have ended.
         """
         row = await self._command(
             f'CREATE_REPLICATION_SLOT "{name}" LOGICAL pgoutput EXPORT_SNAPSHOT'
@@ -145,9 +145,9 @@ class ReplicationWire:
                 await ready(wire.socket, write=False)
                 wire.consume_input()
             else:
-                raise self._ended()
+                raise self._end_error()
 
-    def _ended(self) -> psycopg.Error:
+    def _end_error(self) -> psycopg.Error:
         result = self._wire.get_result()
         if result is not None and result.status == ExecStatus.FATAL_ERROR:
             return psycopg.errors.error_from_result(result)
@@ -157,7 +157,7 @@ class ReplicationWire:
         """Confirm to the server that everything before this position is durable here."""
         self._confirmed = max(self._confirmed, lsn)
         if self._wire.flush():
-            # The previous one still waits for the socket: only one does if the server never reads.
+            # The previous one has not been sent. If the server never reads, only one is buffered.
             return
         now_us = time.time_ns() // 1000 - EPOCH_2000_US
         at = self._confirmed

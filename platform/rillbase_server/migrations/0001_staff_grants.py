@@ -1,4 +1,4 @@
-"""Let the staff role use Django's own tables. They hold nothing of any tenant."""
+"""Let the staff role use Django's own tables, which contain no tenant data."""
 
 from __future__ import annotations
 

@@ -23,8 +23,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0
 RETRY_S = 1.0
-#: A clock that has not ticked for this long hangs. Celery's own patience with its broker is
-#: shorter.
+#: A clock that has not ticked for this long is stuck. Celery's timeout for its broker is shorter.
 STALLED_S = 120.0
 #: How long a tick and a batch of the outbox may take to finish.
 GRACE_S = 5.0
@@ -35,7 +34,7 @@ class ClockStalled(Exception):
 
 
 class _Scheduler(PersistentScheduler):  # type: ignore[misc] # Celery has no types
-    """The scheduler that remembers over restarts. It reports at once that the broker is away."""
+    """The persistent scheduler. It fails at once if the broker is unreachable."""
 
     def _ensure_connected(self) -> Connection:
         connection: Connection = self.connection.ensure_connection(max_retries=1)
@@ -43,7 +42,7 @@ class _Scheduler(PersistentScheduler):  # type: ignore[misc] # Celery has no typ
 
 
 class Beat:
-    """The clock of an installation. Two are harmless and do everything twice."""
+    """The clock of an installation. Two of them are harmless: tasks run twice."""
 
     def __init__(self) -> None:
         quiet_celery()
@@ -58,12 +57,12 @@ class Beat:
         return self._ticked_s is not None and time.monotonic() - self._ticked_s < STALLED_S
 
     def status(self) -> dict[str, object]:
-        """Describe the state, for people and probes."""
+        """Describe the state, for operators and probes."""
         since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
         return {"seconds_since_tick": since_s, "unavailable": self._away or None}
 
     async def run(self) -> None:
-        """Run the clock and the relay until cancelled. Raise what ends either of them."""
+        """Run the clock and the relay until cancelled, or until one of them fails."""
         begun_s = time.monotonic()
         threads = [_in_thread("beat", self._tick), _in_thread("task-relay", self._relay.run)]
         try:
@@ -96,7 +95,7 @@ class Beat:
         """Send what is due. Return how long to wait before the next step."""
         self._ticked_s = time.monotonic()
         try:
-            scheduler.producer  # noqa: B018 -- a tick without a connection forgets what is due
+            scheduler.producer  # noqa: B018 -- a tick without a connection would lose due tasks
             next_s: float = scheduler.tick()
         except OperationalError as error:
             if not self._away:
@@ -108,7 +107,7 @@ class Beat:
 
 
 def _in_thread(name: str, work: Callable[[], None]) -> asyncio.Future[None]:
-    """Run work in a thread that never keeps the process from ending."""
+    """Run work in a daemon thread, which does not keep the process alive."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[None] = loop.create_future()
 
@@ -124,7 +123,7 @@ def _in_thread(name: str, work: Callable[[], None]) -> asyncio.Future[None]:
         failed: Exception | None = None
         try:
             work()
-        except Exception as error:  # noqa: BLE001 -- it is raised by the future
+        except Exception as error:  # noqa: BLE001 -- the future raises it
             failed = error
         loop.call_soon_threadsafe(settle, failed)
 

@@ -9,7 +9,7 @@ from rillbase_server.processes.table import PROCESSES
 
 
 class ProcessCommand(BaseCommand):
-    """Runs until it is stopped. The command's module has the name of the process."""
+    """Runs a process until it is stopped. The command has the name of the process."""
 
     requires_system_checks: list[str] = []
 
@@ -27,5 +27,5 @@ class ProcessCommand(BaseCommand):
         serve(PROCESSES[self._process], host, port, **self.arguments(options))
 
     def arguments(self, options: dict[str, object]) -> dict[str, object]:
-        """Return what the service is given besides."""
+        """Return additional arguments for the services."""
         return {}

@@ -1,4 +1,4 @@
-"""Makes the supervisor of the matching grid, with what starts its nodes."""
+"""Creates the supervisor of the matching grid, with the launcher of its nodes."""
 
 from __future__ import annotations
 

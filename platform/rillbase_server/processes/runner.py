@@ -1,4 +1,4 @@
-"""A process of the table: its services behind the paths that probes and scrapers read."""
+"""Runs a process of the table: its services, and the endpoints for probes and scrapers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rillbase_server.processes.supervision import SupervisedService, Supervision
 from rillbase_server.processes.table import ProcessDeclaration
 from rillbase_server.web_process import HTTP_PROTOCOL
 
-#: For probes that are being answered.
+#: Time for probes that are in progress.
 GRACE_S = 5
 
 
@@ -54,14 +54,14 @@ def serve(process: ProcessDeclaration, host: str, port: int, **arguments: object
 
 
 def build(process: ProcessDeclaration, end_process: Callable[[], None], **arguments: object) -> App:
-    """Put the layers together. The services run for as long as the server does."""
+    """Assemble the layers. The services run as long as the server."""
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     services, dependencies = [], []
     for each in process.services:
         service = SupervisedService(each.name, partial(resolve_name(each.factory), **arguments))
         services.append(service)
-        # A process that has one service is there for it.
+        # A process with one service is not ready without it.
         required = each.awaited or len(process.services) == 1
         dependencies.append(
             Dependency(each.dependency, service.check, required, figures=service.figures)

@@ -1,4 +1,4 @@
-"""`/status` of processes that serve no clients: their state, for people."""
+"""`/status` of processes that serve no clients: their state, for operators."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from foundation.asgi import App, Receive, Scope, Send
 
 
 class NotFollowing(Exception):
-    """The process has not been able to find out whether another one follows."""
+    """The process has not determined yet whether another one follows."""
 
 
 def status_app(status: Callable[[], Mapping[str, object]]) -> App:
-    """Serve `/status` with the state of the process, and nothing else."""
+    """Serve only `/status`, with the state of the process."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,8 +1,8 @@
 """Keeps the services of a process running.
 
-A service that fails is logged and started again after a back-off. The others of the process never
-notice. Where it is the only one, its process ends instead, so that whatever supervises the process
-starts it on a clean slate.
+A service that fails is logged and restarted after a back-off, without affecting the other services.
+If it is the only one, its process exits instead, and is restarted by its supervisor with a clean
+state.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ POLICY = RestartPolicy()
 
 
 class BackgroundService(Protocol):
-    """What a service of the table is."""
+    """The interface of a service of the table."""
 
     @property
     def ready(self) -> bool:
-        """Whether it does its work, or stands by to take over."""
+        """Whether it is working, or standing by to take over."""
 
     def status(self) -> dict[str, object]:
-        """Describe the state, for people."""
+        """Describe the state, for operators."""
 
     async def run(self) -> None:
         """Work until cancelled, then release everything. A failure is raised."""
 
 
 class NotReady(Exception):
-    """The service has not begun its work, or has failed."""
+    """The service has not started working, or has failed."""
 
 
 class SupervisedService:
-    """One service of a process, through all its restarts."""
+    """One service of a process, across restarts."""
 
     def __init__(
         self, name: str, make: Callable[[], BackgroundService], policy: RestartPolicy = POLICY
@@ -56,12 +56,12 @@ class SupervisedService:
             raise NotReady
 
     def figures(self) -> Mapping[str, object]:
-        """Return what `/readyz` shows of the service besides its state."""
+        """Return the figures that `/readyz` shows besides the state."""
         readiness = getattr(self._service, "readiness", dict)
         return {**readiness(), **({"restarts": self.restarts} if self.restarts else {})}
 
     def status(self) -> dict[str, object]:
-        """Describe the state, for people."""
+        """Describe the state, for operators."""
         return {} if self._service is None else self._service.status()
 
     async def run_once(self) -> None:
@@ -72,7 +72,7 @@ class SupervisedService:
         except asyncio.CancelledError:
             if (own := asyncio.current_task()) is None or own.cancelling():
                 raise
-            # Something that it waited for was cancelled.
+            # Something that the service awaited was cancelled, not the service.
             logger.exception("the service failed: %s", self.name)
         except Exception:
             logger.exception("the service failed: %s", self.name)
@@ -82,7 +82,7 @@ class SupervisedService:
             self._service = None
 
     async def run(self) -> None:
-        """Run the service until cancelled, again after each failure."""
+        """Run the service until cancelled, restarting it after failures."""
         failures = 0
         while True:
             begun_s = time.monotonic()

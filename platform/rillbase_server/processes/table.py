@@ -1,6 +1,6 @@
-"""Every service that runs outside the web server and the workers, and the processes they share.
+"""The services that run outside the web server and the workers, and their processes.
 
-The launcher, which imports no Django, reads this table, too: it names code by `module:attribute`.
+The table names code as `module:attribute`, since the launcher reads it without importing Django.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ class ServiceDeclaration:
     """One service: an object that works while its `run` does (`supervision.BackgroundService`)."""
 
     name: str
-    #: Makes the object. What the process's command was given is passed to it.
+    #: Creates the object from the arguments of the process's command.
     factory: str
     #: Its name among the dependencies of `/readyz`.
     dependency: str
-    #: Whether an installation is up only once this service is ready.
+    #: Whether the start of an installation waits until this service is ready.
     awaited: bool = True
-    #: Closes what the services of a process share. Called once all of them have ended.
+    #: Closes shared resources of a process. Called after all services have ended.
     close: tuple[str, ...] = ()
 
 
@@ -29,9 +29,9 @@ class ProcessDeclaration:
 
     name: str
     services: tuple[ServiceDeclaration, ...]
-    #: Where probes and scrapers reach it by default.
+    #: The default port for probes and scrapers.
     port: int
-    #: The role whose connection shows that the database answers.
+    #: The role whose connection is used to check the database.
     database_alias: str = "default"
 
 
@@ -50,7 +50,7 @@ SOURCES = ServiceDeclaration(
     "sources",
     "sources.following.service:FollowerService",
     "sources",
-    # Collections that follow tables elsewhere report their own state.
+    # Sources report their own states.
     awaited=False,
     close=(
         "documents.outbox.publisher:close",
@@ -63,14 +63,14 @@ PIPELINE = ServiceDeclaration(
     "pipeline",
     "analytics.pipeline.idle_pipeline:Pipeline",
     "pipeline",
-    # Queries see what was uploaded without it; it only makes them cheaper.
+    # Queries see uploads without the pipeline, which only makes them cheaper.
     awaited=False,
 )
 GRID = ServiceDeclaration(
     "grid",
     "rillbase_server.processes.grid:build_supervisor",
     "nodes",
-    # Only live queries need it, and they report themselves when it is ready.
+    # Only live queries need it, and they report when they are stale.
     awaited=False,
     close=("documents.outbox.database:close_relay_pool",),
 )

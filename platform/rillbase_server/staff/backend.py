@@ -1,7 +1,7 @@
-"""Login of staff, over the database role that may see all users.
+"""Login of staff, with the database role that may read all users.
 
-Guessing is bounded as at the console: by the same limits, counted together with it, and by the
-same gate in front of the hashing of passwords.
+Guessing is limited by the console's rate limits, with shared counters, and by the same gate for
+password hashing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sessions, forms and messages for the staff admin alone.
 
-API requests never pay for them: the chain below is entered only for paths under /staff/.
+API requests bypass them: the chain below is used only for paths under /staff/.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CHAIN = (
 
 
 class StaffMiddleware:
-    """Send requests under /staff/ through Django's usual chain and all others past it."""
+    """Applies Django's usual chain to requests under /staff/ only."""
 
     sync_capable = True
     async_capable = False

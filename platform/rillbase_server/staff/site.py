@@ -1,7 +1,7 @@
-"""The staff admin's site and what it shows.
+"""The staff admin's site and its models.
 
-Everything is read and written over the role `rb_staff`: the database, not this file, bounds what
-staff may do. Secrets, audit entries and tenants' ids cannot be edited here at all.
+Everything is read and written with the role `rb_staff`: the database, not this file, limits what
+staff may do. Secrets, audit entries and tenants' ids cannot be edited.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ site = StaffSite(name="admin")
 class StaffModelAdmin(ModelAdmin):  # type: ignore[misc]
     """Reads and writes over the staff role."""
 
-    #: Deleting many rows at once would pass by `delete_model` and so by the audit log.
+    #: Bulk deletion would bypass `delete_model` and thus the audit log.
     actions: ClassVar[tuple[str, ...] | None] = None
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[models.Model]:
@@ -84,10 +84,10 @@ class StaffModelAdmin(ModelAdmin):  # type: ignore[misc]
 
 
 class ReadOnlyAdmin(StaffModelAdmin):
-    """Shows and never changes."""
+    """A read-only model."""
 
     def get_fields(self, request: HttpRequest, obj: object = None) -> list[str]:
-        """Return what is shown, without making a form: its choices would need a tenant in scope."""
+        """Return the fields without creating a form, whose choices would need a tenant in scope."""
         hidden = self.exclude or ()
         return [field.name for field in self.model._meta.fields if field.name not in hidden]
 
@@ -102,7 +102,7 @@ class ReadOnlyAdmin(StaffModelAdmin):
 
 
 class AuditedAdmin(StaffModelAdmin):
-    """Changes of a tenant's affairs by staff, which the tenant sees in its audit log."""
+    """A model whose changes by staff appear in the tenant's audit log."""
 
     def save_model(
         self,
@@ -148,8 +148,8 @@ class AuditedAdmin(StaffModelAdmin):
 class TenantAdmin(AuditedAdmin):
     """Tenants: staff may change the plan and suspend.
 
-    Deleting and restoring belong to the tenant's owners: they come with a day on which the data
-    goes, which a state alone would not have.
+    Only owners can delete and restore a tenant: deletion also needs a date on which the data is
+    removed.
     """
 
     list_display: ClassVar = ("slug", "name", "plan", "state", "created_at", "purge_at")
@@ -202,13 +202,13 @@ class PlanAdmin(StaffModelAdmin):
 
 
 class QuotaAdmin(AuditedAdmin):
-    """What single tenants were granted beyond their plan."""
+    """Quotas of tenants that differ from their plans."""
 
     list_display: ClassVar = ("tenant", "limits", "updated_at")
 
 
 class MembershipAdmin(ReadOnlyAdmin):
-    """Who is a member where."""
+    """Memberships of users in tenants."""
 
     list_display: ClassVar = ("tenant", "user", "role", "created_at")
     search_fields: ClassVar = ("tenant__slug", "user__email")
@@ -216,7 +216,7 @@ class MembershipAdmin(ReadOnlyAdmin):
 
 
 class SessionAdmin(StaffModelAdmin):
-    """Signed-in browsers; deleting a row signs one out."""
+    """Signed-in browsers. Deleting a row signs the browser out."""
 
     list_display: ClassVar = ("user", "address", "user_agent", "last_seen_at", "expires_at")
     search_fields: ClassVar = ("user__email",)
@@ -232,7 +232,7 @@ class SessionAdmin(StaffModelAdmin):
 
 
 class AuditAdmin(ReadOnlyAdmin):
-    """What was changed, by whom."""
+    """Changes, and who made them."""
 
     list_display: ClassVar = ("at", "tenant", "action", "actor_label", "target_type", "target_id")
     list_filter: ClassVar = ("action",)
@@ -242,7 +242,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
 
 class UsageAdmin(ReadOnlyAdmin):
-    """What tenants used, by the hour."""
+    """The hourly usage of tenants."""
 
     list_display: ClassVar = ("hour", "tenant", "metric", "amount")
     list_filter: ClassVar = ("metric",)
@@ -252,7 +252,7 @@ class UsageAdmin(ReadOnlyAdmin):
 
 
 class WebhookAdmin(ReadOnlyAdmin):
-    """Webhooks and how they fare."""
+    """Webhooks and their states."""
 
     list_display: ClassVar = ("tenant", "name", "url", "state", "failing_since")
     list_filter: ClassVar = ("state",)
@@ -271,7 +271,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
 
 class CollectionAdmin(ReadOnlyAdmin):
-    """Collections as they are declared, without their documents."""
+    """The definitions of collections, without documents."""
 
     list_display: ClassVar = ("tenant", "name", "state", "backend", "created_at")
     list_filter: ClassVar = ("state", "backend")
@@ -281,7 +281,7 @@ class CollectionAdmin(ReadOnlyAdmin):
 
 
 class IndexAdmin(ReadOnlyAdmin):
-    """Indexes of collections and how far they are built. Errors name documents: not shown."""
+    """Indexes and their build progress. Errors are not shown, since they may quote documents."""
 
     list_display: ClassVar = (
         "tenant",
@@ -299,7 +299,7 @@ class IndexAdmin(ReadOnlyAdmin):
 
 
 class ImportJobAdmin(ReadOnlyAdmin):
-    """Imports and how far they have come. Errors may quote documents, so they are not shown."""
+    """Imports and their progress. Errors are not shown, since they may quote documents."""
 
     list_display: ClassVar = ("created_at", "tenant", "collection", "mode", "state", "lines_done")
     list_filter: ClassVar = ("state", "mode")
@@ -316,7 +316,7 @@ class OutboxAdmin(ReadOnlyAdmin):
 
 
 class DeadLetterAdmin(ReadOnlyAdmin):
-    """Tasks that failed for good; staff may run them again."""
+    """Dead letters, which staff may run again."""
 
     list_display: ClassVar = ("failed_at", "name", "attempts", "tenant_id", "requeued_at")
     list_filter: ClassVar = ("name",)
@@ -324,7 +324,7 @@ class DeadLetterAdmin(ReadOnlyAdmin):
     actions: ClassVar = ("run_again",)
 
     def run_again(self, request: HttpRequest, letters: models.QuerySet[DeadLetter]) -> None:
-        """Queue the chosen tasks once more, each once: a task that fails again has a new letter."""
+        """Queue the selected tasks once more. A task that fails again gets a new dead letter."""
         queued = 0
         for letter in letters:
             with suppress(AlreadyRequeued):

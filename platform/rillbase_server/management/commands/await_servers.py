@@ -1,9 +1,9 @@
-"""Wait for what a process needs before it starts: `await_servers [--storage] [--ready URL]…`.
+"""Wait for the servers that a process needs: `await_servers [--storage] [--ready URL]…`.
 
-Without its database and this release's migrations no process is of use, so that is waited for
-without end. Other servers are upgraded before those who call them: they are waited for until they
-are of this release or a later one, but only for a while, since an older one does as well, and
-without some of them much still works.
+No process works without its database and this release's migrations, so it waits for these
+indefinitely. Other servers are upgraded before their callers, so it waits until they have this
+release or a later one. That wait is limited, since older servers work too, and much works without
+some of them.
 """
 
 from __future__ import annotations

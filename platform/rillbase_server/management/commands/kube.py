@@ -1,4 +1,4 @@
-"""Tenants' clusters, by hand: what they shall be, what would change, and how they stand."""
+"""Manage tenants' clusters manually: their desired state, pending changes, and current state."""
 
 from __future__ import annotations
 

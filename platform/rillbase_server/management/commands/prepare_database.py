@@ -1,4 +1,4 @@
-"""Make roles, privileges and tables: what the database needs before anything can start.
+"""Create the roles, privileges and tables that must exist before any process starts.
 
 Idempotent, and safe to run from several places at once: an advisory lock serialises them.
 """

@@ -1,7 +1,7 @@
-"""Void what streams and clients know, after a backup was restored.
+"""Invalidate the state of streams and clients after a backup was restored.
 
-A restored database gives out transaction ids and versions that were in use before. Without this,
-subscribers would take new changes for old ones and ignore them.
+A restored database reuses transaction ids and versions. Without this, subscribers would take new
+changes for old ones and ignore them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
 
 async def _raise() -> int:
-    # The role's commits may be lost in a crash, but not this one.
+    # The role's commits are asynchronous, but this one must survive a crash.
     steps = [BEGIN, DURABLE, RAISE, COMMIT]
     async with relay_pool().session() as session:
         raised = (await session.run([(step, ()) for step in steps]))[2]

@@ -1,4 +1,4 @@
-"""Publish what writers could not, and prove the event layer complete, until stopped.
+"""Publish transactions that writers did not, and append ticks, until stopped.
 
 Several may run, on different machines: one leads, the others are standbys.
 """

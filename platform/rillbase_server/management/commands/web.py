@@ -1,6 +1,6 @@
-"""Become the web server: the command turns into the server's process and keeps its id.
+"""Run the web server. The command's process becomes the server and keeps its id.
 
-Copies are made by whoever runs it, so one process is all that there is: it hears signals itself.
+The deployment runs copies if needed, so there is a single process, which handles signals itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from rillbase_server.web_process import ENVIRONMENT, web_argv
 
-#: For requests that are under way when the server has drained.
+#: Time for requests that are in progress after the drain.
 GRACE_S = 15
 
 
