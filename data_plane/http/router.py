@@ -1,4 +1,4 @@
-"""Finds the operation for a path."""
+"""Finds the operation for a path with Starlette's routes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from starlette.routing import Match, Route
+
 from data_plane.http.operation import HttpOperation
 from foundation.errors import MethodNotAllowed, NotFound
 
 C = TypeVar("C")
+
+#: A route with the operations of its path by method.
+_Route = tuple[Route, dict[str, HttpOperation[C]]]
+#: A slash inside a segment is data, and `$` in a route's expression also matches before a newline.
+#: Paths contain no NUL characters.
+_ESCAPES = str.maketrans({"/": "\0s", "\n": "\0n"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,58 +28,42 @@ class RouteMatch(Generic[C]):
     parameters: dict[str, str]
 
 
-class _Route(Generic[C]):
-    """All operations of one path."""
-
-    def __init__(self, pattern: tuple[str, ...]) -> None:
-        self.pattern = pattern
-        self.by_method: dict[str, HttpOperation[C]] = {}
-
-    def parameters(self, segments: Sequence[str]) -> dict[str, str] | None:
-        values = {}
-        for segment, given in zip(self.pattern, segments, strict=True):
-            if segment.startswith("{"):
-                name, _, verb = segment[1:].partition("}")
-                if not given.endswith(verb) or len(given) == len(verb):
-                    return None
-                values[name] = given.removesuffix(verb)
-            elif segment != given:
-                return None
-        return values
-
-
 class Router(Generic[C]):
-    """Looks up a path segment by segment. Fixed segments take precedence over parameters, and
-    parameters followed by a verb, as in `{upload}:commit`, over those without.
+    """Looks up a path. In Starlette the first route that matches wins, so fixed segments are sorted
+    before parameters followed by a verb, as in `{upload}:commit`, and those before plain ones.
     """
 
     def __init__(self, operations: Iterable[HttpOperation[C]]) -> None:
         self.operations = tuple(operations)
-        places: dict[tuple[str, ...], _Route[C]] = {}
-        for operation in self.operations:
-            pattern = operation.segments
-            place = places.setdefault(pattern, _Route(pattern))
-            place.by_method[operation.method] = operation
+        by_path: dict[str, dict[str, HttpOperation[C]]] = {}
+        for operation in sorted(self.operations, key=_openness):
+            by_path.setdefault(operation.path, {})[operation.method] = operation
+        # Routes only match here: the data plane authenticates and calls the operation itself.
         self._by_length: dict[int, list[_Route[C]]] = {}
-        for pattern, place in sorted(places.items(), key=lambda item: _openness(item[0])):
-            self._by_length.setdefault(len(pattern), []).append(place)
+        for path, by_method in by_path.items():
+            route = Route(path, by_method.get, methods=by_method)
+            self._by_length.setdefault(path.count("/"), []).append((route, by_method))
 
     def find(self, method: str, segments: Sequence[str]) -> RouteMatch[C]:
         """Return the operation, or raise `NotFound` or `MethodNotAllowed`."""
-        for place in self._by_length.get(len(segments), ()):
-            parameters = place.parameters(segments)
-            if parameters is None:
-                continue
-            operation = place.by_method.get("GET" if method == "HEAD" else method)
-            if operation is None:
-                allowed = ", ".join(sorted(place.by_method))
+        path = "".join("/" + segment.translate(_ESCAPES) for segment in segments)
+        scope = {"type": "http", "method": method, "path": path}
+        for route, by_method in self._by_length.get(len(segments), ()):
+            match, matched = route.matches(scope)
+            if match is Match.FULL:
+                operation = by_method["GET" if method == "HEAD" else method]
+                parameters = {
+                    name: value.replace("\0s", "/").replace("\0n", "\n")
+                    for name, value in matched["path_params"].items()
+                }
+                return RouteMatch(operation, parameters)
+            if match is Match.PARTIAL:
                 raise MethodNotAllowed(
                     f"The method {method[:20]} is not allowed for this path.",
-                    headers={"Allow": allowed},
+                    headers={"Allow": ", ".join(sorted(by_method))},
                 )
-            return RouteMatch(operation, parameters)
         raise NotFound("No such path.")
 
 
-def _openness(pattern: tuple[str, ...]) -> list[int]:
-    return [segment.startswith("{") + segment.endswith("}") for segment in pattern]
+def _openness(operation: HttpOperation[C]) -> list[int]:
+    return [segment.startswith("{") + segment.endswith("}") for segment in operation.segments]

@@ -220,6 +220,7 @@ def test_wrong_methods_and_addresses_are_told_apart(things: MadeCollection) -> N
     problem(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, POST"
     problem(things.caller.get(f"{things.path}/nothing"), 404, "not_found")
+    problem(things.caller.post(f"{things.path}/query%0A", {}), 404, "not_found")
     problem(things.caller.get(f"{things.path}/documents/a?x=1"), 400, "invalid_parameter")
 
 
