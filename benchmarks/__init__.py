@@ -1,5 +1,5 @@
-"""Benchmarks, one file each: `python -m benchmarks.NAME [--quick]`.
+"""Benchmarks, one per file: `python -m benchmarks.NAME [--quick]`.
 
-Each compares with its peers in the same run, checks its own answers, prints a table, saves its
-raw figures under benchmarks/results/ and ends with one line of JSON.
+Each compares with its peers in the same run, checks its own results, prints a table, saves its raw
+figures under benchmarks/results/ and ends with one line of JSON.
 """

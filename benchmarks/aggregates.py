@@ -1,22 +1,22 @@
-"""Online aggregates beside what people keep by hand: triggers, upserts, counters.
+"""Online aggregates compared with manual ones: triggers, upserts, counters.
 
     python -m benchmarks.aggregates [--hot 1,100,10000] [--clients 1,4,16] [--batch 1,100]
         [--peers postgres-trigger,postgres-upsert,valkey-hincrby] [--seconds 2] [--rounds 3]
         [--connections 8] [--pipeline 1024] [--plots DIRECTORY] [--quick] [--beside DIR]
 
 The schema is that of the paper's example, application performance monitoring: a call of an endpoint
-is one event, kept itself, which changes four rows: those of its endpoint, server, app and customer,
-each for five minutes. `hot` is how many endpoints are called. Everything is durable: each event, or
-each batch of events, is a transaction that is on disk when it is answered.
+is one event, which is stored and changes four five-minute rows: those of its endpoint, server, app
+and customer. `hot` is the number of endpoints. Everything is durable: each event, or each batch of
+events, is a transaction that is on disk before the response is sent.
 
-PostgreSQL is driven by pgbench with prepared statements and as many clients as make it fastest; the
-node by a native program over as many connections, each with commands under way as a pipeline;
+PostgreSQL is driven by pgbench with prepared statements and the number of clients with which it is
+fastest; the node by a native program over several connections, each with a pipeline of commands;
 Valkey by the same program, five updates in one MULTI, `appendfsync always`. A ratio is the median
-of the rounds', each of which runs all after one another. Client and server share the machine's
-cores. It takes five minutes.
+over the rounds, each of which runs all systems one after the other. Client and server share the
+machine's cores. The benchmark takes five minutes.
 
-`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
-rounds of both alternate (benchmarks/support/beside.py).
+`--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
+be set up: rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from benchmarks.support.report import RESULTS, Report, median
 
 LOOPBACK = "127.0.0.1"
 _PEERS = ("postgres-trigger", "postgres-upsert", "valkey-hincrby")
-#: What our rate by a peer's should be, for one hot row: single events, and batches.
+#: The goals for the ratio of our rate to a peer's, for one hot row: single events, and batches.
 _GOALS = {
     ("postgres-trigger", 1): ">= 97",
     ("postgres-upsert", 1): ">= 20",
@@ -88,7 +88,7 @@ class _Load:
         return answer
 
     def rate(self, port: int, target: str, hot: int, batch: int) -> float:
-        """Return how many events a second a server takes."""
+        """Return the rate of a server, in events per second."""
         depth = max(4, self.pipeline // batch)
         size = ["--hot", str(hot), "--batch", str(batch), "--pipeline", str(depth)]
         return self.run(port, target, *size)["rate"]
@@ -143,7 +143,7 @@ def _add_peers(
     case: tuple[int, int],
     arguments: argparse.Namespace,
 ) -> dict[str, float]:
-    """Compare rates of events; return each system's."""
+    """Compare event rates; return each system's."""
     hot, batch = case
     node, load, postgres = servers
     name = f"hot_{hot}" + (f"_batch_{batch}" if batch > 1 else "")
@@ -168,7 +168,7 @@ def _add_peers(
     for peer in arguments.peers:
         ratios = [one / other for one, other in zip(rates["node"], rates[peer], strict=True)]
         goal = _GOALS.get((peer, batch), "") if hot == 1 else ""
-        report.add(f"{name}_vs_{peer}", median(ratios), "x", "our rate by theirs", goal)
+        report.add(f"{name}_vs_{peer}", median(ratios), "x", "our rate divided by theirs", goal)
     return {system: median(found) for system, found in rates.items()}
 
 
@@ -181,7 +181,7 @@ def _postgres(peer: str, case: tuple[int, int], url: str, clients: int, seconds:
 
 
 def _fastest(peer: str, case: tuple[int, int], url: str, choices: list[int]) -> int:
-    """Return the number of clients with which PostgreSQL takes the most."""
+    """Return the number of clients with which PostgreSQL is fastest."""
     if len(choices) == 1:
         return choices[0]
     rates = {clients: _postgres(peer, case, url, clients, 1) for clients in choices}
@@ -189,19 +189,19 @@ def _fastest(peer: str, case: tuple[int, int], url: str, choices: list[int]) -> 
 
 
 def _plot(hot: list[int], rates: list[dict[str, float]], batch: int, directory: Path) -> None:
-    """Draw how many events a second each system takes, by how many rows they share."""
+    """Draw the event rate of each system by the number of endpoints."""
     lines = [
         Line(system, [(rows, found[system]) for rows, found in zip(hot, rates, strict=True)])
         for system in rates[0]
     ]
     each = "each a transaction" if batch == 1 else f"{batch} a transaction"
     title = f"Durable events, {each}, of which each changes four rows"
-    plot = Plot(title, "endpoints that are called", "events a second", lines)
+    plot = Plot(title, "endpoints", "events a second", lines)
     plot.save(directory / ("aggregates.svg" if batch == 1 else f"aggregates-batch-{batch}.svg"))
 
 
 def _add_cost(report: Report, ours: tuple[Path, _Load], batch: int, rounds: int) -> None:
-    """Compare events that change four rows with events that are only kept."""
+    """Compare events that change four rows with events that are only stored."""
     node, load = ours
     plain = {**_DEFINITION, "measures": {}}
     ratios = []
@@ -210,14 +210,14 @@ def _add_cost(report: Report, ours: tuple[Path, _Load], batch: int, rounds: int)
         ratios.append(alone / _ours(node, load, _DEFINITION, 1, batch))
     name = "cost_of_aggregates" + (f"_batch_{batch}" if batch > 1 else "")
     goal = "<= 1.15" if batch == 1 else "<= 2"
-    report.add(name, median(ratios), "x", "events kept ÷ events kept and aggregated", goal)
+    report.add(name, median(ratios), "x", "events stored only ÷ events stored and aggregated", goal)
 
 
 def _add_dashboard(report: Report, servers: tuple[Path, _Load, str], seconds: int) -> None:
-    """Measure a dashboard's query while events come at full rate, and among few and many.
+    """Measure a dashboard's query while events arrive at full rate, with few and many events.
 
-    Its viewers share a moment a second, and what was answered at it is said again; a viewer who
-    asks for the newest has all rows read.
+    Its viewers share one snapshot per second, and an answer at it is reused; a query at the newest
+    state reads all rows.
     """
     node, load, postgres = servers
     with running_node(node) as port:
@@ -233,11 +233,11 @@ def _add_dashboard(report: Report, servers: tuple[Path, _Load, str], seconds: in
         for _ in range(2):
             load.run(port, "node", *size)
         later = _loaded(port, load, *size, *newest)[1]
-    back, newest_back = "to the client and back", "the newest, to the client and back"
+    back, newest_back = "round trip", "the newest, to the client and back"
     said = {
-        "alone": (alone["query_p50_us"] / 1e3, f"{back}, nobody else there", "<= 2"),
+        "alone": (alone["query_p50_us"] / 1e3, f"{back}, without other load", "<= 2"),
         "newest_alone": (newest_alone["query_p50_us"] / 1e3, f"{newest_back}, alone", "<= 2"),
-        "at_node": (at_node, "in the node under full load, on average", "<= 2"),
+        "at_node": (at_node, "in the node under full load, mean", "<= 2"),
         "newest_at_node": (newest_at_node, "the newest, in the node under full load", "<= 2"),
         "p50": (first["query_p50_us"] / 1e3, f"{back} under full load", ""),
         "p99": (first["query_p99_us"] / 1e3, f"{back} under full load", ""),
@@ -246,26 +246,28 @@ def _add_dashboard(report: Report, servers: tuple[Path, _Load, str], seconds: in
     for name, (value, what, goal) in said.items():
         report.add(f"dashboard_{name}_ms", value, "ms", what, goal)
     ratio = later / max(0.001, newest_at_node)
-    report.add("dashboard_later", ratio, "x", "after four times the events ÷ before", "<= 1.5")
+    report.add("dashboard_later", ratio, "x", "after four times as many events ÷ before", "<= 1.5")
     postgres_aggregates.rate(postgres, "plain", hot=20, clients=4, batch=100, seconds=seconds)
     raw = postgres_aggregates.query_ms(postgres, 24)
-    report.add("dashboard_postgres_raw_ms", raw, "ms", "PostgreSQL, from the events themselves")
+    report.add("dashboard_postgres_raw_ms", raw, "ms", "PostgreSQL, from the raw events")
 
 
 def _loaded(port: int, load: _Load, *options: str) -> tuple[dict[str, float], float]:
-    """Ask while events come; return what was measured, and how long a query took the node."""
+    """Query while events arrive; return what was measured, and the mean time of a query in the
+    node.
+    """
     before_ms = _query_ms(port)
     measured = load.run(port, "node", *options)
     return measured, (_query_ms(port) - before_ms) / max(1.0, measured["queries"])
 
 
 def _query_ms(port: int) -> float:
-    """Return how long all queries have taken the node so far."""
+    """Return the total time of all queries in the node so far."""
     return int(ask(port, "INFO", user="admin")["query_micros_total"]) / 1e3
 
 
 def _fill_day(port: int) -> None:
-    """Give 20 endpoints a call in each five minutes of a day."""
+    """Add a call of each of 20 endpoints in each five minutes of a day."""
     now = int(ask(port, "TIME")[0]) * 1000
     for step in range(288):
         at = now - step * 300_000
@@ -296,7 +298,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=int, default=2, help="of each run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=8, help="to the node and to Valkey")
-    parser.add_argument("--pipeline", type=int, default=1024, help="events under way on each")
+    parser.add_argument("--pipeline", type=int, default=1024, help="events in flight on each")
     parser.add_argument("--plots", type=Path, default=RESULTS, help="where pictures go")
     parser.add_argument("--quick", action="store_true", help="a minute")
     parser.add_argument("--debug", dest="optimised", action="store_false", help="unoptimised")

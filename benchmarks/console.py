@@ -1,12 +1,12 @@
-"""The console in a browser: how soon it is there, how much is loaded, how smoothly rows scroll.
+"""The console in a browser: time until it is usable, bytes loaded, smoothness of scrolling.
 
     python -m benchmarks.console [--quick]
 
-Chromium without a window, on the machine that also runs all servers. Pages are opened with an
-empty cache. `interactive` is when the grid of a collection shows its rows, or the guided start its
-button, and no long task (50 ms) follows within half a second. For smoothness a grid of 10,000 rows
-is scrolled by some rows a frame while documents in it change; a frame is smooth if it came within
-a 30th of a second of the one before.
+Headless Chromium on the machine that also runs all servers. Pages are opened with an empty cache.
+`interactive` is the time at which the grid of a collection shows its rows, or the guided start its
+button, and after which no long task (50 ms) follows for half a second. For smoothness, a grid of
+10,000 rows is scrolled by some rows per frame while documents in it change; a frame is smooth if it
+follows the previous one within 1/30 s.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ SMOOTH_MS = 1000 / 30
 TIMEOUT_S = 240.0
 
 _LIVE = "document.querySelector('[data-state=live]')"
-#: Notes long tasks from the page's beginning.
+#: Records long tasks from the start of the page.
 _WATCH_TASKS = """
 window.longTasks = [];
 new PerformanceObserver((list) => {
   for (const task of list.getEntries()) longTasks.push([task.startTime, task.duration]);
 }).observe({ type: "longtask", buffered: true });
 """
-#: Resolves with when the page was there and had been quiet for half a second.
+#: Resolves with the time at which the page was ready and then idle for half a second.
 _INTERACTIVE = """
 new Promise((resolve) => {
   let there = 0;
@@ -77,14 +77,14 @@ _LOADED_BYTES = """
 performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".js"))
   .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)
 """
-#: Scrolls to the end, where more rows are fetched until all are there.
+#: Scrolls to the end, which fetches more rows, until all are loaded.
 _AT_THE_END = """
 ((grid) => {
   grid.scrollTop = grid.scrollHeight;
   return document.querySelector("[data-key=r09999]");
 })(document.querySelector("[role=grid]"))
 """
-#: Scrolls down and up for so long, and resolves with the time of each frame since the one before.
+#: Scrolls down and up for a while, and resolves with the duration of each frame.
 _SCROLL = """
 new Promise((resolve) => {
   const grid = document.querySelector("[role=grid]");
@@ -172,7 +172,7 @@ def _fill(place: Place) -> None:
 
 
 def _until_live(place: Place, page: Page) -> None:
-    """Wait until the nodes that match writes run: before, no live query is answered."""
+    """Wait until the grid's nodes run: before that, no live query is answered."""
     page.open(f"{place.base}/t/{place.slug}/collections/rows")
     wait_until(
         lambda: page.evaluate(f"{_LIVE} !== null"), what="the grid to be live", timeout_s=TIMEOUT_S
@@ -205,9 +205,7 @@ def _measure_scrolling(report: Report, place: Place, page: Page, seconds: int) -
         frames = [float(ms) for ms in page.evaluate(_SCROLL % (seconds * 1000))]
     tasks = [float(duration) for _, duration in page.evaluate("longTasks")]
     smooth = sum(ms <= SMOOTH_MS for ms in frames) / len(frames)
-    report.add(
-        "smooth_frames", 100 * smooth, "%", "of frames came within a 30th of a second", ">= 95"
-    )
+    report.add("smooth_frames", 100 * smooth, "%", "of frames within 1/30 s", ">= 95")
     report.add("frames_per_s", len(frames) / (sum(frames) / 1000), "1/s", "while scrolling")
     report.add("frame_p99", percentile(frames, 0.99), "ms", "between frames")
     report.add("long_tasks", sum(tasks) / seconds, "ms/s", "in tasks of more than 50 ms")
@@ -215,7 +213,7 @@ def _measure_scrolling(report: Report, place: Place, page: Page, seconds: int) -
 
 @contextmanager
 def _changing(place: Place) -> Iterator[None]:
-    """Change documents all over the grid, so many a second, while the block runs."""
+    """Change documents all over the grid at this rate per second, while the block runs."""
     over = threading.Event()
 
     def change() -> None:

@@ -1,14 +1,14 @@
-"""The control plane: authentication, one read through the full stack, and starting up.
+"""The control plane: authentication, one read through the full stack, and startup.
 
     python -m benchmarks.control [--quick] [--start] [--revocations N]
 
 `read` is the rate and latency of `GET …/api-keys/{id}` on one web process with authentication,
-limits, tenancy and audit switched on. `ratio` compares its CPU time with a bare Django view that
-does the same SELECT in a transaction, measured in turns in the same run. `start` is the whole of
-`manage.py up` on a data directory that exists already, with the memory that each of its services
-takes then (PSS: shared pages counted once); `--start` measures this alone, in about a minute.
-`--revocations 300` measures instead how long so many revocations take to end the connections of
-their keys at another server, with the event layer's Valkey and without it.
+limits, tenancy and audit enabled. `ratio` compares its CPU time with a bare Django view that does
+the same SELECT in a transaction, measured alternately in the same run. `start` is the time of
+`manage.py up` with an existing data directory, and the memory of each service afterwards (PSS:
+shared pages counted once); `--start` measures only this, in about a minute. `--revocations 300`
+measures instead how long so many revocations take to end their keys' connections to another server,
+with the event layer's Valkey and without it.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ _PLAIN = {"DJANGO_SETTINGS_MODULE": "benchmarks.peers.plain_django_settings"}
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     seconds: float
     rounds: int
     connections: int
-    #: Whether only starting up is measured, and memory.
+    #: Whether only startup and memory are measured.
     start: bool
-    #: Only so many revocations are measured; 0: everything else.
+    #: Measures only so many revocations; 0: everything else.
     revocations: int
 
 
@@ -119,8 +119,10 @@ def _knobs() -> Knobs:
     parser.add_argument("--seconds", type=float, help="length of one round of load")
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each server")
     parser.add_argument("--connections", type=int, default=8, help="connections of the load")
-    parser.add_argument("--start", action="store_true", help="only starting up, and memory")
-    parser.add_argument("--revocations", type=int, default=0, help="only so many revocations")
+    parser.add_argument("--start", action="store_true", help="measure only startup and memory")
+    parser.add_argument(
+        "--revocations", type=int, default=0, help="measure only so many revocations"
+    )
     given = parser.parse_args()
     return Knobs(
         seconds=given.seconds or (3.0 if given.quick else 10.0),
@@ -137,7 +139,7 @@ def _measure_authentication(report: Report, place: Installation, key: str, knobs
         "authenticate_us",
         times["mean"],
         "µs",
-        "API-key authentication on a warm process, mean, look-ups of every second included",
+        "API-key authentication on a warm process, mean, including the lookup once a second",
         "<= 100",
     )
     report.add("authenticate_p50_us", times["p50"], "µs", "the same, median")
@@ -189,7 +191,7 @@ def _measure_read(report: Report, place: Installation, key: dict[str, str], knob
 
 
 def _round(server: Web, target: load.Target, knobs: Knobs) -> tuple[load.Outcome, float]:
-    """Return what one round of load measured, and the server's CPU time a request in ms."""
+    """Return the results of one round of load, and the server's CPU time per request in ms."""
     before = server.cpu_s()
     outcome = load.run(target, connections=knobs.connections, seconds=knobs.seconds)
     return outcome, (server.cpu_s() - before) / outcome.requests * 1000
@@ -224,7 +226,7 @@ def _measure_start(report: Report) -> None:
 
 @contextmanager
 def _up(directory: Path) -> Iterator[tuple[float, psutil.Process]]:
-    """Start everything, yield how many seconds that took, and the launcher, then stop."""
+    """Start everything; yield the seconds that it took, and the launcher; then stop."""
     ready = directory / "ready.json"
     begin = time.perf_counter()
     child = subprocess.Popen(
@@ -257,7 +259,7 @@ def _data(directory: Path) -> tuple[str, str]:
 
 
 def _memory_mb(directory: Path) -> dict[str, float]:
-    """Return what each service that runs takes with its children."""
+    """Return the memory of each running service with its children."""
     command = [sys.executable, "manage.py", "status", "--json", *_data(directory)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     services = json.loads(done.stdout)["services"]
@@ -267,7 +269,7 @@ def _memory_mb(directory: Path) -> dict[str, float]:
 
 
 def _await_grid(launcher: psutil.Process) -> None:
-    """Wait until no more of the grid's processes are coming."""
+    """Wait until no more processes of the grid appear."""
     found = _grid_family(launcher)
     deadline = time.monotonic() + GRID_DEADLINE_S
     while time.monotonic() < deadline:

@@ -1,14 +1,14 @@
-"""Documents: writes, reads and queries through the full stack, beside raw psycopg.
+"""Documents: writes, reads and queries through the full stack, compared with raw psycopg.
 
     python -m benchmarks.documents [--quick] [--beside DIR]
 
 Everything runs on this machine: one web process, PostgreSQL with synchronous commit, Valkey, and
-the load generator in a process of its own. The peer does the same INSERT with an outbox row, over
-as many connections, without any of the rest. `indexed` and `sorted` are queries on a collection
-that was filled beforehand.
+the load generator as a separate process. The peer only runs the same INSERT with an outbox row,
+over the same number of connections. `indexed` and `sorted` are queries of a collection that was
+filled beforehand.
 
-`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
-rounds of both alternate (benchmarks/support/beside.py).
+`--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
+be set up: rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOADERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     seconds: float
     rounds: int
@@ -87,7 +87,7 @@ def _knobs() -> Knobs:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The server as one key sees it."""
+    """The server as seen with one key."""
 
     server: Web
     key: str

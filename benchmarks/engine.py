@@ -1,24 +1,23 @@
-"""The storage engine beside RocksDB, LevelDB and LMDB, each by its native interface.
+"""The storage engine compared with RocksDB, LevelDB and LMDB, each by its native interface.
 
     python -m benchmarks.engine [--workload fillseq,readrandom] [--peers rocksdb,leveldb,lmdb]
         [--values 100,1024] [--compression none,lz4] [--threads 1,2] [--rounds 7] [--scale 1]
         [--direct] [--quick]
 
 One program (native/engine_bench) drives all of them with the same data, cache, memtable, threads
-and durability; the peers' C libraries are loaded when they are there (Debian: librocksdb7.8,
-libleveldb1d, liblmdb0) and left out with a notice when they are not. Live data is five times as
-large as memtable and cache together. Reads go through the system's cache, for all stores alike,
-unless --direct is given; then only those that can do without it are compared.
+and durability. The peers' C libraries are used if they are installed (Debian: librocksdb7.8,
+libleveldb1d, liblmdb0) and otherwise omitted with a notice. Live data is five times as large as
+memtable and cache together. Reads of all stores use the system's cache, unless --direct is given;
+then only stores that can bypass it are compared.
 
-A ratio is the median, over the rounds, of the peer's time for an operation divided by ours: above 1
-we are faster. `…_cpu_…` compares processor time of all threads, background work included, which
-depends less on what else the machine does. Each round writes somewhat more than the one before, so
-that reads meet stores with few and with many runs to merge; how many were left, and how many blocks
-a read then asked the system for, is said beside it. Group commit is measured on the disk that is
-there, and on one whose syncs take 2 ms more. Stores must find the same entries, or
-the run fails.
-With --python a second table compares the Python packages, as far as those of requirements/bench.txt
-are installed.
+A ratio is the median, over the rounds, of the peer's time per operation divided by ours: above 1
+our engine is faster. `…_cpu_…` compares the CPU time of all threads, background work included,
+which depends less on the machine's other load. Each round writes somewhat more than the one before,
+so that reads are measured with few and with many runs to merge; the number of runs left, and of
+blocks that a read requested from the system, are also reported. Group commit is measured on the
+machine's disk, and on one whose syncs take 2 ms more. The stores must return the same entries, or
+the run fails. With --python a second table compares the packages of requirements/bench.txt that are
+installed.
 """
 
 from __future__ import annotations
@@ -48,27 +47,27 @@ _WORKLOADS = (
     "mixed",
     "overwrite",
 )
-# What asks for few entries, each of which may need a block that is in no cache of the store's.
+# Workloads that read few entries, each of which may need a block that is not in the store's cache.
 _LOOKS = ("readrandom", "readmissing", "seekrandom")
 _PEERS = ("rocksdb", "leveldb", "lmdb")
-# LevelDB and LMDB have no LZ4.
+# LevelDB and LMDB do not support LZ4.
 _WITH_LZ4 = ("rocksdb",)
-# Only these read and write tables past the system's cache.
+# Only these can bypass the system's cache for tables.
 _WITH_DIRECT = ("rocksdb",)
-# What the goals are about; the others are reported beside it.
+# The workloads with goals; the others are only reported.
 _RIVAL = "rocksdb"
 _AS_FAST = ">= 0.95"
 _AS_SMALL = "<= 1.05"
 _MANY_THREADS = 32
-# Of each thread.
+# Per thread.
 _DURABLE_WRITES = 600
-# What a sync of the slow disk takes more, as one does that has to wait for flash or a network.
+# The additional time of a sync on the slow disk, like one that waits for flash memory or a network.
 _SLOW_SYNC_US = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """What is measured, and how much of it."""
+    """What is measured, and to what extent."""
 
     workloads: Sequence[str]
     peers: Sequence[str]
@@ -121,7 +120,7 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
         and (not case.direct or peer in _WITH_DIRECT)
     ]
     wanted = [name for name in _WORKLOADS if name in knobs.workloads]
-    # Reads need data, and amplification is that of random puts.
+    # Reads need data, and amplification is measured for random puts.
     steps = ["fillrandom", "settle", *(n for n in wanted if n not in {"fillseq", "fillrandom"})]
     if "fillseq" in wanted:
         steps.insert(0, "fillseq")
@@ -144,7 +143,7 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
 
 
 def _add_reads(report: Report, case: Case, rounds: list[list[Run]], wanted: Sequence[str]) -> None:
-    """Say how many runs were left to look into, and how often a read asked the system."""
+    """Report how many runs were left to search, and how often a read made a system call."""
     for store in dict.fromkeys(run.store for runs in rounds for run in runs):
         lines = [_of(runs, store).lines for runs in rounds]
         left = sum(line["settle"]["runs"] for line in lines) / len(lines)
@@ -158,7 +157,7 @@ def _add_reads(report: Report, case: Case, rounds: list[list[Run]], wanted: Sequ
 def _add_amplification(
     report: Report, case: Case, rounds: list[list[Run]], peers: Sequence[str]
 ) -> None:
-    """Say how much was written and kept for each byte of `fillrandom`."""
+    """Report how much was written and stored for each byte of `fillrandom`."""
 
     def middle(store: str, above: str, below: str) -> float:
         lines = [_of(runs, store).lines["settle"] for runs in rounds]
@@ -177,7 +176,7 @@ def _add_amplification(
 
 
 def _add_merge(report: Report, driver: Driver, knobs: Knobs) -> None:
-    """Compare counting by merge operands with the peers' reading and writing."""
+    """Compare counting by merge operands with counting by reads and writes in the peers."""
     arguments = Case(100, "none", 1).rounds(knobs.scale, knobs.rounds)
     rounds = list(driver.rounds([OURS, *knobs.peers], ["merge"], arguments))
     for peer in (peer for peer in knobs.peers if peer not in driver.missing):
@@ -191,7 +190,7 @@ def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
     """Compare durable writes of single keys by one thread and by many."""
     rates: dict[tuple[str, int], list[float]] = {}
     stores = [OURS, *(peer for peer in knobs.peers if peer == _RIVAL)]
-    # One thread and many take turns as well, since disks have moods.
+    # Runs with one thread and with many also alternate, because the speed of disks varies.
     for number in range(knobs.rounds):
         turn = stores if number % 2 == 0 else stores[::-1]
         for threads in (1, _MANY_THREADS):
@@ -216,7 +215,9 @@ def _add_durable(report: Report, driver: Driver, knobs: Knobs) -> None:
 
 
 def _add_slow_disk(report: Report, driver: Driver, knobs: Knobs) -> None:
-    """Compare one thread with many where a sync takes milliseconds; only ours can be slowed."""
+    """Compare one thread with many if a sync takes milliseconds; only our engine can be slowed
+    down.
+    """
     pairs = []
     count = int(_DURABLE_WRITES * max(knobs.scale, 0.5) / 4)
     for _ in range(knobs.rounds):
@@ -237,7 +238,7 @@ def _add_slow_disk(report: Report, driver: Driver, knobs: Knobs) -> None:
 
 
 def _add_python(report: Report, directory: Path, knobs: Knobs) -> None:
-    """Compare the Python packages, as far as they are installed."""
+    """Compare the Python packages that are installed."""
     for name, figures in compare(directory, knobs.scale, knobs.rounds).items():
         if figures is None:
             _say(f"{name} is left out: its package is not installed")
@@ -248,7 +249,7 @@ def _add_python(report: Report, directory: Path, knobs: Knobs) -> None:
 
 
 def _add_reopening(report: Report) -> None:
-    """Say how long opening takes behind a kill that left a log of 64 MiB."""
+    """Report how long opening takes after a kill that left a log of 64 MiB."""
     program = built("rillbase-engine", example="reopen")
     done = subprocess.run([str(program)], check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -273,12 +274,14 @@ def _knobs() -> Knobs:
     parser.add_argument("--values", help="sizes of values, in bytes")
     parser.add_argument("--compression", help="none, lz4 or both")
     parser.add_argument("--threads", help="numbers of threads")
-    parser.add_argument("--direct", action="store_true", help="tables past the system's cache")
-    parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
-    parser.add_argument("--scale", type=float, help="how much data, memtable and cache; 1 is full")
+    parser.add_argument(
+        "--direct", action="store_true", help="bypass the system's cache for tables"
+    )
+    parser.add_argument("--rounds", type=int, help="rounds; the median counts")
+    parser.add_argument("--scale", type=float, help="scale of data, memtable and cache; 1 is full")
     parser.add_argument("--python", action="store_true", help="compare the Python packages too")
     parser.add_argument(
-        "--unoptimised", action="store_true", help="build fast and run slowly: figures mean nothing"
+        "--unoptimised", action="store_true", help="build without optimisation (for tests)"
     )
     given = parser.parse_args()
     quick = given.quick

@@ -1,15 +1,15 @@
-"""GraphQL beside REST: the same reads by the same server, in the same run.
+"""GraphQL compared with REST: the same reads by the same server, in the same run.
 
     python -m benchmarks.graphql [--quick] [--idle 10000] [--beside DIR]
 
-One web process, rounds of both in turn. What counts is the server's CPU time for each answer:
-`overhead` is GraphQL's, divided by REST's. The first operation of each text is read and checked;
-later ones are known, as they are in production.
+One web process; rounds of both alternate. The measure is the server's CPU time per response:
+`overhead` is that of GraphQL divided by that of REST. The first operation with a text is parsed and
+validated; later ones are cached, as in production.
 
-`subscription` figures are those of `benchmarks.stack` with GraphQL's subscribers: the latency from
-a write to its event, and the CPU time of the web process for both. `--idle 10000` measures instead
-what so many connections take that do nothing, and `--beside DIR` compares with another checkout,
-as there.
+`subscription` figures are those of `benchmarks.stack` with GraphQL subscribers: the latency from a
+write to its event, and the CPU time of the web process for both. `--idle 10000` measures the cost
+of so many idle connections instead, and `--beside DIR` compares with another checkout, as in that
+benchmark.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WANT = "<= 1.6"
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The same question in both languages."""
+    """The same query in both languages."""
 
     name: str
     what: str
@@ -74,7 +74,9 @@ def _arguments() -> argparse.Namespace:
         parents=[beside.OPTIONS],
     )
     parser.add_argument("--quick", action="store_true", help="finish in about a minute")
-    parser.add_argument("--idle", type=int, default=0, help="so many idle connections instead")
+    parser.add_argument(
+        "--idle", type=int, default=0, help="measure so many idle connections instead"
+    )
     return parser.parse_args()
 
 
@@ -141,7 +143,7 @@ def _page(caller: _Caller) -> Read:
 def _typed(caller: _Caller) -> Read:
     return Read(
         "typed_page",
-        "the same by the collection's own fields",
+        "the same with the collection's typed fields",
         caller.target("/v1/collections/notes/query", {"limit": 50}, expect="Note 1"),
         caller.operation(
             "{ notes(first: 50) { nodes { key version document { title note } } "
@@ -166,7 +168,7 @@ def _measure(report: Report, server: Web, read: Read, seconds: float, rounds: in
 
 
 def _cpu_ms(server: Web, target: load.Target, seconds: float) -> float:
-    """Return the server's CPU time for one answer."""
+    """Return the server's CPU time per response."""
     begin = server.cpu_s()
     outcome = load.run(target, connections=CONNECTIONS, seconds=seconds)
     return 1000 * (server.cpu_s() - begin) / outcome.requests

@@ -5,29 +5,29 @@
         [--partitions 1x2,1x4] [--peers polling,tailing] [--plot FILE] [--quick] [--beside DIR]
 
 Documents have five strings of ten characters and five integers, one of them unique and random.
-Queries of the kind `range` are `random >= i AND random < j`; other kinds ask for one value, a piece
-of a text, a place, a term, or for what no index finds. Whatever the kind, and however many queries
-there are, about 17 a second match. `--sorted` gives so many of a hundred an order and a window.
+Queries of the kind `range` are `random >= i AND random < j`; other kinds match one value, a text
+fragment, a place or a term, or are residual. Whatever the kind and the number of queries, about 17
+match per second. `--sorted` gives this percentage of queries an order and a window.
 
-A Valkey of the run's own, filter nodes and sort nodes as processes, and a native program that
-registers the queries in bulk and then writes and listens. There is no PostgreSQL: nodes begin with
-no documents. Latency is from when a write was due until its notification was read. Several values
-of an option are measured one after the other, each with each.
+The benchmark starts a separate Valkey, filter nodes and sort nodes as processes, and a native
+program that registers the queries in bulk and then writes and receives. There is no PostgreSQL:
+nodes start without documents. Latency is measured from the time at which a write was due until its
+notification was read. All combinations of several values of options are measured in turn.
 
-`--peers` measures beside it, at the first rate of `--writes`, what people do instead, and how many
-queries that sustains: `tailing` evaluates every query on every write (p99 of 20 ms, the rate kept,
-nothing lost), `polling` runs every query on PostgreSQL once a second.
+`--peers` also measures how many queries the usual alternatives sustain, at the first rate of
+`--writes`: `tailing` evaluates every query for every write (p99 of 20 ms, the rate reached, nothing
+lost), `polling` runs every query on PostgreSQL once a second.
 
-`--decode` measures something else instead: from a commit by SQL in somebody's own PostgreSQL, at
-the first rate of `--writes`, by way of its log, a collection that follows the table and the whole
-stack, to the event on a WebSocket (benchmarks/support/decoding.py).
+`--decode` measures the latency of a source instead: from a commit by SQL in a tenant's PostgreSQL,
+at the first rate of `--writes`, through its log, the collection that follows the table and the
+whole stack, to the event on a WebSocket (benchmarks/support/decoding.py).
 
-`--copy` measures the relay instead: how long it takes to publish a write while a source copies a
-table at full speed, by how long it takes otherwise; in one process, or in two
+`--copy` measures the relay instead: the latency of publishing a write while a source copies a table
+at full speed, divided by the latency otherwise; in one process, or in two
 (benchmarks/support/copying.py).
 
-`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
-rounds of both alternate (benchmarks/support/beside.py).
+`--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
+be set up: rounds of both alternate (benchmarks/support/beside.py).
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ PEERS = ("polling", "tailing")
 P99_MS = 20.0
 DECODE_P99_MS = 30.0
 DECODE_STAGES = {
-    "commit": "of it, until the commit was acknowledged",
+    "commit": "of which, until the commit was acknowledged",
     "to_stream": "then until it was in a write stream: decoded, and committed here",
-    "to_log": "then until a node told of it",
-    "to_client": "then until its event was read",
+    "to_log": "then until a node published its notification",
+    "to_client": "then until its event was received",
 }
-#: A rate counts as kept when so much of it was.
+#: A rate counts as reached if this share of it was.
 _KEPT = 0.99
-#: Tailing is tried with so many queries first, and then with ever more until it fails.
+#: Tailing is tried with so many queries first, and then with more until it fails.
 _FIRST_TAILED = 1_000
 _MOST_TAILED = 1_000_000
-#: How closely the limit of tailing is looked for.
+#: The precision of the search for tailing's limit.
 _CLOSE = 1.25
 _PEER_SECONDS = 5
 
 
 def main() -> None:
-    """Measure each combination by itself."""
+    """Measure each combination separately."""
     if beside.compared("grid"):
         return
     arguments = _arguments()
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _copy(report: Report, how: str) -> None:
-    """Measure the relay beside a source that copies."""
+    """Measure the relay during a source's copy."""
     alone, beside_copy, rate = copying.measure(
         ["background"] if how == "together" else ["relay", "sources"]
     )
@@ -107,7 +107,7 @@ def _copy(report: Report, how: str) -> None:
     for label, share in (("p50", 0.5), ("p99", 0.99)):
         before_ms, ms = percentile(alone, share), percentile(beside_copy, share)
         report.add(f"copy_relay_alone_{label}_ms", before_ms, "ms", f"relay without it, {label}")
-        report.add(f"copy_relay_{label}_ms", ms, "ms", f"relay beside it, {label}")
+        report.add(f"copy_relay_{label}_ms", ms, "ms", f"relay during it, {label}")
         goal = "<= 1.2" if label == "p99" else ""
         report.add(f"copy_ratio_{label}", ms / before_ms, "x", "of the two", goal)
 
@@ -119,12 +119,14 @@ def _decode(report: Report, writes: int, seconds: int) -> None:
     least = f">= {_KEPT * writes:g}"
     report.add(f"{name}_per_s", found.commits_per_s, "/s", "committed by SQL", least)
     report.add(f"{name}_delivered", found.delivered, "", "events that came")
-    what = "status, reset and end frames, and answers that are not the table"
+    what = "status, reset and end frames, and answers that differ from the table"
     report.add(f"{name}_disturbed", found.disturbances, "", what, "<= 0")
     for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
         goal = f"<= {DECODE_P99_MS:g}" if label == "p99" else ""
         value = percentile(found.latencies_ms, share)
-        report.add(f"{name}_{label}_ms", value, "ms", f"from before the statement, {label}", goal)
+        report.add(
+            f"{name}_{label}_ms", value, "ms", f"from when the statement was due, {label}", goal
+        )
     for stage, what in DECODE_STAGES.items():
         for label, share in (("p50", 0.5), ("p99", 0.99)):
             value = percentile(found.stages_ms[stage] or [0.0], share)
@@ -151,15 +153,15 @@ def _shape(grid: GridEpoch) -> str:
 
 def _add(report: Report, run: Run, found: Measured) -> None:
     name, load = _name(run), found.load
-    report.add(f"{name}_p50_ms", load["p50_ms"], "ms", "half of the notifications come sooner")
-    report.add(f"{name}_p95_ms", load["p95_ms"], "ms", "95 of 100 come sooner")
+    report.add(f"{name}_p50_ms", load["p50_ms"], "ms", "median latency")
+    report.add(f"{name}_p95_ms", load["p95_ms"], "ms", "95th percentile")
     goal = f"<= {P99_MS:g}"
-    report.add(f"{name}_p99_ms", load["p99_ms"], "ms", "99 of 100 come sooner", goal)
+    report.add(f"{name}_p99_ms", load["p99_ms"], "ms", "99th percentile", goal)
     report.add(f"{name}_max_ms", load["max_ms"], "ms", "the slowest notification")
     report.add(f"{name}_average_ms", load["average_ms"], "ms", "on average")
     least = f">= {_KEPT * run.writes:g}"
     report.add(f"{name}_writes_per_s", load["writes_per_s"], "/s", "appended", least)
-    report.add(f"{name}_expected", load["expected"], "", "notifications that were to come")
+    report.add(f"{name}_expected", load["expected"], "", "expected notifications")
     report.add(f"{name}_delivered", load["delivered"], "", "notifications that came")
     lost = abs(load["expected"] - load["delivered"])
     report.add(f"{name}_lost", lost, "", "expected and not delivered, or the reverse", "<= 0")
@@ -167,8 +169,8 @@ def _add(report: Report, run: Run, found: Measured) -> None:
     report.add(f"{name}_registered_per_s", rate, "/s", "queries registered", ">= 20000")
     report.add(f"{name}_index_bytes", found.index_bytes, "B", "of index for a query, a node")
     busiest = found.node_us_per_write()
-    report.add(f"{name}_node_us", busiest, "µs", "CPU of the busiest filter node a write")
-    # Afterwards it is only listened for what may still come.
+    report.add(f"{name}_node_us", busiest, "µs", "CPU of the busiest filter node per write")
+    # Afterwards, only outstanding notifications are received.
     written_s = load["writes"] / load["writes_per_s"]
     filters = sum(found.filter_cpu_s) / written_s
     report.add(f"{name}_filters_cores", filters, "cores", "used by the filter nodes")
@@ -177,12 +179,12 @@ def _add(report: Report, run: Run, found: Measured) -> None:
         report.add(f"{name}_{other.replace(':', '_')}_cores", cores, "cores", f"used by {other}")
     if run.kind == "residual":
         evaluated = run.queries * load["writes"] / sum(found.filter_cpu_s)
-        what = "evaluations for a core of the filter nodes"
+        what = "evaluations per core of the filter nodes"
         report.add(f"{name}_evaluations_per_s", evaluated, "/s", what, ">= 20000000")
 
 
 def _compare_numbers(report: Report, found: dict[Run, Measured]) -> None:
-    """Compare what a write costs among most queries with what it costs among fewest."""
+    """Compare the cost of a write with the most queries and with the fewest."""
     for (kind, grid, writes), several in _groups(
         found, lambda run: (run.kind, run.grid, run.writes), lambda run: run.queries
     ):
@@ -213,7 +215,7 @@ def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
                 f"{kind}_{queries}_queries_{writes}_writes_{shapes}",
                 ratio,
                 "",
-                "work of the busiest node, of what it was with fewer",
+                "work of the busiest node ÷ that with fewer nodes",
                 "<= 0.6",
             )
 
@@ -221,7 +223,7 @@ def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
 def _groups(
     found: dict[Run, Measured], alike: Callable[[Run], _Key], order: Callable[[Run], int]
 ) -> list[tuple[_Key, list[Run]]]:
-    """Return the runs that are alike, each time in order."""
+    """Return the comparable runs, each group in order."""
     keyed: dict[_Key, list[Run]] = {}
     for run in found:
         keyed.setdefault(alike(run), []).append(run)
@@ -236,13 +238,13 @@ def _measure_peers(
     if "tailing" in arguments.peers:
         print("tailing …", file=sys.stderr)
         limits["evaluating all"] = _tailing(program, arguments, writes, seconds)
-        what = f"sustained when each is evaluated on each write, p99 ≤ {P99_MS:g} ms"
+        what = f"sustained if each is evaluated for each write, p99 ≤ {P99_MS:g} ms"
         report.add("tailing_queries", limits["evaluating all"], "", what)
     if "polling" in arguments.peers:
         print("polling …", file=sys.stderr)
         polled = polling.measure(writes, seconds)
         limits["polling each second"] = polled.queries_per_s
-        what = "sustained when each is run on PostgreSQL every second"
+        what = "sustained if each is run on PostgreSQL every second"
         report.add("polling_queries", polled.queries_per_s, "", what)
         what = "inserted meanwhile"
         report.add("polling_writes_per_s", polled.writes_per_s, "/s", what)
@@ -261,7 +263,7 @@ def _tailing(program: Path, arguments: argparse.Namespace, writes: int, seconds:
         return kept and load["p99_ms"] <= P99_MS
 
     def holds(queries: int) -> bool:
-        # Others' work on the machine may have been in the way of the first try.
+        # Other load on the machine may have disturbed the first attempt.
         return held(queries) or held(queries)
 
     good, bad = 0, _FIRST_TAILED
@@ -298,7 +300,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--writes", "--rate", type=_numbers, default=[1_000], help="writes a second"
     )
-    parser.add_argument("--seconds", type=int, default=60, help="how long they go on")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the writes")
     parser.add_argument(
         "--kind", "--kinds", type=_some(KINDS), default=["range"], help="of queries"
     )
@@ -306,18 +308,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--partitions", type=_grids, default=[GridEpoch(1, 1, 2)], help="query x write partitions"
     )
-    parser.add_argument("--peers", type=_some(PEERS), default=[], help="what is measured beside it")
+    parser.add_argument(
+        "--peers", type=_some(PEERS), default=[], help="alternatives to compare with"
+    )
     parser.add_argument(
         "--decode", action="store_true", help="commits by SQL in another PostgreSQL instead"
     )
     parser.add_argument(
         "--copy",
         choices=("together", "apart"),
-        help="the relay beside a source that copies, instead: in one process, or in two",
+        help="measure the relay during a source's copy instead: in one process, or in two",
     )
     parser.add_argument("--plot", type=Path, help="where a plot goes, as SVG")
     parser.add_argument("--quick", action="store_true", help="ten seconds each")
-    parser.add_argument("--unoptimised", action="store_true", help="build the load quickly")
+    parser.add_argument(
+        "--unoptimised", action="store_true", help="build the load without optimisation"
+    )
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.seconds = min(arguments.seconds, 10)

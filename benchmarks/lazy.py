@@ -1,25 +1,25 @@
-"""Analytics tables: how fast rows come in and reach the authority, and what freshness costs.
+"""Analytics tables: the rates of uploads and of the authority, and the cost of freshness.
 
     python -m benchmarks.lazy [--workload tweets|events|indexed|complex] [--rows 10000000]
         [--upload-rows 100000] [--peers postgres,duckdb] [--peer-rows 1000000]
         [--peer-cache-mb 16] [--workers spark|threads] [--sweep scu,clients] [--kills 8]
         [--plots DIRECTORY] [--quick]
 
-Rows come as Arrow streams over HTTP from one client, which makes the next ones while it sends; it
-shares the machine's cores with all servers. Keys of uploads lie across one another. While rows are
-taken, single rows are asked at several freshnesses. The end is when the authority has every row,
-and then its rows are counted: what is sustained are all rows by all of that time. Rows a second of
-a stage are those that its steps took by the time that they ran, side by side with all else.
+One client sends rows as Arrow streams over HTTP, and generates the next ones while it sends; it
+shares the machine's cores with all servers. The key ranges of uploads overlap. During the uploads,
+single rows are read at several freshnesses. The run ends when the authority has every row, and the
+rows are counted; the sustained rate is all rows divided by the whole time. The rate of a stage is
+its number of rows divided by the time for which its steps ran, concurrently with everything else.
 
-Peers take the same uploads, a transaction each: PostgreSQL by COPY and by INSERT of a thousand rows
-at once, and DuckDB in this process, all with the same keys and an index for each view. PostgreSQL
-has a server of its own, whose cache is smaller than its tables and smaller than their indexes; what
-the kernel keeps of its files cannot be bounded here, so a miss costs a copy and seldom a read.
+Peers load the same uploads, one transaction each: PostgreSQL by COPY and by INSERT of a thousand
+rows at a time, and DuckDB in this process, all with the same keys and an index for each view.
+PostgreSQL has a separate server, whose cache is smaller than its tables and than their indexes. The
+kernel's cache of its files cannot be limited here, so a miss is usually copied, not read from disk.
 
-`--kills` has pairs of rows uploaded whose sum is zero, reads them at any freshness, and meanwhile
-kills workers, Spark's driver and the coordinator, one after the other. `--sweep scu` repeats the
-upload with batches of several sizes, `--sweep clients` asks rows and ranges of the authority by
-1, 2, 4, … clients at once.
+`--kills` uploads pairs of rows whose sum is zero, reads them at any freshness, and meanwhile kills
+workers, Spark's driver and the coordinator, one after the other. `--sweep scu` repeats the upload
+with several batch sizes, `--sweep clients` reads rows and ranges of the authority with 1, 2, 4, …
+concurrent clients.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ Quota(tenant=made.tenant, limits=limits).save(using="staff")
 scopes = ["analytics:read", "analytics:write", "admin"]
 print(json.dumps({"key": make_key(made.tenant, scopes=scopes), "tenant": made.slug}))
 """
-#: So that the last rows, which are too few for a batch, do not wait for most of the time.
+#: Short, so that the last rows, which are too few for a batch, do not wait most of the time.
 _SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "10"}
-#: So that every stage is often under way.
+#: Short, so that every stage runs often.
 _KILLED = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "0", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "3"}
 _SWEPT_BYTES = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)
 _SWEPT_CLIENTS = (1, 2, 4, 8, 16)
 _SWEPT_S = 3.0
 _POINTS, _RANGES = 200, 50
 _WARM_ROWS = 1_000
-#: Uploads that are made before they can be sent; more would not fit into memory.
+#: Uploads that are generated in advance; more would not fit into memory.
 _AHEAD = 4
 _LOOK_S = 0.05
 
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What pictures of it are called."""
+        """The name of its plots."""
         return next(name for name, known in WORKLOADS.items() if known is self.workload)
 
     @property
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def asked_rows(self) -> int:
-        """How many rows the table has of which single ones are asked."""
+        """The number of rows of the table whose single rows are read."""
         return round(self.rows * self.workload.share)
 
     def tables(self) -> Uploads:
@@ -113,7 +113,7 @@ class Run:
             yield self.workload.tables(number, self.upload_rows, self.uploads)
 
     def bodies(self) -> Iterator[bytes]:
-        """Yield each upload, and make the next ones meanwhile."""
+        """Yield each upload, and generate the next ones meanwhile."""
         with ThreadPoolExecutor(1) as maker:
             made: deque[Future[bytes]] = deque()
             for number in range(self.uploads + _AHEAD):
@@ -161,7 +161,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peer-cache-mb", type=int, default=16, help="PostgreSQL's shared buffers")
     parser.add_argument("--workers", choices=["spark", "threads"], default="spark")
     parser.add_argument("--sweep", type=_names, default=[], help="scu, clients, or both")
-    parser.add_argument("--kills", type=int, default=0, help="processes that are killed")
+    parser.add_argument("--kills", type=int, default=0, help="number of processes to kill")
     parser.add_argument("--plots", type=Path, default=RESULTS, help="where pictures go")
     given = parser.parse_args()
     given.rows = given.rows or (400_000 if given.quick else 10_000_000)
@@ -181,7 +181,7 @@ def _pipeline(place: Installation, given: argparse.Namespace, **settings: str) -
 
 
 def _measure(report: Report, run: Run, port: int, plots: Path) -> None:
-    """Take all rows, follow them to the authority, then read there."""
+    """Upload all rows, follow them to the authority, then read there."""
     _warm(run)
     run.client.make_dataset("bench", run.workload.definition)
     before = step_rates(port)
@@ -189,19 +189,19 @@ def _measure(report: Report, run: Run, port: int, plots: Path) -> None:
         watching = _fill(run)
     _check(run)
     wants = run.workload.sustained
-    report.add("ingest_rows_per_s", run.rows / run.sending_s, "rows/s", "taken, durable and seen",
+    report.add("ingest_rows_per_s", run.rows / run.sending_s, "rows/s", "uploaded and durable",
                ">= 150000" if run.workload.asked == "events" else "")  # fmt: skip
     report.add("sustained_rows_per_s", run.rows / run.whole_s, "rows/s",
-               "through to the authority", wants)  # fmt: skip
+               "merged into the authority", wants)  # fmt: skip
     for step, (rows, spent_s) in step_rates(port).items():
         rows_here, spent_here_s = before.get(step, (0.0, 0.0))
         if spent_s > spent_here_s:
             per_s = (rows - rows_here) / (spent_s - spent_here_s)
-            report.add(f"{step}_rows_per_s", per_s, "rows/s", "while its steps ran")
+            report.add(f"{step}_rows_per_s", per_s, "rows/s", "while the stage ran")
     for freshness, spent in asking.spent_ms.items():
         if spent:
             times = [ms for _, ms in spent]
-            what = f"a single row while rows come, {len(times)} times"
+            what = f"a single row during uploads, {len(times)} times"
             report.add(f"freshness_{freshness}_p50_ms", median(times), "ms", what)
             report.add(f"freshness_{freshness}_p99_ms", percentile(times, 0.99), "ms", "the same")
     _measure_reads(report, run)
@@ -211,7 +211,7 @@ def _measure(report: Report, run: Run, port: int, plots: Path) -> None:
 
 
 def _warm(run: Run) -> None:
-    """Take a small upload through all stages: workers live long, and their start is no stage."""
+    """Process a small upload in all stages: workers live long, and their startup must not count."""
     warm = Run(run.workload, 1, _WARM_ROWS, run.client.again())
     warm.client.make_dataset("warm", run.workload.definition)
     _fill(warm)
@@ -219,7 +219,7 @@ def _warm(run: Run) -> None:
 
 
 def _fill(run: Run) -> Watching:
-    """Send all uploads, and wait until the authority has them."""
+    """Send all uploads, and wait until the authority contains them."""
     begin = time.perf_counter()
     with Watching(run.client.again(), run.upload_rows) as watching:
         for body in run.bodies():
@@ -294,13 +294,15 @@ def _measure_peers(
         with duck_db(place.directory / "peer.duckdb", definition) as duck:
             found = rate(duck, few.tables())
         report.add("duckdb_rows_per_s", found, "rows/s", "DuckDB, in the client's own process")
-        report.add("by_duckdb", sustained / found, "x", "sustained rate by that")
+        report.add("by_duckdb", sustained / found, "x", "ratio of the sustained rates")
 
 
 def _measure_postgres(
     report: Report, place: Installation, few: Run, given: argparse.Namespace, sustained: float
 ) -> None:
-    """Let a PostgreSQL with a small cache take rows; what fits into it is no goal."""
+    """Load rows into a PostgreSQL with a small cache; with rows that fit into the cache there is no
+    goal.
+    """
     cache_mb: int = given.peer_cache_mb
     for name, by_copy, want in (("copy", True, few.workload.by_copy), ("insert", False, ">= 5")):
         directory = place.directory / f"peer-{name}"
@@ -310,16 +312,16 @@ def _measure_postgres(
         is_beyond = min(tables, indexes) > cache_mb
         what = f"PostgreSQL by {name.upper()}, {few.rows:,} rows, cache {cache_mb} MiB"
         report.add(f"{name}_rows_per_s", found, "rows/s", what)
-        report.add(f"{name}_tables_mib", tables, "MiB", "its tables in the end")
+        report.add(f"{name}_tables_mib", tables, "MiB", "its tables at the end")
         report.add(f"{name}_indexes_mib", indexes, "MiB", "their indexes")
-        what = "sustained rate by that" + ("" if is_beyond else ", which fits into the cache")
+        what = "ratio of the sustained rates" + ("" if is_beyond else ", which fits into the cache")
         report.add(f"by_{name}", sustained / found, "x", what, want if is_beyond else "")
 
 
 def _sweep_batches(
     report: Report, place: Installation, run: Run, given: argparse.Namespace
 ) -> None:
-    """Upload the same rows with batches of several sizes: the paper's figure 2."""
+    """Upload the same rows in batches of several sizes: the paper's figure 2."""
     points = []
     for size in _SWEPT_BYTES:
         one = Run(run.workload, run.uploads, run.upload_rows, run.client.again())
@@ -330,15 +332,15 @@ def _sweep_batches(
         mib = size >> 20
         points.append((float(mib), one.rows / one.whole_s))
         report.add(f"batch_{mib}_mib_rows_per_s", points[-1][1], "rows/s", "through to authority")
-    title = f"{given.workload}: rows a second by the size of a batch"
-    line = Line("through to the authority", points)
+    title = f"{given.workload}: rows per second by batch size"
+    line = Line("merged into the authority", points)
     Plot(title, "MiB", "rows/s", [line], sweep=True).save(
         given.plots / f"lazy-{given.workload}-batches.svg"
     )
 
 
 def _sweep_clients(report: Report, run: Run, plots: Path) -> None:
-    """Ask by several clients at once: the paper's figures 4 and 5."""
+    """Query with several concurrent clients: the paper's figures 4 and 5."""
     kinds = {"rows": _point, **({"ranges": _range} if run.workload.has_ranges else {})}
     lines = []
     for name, ask in kinds.items():
@@ -352,20 +354,20 @@ def _sweep_clients(report: Report, run: Run, plots: Path) -> None:
             points.append((float(count), found))
             report.add(f"{name}_{count}_clients_per_s", found, "queries/s", "of the authority")
         lines.append(Line(name, points))
-    title = f"{run.workload.asked}: queries of the authority a second, by clients"
+    title = f"{run.workload.asked}: queries of the authority per second, by clients"
     Plot(title, "clients", "queries/s", lines, sweep=True).save(
         plots / f"lazy-{run.name}-clients.svg"
     )
 
 
 def _report_kills(report: Report, killed: Killed) -> None:
-    """What killing has done: nothing."""
+    """The effects of the kills: none."""
     report.add("killed", sum(killed.kills.values()), "", ", ".join(killed.kills))
     report.add("killed_answers", killed.answers, "", "pairs read meanwhile")
-    report.add("killed_sums", killed.sums, "", "of them, those whose sum was not zero", "<= 0")
-    report.add("killed_back", killed.back, "", "of them, those of an earlier state", "<= 0")
-    report.add("killed_lost", killed.lost, "", "rows that the authority lacks in the end", "<= 0")
-    report.add("killed_doubled", killed.doubled, "", "rows that it has twice or more", "<= 0")
+    report.add("killed_sums", killed.sums, "", "of which with a sum other than zero", "<= 0")
+    report.add("killed_back", killed.back, "", "of which of an earlier state", "<= 0")
+    report.add("killed_lost", killed.lost, "", "rows missing from the authority at the end", "<= 0")
+    report.add("killed_doubled", killed.doubled, "", "duplicate rows in it", "<= 0")
 
 
 def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
@@ -375,7 +377,7 @@ def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
         for stage, points in watching.rows.items()
         if points
     ]
-    title = f"{run.name}: rows that have come to each stage"
+    title = f"{run.name}: rows that have reached each stage"
     Plot(title, "seconds", "million rows", lines, linear=True).save(
         plots / f"lazy-{run.name}-stages.svg"
     )
@@ -383,8 +385,8 @@ def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
 
 def _plot_staleness(run: Run, watching: Watching, plots: Path) -> None:
     """The paper's figure 7."""
-    title = f"{run.name}: how old what is sorted is"
-    line = Line("a query that may be so old reads nothing unsorted", thinned(watching.staleness_s))
+    title = f"{run.name}: age of the sorted data"
+    line = Line("a query with this freshness reads no unsorted rows", thinned(watching.staleness_s))
     Plot(title, "seconds", "s", [line], linear=True).save(plots / f"lazy-{run.name}-staleness.svg")
 
 
@@ -393,7 +395,7 @@ def _plot_freshness(run: Run, asking: Asking, plots: Path) -> None:
     lines = [
         Line(f"freshness {freshness}", asking.over_time(freshness)) for freshness in FRESHNESSES
     ]
-    title = f"{run.name}: a single row by its key while rows come"
+    title = f"{run.name}: a single row by its key during uploads"
     Plot(title, "seconds", "ms", [line for line in lines if line.points], linear=True).save(
         plots / f"lazy-{run.name}-freshness.svg"
     )

@@ -2,11 +2,10 @@
 
     python -m benchmarks.matcher [--quick]
 
-Documents have five strings of ten characters and five integers; filters are
-`random >= i AND random < j`. The work is native (native/query/examples/match_rate.rs), built here
-and run in a process of its own; rates are per second of a core's time, so that what else the
-machine does changes them little. `shared` evaluates ten thousand filters that share a path on one
-document after the other.
+Documents have five strings of ten characters and five integers; filters are `random >= i AND random
+< j`. The work is native (native/query/examples/match_rate.rs), built here and run in a separate
+process; rates are per second of CPU time, so other load on the machine changes them little.
+`shared` evaluates ten thousand filters that share a path on one document after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from benchmarks.support.report import Report, median
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     seconds: float
     rounds: int
@@ -41,28 +40,28 @@ def main() -> None:
         "single_per_s",
         middle["single_per_second"],
         "/s",
-        "evaluations of one filter on a decoded document, a core",
+        "evaluations of one filter on a decoded document, per core",
         ">= 3000000",
     )
     report.add(
         "shared_per_s",
         middle["shared_per_second"],
         "/s",
-        "evaluations when 10,000 filters meet one document, a core",
+        "evaluations of 10,000 filters on one document, per core",
         ">= 20000000",
     )
     report.add(
         "compiled_per_s",
         middle["compiled_per_second"],
         "/s",
-        "filters parsed, normalized and hashed, a core",
+        "filters parsed, normalized and hashed, per core",
         ">= 100000",
     )
     report.add(
         "idle_bytes",
         middle["idle_bytes"],
         "B",
-        "resident memory of a filter of three predicates that waits in a set",
+        "resident memory of a filter of three predicates in a set",
         "<= 1024",
     )
     report.finish()
@@ -71,10 +70,10 @@ def main() -> None:
 def _knobs() -> Knobs:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="finish in about a minute")
-    parser.add_argument("--seconds", type=float, help="core time for each figure of a round")
-    parser.add_argument("--rounds", type=int, help="rounds, of which the middle one counts")
+    parser.add_argument("--seconds", type=float, help="CPU time for each figure of a round")
+    parser.add_argument("--rounds", type=int, help="rounds; the median counts")
     parser.add_argument(
-        "--unoptimised", action="store_true", help="build fast and run slowly: figures mean nothing"
+        "--unoptimised", action="store_true", help="build without optimisation (for tests)"
     )
     given = parser.parse_args()
     return Knobs(
@@ -85,7 +84,7 @@ def _knobs() -> Knobs:
 
 
 def _round(binary: Path, seconds: float) -> dict[str, float]:
-    """Run once; the program checks its own answers and fails where they are wrong."""
+    """Run once; the program checks its own results and fails if they are wrong."""
     command = [str(binary), str(seconds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Topics: the stores beside one another, and the storage node beside what people use instead.
+"""Topics: the stores compared with each other, and the storage node compared with alternatives.
 
     python -m benchmarks.pubsub [--mix 3:1,1:3] [--ops 2000000] [--rounds 1] [--self-join]
         [--system dual,two,rep,rocksdb,leveldb,postgres] [--granularity variable,fixed]
@@ -6,26 +6,26 @@
         [--node-seconds 5] [--hostile] [--plots DIRECTORY] [--quick]
 
 The workload of the paper: operations over 500 by 500 cells with hot spots, subscriptions from ten
-seconds ago to ten seconds ahead, publications that live for twenty, `RepQueries` polling each
-second. Granularities are compared over a quad tree of depth 5: nodes of which each level is half
-as likely as the one below, and circles of some radii (in sides of a leaf), all and, with `--each`,
-one by one. The clock is virtual and as fast as live records need it to be five times memtable and
-cache together; all stores are `buffered` and tuned alike.
+seconds ago to ten seconds ahead, publications that live for twenty seconds, `RepQueries` polling
+each second. Granularities are compared over a quad tree of depth 5: nodes, where each level is half
+as likely as the one below, and circles of several radii (in sides of a leaf), all together and,
+with `--each`, one by one. The clock is virtual, at a speed at which live records are five times the
+size of memtable and cache together; all stores are `buffered` and tuned alike.
 
-All systems of a run do the same operations, part by part in turn, and a ratio is the median of
-seven pairs a round from the half of the run in which as many records end as begin: another's mean
-time for an operation by that of `dual`, by the clock and by the processor time of the thread that
-operates. No store that reads once an operation can be faster than one that polls ten times by more
-than the ceiling: the number of reads. `--direct-ops` does so many operations again with tables past
-the system's cache. RocksDB and LevelDB do the same job by composite keys and by rewriting lists,
-through their C libraries, if they are there.
+All systems of a run perform the same operations, in alternating sections. A ratio is the median of
+seven pairs per round, from the half of the run in which as many records expire as are added: the
+other system's mean time per operation divided by that of `dual`, in elapsed time and in CPU time of
+the operating thread. The number of reads limits how much faster a store that reads once per
+operation can be than one that polls ten times. `--direct-ops` runs so many operations again with
+tables that bypass the system's cache. RocksDB and LevelDB do the same with composite keys and by
+rewriting lists, through their C libraries, if these are installed.
 
-Whoever ends it early (SIGTERM, as `timeout` sends) is told what it has found so far.
+A run that is terminated early (SIGTERM, as `timeout` sends) prints its results so far.
 
-The node is loaded over loopback by a native program, over two connections with 64 commands each
-under way: publishes beside the same in threads on the store itself, PING beside Valkey's, and the
-mix 3:1 beside PostgreSQL, equally durable; and, with `--hostile`, among clients that mean harm.
-Client and server share the machine's cores.
+A native program loads the node over loopback, over two connections with 64 commands in flight each:
+publishes compared with publishes in threads directly on the store, PING compared with Valkey, and
+the mix 3:1 compared with PostgreSQL, equally durable; and, with `--hostile`, during an attack by
+hostile clients. Client and server share the machine's cores.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from benchmarks.support.plot import Line, Plot
 from benchmarks.support.report import RESULTS, Report
 from benchmarks.support.topic_stores import Answer, CutOffError, Ending, Stores, of
 
-#: By mix: polling's and the second keyspace's time by ours, simple; the latter with self-joins.
+#: By mix: the times of polling and of a second keyspace divided by ours, simple; the latter also
+#: with self-joins.
 _GOALS = {"3:1": (">= 6", ">= 1", ">= 1.15"), "1:3": (">= 2", ">= 1", ">= 1.05")}
 _STORES = ("dual", "two", "rep")
 _PEERS = ("rocksdb", "leveldb")
@@ -61,7 +62,7 @@ def main() -> None:
             if arguments.ops:
                 _add_stores(report, ending, arguments)
         except CutOffError:
-            print("cut off: what follows was found until then", file=sys.stderr, flush=True)
+            print("interrupted; results so far:", file=sys.stderr, flush=True)
         if arguments.node_seconds and not ending.is_asked():
             _add_node(report, arguments)
     report.finish()
@@ -110,17 +111,17 @@ def _add_simple(report: Report, stores: Stores, mix: str, arguments: argparse.Na
         report.add(f"rep_write_{name}_us", polled["publish_us"], "µs", "a write without a read")
         equal = _with_equal_costs(answer, mix)
         report.add(f"rep_equal_{name}", equal, "x", "if it read and wrote at DualDb's costs")
-        report.add(f"rep_delay_{name}_ms", polled["delay_ms"], "ms", "until polling tells, mean")
+        report.add(f"rep_delay_{name}_ms", polled["delay_ms"], "ms", "mean delay of polling")
         share = 100 * (1 - polled["pairs"] / max(1.0, dual["pairs"]))
-        report.add(f"rep_missed_{name}", share, "%", "of DualDb's pairs, polling tells fewer")
+        report.add(f"rep_missed_{name}", share, "%", "of DualDb's pairs are missed by polling")
     _plot(answer, f"simple-{mix}", arguments)
 
 
 def _with_equal_costs(answer: Answer, mix: str) -> float:
     """Return how much longer polling takes if its reads and writes cost as much as ours.
 
-    Polling writes publications only, and a publication of its is a write and nothing else, by which
-    our operations are taken apart into a write and a read.
+    Polling writes publications only, so one of its publications is only a write; this separates our
+    operations into a write and a read.
     """
     wishes, news = (int(part) for part in mix.split(":"))
     whole = of(answer, "dual")["mean_us"]
@@ -130,7 +131,7 @@ def _with_equal_costs(answer: Answer, mix: str) -> float:
 
 
 def _add_direct(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
-    """Compare the stores where each block that is not in the cache comes from the disk."""
+    """Compare the stores if each block that is not in the cache is read from the disk."""
     answer = stores.run(mix, _stores_of(arguments), "--direct", "1")
     name = f"direct_{mix.replace(':', '_')}"
     polling, second, _ = _GOALS.get(mix, ("", "", ""))
@@ -138,11 +139,11 @@ def _add_direct(report: Report, stores: Stores, mix: str, arguments: argparse.Na
     _add_ratios(report, answer, name, {"two": second, "rep": polling})
     for found in answer["systems"]:
         blocks = found["blocks_read"] / stores.operations
-        report.add(f"{found['system']}_{name}_blocks", blocks, "", "blocks read an operation")
+        report.add(f"{found['system']}_{name}_blocks", blocks, "", "blocks read per operation")
 
 
 def _add_self_join(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
-    """Compare the stores whose operations also find their like."""
+    """Compare the stores whose operations also match their own kind."""
     answer = stores.run(mix, ["dual", "two"], "--self-join")
     name = f"self_join_{mix.replace(':', '_')}"
     _add_means(report, answer, name)
@@ -151,7 +152,7 @@ def _add_self_join(report: Report, stores: Stores, mix: str, arguments: argparse
 
 
 def _add_peers(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
-    """Compare with stores of keys and values, where their libraries are there."""
+    """Compare with key-value stores whose libraries are installed."""
     asked = [system for system in arguments.system if system in _PEERS]
     if not asked:
         return
@@ -167,7 +168,7 @@ def _add_peers(report: Report, stores: Stores, mix: str, arguments: argparse.Nam
 
 
 def _add_ratios(report: Report, answer: Answer, name: str, goals: Mapping[str, str]) -> None:
-    """Note how much longer the others take than the first."""
+    """Record how much longer the others take than the first."""
     first = answer["systems"][0]["system"]
     for system, ratio in answer["slower_than_first"].items():
         goal = goals.get(system, "")
@@ -181,13 +182,13 @@ def _add_means(report: Report, answer: Answer, name: str) -> None:
     for found in answer["systems"]:
         report.add(f"{found['system']}_{name}_us", found["mean_us"], "µs", "an operation, mean")
     first = of(answer, answer["systems"][0]["system"])
-    report.add(f"live_{name}_mb", first["live_bytes"] / 1e6, "MB", "alive at the end")
+    report.add(f"live_{name}_mb", first["live_bytes"] / 1e6, "MB", "live at the end")
     if first["done"] < 1:
-        report.add(f"done_{name}", 100 * first["done"], "%", "of the operations, then cut off")
+        report.add(f"done_{name}", 100 * first["done"], "%", "of the operations, then interrupted")
 
 
 def _add_granularities(report: Report, stores: Stores, arguments: argparse.Namespace) -> None:
-    """Compare how areas are written."""
+    """Compare the encodings of areas."""
     runs = [
         ("cells", ">= 3", ("cells",)),
         ("circles", ">= 2", ("circles", "--radii", arguments.radii)),
@@ -198,7 +199,7 @@ def _add_granularities(report: Report, stores: Stores, arguments: argparse.Names
         runs += [(f"circles_{radius}", "", ("circles", "--radii", radius)) for radius in radii]
     whole = stores.operations
     for name, goal, places in runs:
-        # One by one they are many: a quarter of the work each.
+        # There are many single radii: each gets a quarter of the work.
         part = replace(stores, operations=whole if goal else max(1, whole // 4))
         answer = part.run("1:1", arguments.granularity, "--places", *places)
         _add_means(report, answer, name)
@@ -227,7 +228,7 @@ def _arguments() -> argparse.Namespace:
         prog="benchmarks.pubsub", description="Measure topics and the storage node."
     )
     parser.add_argument("--mix", default=["3:1", "1:3"], type=_names)
-    parser.add_argument("--ops", type=int, default=2_000_000, help="0: only the node")
+    parser.add_argument("--ops", type=int, default=2_000_000, help="0: only measure the node")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--system", default=[*_STORES, *_PEERS, "postgres"], type=_names)
     parser.add_argument("--self-join", action=argparse.BooleanOptionalAction, default=True)
@@ -235,12 +236,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--radii", default="4,2,1,0.5,0.25")
     parser.add_argument("--each", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--direct-ops", type=int, default=100_000, help="0: without")
-    parser.add_argument("--node-seconds", type=int, default=5, help="0: without the node")
+    parser.add_argument("--node-seconds", type=int, default=5, help="0: do not measure the node")
     parser.add_argument("--hostile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--plots", type=Path, default=RESULTS)
     parser.add_argument("--quick", action="store_true", help="about a minute")
     parser.add_argument(
-        "--unoptimised", dest="optimised", action="store_false", help="tests need no fast program"
+        "--unoptimised",
+        dest="optimised",
+        action="store_false",
+        help="build without optimisation, for tests",
     )
     arguments = parser.parse_args()
     if arguments.quick:

@@ -1,14 +1,14 @@
-"""How long after a failure everybody is live again, with nothing lost.
+"""The time after a failure until all subscriptions are live again, with nothing lost.
 
     python -m benchmarks.recovery [--queries 10000] [--documents 100000] [--grid processes|spark]
         [--kill node,grid,relay,valkey,web] [--writes 50] [--quick]
 
-Every query watches its own tenth of a thousandth of the documents over WebSockets while writes go
-on. Then something is killed with SIGKILL (`valkey`: emptied): a filter node (`node`), the whole
-grid with Spark's driver (`grid`), the relay, Valkey's content, the app server. The benchmark starts
-services again as the launcher does, at once. A failure has been mended when every watcher says
-`live` and has every document that was written until then; the time is that of the last one. At the
-end every watcher's rows are compared with what was written.
+Every live query covers a separate ten-thousandth of the documents, over WebSockets, while writes
+continue. Then something is killed with SIGKILL (`valkey`: emptied): a filter node (`node`), the
+whole grid with Spark's driver (`grid`), the relay, Valkey's data, the app server. The benchmark
+restarts services as the launcher does, at once. The system has recovered when every subscription is
+`live` and has every document written until then; the time is that of the last subscription. At the
+end, all rows are compared with the writes.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from benchmarks.support.nodes_life import NodesLife
 from benchmarks.support.report import Report
 from benchmarks.support.watchers import Tally, Watchers
 
-#: What a failure's mending may take before it is given up.
+#: The timeout of a recovery.
 PATIENCE_S = 120.0
-#: A failure shows within this time, or not at all: watchers are stale after two seconds.
+#: A failure is noticed within this time, or not at all: subscriptions are stale after two seconds.
 SHOWS_S = 6.0
-#: All is well when it has been so for this long.
+#: The system is healthy after it has been so for this long.
 CALM_S = 1.0
 GOALS = {"node": "<= 5", "grid": "<= 40"}
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     queries: int
     documents: int
@@ -69,7 +69,7 @@ def _knobs() -> Knobs:
     parser.add_argument("--documents", type=int, help="documents of the collection")
     parser.add_argument("--writes", type=float, default=50.0, help="writes a second")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
-    parser.add_argument("--kill", default=",".join(KILLS), help="what fails, one after the other")
+    parser.add_argument("--kill", default=",".join(KILLS), help="what to kill, one after the other")
     given = parser.parse_args()
     kill = given.kill.split(",")
     if unknown := set(kill) - set(KILLS):
@@ -92,7 +92,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
         if not await until(lambda: watchers.whole, PATIENCE_S):
             raise RuntimeError("the queries did not become live")
         rate = knobs.queries / (time.monotonic() - began)
-        report.add("subscribed_per_s", rate, "/s", "queries begun at first")
+        report.add("subscribed_per_s", rate, "/s", "initial live queries")
         watchers.write(knobs.writes)
         for what in knobs.kill:
             print(f"{what} …", file=sys.stderr)
@@ -100,13 +100,13 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
         written = await watchers.stop_writing()
         await until(lambda: watchers.whole, PATIENCE_S)
         report.add("written", written, "", "documents written meanwhile")
-        report.add("lost", watchers.missing, "", "of them unknown to their watchers", "<= 0")
+        report.add("lost", watchers.missing, "", "of which not received", "<= 0")
     finally:
         await watchers.close()
 
 
 async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> None:
-    """Let one thing fail and wait until that is mended."""
+    """Cause one failure and wait until the system has recovered."""
     watchers.tally = Tally()
     began = time.monotonic()
     with NodesLife(stack.valkey()) as nodes:
@@ -115,29 +115,38 @@ async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> 
         mended_s = await _until_calm(watchers)
     took = PATIENCE_S if mended_s is None else mended_s - began
     tally = watchers.tally
-    what_is = f"from the kill of {what} until all were live and had everything"
+    what_is = f"from the kill of {what} until all were live and complete"
     if not shown:
-        took, what_is = 0.0, f"nobody was ever stale after the kill of {what}"
+        took, what_is = 0.0, f"no subscription was stale after the kill of {what}"
     print(f"{what}: {took:.1f} s", file=sys.stderr)
     report.add(f"{what}_s", took, "s", what_is, GOALS.get(what, ""))
     if nodes.held_s is not None:
         held_s, watched_s = nodes.held_s - began, (nodes.watched_s or began) - began
         report.add(f"{what}_held_s", held_s, "s", "until the last new node had its partition")
-        report.add(f"{what}_rebuilt_s", watched_s, "s", "until the last one had read its documents")
-    report.add(f"{what}_longest_s", tally.longest_s, "s", "the longest time somebody was not live")
+        report.add(
+            f"{what}_rebuilt_s", watched_s, "s", "until the last node had read its documents"
+        )
+    report.add(
+        f"{what}_longest_s",
+        tally.longest_s,
+        "s",
+        "the longest time that a subscription was not live",
+    )
     report.add(f"{what}_mended", float(mended_s is not None), "", "1: it was", ">= 1")
-    report.add(f"{what}_stale", tally.stale, "", "times that a watcher was told to be stale")
-    report.add(f"{what}_resets", tally.resets, "", "watchers that began anew")
+    report.add(f"{what}_stale", tally.stale, "", "times that a subscription was reported stale")
+    report.add(f"{what}_resets", tally.resets, "", "subscriptions that started over")
     report.add(f"{what}_reconnects", tally.reconnects, "", "connections that broke")
 
 
 async def _until_calm(watchers: Watchers) -> float | None:
-    """Wait until nothing has been amiss for a while; return since when, if it came to that."""
+    """Wait until the system has been healthy for a while; return since when, or None after the
+    timeout.
+    """
     end = time.monotonic() + PATIENCE_S
     since: float | None = None
     while time.monotonic() < end:
         now = time.monotonic()
-        # A write that was acknowledged just now may still be on its way.
+        # A write that has just been acknowledged may not have been delivered yet.
         well = not watchers.stale and watchers.missing <= 1 + len(watchers.watched) // 1_000
         since = (since or now) if well else None
         if since is not None and now - since >= CALM_S:

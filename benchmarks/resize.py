@@ -1,11 +1,11 @@
-"""How long anybody is stale while the grid gets another size and writes go on.
+"""How long subscriptions are stale while the grid is resized and writes continue.
 
     python -m benchmarks.resize [--sizes 4x1,2x2,2x1] [--queries 1000] [--writes 1000] [--quick]
 
-Every query watches its own shard of the documents over a WebSocket; a size is write partitions x
-query partitions. For each one `manage.py resize_grid` brings up another grid beside the one that
-serves, which takes over once all its nodes watch. Writes go on at the same rate all the time. At
-the end every watcher's rows are compared with what was written, and none may have come twice.
+Every live query covers a separate shard of the documents, over a WebSocket; a size is write
+partitions x query partitions. For each one `manage.py resize_grid` starts another grid beside the
+current one, which takes over once all its nodes are ready. Writes continue at the same rate. At the
+end, all rows are compared with the writes, and none may have arrived twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from benchmarks.support.report import Report
 from benchmarks.support.watchers import Tally, Watchers
 
 PATIENCE_S = 120.0
-#: Before the first change and after each, so that each begins with a grid that has settled.
+#: A pause before the first change and after each, so that each starts with a settled grid.
 SETTLED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     queries: int
     documents: int
@@ -54,7 +54,7 @@ def _knobs() -> Knobs:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="one change, a fifth of everything")
+    parser.add_argument("--quick", action="store_true", help="one resize, a fifth of everything")
     parser.add_argument("--queries", type=int, help="live queries")
     parser.add_argument("--documents", type=int, help="documents of the collection")
     parser.add_argument("--writes", type=float, help="writes a second")
@@ -95,15 +95,13 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
     finally:
         await watchers.close()
     tally = watchers.tally
-    report.add(
-        "writes_per_s", rate, "/s", "acknowledged, all the time", f">= {0.95 * knobs.writes}"
-    )
+    report.add("writes_per_s", rate, "/s", "acknowledged, throughout", f">= {0.95 * knobs.writes}")
     report.add("written", written, "", "documents")
-    report.add("longest_stale_s", tally.longest_s, "s", "that anybody was not live", "<= 2")
-    report.add("stale", tally.stale, "", "times that a watcher was told to be stale")
-    report.add("resets", tally.resets, "", "watchers that began anew")
-    report.add("lost", watchers.missing, "", "documents unknown to their watchers", "<= 0")
-    report.add("repeated", tally.repeated, "", "documents that came twice", "<= 0")
+    report.add("longest_stale_s", tally.longest_s, "s", "that a subscription was not live", "<= 2")
+    report.add("stale", tally.stale, "", "times that a subscription was reported stale")
+    report.add("resets", tally.resets, "", "subscriptions that started over")
+    report.add("lost", watchers.missing, "", "documents not received", "<= 0")
+    report.add("repeated", tally.repeated, "", "documents received twice", "<= 0")
 
 
 async def _resize(report: Report, stack: Stack, watchers: Watchers, size: tuple[int, int]) -> None:
@@ -115,9 +113,9 @@ async def _resize(report: Report, stack: Stack, watchers: Watchers, size: tuple[
     await asyncio.to_thread(stack.resize, *size)
     took_s = time.monotonic() - began_s
     during = watchers.tally
-    what = "from the command until the new grid served alone"
+    what = "from the command until only the new grid served"
     report.add(f"{name}_s", took_s, "s", what)
-    report.add(f"{name}_longest_stale_s", during.longest_s, "s", "that anybody was not live")
+    report.add(f"{name}_longest_stale_s", during.longest_s, "s", "that a subscription was not live")
     watchers.tally = before.joined(during)
 
 

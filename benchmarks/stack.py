@@ -1,25 +1,25 @@
 """The full stack: from a write over a WebSocket to the event on another.
 
 Each write matches one of 100 to 10,000 subscribers. The load generator shares the machine with
-all servers. Latencies begin before the write is sent and end when its event has been read; CPU
-time is that from the first write on, when everybody has subscribed. Fan-out is measured apart: each
-write is told to every one of many subscribers.
+all servers. Latencies are measured from before the write is sent until its event has been read; CPU
+time is measured from the first write, after all clients have subscribed. Fan-out is measured
+separately: each write causes an event to every one of many subscribers.
 
-`--idle 10000` measures instead what so many authenticated connections take that do nothing: memory
-of the app server without a subscription and with one on each, and the time to open them.
+`--idle 10000` measures so many idle, authenticated connections instead: memory of the app server
+without a subscription and with one on each, and the time to open them.
 
 `--profile FILE` measures once more while py-spy samples the app server's stacks, prints the
-functions that take most of its CPU time, and writes the stacks as flame graphs and speedscope.app
-read them. py-spy has to be installed, and needs ptrace.
+functions that take most of its CPU time, and writes the stacks in the format of flame graphs and
+speedscope.app. py-spy has to be installed, and needs ptrace.
 
-`--beside DIR` compares with another checkout of the repository, a commit before, that is set up:
-rounds of both alternate (benchmarks/support/beside.py).
+`--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
+be set up: rounds of both alternate (benchmarks/support/beside.py).
 
-`--hostile residual,silent,many,headers,sockets,uploads` measures what a client that is hard on its
-neighbours does to a tenant's latencies (benchmarks/support/hostile.py): rounds without it and with
-it take turns, and the middle of each kind are compared. A hostile tenant has the usual quotas.
-All along a signed-in user's ordinary requests are counted, and those of them that fail, and the web
-process's memory is compared with what it was before.
+`--hostile residual,silent,many,headers,sockets,uploads` measures the effect of a hostile client on
+another tenant's latencies (benchmarks/support/hostile.py): rounds with and without it alternate,
+and their medians are compared. A hostile tenant has ordinary quotas. Throughout, the benchmark
+counts a signed-in user's ordinary requests and how many of them fail, and compares the web
+process's memory with that before.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NEIGHBOURS = 100
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """How much is measured."""
+    """The extent of the measurement."""
 
     subscribers: list[int]
     writes: float
@@ -92,8 +92,10 @@ def _knobs() -> Knobs:
     parser.add_argument("--subscribers", help="how many, for example 100,1000,10000")
     parser.add_argument("--writes", type=float, default=300.0, help="writes a second")
     parser.add_argument("--seconds", type=float, help="length of each run")
-    parser.add_argument("--idle", type=int, default=0, help="so many idle connections instead")
-    parser.add_argument("--profile", type=Path, metavar="FILE", help="where its stacks go")
+    parser.add_argument(
+        "--idle", type=int, default=0, help="measure so many idle connections instead"
+    )
+    parser.add_argument("--profile", type=Path, metavar="FILE", help="file for its stacks")
     parser.add_argument("--hostile", help=f"neighbours instead: {','.join(hostile.KINDS)}")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
     given = parser.parse_args()
@@ -120,7 +122,7 @@ def _measure_live(report: Report, live: Live, knobs: Knobs) -> None:
 
 
 def _measure_hostile(report: Report, found: Servers, knobs: Knobs) -> None:
-    """Measure one tenant's latencies, with a hostile client and without, in turns."""
+    """Measure one tenant's latencies, alternately with a hostile client and without."""
     port = found.web.port
     _make_dataset(port, found.other_key, found.other_tenant)
     crowd = Crowd(port, found.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
@@ -130,7 +132,7 @@ def _measure_hostile(report: Report, found: Servers, knobs: Knobs) -> None:
 
 
 def _make_dataset(port: int, key: str, tenant: str) -> None:
-    """Make what the hostile tenant uploads to."""
+    """Create the targets of the hostile tenant's uploads."""
     asked = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/v1/tenants/{tenant}/datasets",
         json.dumps(upload_attack.DEFINITION).encode(),

@@ -2,9 +2,9 @@
 
     python -m benchmarks.storage [--connections 8] [--pipeline 1,16] [--seconds 5] [--beside DIR]
 
-Each connection publishes, adds an event to an aggregate and sets a value in turn, with so many
-commands under way. A command is answered once it is durable. `--beside DIR` compares with another
-checkout of the repository, a commit before, that is set up: rounds of both alternate
+Each connection alternately publishes, adds an event to an aggregate and sets a value, with so many
+commands in flight. A command is answered once it is durable. `--beside DIR` compares with another
+checkout of the repository at an earlier commit, which has to be set up: rounds of both alternate
 (benchmarks/support/beside.py).
 """
 
@@ -30,7 +30,7 @@ _DEFINITION = {
 
 
 def main() -> None:
-    """Measure each length of pipeline by itself."""
+    """Measure each pipeline length separately."""
     if beside.compared("storage"):
         return
     arguments = _arguments()

@@ -1,1 +1,1 @@
-"""What we compare ourselves with."""
+"""The systems that benchmarks compare with."""

@@ -1,7 +1,7 @@
-"""Peers of analytics tables: the same rows in other stores, a transaction for each upload.
+"""Peers of analytics tables: the same rows in other stores, one transaction per upload.
 
-Keys that analytics tables store as ids are stored so here, too: a table of keys with a sequence,
-and each upload's new keys are entered before its rows.
+Keys that analytics tables store as ids are stored as ids here, too: a table of keys has a sequence,
+and each upload's new keys are inserted before its rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psycopg import sql
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 
-#: Rows of one INSERT.
+#: Rows per INSERT.
 INSERT_ROWS = 1_000
 _TYPES = {
     "int32": "integer",
@@ -36,7 +36,7 @@ _HELD = """
 SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class
 WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
 """
-#: As PostgreSQL comes; our own server's is smaller.
+#: PostgreSQL's defaults; our own server's are smaller.
 _WAL = {"max_wal_size": "1GB"}
 Uploads = Iterable[Mapping[str, pa.Table]]
 
@@ -45,11 +45,11 @@ class Store(Protocol):
     """Takes uploads."""
 
     def take(self, upload: Mapping[str, pa.Table]) -> None:
-        """Take an upload, durably and as a whole."""
+        """Store an upload, durably and as a whole."""
 
 
 def rate(store: Store, uploads: Uploads) -> float:
-    """Return how many rows a second a store takes. Making them does not count."""
+    """Return the rate of a store in rows per second, not counting the generation of rows."""
     rows, spent_s = 0, 0.0
     for upload in uploads:
         begin = time.perf_counter()
@@ -60,7 +60,7 @@ def rate(store: Store, uploads: Uploads) -> float:
 
 
 def _named(column: str) -> str:
-    """Return a column's name as SQL takes it, whatever words SQL keeps for itself."""
+    """Return a column's name, quoted if SQL reserves it."""
     return f'"{column}"'
 
 
@@ -90,7 +90,7 @@ class _Sql:
                 self._do(f"CREATE INDEX {name}_{view} ON {name} ({keys})")
 
     def _enter(self, name: str) -> None:
-        """Give ids to the keys of what was `sent`, and enter it with them."""
+        """Assign ids to the keys of `sent`, and insert the keys with them."""
         columns, joins = [], []
         ids = _ids(self._tables[name])
         for column in self._tables[name]["columns"]:
@@ -121,10 +121,10 @@ class Postgres(_Sql):
         self._connection.close()
 
     def held(self) -> tuple[int, int]:
-        """Return how many bytes all tables have, and all their indexes."""
+        """Return the size of all tables, and of all their indexes, in bytes."""
         row = self._connection.execute(_HELD).fetchone()
         if row is None:
-            raise RuntimeError("PostgreSQL does not say what it holds")
+            raise RuntimeError("PostgreSQL returned no sizes")
         return int(row[0]), int(row[1])
 
     def take(self, upload: Mapping[str, pa.Table]) -> None:
@@ -188,7 +188,7 @@ class DuckDb(_Sql):
 def postgres(
     directory: Path, cache_mb: int, definition: Mapping[str, Any], *, by_copy: bool
 ) -> Iterator[Postgres]:
-    """Start a durable server for this store alone, with a cache of so many MiB."""
+    """Start a separate durable server for this store, with a cache of so many MiB."""
     settings = {"shared_buffers": f"{cache_mb}MB", **_WAL}
     server = EmbeddedPostgres(directory, superuser_password="bench", settings=settings)
     with server, closing(Postgres(server.url, definition, by_copy=by_copy)) as store:

@@ -1,4 +1,4 @@
-"""Settings of the bare peer: the same database and pool, nothing else."""
+"""Settings of the bare Django peer: the same database and pool, nothing else."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What people do instead: each query is run again on PostgreSQL every second.
+"""The usual alternative: each query is run on PostgreSQL every second.
 
 The same documents are inserted at the same rate into an indexed table, in one transaction for all
-that is due, while as many connections as there are cores run prepared queries in pipelines, one
-after the other without a pause. How many of them run in a second is how many can be polled each
-second; nobody else asks anything of the server.
+that are due, while one connection per core runs prepared queries in pipelines without pauses. The
+number that run in a second is the number that can be polled each second; the server has no other
+load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rillbase_server.launcher.embedded import EmbeddedPostgres
 _DOMAIN = 1_000_000_000
 _BODY = "0123456789" * 25
 _HELD = 100_000
-#: Queries that are under way at once on a connection.
+#: Queries in flight on a connection.
 _PIPELINE = 200
 _QUERY = "SELECT id FROM documents WHERE random >= %s AND random < %s ORDER BY id"
 
@@ -56,7 +56,7 @@ def _pollers() -> int:
 
 
 class _Shared:
-    """What this process was given when it began."""
+    """The parameters of this process."""
 
     over: Event
 
@@ -85,7 +85,7 @@ def _database() -> Iterator[str]:
 
 
 def _write(url: str, writes: int) -> float:
-    """Insert at a steady rate; return the rate that came of it."""
+    """Insert at a steady rate; return the rate that was reached."""
     chance, sent, began = random.Random(3), 0, time.monotonic()
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         while not _Shared.over.is_set():
@@ -102,7 +102,7 @@ def _write(url: str, writes: int) -> float:
 
 
 def _poll(url: str, seconds: float) -> float:
-    """Run queries one after the other; return how many a second."""
+    """Run queries one after the other; return the rate per second."""
     chance, done, began = random.Random(os.getpid()), 0, time.monotonic()
     width = 17_000
     with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:

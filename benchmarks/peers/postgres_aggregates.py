@@ -1,9 +1,9 @@
-"""Aggregates kept in PostgreSQL: by a trigger on the table of events, or by upserts.
+"""Aggregates in PostgreSQL: by a trigger on the table of events, or by upserts.
 
-Driven by pgbench with prepared statements. The table has the events; four more have the rows of
-endpoints, servers, apps and customers for each five minutes. The trigger changes one row of each
-for every event, as the paper's comparison does; the upsert is one statement that inserts the
-events and all that they change, summed up first where there are many. Commits are synchronous.
+Driven by pgbench with prepared statements. One table contains the events; four more contain the
+five-minute rows of endpoints, servers, apps and customers. The trigger changes one row of each for
+every event, as in the paper's comparison; the upsert is one statement that inserts the events and
+all changes, summed up first if there are many. Commits are synchronous.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def running() -> Iterator[str]:
 
 
 def rate(url: str, kind: str, *, hot: int, clients: int, batch: int, seconds: int) -> float:
-    """Return how many events a second PostgreSQL takes; `kind` is trigger, upsert or plain."""
+    """Return the events per second of PostgreSQL; `kind` is trigger, upsert or plain."""
     _prepare(url, kind, hot)
     with tempfile.TemporaryDirectory(prefix="rillbase-pgbench-") as directory:
         script = Path(directory) / "script.sql"
@@ -57,7 +57,7 @@ def rate(url: str, kind: str, *, hot: int, clients: int, batch: int, seconds: in
 
 
 def query_ms(url: str, hours: int) -> float:
-    """Return how long a dashboard's query of the events themselves takes."""
+    """Return how long a dashboard's query of the raw events takes."""
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(
             f"EXPLAIN (ANALYZE, FORMAT JSON) SELECT endpoint, {_BUCKET}, count(*), "
@@ -86,7 +86,7 @@ def _prepare(url: str, kind: str, hot: int) -> None:
             connection.execute(
                 "CREATE TRIGGER keep AFTER INSERT ON calls FOR EACH ROW EXECUTE FUNCTION keep()"
             )
-        # All rows are there before the first event counts.
+        # All rows exist before the measurement starts.
         connection.execute(f"INSERT INTO calls {_calls(hot, '0')}" if hot > 1 else "SELECT 1")
 
 
@@ -138,7 +138,7 @@ def _script(kind: str, hot: int, batch: int) -> str:
 
 
 def _pgbench(url: str, script: Path, clients: int, seconds: int) -> float:
-    """Return how many transactions a second there are."""
+    """Return the transactions per second."""
     parts = urlsplit(url)
     command = [
         str(binary("pgbench")), "--no-vacuum", "--protocol=prepared", f"--file={script}",

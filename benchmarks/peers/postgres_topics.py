@@ -1,8 +1,8 @@
-"""Publishing and subscribing on PostgreSQL: indexed tables, one pipelined statement an operation.
+"""Publishing and subscribing on PostgreSQL: indexed tables, one pipelined statement per operation.
 
-Each statement inserts its record and finds what it meets, as one operation of the storage node
-does. Statements are prepared and sent in pipelines over as many connections as the node gets.
-Transactions commit with `synchronous_commit` off, as the node's do when it is `buffered`.
+Each statement inserts its record and finds its matches, like one operation of the storage node.
+Statements are prepared and sent in pipelines over as many connections as the node gets.
+Transactions commit with `synchronous_commit` off, like those of the node in `buffered` mode.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FACTOR = 0x9E3779B97F4A7C15
 
 
 def rate(seconds: float, connections: int) -> float:
-    """Return how many operations a second it does, three subscriptions to a publication."""
+    """Return the operations per second, with three subscriptions per publication."""
     with tempfile.TemporaryDirectory(prefix="rillbase-postgres-") as directory:
         # Started as root, the server runs as another user, which needs access.
         Path(directory).chmod(0o755)
@@ -68,7 +68,7 @@ def _drive(url: str, seconds: float, number: int) -> float:
                     place += 1
                     told = {"place": place * _FACTOR % 2**64 % _PLACES, "data": _DATA}
                     cursor.execute(_SUBSCRIBE if place % 4 else _PUBLISH, told)
-                    # A transaction each: what follows does not wait for it.
+                    # A separate transaction each: later ones do not wait for it.
                     pipeline.sync()
             done += _PIPELINE
         return done / (time.monotonic() - began)

@@ -1,7 +1,7 @@
 """Key-value stores by their Python packages: ours, rocksdict, plyvel, lmdb, and SQLite.
 
 All put the same entries in batches of a hundred without waiting for the disk, read single keys at
-random and go over all entries. What is measured is what a Python program gets, bindings included.
+random and scan all entries. The figures are those of a Python program, including the bindings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """How a store is used."""
+    """How a store is accessed."""
 
     put: Callable[[_Pairs], object]
     get: Callable[[bytes], bytes | None]
@@ -143,7 +143,7 @@ _STORES: Mapping[str, tuple[str, _Opening]] = {
 
 
 def compare(directory: Path, scale: float, rounds: int) -> dict[str, dict[str, float] | None]:
-    """Return the seconds of an operation by store and workload; None where a package is missing."""
+    """Return the seconds per operation by store and workload; None if a package is missing."""
     there = [name for name in _STORES if importlib.util.find_spec(_STORES[name][0])]
     taken: dict[str, dict[str, list[float]]] = {name: {} for name in there}
     for number in range(rounds):
@@ -156,7 +156,7 @@ def compare(directory: Path, scale: float, rounds: int) -> dict[str, dict[str, f
             for workload, seconds in figures.items():
                 taken[name].setdefault(workload, []).append(seconds)
         if len(set(found.values())) > 1:
-            message = f"stores that hold the same data found different entries: {found}"
+            message = f"stores with the same data returned different entries: {found}"
             raise AssertionError(message)
     return {
         name: {workload: median(all_seconds) for workload, all_seconds in taken[name].items()}
@@ -169,7 +169,7 @@ def compare(directory: Path, scale: float, rounds: int) -> dict[str, dict[str, f
 def _measure(
     opening: _Opening, path: Path, scale: float, seed: int
 ) -> tuple[dict[str, float], tuple[int, int]]:
-    """Return seconds an operation, and how many entries were read and scanned."""
+    """Return the seconds per operation, and the number of entries read and scanned."""
     dice = random.Random(seed)
     count = max(1000, int(_ENTRIES * scale))
     reads = max(1000, int(_READS * scale))

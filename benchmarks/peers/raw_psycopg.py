@@ -1,8 +1,8 @@
-"""What PostgreSQL does for a program that only inserts: the same rows, with an outbox row each.
+"""The rate of PostgreSQL for a program that only inserts: the same rows, with an outbox row each.
 
-Run in a separate process, over equal connections, with synchronous commit. `bulk` sends batches by
-`unnest`, as fast as one statement goes; `single` one transaction for each document over connections
-that take turns without pause.
+Runs in a separate process, over the same number of connections, with synchronous commit. `bulk`
+sends batches by `unnest`, as fast as one statement allows; `single` runs one transaction per
+document over connections that take turns without pause.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bulk(environment: Mapping[str, str], size: int, connections: int, seconds: f
 
 
 def single(environment: Mapping[str, str], connections: int, seconds: float) -> float:
-    """Return documents a second, one transaction each."""
+    """Return documents per second, one transaction each."""
     return _in_process(environment["DATABASE_URL"], 1, connections, seconds)
 
 

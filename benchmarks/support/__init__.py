@@ -1,1 +1,1 @@
-"""What several benchmarks share: reports, load, servers."""
+"""Code that benchmarks share: reports, load, servers."""

@@ -1,10 +1,10 @@
-"""One benchmark of two checkouts in turn, this one and a commit before it.
+"""Runs one benchmark alternately in two checkouts, this one and one of an earlier commit.
 
 Rounds alternate (A B B A A B …), each an independent run with its own servers, started from its
-checkout with that checkout's virtual environment. What measures is this checkout's code in both, so
-that a difference is one of the product; only what starts the servers and knows their insides
-(`OWN`) is each checkout's own, and where it lacks such a module, it is lent this one's. Native
-programs are built in the checkout's `native/target`, the first time for some minutes.
+checkout with that checkout's virtual environment. This checkout's code measures both, so that a
+difference is one of the product; only the modules that start the servers and depend on their
+internals (`OWN`) are each checkout's own. If a checkout lacks such a module, this one's is used.
+Native programs are built in the checkout's `native/target`; the first build takes some minutes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from rich.table import Table
 from benchmarks.support.report import console, median, save
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Each checkout has its own of these, and of `peers`. All others import nothing of the product.
+#: Each checkout has its own version of these, and of `peers`. The other modules do not import the
+#: product.
 OWN = frozenset({
     "support/copying.py",
     "support/decoding.py",
@@ -48,10 +49,10 @@ OPTIONS.add_argument(
 )
 OPTIONS.add_argument("--pairs", type=int, default=3, help="rounds of each checkout (3)")
 
-#: How many cores other work on the machine used during a round.
+#: The number of cores that other work on the machine used during a round.
 OTHERS = "others_cores"
-#: More of them, and rounds cannot be compared: latencies grow, while CPU time a write shrinks,
-#: because writes that wait are worked on together.
+#: Above this number, rounds are not comparable: latencies grow, while CPU time per write shrinks,
+#: because waiting writes are processed together.
 _QUIET_CORES = 0.2
 
 Figures = Mapping[str, float]
@@ -63,7 +64,7 @@ class Comparison:
 
     before: float
     after: float
-    #: Of each pair of rounds, after ÷ before; empty where there was nothing before.
+    #: Per pair of rounds, after ÷ before; empty if the figure did not exist before.
     ratios: Sequence[float]
 
     def document(self) -> dict[str, float | None]:
@@ -79,7 +80,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """Where rounds run, and with what."""
+    """A checkout in which rounds run."""
 
     label: str
     python: Path
@@ -115,7 +116,7 @@ def compared(benchmark: str) -> bool:
     _show(title, found)
     most = max(figures[OTHERS] for figures in (*rounds[0], *rounds[1]))
     if most > _QUIET_CORES:
-        print(f"Other work used up to {most:g} cores: run this again on a quiet machine.")
+        print(f"Other work used up to {most:g} cores: repeat this on a quiet machine.")
     save(
         f"{benchmark}-beside",
         {
@@ -138,7 +139,7 @@ def without_options(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def turns(pairs: int) -> list[bool]:
-    """Return who comes when, True for this checkout: each pair in the order that it ends in."""
+    """Return the order of the rounds, True for this checkout: pairs alternate in their order."""
     return [bool(place) == bool(pair % 2) for pair in range(pairs) for place in (0, 1)]
 
 
@@ -174,7 +175,7 @@ def _alternate(
 
 
 def _others_cpu_s() -> float:
-    """Return the CPU time that the machine has spent on anything but rounds that have ended."""
+    """Return the CPU time of the machine except that of finished rounds."""
     machine, own = psutil.cpu_times(), os.times()
     busy_s = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
     return float(busy_s) - own.children_user - own.children_system
@@ -182,9 +183,9 @@ def _others_cpu_s() -> float:
 
 @contextmanager
 def _before(root: Path) -> Iterator[Checkout]:
-    """Lend a checkout the code that measures, for as long as the block lasts."""
+    """Install this checkout's measuring code in another checkout for the duration of the block."""
     if not (root / "benchmarks" / "support" / "installation.py").exists():
-        raise SystemExit(f"{root} is no checkout of this repository.")
+        raise SystemExit(f"{root} is not a checkout of this repository.")
     python = root / ".venv" / "bin" / "python"
     if not python.exists():
         raise SystemExit(f"{root} is not set up: run `make setup` there.")
@@ -199,13 +200,13 @@ def _before(root: Path) -> Iterator[Checkout]:
             "PYTHONPATH": os.pathsep.join([name, str(root), str(root / "platform")]),
         }
         if root != ROOT:
-            # Cargo takes programs of the same name from two checkouts for one.
+            # Cargo considers programs of the same name from two checkouts to be the same.
             environment["CARGO_TARGET_DIR"] = str(root / "native" / "target")
         yield Checkout(f"before ({_commit(root)})", python, directory, environment)
 
 
 def lent(ours: Path, theirs: Path) -> dict[str, Path]:
-    """Return the modules with which another checkout is measured, by their place."""
+    """Return the modules with which another checkout is measured, by path."""
     files = {str(path.relative_to(theirs)): path for path in theirs.rglob("*.py")}
     for path in ours.rglob("*.py"):
         place = str(path.relative_to(ours))

@@ -1,4 +1,4 @@
-"""What the benchmarks' clients of `/v1/realtime` have in common, and those of `/graphql`."""
+"""Shared code of the benchmarks' clients of `/v1/realtime` and `/graphql`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from websockets.typing import Subprotocol
 
 SUBSCRIPTIONS_A_CONNECTION = 500
 MAX_FRAME_BYTES = 32 * 1024 * 1024
-#: Of a client that is slow to read: so many frames wait in it, then in the connection.
+#: Buffers of a slow client: so many frames in the client, then in the connection.
 QUEUE = 16
 _SUBSCRIPTION = """subscription Watch($collection: String!, $filter: JSON) {
   documents(collection: $collection, filter: $filter) {
@@ -25,7 +25,7 @@ class Protocol:
     """How clients connect, subscribe and read."""
 
     connect: Callable[[int, str], Awaitable[ClientConnection]]
-    #: Return the message that begins a subscription: its name, the collection, the filter.
+    #: Return the message that starts a subscription: its name, the collection, the filter.
     subscribe: Callable[[str, str, Mapping[str, object]], str]
     #: Return a message's kind, and the field `sent` of an event's document.
     read: Callable[[str | bytes], tuple[str, int]]
@@ -34,10 +34,10 @@ class Protocol:
 async def opened(
     port: int, key: str, *, queue: int = QUEUE, close_timeout_s: float = 10.0
 ) -> ClientConnection:
-    """Connect with a key, and be welcomed."""
+    """Connect with a key, and wait for the welcome."""
     connection = await _connect(port, key, "/v1/realtime", "rillbase.v1", queue, close_timeout_s)
     while (welcome := json.loads(await connection.recv()))["type"] == "heartbeat":
-        # A server that is very busy may send its signs of life first.
+        # A very busy server may send its heartbeats first.
         pass
     if welcome["type"] != "welcome":
         raise RuntimeError(f"no welcome: {welcome}")
@@ -60,7 +60,7 @@ async def _connect(
 
 
 def subscribe(name: str, collection: str, wanted: Mapping[str, object], resume: str = "") -> str:
-    """Return the message that begins a subscription."""
+    """Return the message that starts a subscription."""
     asked = {
         "type": "subscribe",
         "id": name,

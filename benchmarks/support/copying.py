@@ -1,8 +1,8 @@
-"""How long the relay takes while a source copies a large table at full speed.
+"""The latency of the relay while a source copies a large table at full speed.
 
-Writers put documents into the database without publishing them, at a steady rate. It is measured
-how long after the commit the relay has appended each to its write stream: first alone, then while
-a table of another PostgreSQL is copied into a collection.
+Writers insert documents into the database at a steady rate without publishing them. The latency is
+the time from the commit until the relay has appended the document to its write stream: first
+without other load, then while a table of another PostgreSQL is copied into a collection.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COPYING_S = 30.0
 
 
 def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
-    """Return the relay's latencies in ms without the copy and with it, and rows copied a second.
+    """Return the relay's latencies in ms without the copy and with it, and rows copied per second.
 
     `processes` run the relay and the sources.
     """
@@ -53,7 +53,7 @@ def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
 
 
 class _Source:
-    """A source that copies the table for as long as the measurement takes."""
+    """A source that copies the table for the duration of the measurement."""
 
     def __init__(self, server: Web, made: dict[str, str], url: str) -> None:
         collection = f"tenants/{made['tenant']}/collections/things"
@@ -68,7 +68,7 @@ class _Source:
             time.sleep(0.1)
 
     def copied(self) -> int:
-        """Return how many rows have been copied; raise once it is all of them."""
+        """Return the number of copied rows; raise if all have been copied."""
         shown = self._shown()
         if shown["state"] != "copying":
             raise RuntimeError(f"the copy ended early: {shown['state']}")
@@ -92,7 +92,7 @@ def _latencies_ms(database_url: str, valkey_url: str) -> list[float]:
 
 
 def _write(database_url: str) -> dict[float, float]:
-    """Write at a steady rate; return when each was committed."""
+    """Write at a steady rate; return when each write was committed."""
     writer, committed = SqlWriter(database_url), {}
     begun_s = time.monotonic()
     for number in range(int(_ROUND_S * _WRITES_PER_S)):

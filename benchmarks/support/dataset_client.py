@@ -1,4 +1,4 @@
-"""A client of datasets, as the benchmark of analytics tables uses it."""
+"""The client of datasets of the analytics benchmark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ ARROW = "application/vnd.apache.arrow.stream"
 FRESHNESSES: tuple[object, ...] = ("any", 15, 10, 5, 0)
 STAGES = ("ingested", "remapped", "sorted", "authority")
 _PAUSE_S, _LOOK_S = 0.02, 0.5
-#: A server closes connections that have been idle for five seconds; making rows may take longer.
+#: A server closes connections that have been idle for five seconds; generating rows may take
+#: longer.
 _IDLE_S = 2.0
 #: Points of a line over time.
 _POINTS = 40
@@ -77,7 +78,7 @@ class Client:
 
 
 class Beside:
-    """A thread that does something again and again while a block runs, and fails with it."""
+    """A thread that repeats a function while a block runs, and fails together with it."""
 
     def __init__(self, pause_s: float) -> None:
         self._pause_s = pause_s
@@ -107,7 +108,7 @@ class Beside:
             self.check()
 
     def check(self) -> None:
-        """Raise what has gone wrong."""
+        """Raise the thread's exception, if any."""
         if self._failed is not None:
             raise self._failed
 
@@ -121,7 +122,7 @@ class Beside:
 
 
 class Asking(Beside):
-    """Asks for single rows at each freshness in turn, and notes when, and how long that took."""
+    """Reads single rows at each freshness in turn, and records the time and duration."""
 
     def __init__(self, client: Client, workload: Workload, most: int) -> None:
         super().__init__(_PAUSE_S)
@@ -140,7 +141,7 @@ class Asking(Beside):
         self.spent_ms[freshness].append((begin - self._begin, (end - begin) * 1000))
 
     def over_time(self, freshness: object) -> list[tuple[float, float]]:
-        """Return medians of stretches of time."""
+        """Return medians of time intervals."""
         spent = self.spent_ms[freshness]
         size = max(len(spent) // _POINTS, 1)
         parts = [spent[first : first + size] for first in range(0, len(spent), size)]
@@ -148,20 +149,20 @@ class Asking(Beside):
 
 
 class Watching(Beside):
-    """Notes how many rows have come how far, and how old what is sorted is."""
+    """Records how many rows have reached each stage, and the age of the sorted data."""
 
     def __init__(self, client: Client, upload_rows: int) -> None:
         super().__init__(_LOOK_S)
         self._client, self._upload_rows = client, upload_rows
         self.rows: dict[str, list[tuple[float, float]]] = {stage: [] for stage in STAGES}
-        #: The freshness that a query would have to allow to read nothing that is unsorted.
+        #: The freshness with which a query would read no unsorted rows.
         self.staleness_s: list[tuple[float, float]] = []
         self.authority_state = 0
 
     def do(self) -> None:
         told = self._client.call("GET", "pipeline")
         if told["error"]:
-            raise RuntimeError(f"the pipeline does not go on: {told['error']}")
+            raise RuntimeError(f"the pipeline has stopped: {told['error']}")
         at_s = time.perf_counter() - self._begin
         for stage, state in _reached(told).items():
             if state:
@@ -171,7 +172,7 @@ class Watching(Beside):
 
 
 def _reached(told: Mapping[str, Any]) -> dict[str, int]:
-    """Return the last upload that has come to each stage."""
+    """Return the last upload that has reached each stage."""
     waiting = told["stages"]["unsorted"]["first"]
     remapped = told["state"] if waiting is None else waiting - 1
     unsorted = told["stages"].get("remapped", {}).get("first")
@@ -186,7 +187,7 @@ def _reached(told: Mapping[str, Any]) -> dict[str, int]:
 def at_once(
     clients: Sequence[Client], ask: Callable[[Client, random.Random], None], for_s: float
 ) -> float:
-    """Let clients ask at once for some time. Return how many answers came a second."""
+    """Query with concurrent clients for a while. Return the answers per second."""
     counts, failures = [0] * len(clients), []
     end = time.perf_counter() + for_s
 
@@ -211,7 +212,7 @@ def at_once(
 
 
 def step_rates(port: int) -> dict[str, tuple[float, float]]:
-    """Return for each kind of step how many rows it took, and for how long its steps ran."""
+    """Return for each kind of step its number of rows, and the total duration of its steps."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
     rows: dict[str, float] = {}

@@ -1,9 +1,10 @@
-"""What is killed of an analytics pipeline while pairs of rows go through it, and what that does.
+"""Kills processes of an analytics pipeline while pairs of rows pass through it, and checks the
+results.
 
-Each upload writes the same keys to two tables again, one with its number, the other with that times
-minus one. So the sum over both is zero in every state, and rows are as many as keys. Keys are
-stored as ids, so that there is something to do for every stage: workers are killed while one stage
-after the other is under way, then Spark's driver, then the coordinator.
+Each upload writes the same keys to two tables, one with the upload's number as value, the other
+with its negative. So the sum over both is zero in every state, and there are as many rows as keys.
+Keys are stored as ids, so that every stage has work: workers are killed during each stage in turn,
+then Spark's driver, then the coordinator.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ from benchmarks.support.installation import Web
 from benchmarks.support.uploads import stream
 
 ROWS = 2_000
-#: A process works for so long before something is killed, and after its workers were.
+#: How long processes run before a kill, and after that of their workers.
 WORKED_S = (1.0, 4.0)
 DEADLINE_S = 300.0
-#: A stage that has nothing to do for so long, since another took it all, is not waited for.
+#: A stage without work for so long, because another one did all of it, is skipped.
 STAGE_S = 20.0
 _PAUSE_S = 0.05
-#: How often it is looked which stages are under way: they are short.
+#: How often running stages are polled: they are short.
 _LOOK_S = 0.002
 _TABLE = {"columns": {"id": "id:pair", "number": "int64"}, "key": ["id"]}
 _COORDINATOR = "the coordinator"
 _STAGES = ("remap", "sort", "merge", "authority")
 _SUM = {"sum": {"op": "sum", "column": "number"}, "rows": {"op": "count"}}
 
-#: Kills something of a pipeline, and says what it was.
+#: Kills a process of a pipeline, and returns its name.
 Victim = Callable[[Web], str]
 Pipeline = Callable[[], AbstractContextManager[Web]]
 
 
 @dataclass
 class Killed:
-    """What was killed, and what was seen meanwhile and afterwards."""
+    """What was killed, and what was observed meanwhile and afterwards."""
 
     kills: dict[str, int] = field(default_factory=dict)
     answers: int = 0
-    #: Answers whose sum was not zero, and those of a state before the one that was seen last.
+    #: Answers whose sum was not zero, and those of a state before the last one that was seen.
     sums: int = 0
     back: int = 0
     lost: int = 0
@@ -58,7 +59,7 @@ class Killed:
 
 
 def kill_again_and_again(client: Client, pipeline: Pipeline, kills: int) -> Killed:
-    """Upload and read pairs while processes are killed; then let everything come to its end."""
+    """Upload and read pairs while processes are killed; then wait until the pipeline is idle."""
     tables = {"plus": _TABLE, "minus": _TABLE}
     client.make_dataset("pairs", {"tables": tables, "id_keys": {"pair": "int64"}})
     found, rng = Killed(), random.Random(3)
@@ -104,7 +105,7 @@ class _Writing(Beside):
 
 
 class _Reading(Beside):
-    """Asks for the sum at one freshness after the other."""
+    """Queries the sum at one freshness after the other."""
 
     def __init__(self, client: Client, found: Killed) -> None:
         super().__init__(_PAUSE_S)
@@ -126,7 +127,7 @@ class _Reading(Beside):
 
 
 def _workers(stage: str, running: Web) -> str:
-    """Kill the processes in which Spark's tasks run while a stage is under way."""
+    """Kill the processes that run Spark's tasks during a stage."""
     workers = [c for c in _below(running) if "pyspark.daemon" in _line(c)]
     if not workers:
         return _coordinator(running)
@@ -175,16 +176,16 @@ def _kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def _wait(client: Client, uploads: int) -> None:
-    """Wait until the authority has every upload."""
+    """Wait until the authority contains every upload."""
     deadline = time.monotonic() + DEADLINE_S
     while client.call("GET", "pipeline")["authority_state"] < uploads:
         if time.monotonic() > deadline:
-            raise RuntimeError("the authority has not got every upload")
+            raise RuntimeError("the authority does not contain every upload")
         time.sleep(_PAUSE_S)
 
 
 def _count(client: Client, table: str, found: Killed) -> None:
-    """Count the keys that the authority lacks, and those that it has more than once."""
+    """Count the keys that the authority lacks, and those that it contains more than once."""
     rows = client.query(table, columns=["id"], limit=10_000, freshness="any")["rows"]
     keys = [row["id"] for row in rows]
     found.lost += len(set(range(ROWS)) - set(keys))

@@ -1,10 +1,10 @@
-"""From a commit by SQL in a tenant's PostgreSQL to the notification of a live query.
+"""From a commit by SQL in a tenant's PostgreSQL to the event of a live query.
 
-A second PostgreSQL, durable as ours, a collection whose documents come from a table of it, and one
-client that watches all of them. Writers are a process of their own: each
-transaction inserts or updates a row that carries the moment at which it was due. All clocks are
-one machine's. Of the writes that the event layer's streams still hold at the end it is said how
-long they took from stage to stage.
+A second PostgreSQL, as durable as ours, a collection that follows one of its tables, and one client
+that subscribes to all documents. Writers are a separate process: each transaction inserts or
+updates a row that contains the time at which it was due. All clocks are those of one machine. For
+writes that the event layer's streams still contain at the end, the duration of each stage is
+reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ with scoped(tenant_id=made.tenant.id):
 print(json.dumps({"key": made.admin_key, "tenant": made.slug}))
 """
 CREATE = "CREATE TABLE things (id int PRIMARY KEY, due double precision, name text, number int)"
-#: Rows there are; each transaction is an update of one of them, or puts one in.
+#: The number of rows; each transaction updates one of them, or inserts it.
 _ROWS = 10_000
 _WRITE = (
     "INSERT INTO things VALUES (%s, %s, %s, %s) "
@@ -46,7 +46,7 @@ _WRITE = (
 WRITERS = 8
 LIVE_S = 60.0
 QUIET_S = 0.5
-#: What lies between the moments that are noted of a write.
+#: The stages between the recorded times of a write.
 STAGES = ("commit", "to_stream", "to_log", "to_client")
 
 
@@ -59,25 +59,25 @@ class Decoded:
     delivered: int = 0
     disturbances: int = 0
     latencies_ms: list[float] = field(default_factory=list)
-    #: How long each write took to get through a stage, by its name.
+    #: The duration of each write in a stage, by the stage's name.
     stages_ms: dict[str, list[float]] = field(default_factory=dict)
     cpu_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the writers did."""
+    """The writers' results."""
 
     commits: int
     seconds: float
-    #: By row, the last write of it.
+    #: By row, its last write.
     last: dict[int, float]
-    #: By the moment at which it was due, when its commit was acknowledged.
+    #: By the time at which it was due, when its commit was acknowledged.
     committed: dict[float, float]
 
 
 def measure(writes_per_s: int, seconds: float) -> Decoded:
-    """Run everything, write for so long, and listen."""
+    """Start everything, write for a while, and receive the events."""
     with ExitStack() as opening:
         place = opening.enter_context(installation())
         theirs = followed_database(opening, place)
@@ -113,7 +113,7 @@ def followed_database(opening: ExitStack, place: Installation) -> EmbeddedPostgr
 
 
 def _follow(base: str, made: dict[str, str], url: str) -> None:
-    """Let the collection follow the table."""
+    """Make the collection follow the table."""
     path = f"{base}/api/v1/tenants/{made['tenant']}/collections/things/source"
     headers = {"Authorization": f"Bearer {made['key']}"}
     body = {"connection": f"{url}?sslmode=disable", "table": "things"}
@@ -127,12 +127,12 @@ def _follow(base: str, made: dict[str, str], url: str) -> None:
 
 @dataclass(slots=True)
 class _Heard:
-    """What the listener knows, and where it looks."""
+    """The events that the subscriber has received."""
 
     found: Decoded
     theirs_url: str
     valkey_url: str
-    #: By row, the last write that was heard of; by write, when that was.
+    #: By row, its last received write; by write, when it was received.
     newest: dict[int, float] = field(default_factory=dict)
     at_s: dict[float, float] = field(default_factory=dict)
 
@@ -149,7 +149,7 @@ class _Heard:
             self.found.disturbances += 1
 
     def conclude(self, told: Written) -> Decoded:
-        """Compare with what was written, and say where the time went."""
+        """Compare with the writes, and return the duration of each stage."""
         streams, logs = entered(self.valkey_url, "due")
         found = self.found
         found.commits, found.commits_per_s = told.commits, told.commits / told.seconds
@@ -168,7 +168,7 @@ class _Heard:
 
 
 async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -> Decoded:
-    """Watch all rows, have others write them, and note how long each took."""
+    """Subscribe to all rows, write them from another process, and record the latencies."""
     connection = await opened(port, key, queue=10_000)
     await connection.send(subscribe("all", "things", {"number": {"$gte": 0}}))
     while json.loads(await connection.recv())["type"] != "ready":
@@ -182,7 +182,7 @@ async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -
         try:
             text = await asyncio.wait_for(connection.recv(), QUIET_S)
         except TimeoutError:
-            # Nothing comes any more, and the writer has said what it did.
+            # All events have arrived, and the writer has reported.
             if ours.poll():
                 break
         else:

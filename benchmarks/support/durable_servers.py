@@ -1,4 +1,4 @@
-"""A storage node and a Valkey that lose nothing, of a benchmark's own."""
+"""A durable storage node and a durable Valkey of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rillbase_server.launcher.valkey import binary as valkey_binary
 
 @contextmanager
 def running_node(program: Path) -> Iterator[int]:
-    """Yield the port of a node that has the namespace `bench`, and syncs what it acknowledges."""
+    """Yield the port of a node with the namespace `bench`, which syncs before it acknowledges."""
     with tempfile.TemporaryDirectory(prefix="rillbase-node-") as directory:
         port = free_port()
         command = [str(program), "--directory", directory, "--listen", f"{LOOPBACK}:{port}"]
@@ -27,7 +27,7 @@ def running_node(program: Path) -> Iterator[int]:
 
 @contextmanager
 def running_valkey() -> Iterator[int]:
-    """Yield the port of a Valkey that syncs its log before it answers."""
+    """Yield the port of a Valkey that syncs its log before it responds."""
     with tempfile.TemporaryDirectory(prefix="rillbase-valkey-") as directory:
         port = free_port()
         options = ["--bind", LOOPBACK, "--save", "", "--dir", directory]

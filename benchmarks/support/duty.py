@@ -1,8 +1,8 @@
-"""Keeps an attacker's CPU time apart from that of what it attacks.
+"""Limits an attacker's share of the CPU.
 
-A real attacker has separate machines; here it shares the cores with the servers and with those who
-are measured. So it works only for a fixed share of the time, by its own process's CPU clock, and
-reports how much it has used. What it sends is made before it begins.
+A real attacker has separate machines; here it shares the cores with the servers and the measured
+clients. So it works only for a fixed share of the time, by its own process's CPU clock, and reports
+how much it has used. The data that it sends is generated before it starts.
 """
 
 from __future__ import annotations

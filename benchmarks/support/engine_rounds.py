@@ -1,7 +1,7 @@
 """Runs the native program that measures engines, store after store, round after round.
 
 Each run is a separate process over an empty directory. Stores take turns within a round, and each
-round begins with another one, so that what else the machine does meets all of them alike.
+round starts with another one, so that other load on the machine affects all of them equally.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 OURS = "rillbase"
-# Live data is five times as large as these together.
+# Live data is five times the total size of these.
 MEMTABLE_BYTES = 16 << 20
 CACHE_BYTES = 8 << 20
 KEY_BYTES = 16
-# Random puts over as many keys as there are puts meet so many of them.
+# The number of distinct keys hit by random puts, if there are as many puts as keys.
 _SHARE_MET = 0.63
 _READS = 400_000
-# Memtables that ours and RocksDB's leveled default write before they merge them.
+# Memtables that our and RocksDB's leveled default accumulate before they merge them.
 _UNMERGED = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is the same for all stores of a comparison."""
+    """The parameters that all stores of a comparison share."""
 
     value_bytes: int
     compression: str
@@ -42,11 +42,11 @@ class Case:
         return f"{self.value_bytes}_{self.compression}_t{self.threads}{past}"
 
     def rounds(self, scale: float, count: int) -> list[list[str]]:
-        """The case as the native program takes it, once for each round.
+        """The case's arguments for the native program, for each round.
 
-        How many runs a store has not merged yet when writing ends is a matter of how much was
-        written, and reads pay for each. So each round writes more than the one before, until the
-        last one has filled a level's share of memtables more: no store is always met at its best.
+        The number of unmerged runs when writing ends depends on how much was written, and each of
+        them slows reads. So each round writes more than the one before, until the last one has
+        written one more level's share of memtables: no store is always measured in its best state.
         """
         more = _UNMERGED * MEMTABLE_BYTES * scale
         return [self._arguments(scale, more * number / count) for number in range(count)]
@@ -75,19 +75,19 @@ class Run:
     lines: dict[str, dict[str, float]]
 
     def seconds(self, workload: str) -> float:
-        """How long a workload took for each operation."""
+        """The time per operation of a workload."""
         line = self.lines[workload]
         return line["seconds"] / line["operations"]
 
     def processor_seconds(self, workload: str) -> float:
-        """Processor time of all threads for each operation."""
+        """CPU time of all threads per operation."""
         line = self.lines[workload]
         return line["processor_seconds"] / line["operations"]
 
 
 @dataclass
 class Driver:
-    """Where the program is, and where databases are put."""
+    """The program, and the directory for databases."""
 
     program: Path
     directory: Path
@@ -132,7 +132,7 @@ class Driver:
 
 
 def _check_answers(runs: list[Run]) -> None:
-    """Fail if stores that hold the same data did not find the same in it."""
+    """Fail if stores with the same data returned different results."""
     for run in runs[1:]:
         for workload, line in run.lines.items():
             expected = runs[0].lines[workload]

@@ -1,4 +1,4 @@
-"""A node of a grid over an empty database: no PostgreSQL is needed to measure the rest."""
+"""A node of a grid over an empty database, so that no PostgreSQL is needed."""
 
 from __future__ import annotations
 

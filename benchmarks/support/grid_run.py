@@ -1,7 +1,7 @@
-"""A separate grid for a benchmark: a Valkey, ticks as the relay makes them, nodes as processes.
+"""A separate grid for a benchmark: a Valkey, ticks like those of the relay, nodes as processes.
 
-The native load generator registers queries, reports that, and continues on command: in between and
-afterwards it is looked at how much CPU time everybody has used.
+The native load generator registers queries, reports that, and continues on command. The CPU time of
+all processes is read in between and afterwards.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ROOT = Path(__file__).resolve().parents[2]
 _INCARNATION = b"a benchmark's..."
 _START_TIMEOUT_S = 60.0
 _TICK_S = 0.25
-#: Nodes look at their figures every two seconds.
+#: Nodes update their figures every two seconds.
 _REPORT_TIMEOUT_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is measured at once."""
+    """The parameters of one measurement."""
 
     kind: str
     queries: int
@@ -47,9 +47,9 @@ class Run:
     seconds: int
     grid: GridEpoch
     sorted_percent: int = 0
-    #: Whether the streams are followed without a grid, evaluating each query on each write.
+    #: Whether the streams are tailed without a grid, evaluating each query for each write.
     tailing: bool = False
-    #: Instead of a kind's queries: queries that group documents, with so many groups in all.
+    #: Instead of a kind's queries: queries that group documents, with so many groups in total.
     groups: int = 0
     documents: int = 0
 
@@ -74,29 +74,29 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a run."""
+    """The results of a run."""
 
-    #: What the load generator found.
+    #: The load generator's results.
     load: dict[str, float]
-    #: CPU time while it wrote, in seconds: of each filter node, and of the others by name.
+    #: CPU time during the writes, in seconds: of each filter node, and of the others by name.
     filter_cpu_s: list[float] = field(default_factory=list)
     cpu_s: dict[str, float] = field(default_factory=dict)
-    #: The index of the fullest filter node, in bytes a query.
+    #: The index of the fullest filter node, in bytes per query.
     index_bytes: float = 0.0
-    #: By how much the nodes' memory grew while queries were registered, by name.
+    #: The growth of the nodes' memory during the registrations, by name.
     grown_bytes: dict[str, int] = field(default_factory=dict)
 
     def node_us_per_write(self) -> float:
-        """Return the CPU time of the busiest filter node for a write by any writer."""
+        """Return the CPU time of the busiest filter node per write."""
         return max(self.filter_cpu_s) * 1e6 / self.load["writes"]
 
     def filters_us_per_write(self) -> float:
-        """Return the CPU time of all filter nodes for a write."""
+        """Return the CPU time of all filter nodes per write."""
         return sum(self.filter_cpu_s) * 1e6 / self.load["writes"]
 
 
 def measure(program: Path, run: Run) -> Measured:
-    """Start everything, let it run, stop everything."""
+    """Start everything, wait for the results, stop everything."""
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rillbase-grid-"))
         Path(directory).chmod(0o755)
@@ -130,7 +130,7 @@ def _load(
         before = _cpu_s(watched)
         load.stdin.write("\n")
         load.stdin.close()
-        # Who waits for the last line looks too late at a process that has ended.
+        # Reading a process's CPU time after the last line would be too late: it may have ended.
         line = load.stdout.readline()
         after = _cpu_s(watched)
         if load.wait() != 0:
@@ -160,8 +160,8 @@ def _wire(url: str) -> ValkeyWire:
 
 async def _install(url: str, epochs: str) -> None:
     wire = _wire(url)
-    # An event layer's server keeps nothing on disk: after a restart it is another incarnation, and
-    # what the outbox has is published again.
+    # The event layer's server stores nothing on disk: after a restart it has a new incarnation, and
+    # the outbox's entries are published again.
     await wire.call("CONFIG", "SET", "appendonly", "no", "maxmemory", "8gb")
     await EventLayer(wire, 1).install(1, epochs)
     await wire.aclose()
@@ -230,7 +230,9 @@ async def _reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dic
 
 
 async def _index_bytes(url: str, run: Run) -> float:
-    """Return what the fullest filter node says of its index, once all know of all queries."""
+    """Return the report of the fullest filter node on its index, once all nodes have all
+    queries.
+    """
     nodes = [node for node in run.grid.nodes() if node.write_partition is not None]
     end = time.monotonic() + _REPORT_TIMEOUT_S
     while True:

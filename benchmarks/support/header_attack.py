@@ -1,4 +1,4 @@
-"""Requests whose headers never end: too long, too many, too slow, or not at all."""
+"""Requests with endless headers: too long, too many, too slow, or incomplete."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.support.raw_sockets import connected
 
 #: Connections at once: 4 + 4 + 200 + 1,500.
 ENDLESS, MANY, SLOW, HALF_OPEN = 4, 4, 200, 1_500
-#: Bounds of one request, were the server to take all of it.
+#: Limits of one request, in case the server accepts all of it.
 ENDLESS_BYTES, MANY_HEADERS = 64 << 20, 200_000
 RETRY_S, SLOW_PAUSE_S = 0.5, 1.0
 _BEGIN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"

@@ -1,15 +1,15 @@
-"""A tenant that is hard on its neighbours, in a separate process, for as long as that is wanted.
+"""A hostile client, in a separate process, until it is stopped.
 
-`residual`   as many queries as it may have that no index finds, and writes that meet them all
-`silent`     queries that match all of its writes, on a connection from which it never reads
-`many`       ten thousand subscriptions as fast as they can be sent, again and again
-`headers`    requests whose headers never end (header_attack.py), without credentials
+`residual`   as many residual queries as it may have, and writes that match them all
+`silent`     queries that match all of its writes, on a connection that it never reads
+`many`       ten thousand subscriptions as fast as they can be sent, repeatedly
+`headers`    requests with endless headers (header_attack.py), without credentials
 `sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
 `uploads`    small uploads that become huge (upload_attack.py)
 
 The last three work for a bounded share of the time only (duty.py). All run at the lowest priority:
-they stand for clients on other machines, which would not compete with the neighbours' clients for
-this machine's processors.
+they represent clients on other machines, which would not compete with the neighbours' clients for
+this machine's cores.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ TENANTS = ("residual", "silent", "many")
 ATTACKS = ("headers", "sockets", "uploads")
 KINDS = (*TENANTS, *ATTACKS)
 LOWEST_PRIORITY = 19
-#: Of one core, for an attacker that shares it with what it attacks.
+#: Share of one core, for an attacker that shares it with its target.
 ATTACKER_SHARE = 0.2
 WRITES_PER_S = 50.0
 _QUERIES = {"residual": 1_000, "silent": 100, "many": 10_000}
 _TEXT = "x" * 2_000
 _RETRY_S = 0.5
 _SETTLE_S = 3.0
-#: So long it may take to close its connections.
+#: The timeout for closing its connections.
 _LAST_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """Who it is, and what it does."""
+    """The attacker, and the attack."""
 
     kind: str
     port: int
@@ -60,7 +60,7 @@ class Hostile:
 
 @dataclass(slots=True)
 class Used:
-    """What it has used itself while the block ran: known when it is over."""
+    """Its own CPU use during the block, known at the end."""
 
     cpu_s: float = 0.0
     wall_s: float = 0.0
@@ -68,7 +68,7 @@ class Used:
 
 @contextmanager
 def behaving(hostile: Hostile) -> Iterator[Used]:
-    """Let it do what it does; the block begins when it has had time to settle."""
+    """Run the attack; the block starts after a settling time."""
     context = multiprocessing.get_context("spawn")
     settled, over = context.Event(), context.Event()
     process = context.Process(target=_run, args=(hostile, settled, over), daemon=True)
@@ -126,7 +126,7 @@ async def _behave(hostile: Hostile, settled: Event, over: Event) -> None:
 
 
 async def _again(what: Callable[[Hostile], Awaitable[None]], hostile: Hostile) -> None:
-    """Begin again whenever the server has had enough."""
+    """Start again whenever the server closes the connection."""
     while True:
         with contextlib.suppress(OSError, WebSocketException, ConnectionClosed):
             await what(hostile)
@@ -145,7 +145,7 @@ async def _subscribe(hostile: Hostile) -> None:
     if hostile.kind == "silent":
         await asyncio.Event().wait()
     if hostile.kind == "many":
-        # What it is answered is nothing to it.
+        # Responses are ignored.
         await asyncio.sleep(_RETRY_S)
         await connection.close()
         return

@@ -1,8 +1,8 @@
-"""Very many authenticated connections that do nothing, and what they take of the app server.
+"""Very many idle, authenticated connections, and their cost for the app server.
 
 Several processes open them. They are measured first without a subscription, then with one each, of
-a shard without writes. Memory is the proportional share (PSS) of the app server and its
-children: what it has more than before, after `SETTLE_S` in which signs of life are its only work.
+a shard without writes. Memory is the proportional share (PSS) of the app server and its children:
+its growth, after `SETTLE_S` with only heartbeats.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from benchmarks.support.open_files import raise_open_files
 from benchmarks.support.report import Report
 
 PROCESSES = 4
-#: Files that a process has open besides its connections.
+#: Open files of a process in addition to its connections.
 OTHER_FILES = 1_024
-#: Connections of a client process that are opened, or subscribe, at once.
+#: Connections that a client process opens, or subscribes, concurrently.
 AT_ONCE = 16
-#: Twice the time between two signs of life, so that each measurement has as many.
+#: Twice the interval of heartbeats, so that each measurement has the same number.
 SETTLE_S = 20.0
 PHASE_S = 600.0
-#: Connections after which the app server has loaded all that it needs for them.
+#: Connections after which the app server has loaded everything that it needs for them.
 WARM_UP = 20
 _MIB = 1024 * 1024
 
@@ -48,14 +48,14 @@ class Idle:
 
 @dataclass(frozen=True, slots=True)
 class _Used:
-    """What a process has used at a moment."""
+    """The resource use of a process at one time."""
 
     pss_bytes: int
     cpu_s: float
 
 
 def measure(report: Report, idle: Idle, web: psutil.Process) -> None:
-    """Open the connections, subscribe, and look at what each phase takes."""
+    """Open the connections, subscribe, and measure each phase."""
     asyncio.run(_warm_up(idle))
     begin, _ = _settled(web)
     count = idle.connections
@@ -91,7 +91,7 @@ async def _warm_up(idle: Idle) -> None:
 
 
 def room(connections: int) -> int:
-    """Return how many connections an app server has to accept, and let it open the files."""
+    """Return the number of connections for an app server, and raise its limit of open files."""
     if not connections:
         return 0
     raise_open_files(connections + OTHER_FILES)
@@ -117,7 +117,7 @@ def _used(web: psutil.Process) -> _Used:
 
 @contextmanager
 def _clients(idle: Idle) -> Iterator[list[Connection]]:
-    """Start the processes, each of which begins a phase whenever it is asked to."""
+    """Start the processes, which start each phase on command."""
     context = multiprocessing.get_context("spawn")
     started, clients = [], []
     for number in range(PROCESSES):
@@ -128,7 +128,7 @@ def _clients(idle: Idle) -> Iterator[list[Connection]]:
         started.append(process)
         clients.append(ours)
     try:
-        # Each says that it has started, which takes a second.
+        # Each process reports that it has started, which takes a second.
         _await(clients)
         yield clients
     finally:
@@ -172,7 +172,7 @@ class _Clients:
         self._room = asyncio.Semaphore(AT_ONCE)
 
     async def live(self, driver: Connection) -> None:
-        """Go through the phases, each when it is asked for: open, subscribe, count."""
+        """Run the phases on command: open, subscribe, count."""
         driver.send(True)
         for phase in (self.connect_all, self.subscribe_all):
             await asyncio.to_thread(driver.recv)
@@ -205,7 +205,7 @@ class _Clients:
             await self._ready[number].wait()
 
     async def _read(self, number: int, connection: ClientConnection) -> None:
-        """Take what comes, so that the server never waits for a client."""
+        """Read all messages, so that the server never waits for a client."""
         async for text in connection:
             kind, _ = self._idle.protocol.read(text)
             if kind == "ready":

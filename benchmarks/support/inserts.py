@@ -1,7 +1,7 @@
-"""Documents inserted at a steady rate, whatever happens to the server.
+"""Inserts documents at a steady rate, despite failures of the server.
 
-They go over one connection, each without waiting for the answer to the one before. Where no answer
-came it is retried over the next connection: a unique `_id` makes that safe.
+They are sent over one connection, without waiting for the response to the previous one. An insert
+without a response is retried over the next connection: a unique `_id` makes that safe.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from benchmarks.support.client import insert, opened
 
 RETRY_S = 0.1
 ANSWER_TIMEOUT_S = 5.0
-#: Who has so many answers to wait for sends no more.
+#: With so many outstanding responses, no more inserts are sent.
 UNANSWERED = 1_000
 _EXISTS = 409
 
 
 class Inserts:
-    """Writes into random shards, and reports each document once it is there."""
+    """Writes into random shards, and reports each document once it exists."""
 
     def __init__(
         self, port: int, key: str, collection: str, shards: int, note: Callable[[int, str], None]
@@ -39,11 +39,11 @@ class Inserts:
         self._chance = random.Random(11)
         self._begun_s = 0.0
         self._sent = 0
-        #: The shards of documents whose answers have not come.
+        #: The shards of documents without a response yet.
         self._unanswered: dict[str, int] = {}
 
     async def run(self, writes_per_s: float) -> None:
-        """Write on and on."""
+        """Write continuously."""
         self._begun_s = time.monotonic()
         while True:
             with contextlib.suppress(OSError, WebSocketException, TimeoutError):
@@ -79,7 +79,7 @@ class Inserts:
         while True:
             frame = json.loads(await asyncio.wait_for(connection.recv(), ANSWER_TIMEOUT_S))
             if frame["type"] == "error" and frame["error"]["status"] != _EXISTS:
-                raise TimeoutError(f"a write was refused: {frame}")
+                raise TimeoutError(f"a write was rejected: {frame}")
             key = frame.get("id")
             if frame["type"] in ("ack", "error") and key in self._unanswered:
                 self._note(self._unanswered.pop(key), key)

@@ -23,13 +23,13 @@ from rillbase_server.web_process import ENVIRONMENT, HTTP_PROTOCOL, WEBSOCKET_PR
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 10.0
-#: Spark takes its time.
+#: Spark starts slowly.
 SERVICE_DEADLINE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """Where the servers are, and the environment that processes of the application need."""
+    """The addresses of the servers, and the environment for processes of the application."""
 
     directory: Path
     environment: dict[str, str]
@@ -37,7 +37,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A process that answers HTTP."""
+    """A process with an HTTP server."""
 
     port: int
     process: psutil.Process
@@ -109,7 +109,7 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
         try:
             child.wait(STOP_DEADLINE_S)
         except subprocess.TimeoutExpired:
-            # A benchmark may have brought it to its knees.
+            # A benchmark may have overloaded it.
             child.kill()
             child.wait()
 

@@ -1,4 +1,4 @@
-"""The figures of live queries through the full stack, by either protocol."""
+"""The figures of live queries through the full stack, over either protocol."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ from benchmarks.support.servers import Servers
 from benchmarks.support.sockets import Crowd, Heard
 
 FAN_OUT = 500
-#: How many functions of a profile are shown.
+#: The number of functions of a profile that are shown.
 TOP = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is measured of live queries."""
+    """The measurements of live queries."""
 
     servers: Servers
     writes_per_s: float
     seconds: float
     protocol: Protocol = REALTIME
-    #: What the figures' names begin with.
+    #: The prefix of the figures' names.
     prefix: str = ""
 
     def one_of(self, report: Report, subscribers: int) -> None:
         """Measure writes that each match one of several subscribers."""
         heard = sockets.run(self._one_of(subscribers))
         name = f"{self.prefix}one_of_{subscribers}"
-        what = f"{self.writes_per_s:g} writes/s, each for one of {subscribers}"
+        what = f"{self.writes_per_s:g} writes/s, each to one of {subscribers}"
         _add_latencies(report, name, what, heard)
         for service, seconds in heard.cpu_s.items():
             ms = seconds / heard.written * 1000
             report.add(f"{name}_{service}_cpu_ms", ms, "ms", f"CPU of {service} a write")
         rate = heard.written / heard.cpu_s["web"]
         goal = "" if self.prefix else ">= 1000"
-        report.add(f"{name}_per_core", rate, "/s", "writes for a core of the app server", goal)
+        report.add(f"{name}_per_core", rate, "/s", "writes per core of the app server", goal)
         report.add(f"{name}_subscribed", subscribers / heard.subscribing_s, "/s", "subscribed")
 
     def fan_out(self, report: Report) -> None:
         """Measure writes that each match all subscribers."""
         writes = max(5.0, self.writes_per_s / 30)
         heard = sockets.run(self._crowd("many", FAN_OUT, FAN_OUT, writes))
-        what = f"{writes:g} writes/s, each for all of {FAN_OUT}"
+        what = f"{writes:g} writes/s, each to all of {FAN_OUT}"
         _add_latencies(report, f"{self.prefix}fan_out", what, heard)
         rate = heard.delivered / heard.cpu_s["web"]
-        what = "events delivered for a core of the app server"
+        what = "events delivered per core of the app server"
         goal = "" if self.prefix else ">= 20000"
         report.add(f"{self.prefix}fan_out_per_core", rate, "/s", what, goal)
 
     def profile(self, subscribers: int, path: Path) -> None:
-        """Measure once more with the app server's stacks being sampled; show its top functions."""
+        """Measure once more while sampling the app server's stacks; print its top functions."""
         spied = Sampling(self.servers.web.process.pid, path)
         sockets.run(replace(self._one_of(subscribers), sampling=spied))
         title = f"The app server at {self.writes_per_s:g} writes/s, by {path}: CPU time"
         table = Table(title=title, title_justify="left")
-        for column in ("itself", "with what it calls"):
+        for column in ("itself", "including callees"):
             table.add_column(column, justify="right")
         table.add_column("function", no_wrap=True)
         for function in sampling.functions(path.read_text())[:TOP]:
@@ -89,15 +89,15 @@ class Live:
 def _add_latencies(report: Report, name: str, what: str, heard: Heard) -> None:
     achieved = heard.written / heard.writing_s
     report.add(f"{name}_per_s", achieved, "/s", f"{what}: achieved")
-    report.add(f"{name}_expected", heard.expected, "", "events that were to come")
+    report.add(f"{name}_expected", heard.expected, "", "expected events")
     report.add(f"{name}_delivered", heard.delivered, "", "events that came")
     lost = heard.expected - heard.delivered
-    report.add(f"{name}_lost", lost, "", "events that did not", "<= 0")
+    report.add(f"{name}_lost", lost, "", "missing events", "<= 0")
     report.add(f"{name}_disturbed", heard.disturbances, "", "status, reset and end frames")
     for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
         if heard.latencies_ms:
             value = percentile(heard.latencies_ms, share)
-            report.add(f"{name}_{label}_ms", value, "ms", f"from before the write, {label}")
+            report.add(f"{name}_{label}_ms", value, "ms", f"from the start of the write, {label}")
     if heard.answers_ms:
         report.add(
             f"{name}_ack_p50_ms", percentile(heard.answers_ms, 0.5), "ms", "write acknowledged"

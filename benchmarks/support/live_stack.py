@@ -1,4 +1,4 @@
-"""All servers that live queries need, each of which may be killed and comes back at once."""
+"""All servers that live queries need; each may be killed and is restarted at once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Stack:
         kills[what]()
 
     def resize(self, write_partitions: int, query_partitions: int) -> None:
-        """Have a grid of another size take over, and wait until it has."""
+        """Replace the grid with one of another size, and wait until it has taken over."""
         size = ("--write-partitions", write_partitions, "--query-partitions", query_partitions)
         subprocess.run(
             [sys.executable, "manage.py", "resize_grid", *map(str, size)],
@@ -75,7 +75,7 @@ class Stack:
         )
 
     def fill(self, documents: int, shards: int) -> None:
-        """Insert documents, as many into each shard."""
+        """Insert documents, the same number into each shard."""
         numbers = range(documents)
         for begin in range(0, documents, BULK):
             several = numbers[begin : begin + BULK]
@@ -106,7 +106,7 @@ class Stack:
 
 @contextmanager
 def live_stack(grid: str) -> Iterator[Stack]:
-    """Start everything, with nodes as processes or as jobs of Spark."""
+    """Start everything, with nodes as processes or as Spark jobs."""
     with ExitStack() as opened:
         place = opened.enter_context(installation())
         made = json.loads(python(place, _MAKE))

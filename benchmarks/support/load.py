@@ -1,7 +1,7 @@
-"""A load generator that costs little: raw HTTP/1.1 over kept-alive connections.
+"""A load generator with little overhead: raw HTTP/1.1 over kept-alive connections.
 
-It runs in a separate process, so that its work is not counted as the server's, and knows just
-enough HTTP for answers with a Content-Length.
+It runs in a separate process, so that its work is not counted as the server's, and supports only
+responses with a Content-Length.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One request, sent again and again."""
+    """One request, which is sent repeatedly."""
 
     host: str
     port: int
     path: str
     headers: tuple[tuple[str, str], ...] = ()
-    #: A text that every right answer contains.
+    #: A text that every correct response contains.
     expect: str = ""
     method: str = "GET"
     body: bytes = b""
@@ -48,7 +48,7 @@ class Outcome:
 
 
 class WrongAnswerError(RuntimeError):
-    """The server did not answer as it should; figures of such a run mean nothing."""
+    """The server returned a wrong response; figures of such a run are meaningless."""
 
 
 def run(target: Target, *, connections: int, seconds: float) -> Outcome:

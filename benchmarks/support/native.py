@@ -1,4 +1,4 @@
-"""Builds native programs that measure, beside what `make` builds."""
+"""Builds native programs for measurements, in addition to those that `make` builds."""
 
 from __future__ import annotations
 

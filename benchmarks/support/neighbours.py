@@ -79,7 +79,7 @@ def _round(rounds: Rounds, crowd: Crowd) -> None:
 
 
 def _after(web: psutil.Process, enough_mib: float) -> float:
-    """Return the lowest memory seen before it is low enough or the time is up."""
+    """Return the lowest memory until it is low enough or the time is up."""
     least_mib, end = float("inf"), time.monotonic() + RELEASED_S
     while least_mib > enough_mib and time.monotonic() < end:
         time.sleep(0.5)
@@ -91,20 +91,20 @@ def add_figures(report: Report, kind: str, figures: AttackFigures, requests: Req
     """Report what was measured; only rounds with the attack have to meet the goals."""
     alone, beside = figures.alone, figures.beside
     alone_ms, beside_ms = median(alone.p99_ms), median(beside.p99_ms)
-    report.add(f"{kind}_alone_p99_ms", alone_ms, "ms", "p99 without it, middle of the rounds")
+    report.add(f"{kind}_alone_p99_ms", alone_ms, "ms", "p99 without it, median of the rounds")
     report.add(f"{kind}_beside_p99_ms", beside_ms, "ms", "p99 beside it")
     what = "p99 beside it ÷ p99 without it"
     report.add(f"{kind}_ratio", beside_ms / alone_ms, "", what, "<= 1.5")
-    what = "events that neighbours did not receive beside it"
+    what = "events that neighbours did not receive during it"
     report.add(f"{kind}_lost", beside.lost, "", what, "<= 0")
-    what = "rounds beside it in which the neighbours could not continue"
+    what = "rounds with it in which the neighbours could not continue"
     report.add(f"{kind}_broken", beside.broken, "", what, "<= 0")
     what = "events not received, and rounds not continued, without it"
     report.add(f"{kind}_alone_failures", alone.lost + alone.broken, "", what)
     report.add(f"{kind}_requests", requests.sent, "", "requests of a signed-in user")
     report.add(f"{kind}_failed", requests.failed, "", "of these, not answered", "<= 0")
     report.add(f"{kind}_web_mib", figures.before_mib, "MiB", "memory of the web process before it")
-    report.add(f"{kind}_web_peak_mib", figures.peak_mib, "MiB", "at the end of a round beside it")
+    report.add(f"{kind}_web_peak_mib", figures.peak_mib, "MiB", "at the end of a round with it")
     what = f"after it ÷ before it, within {RELEASED_S:g} s"
     ratio = figures.after_mib / figures.before_mib
     report.add(f"{kind}_web_memory_ratio", ratio, "", what, f"<= {RELEASED_RATIO}")

@@ -1,13 +1,13 @@
-"""Clients that are hard on a storage node, in a separate process, as long as that is wanted.
+"""Hostile clients of a storage node, in a separate process.
 
-- ten thousand connections that say who they are, and then nothing;
+- ten thousand connections that authenticate and then send nothing;
 - two hundred that send half a request;
-- who announces requests of a terabyte, is cut off, and comes again;
-- who guesses tokens;
-- twenty who follow what is published, 2 MB a second each, and never read it.
+- one that announces requests of a terabyte, is disconnected, and reconnects;
+- one that guesses tokens;
+- twenty that subscribe to 2 MB of publications a second each, and never read them.
 
-What is done again and again is paced: what is measured is what it does to others, and not how the
-processors are shared with a busy program.
+Repeated attacks are paced: the measurement is their effect on others, not how the cores are shared
+with a busy program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _END = (OSError, EOFError)
 
 @dataclass(frozen=True, slots=True)
 class Enemy:
-    """Where the node is, and what lets them into their own namespace."""
+    """The node's address, and the clients' credentials for their own namespace."""
 
     port: int
     user: str
@@ -45,14 +45,14 @@ _Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @contextmanager
 def harming(enemy: Enemy) -> Iterator[None]:
-    """Let them; the block begins when all are connected."""
+    """Start the attack; the block starts when all are connected."""
     context = multiprocessing.get_context("spawn")
     settled, over = context.Event(), context.Event()
     process = context.Process(target=_run, args=(enemy, settled, over), daemon=True)
     process.start()
     try:
         if not settled.wait(_SETTLE_S):
-            message = "the hostile clients did not come to be connected"
+            message = "the hostile clients could not connect"
             raise TimeoutError(message)
         yield
     finally:
@@ -97,7 +97,7 @@ async def _connect(enemy: Enemy) -> _Streams:
 
 
 async def _enter(enemy: Enemy, more: bytes) -> _Streams:
-    """Connect, say who it is, and send something."""
+    """Connect, authenticate, and send something."""
     reader, writer = await _connect(enemy)
     writer.write(_request("AUTH", enemy.user, enemy.token))
     await reader.readline()
@@ -130,18 +130,18 @@ async def _publish(enemy: Enemy) -> None:
     data = f'{{"text":"{_TEXT}"}}'
     while True:
         writer.write(_request("RB.PUB", enemy.topic, "ID", "1", "UNTIL", "+1s", "DATA", data))
-        # Two names with numbers, as version 2 has them: seven lines.
+        # Two names with numbers, as in protocol version 2: seven lines.
         for _ in range(7):
             await reader.readline()
         await asyncio.sleep(_PACE_S / 2)
 
 
 async def _follow(enemy: Enemy) -> None:
-    """Follow, until the node cuts it off."""
+    """Subscribe, until the node disconnects."""
     hello = _request("HELLO", "3", "AUTH", enemy.user, enemy.token)
     reader, writer = await _connect(enemy)
     writer.write(hello + _request("RB.SUB", enemy.topic, "ID", "1", "FOLLOW"))
-    # The stream takes so much that it is never read further, and the socket fills.
+    # The stream buffers so much that it is never read further, and the socket fills.
     await asyncio.sleep(_RESUME_S)
     await reader.read(1)
     await asyncio.sleep(_DEAF_S)

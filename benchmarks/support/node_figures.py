@@ -1,4 +1,6 @@
-"""The storage node beside the store without a socket, Valkey, PostgreSQL, and among enemies."""
+"""The storage node compared with the store without a socket, Valkey and PostgreSQL, and under
+attack.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from benchmarks.support.report import Report, median
 from benchmarks.support.storage_node import Loader, running_node, running_valkey
 
 _PIPELINE = 64
-#: Of those whose times are looked at: few, since latency is what counts.
+#: Pipelines in which times are measured: short, because latency is what counts.
 _AMONG_ENEMIES = 4
 
 
 def add_node(report: Report, *, seconds: int, rounds: int, optimised: bool, postgres: bool) -> None:
-    """Load the storage node, and the others beside it."""
+    """Load the storage node, and the systems that it is compared with."""
     program = built(STORAGE_NODE, optimised=optimised)
     load = built(STORAGE_NODE, example="node_load", optimised=optimised)
     loader = Loader(load, seconds)
@@ -38,7 +40,7 @@ def add_node(report: Report, *, seconds: int, rounds: int, optimised: bool, post
 
 
 def add_enemies(report: Report, *, seconds: int, rounds: int, optimised: bool) -> None:
-    """Measure how long others wait while hostile clients do what they can, and without."""
+    """Measure the latency of other clients during an attack by hostile clients, and without."""
     program = built(STORAGE_NODE, optimised=optimised)
     load = built(STORAGE_NODE, example="node_load", optimised=optimised)
     loader = Loader(load, seconds)
@@ -57,7 +59,7 @@ def add_enemies(report: Report, *, seconds: int, rounds: int, optimised: bool) -
         rate = median([pair[at]["rate"] for pair in pairs])
         report.add(f"node_rate_{name}_per_s", rate, "/s", "commands answered")
     ratio = median([among["p99_us"] / alone["p99_us"] for alone, among in pairs])
-    what = f"p99 among {IDLE:,} idle and other hostile clients ÷ without"
+    what = f"p99 with {IDLE:,} idle and other hostile clients ÷ without"
     report.add("node_p99_among_enemies_vs_alone", ratio, "x", what, "<= 1.5")
 
 
@@ -77,6 +79,6 @@ def _add_postgres(report: Report, program: Path, loader: Loader) -> None:
     with running_node(program, "buffered") as port:
         ours = loader.rate(port, "mixed", _PIPELINE, "bench")
     theirs = postgres_topics.rate(loader.seconds, loader.connections)
-    report.add("node_mixed_per_s", ours, "/s", "three subscriptions to a publication, ours")
+    report.add("node_mixed_per_s", ours, "/s", "three subscriptions per publication, ours")
     report.add("postgres_mixed_per_s", theirs, "/s", "the same, PostgreSQL's")
     report.add("node_vs_postgres", ours / theirs, "x", "ours ÷ PostgreSQL's", ">= 10")

@@ -1,4 +1,4 @@
-"""When new nodes have taken over partitions, and when they have read what they need."""
+"""When new nodes have taken over partitions, and when they have read their data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LOOK_S = 0.02
 
 
 class NodesLife:
-    """Looks at the leases of all nodes for as long as the block lasts."""
+    """Polls the leases of all nodes for the duration of the block."""
 
     def __init__(self, valkey: redis.Redis) -> None:
         self._valkey = valkey
-        #: When the last node that is new since the beginning got its partition, and when the last
-        #: of them said that it watches. None: no node is new.
+        #: When the last new node got its partition, and when the last of them became ready. None:
+        #: no node is new.
         self.held_s: float | None = None
         self.watched_s: float | None = None
         self._before = self._look()
@@ -62,7 +62,7 @@ class NodesLife:
                 self.watched_s = now_s
 
     def _look(self) -> dict[tuple[str, int], bool]:
-        """Return which node holds which token, and whether it watches."""
+        """Return which node has which token, and whether it is ready."""
         found = {}
         for key in self._valkey.scan_iter("{rillbase}:events:*:lease:*"):
             token, report = cast("list[bytes | None]", self._valkey.hmget(key, "token", "report"))

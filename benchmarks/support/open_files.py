@@ -1,4 +1,4 @@
-"""Raises the limit of open files for clients that have very many connections."""
+"""Raises the limit of open files for clients with very many connections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import resource
 
 
 def raise_open_files(wanted: int = 0) -> None:
-    """Let this process and its children open as many files as they may; fail if that is too few."""
+    """Raise this process's and its children's limit of open files; fail if the maximum is too
+    low.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if most != resource.RLIM_INFINITY and most < wanted:

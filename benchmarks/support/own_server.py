@@ -1,4 +1,4 @@
-"""A server of a benchmark's own that speaks Redis's protocol: a storage node or a Valkey."""
+"""A server of a benchmark that speaks the Redis protocol: a storage node or a Valkey."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import redis
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-#: The administrator's and every namespace's.
+#: The password of the administrator and of every namespace.
 TOKEN = "the-token-of-the-benchmark"
 _START_TIMEOUT_S = 60.0
 
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 60.0
 def running(
     command: Sequence[str], environment: Mapping[str, str], port: int, token: str | None
 ) -> Iterator[None]:
-    """Run a server until the block ends, and wait for its first answer."""
+    """Run a server until the block ends, and wait for its first response."""
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet) as process:
         try:

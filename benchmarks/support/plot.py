@@ -1,4 +1,4 @@
-"""Plots as SVG, written by hand: lines over a logarithmic x-axis, and marks at limits."""
+"""Plots as SVG: lines over a logarithmic x-axis, and marks at limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 _WIDTH, _HEIGHT = 760, 420
 _LEFT, _RIGHT, _BOTTOM = 70, 32, 60
-#: The names of the lines stand between title and plot, a row each.
+#: The names of the lines are between title and plot, one per row.
 _TITLE_HEIGHT, _ROW_HEIGHT = 44, 18
 _POINTS = 100
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -32,7 +32,7 @@ def thinned(points: Sequence[tuple[float, float]]) -> Sequence[tuple[float, floa
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place on the x-axis that deserves a name."""
+    """A labelled position on the x-axis."""
 
     name: str
     x: float
@@ -40,9 +40,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Both axes are logarithmic, or both begin at zero.
+    """Both axes are logarithmic, or both start at zero.
 
-    A sweep's x-axis is logarithmic with the values that were measured, its y-axis begins at zero.
+    A sweep's x-axis is logarithmic and labelled with the measured values; its y-axis starts at
+    zero.
     """
 
     title: str
@@ -98,7 +99,7 @@ class _Axis:
         return self._begin + share * (self._end - self._begin)
 
     def steps(self) -> list[float]:
-        """Powers of ten, and what lies between them where there are few."""
+        """Powers of ten, and values between them if there are few."""
         few = self._high - self._low <= 2
         between = (1, 2, 5) if few else (1,)
         decades = range(self._low, self._high)
@@ -106,7 +107,7 @@ class _Axis:
 
 
 class _MeasuredAxis(_Axis):
-    """By the logarithm, from the least value that was measured to the greatest."""
+    """Logarithmic, from the smallest measured value to the largest."""
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         super().__init__(values, begin, end)
@@ -123,7 +124,7 @@ class _MeasuredAxis(_Axis):
 
 
 class _LinearAxis(_Axis):
-    """From a value to a place, from zero on."""
+    """From a value to a position, starting at zero."""
 
     def __init__(self, values: Sequence[float], begin: float, end: float) -> None:
         super().__init__(values, begin, end)

@@ -1,4 +1,6 @@
-"""Sockets of an attacker that knows no manners: bytes go out as they are, answers are ignored."""
+"""Sockets of an attacker that ignores the protocol: bytes are sent unchanged, responses are
+ignored.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ _ANSWER_BYTES = 65_536
 
 
 class RawSocket:
-    """One connection to the server under attack. Nothing that the server does is an error."""
+    """One connection to the attacked server. Nothing that the server does is an error."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def send(self, data: bytes, *, timeout_s: float = 5.0) -> bool:
-        """Send; return whether the server accepts it and has not hung up."""
+        """Send; return whether the server accepts it and is still connected."""
         try:
             async with asyncio.timeout(timeout_s):
                 self._writer.write(data)
@@ -29,7 +31,7 @@ class RawSocket:
         return not self._reader.at_eof()
 
     async def receive(self, *, timeout_s: float = 5.0) -> bytes:
-        """Return what the server has sent; nothing: it has hung up, or is silent."""
+        """Return what the server has sent; empty if it has disconnected or sent nothing."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._reader.read(_ANSWER_BYTES)
@@ -37,7 +39,7 @@ class RawSocket:
             return b""
 
     async def until_hung_up(self) -> None:
-        """Wait for the server to hang up."""
+        """Wait until the server disconnects."""
         with contextlib.suppress(OSError):
             while await self._reader.read(_ANSWER_BYTES):
                 pass
@@ -45,7 +47,7 @@ class RawSocket:
 
 @asynccontextmanager
 async def connected(port: int, *, limit: int = _ANSWER_BYTES) -> AsyncIterator[RawSocket | None]:
-    """Connect; None: the server does not accept."""
+    """Connect; None if the server does not accept the connection."""
     try:
         async with asyncio.timeout(CONNECT_S):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=limit)

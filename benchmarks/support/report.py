@@ -1,4 +1,4 @@
-"""How figures are shown: a table for people, one line of JSON for programs, a file to keep."""
+"""The output of figures: a table for people, one line of JSON for programs, and a file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-#: Beside the code that runs, even where that is lent to another checkout by links.
+#: Relative to the running code, even if links lend it to another checkout.
 RESULTS = Path(__file__).absolute().parents[1] / "results"
 
-#: Of a table that no terminal shows.
+#: Width of a table outside a terminal.
 _WIDTH = 160
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}
@@ -25,7 +25,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured number, and what it should be."""
+    """One measured number, and its goal."""
 
     name: str
     value: float
@@ -51,7 +51,7 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
 
     def add(self, name: str, value: float, unit: str, what: str, want: str = "") -> None:
-        """Note a figure; `want` is a goal such as ">= 700"."""
+        """Record a figure; `want` is a goal such as ">= 700"."""
         self.figures.append(Figure(name, round(value, 4), unit, what, want))
 
     def finish(self) -> None:
@@ -83,13 +83,13 @@ class Report:
 
 
 def console() -> Console:
-    """Return where tables go: a wide page where no terminal shows them."""
+    """Return the console for tables: a wide one outside a terminal."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=_WIDTH)
 
 
 def save(name: str, document: Mapping[str, object]) -> None:
-    """Keep what was measured in a file, and print it as the last line."""
+    """Save the figures in a file, and print them as the last line."""
     line = json.dumps(document, separators=(",", ":"))
     RESULTS.mkdir(exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -102,7 +102,7 @@ def _machine() -> str:
 
 
 def median(values: list[float]) -> float:
-    """Return the middle value."""
+    """Return the median."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     if len(ordered) % 2:
@@ -111,6 +111,6 @@ def median(values: list[float]) -> float:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return the value below which `share` of all lie."""
+    """Return the value below which `share` of all values lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,4 +1,4 @@
-"""Services that a benchmark kills and starts again at the same port, as the launcher does."""
+"""Services that a benchmark kills and restarts on the same port, as the launcher does."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Restartable:
         return content
 
     def kill(self) -> None:
-        """Kill it with all that it started, and start it again."""
+        """Kill it with all its children, and start it again."""
         self._kill_family()
         self.start()
 
@@ -78,7 +78,7 @@ class Restartable:
 
 @contextlib.contextmanager
 def running(services: list[Restartable]) -> Iterator[None]:
-    """Run several, each begun when those before it are ready."""
+    """Run several services, each started when those before it are ready."""
     try:
         for service in services:
             service.start()

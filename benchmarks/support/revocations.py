@@ -1,8 +1,8 @@
-"""How long after a revocation the connections of the key are closed, at another server.
+"""The time from a revocation until the key's connections to another server are closed.
 
-A client connects to one server with a key, an admin revokes the key at another, and the time runs
-from the admin's answer until the client reads the close frame. Without Valkey, the same takes as
-long as the periodic re-check lets it.
+A client connects to one server with a key, an admin revokes the key at another, and the time is
+measured from the response to the admin until the client reads the close frame. Without Valkey, it
+depends on the periodic re-check.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ print(json.dumps({"slug": made.slug, "admin": made.admin_key, "keys": keys}))
 class _Tenant:
     slug: str
     admin: str
-    #: The id and the text of each.
+    #: The id and the text of each key.
     keys: list[tuple[str, str]]
 
 

@@ -1,4 +1,4 @@
-"""Where a Python process spends its CPU time, by sampling its stacks with py-spy from outside."""
+"""Profiles a Python process's CPU time by sampling its stacks with py-spy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-#: A prime number, so that sampling does not keep step with timers.
+#: A prime number, so that sampling does not synchronise with timers.
 RATE_PER_S = 199
-#: Threads that wait in these are idle; py-spy takes some of them for running.
+#: Threads waiting in these functions are idle; py-spy considers some of them running.
 _WAITS = ("Condition.wait (threading.py:", "_worker (concurrent/futures/thread.py:")
-_MISSING = "py-spy is not there: `pip install py-spy` into any environment that is on the PATH."
+_MISSING = "py-spy is not installed: `pip install py-spy` into any environment that is on the PATH."
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which process is sampled, and the file that its stacks go to."""
+    """The sampled process, and the file for its stacks."""
 
     pid: int
     path: Path
@@ -30,16 +30,16 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function's part in a profile: shares of all samples."""
+    """A function's share in a profile, of all samples."""
 
     name: str
-    #: While it ran itself, and while it or what it called did.
+    #: While the function itself ran, and including its callees.
     own: float
     total: float
 
 
 def program() -> str:
-    """Return where py-spy is."""
+    """Return the path of py-spy."""
     beside = Path(sys.executable).with_name("py-spy")
     found = str(beside) if beside.exists() else shutil.which("py-spy")
     if found is None:
@@ -70,7 +70,7 @@ async def sampled(sampling: Sampling | None) -> AsyncIterator[None]:
 
 
 def functions(stacks: str) -> list[Function]:
-    """Return the functions in a profile's stacks, those that ran most first.
+    """Return the functions in a profile's stacks, ordered by their own share.
 
     Code without Python frames, of uvloop or Rust, counts for the function that called it.
     """

@@ -1,8 +1,8 @@
-"""The servers that benchmarks of the app server load, with what they need in the database.
+"""The servers that benchmarks of the app server use, with the contents of their database.
 
-What a benchmark has to know of the product's insides is in this module and in the others that
-`benchmarks.support.beside.OWN` lists. Each checkout that is measured uses its own, so change them
-together with the product, and keep what they offer to the benchmarks as it is.
+Code that depends on the product's internals is in this module and in the others that
+`benchmarks.support.beside.OWN` lists. Each measured checkout uses its own version, so change them
+together with the product, and keep their interface to the benchmarks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ with scoped(tenant_id=other.tenant.id):
 key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
 print(json.dumps({"key": key, "other_key": other.admin_key, "other_tenant": other.slug}))
 """
-#: Of the app server, when it is to have very many clients at one address.
+#: Limits of the app server if very many clients share one address.
 _CONNECTION_SETTINGS = ("RILLBASE_CONNECTIONS_MAX", "RILLBASE_CONNECTIONS_PER_ADDRESS")
 
 
@@ -61,7 +61,7 @@ class Servers:
 
     place: Installation
     web: Web
-    #: The app server and what else live queries need, by name.
+    #: The app server and the other services of live queries, by name.
     processes: Mapping[str, psutil.Process]
     key: str
     other_key: str
@@ -72,7 +72,7 @@ class Servers:
 def running(*, grid: str = "", connections: int = 0) -> Iterator[Servers]:
     """Start everything; without a kind of grid there are no live queries.
 
-    The app server takes its usual number of connections, or as many as are asked for.
+    The app server accepts its usual number of connections, or the requested number.
     """
     with ExitStack() as stack:
         place = stack.enter_context(installation())

@@ -1,4 +1,4 @@
-"""WebSockets that say nothing, too much at once or no end, and readers that do not read."""
+"""WebSockets that send nothing, too much, or without end, and readers that do not read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from functools import lru_cache
 from benchmarks.support.duty import Duty
 from benchmarks.support.raw_sockets import RawSocket, connected
 
-#: Connections at once.
+#: Concurrent connections.
 BOMBS, IDLE, FRAGMENTED, SLOW_READERS = 20, 1_500, 10, 20
 BOMB_BYTES = 31_000_000
-#: Twenty bombs at once, and again after this time.
+#: Twenty bombs at once, repeated after this time.
 BOMBS_PAUSE_S, RETRY_S = 5.0, 0.5
-#: Bound of one fragmented message, were the server to take all of it.
+#: Limit of one fragmented message, in case the server accepts all of it.
 FRAGMENTS, FRAGMENT_BYTES = 16_384, 4_096
-#: So much of an answer a slow reader takes in before its connection is full.
+#: How much of a response a slow reader receives before its connection is full.
 SLOW_READER_LIMIT = 1_024
-#: Requests that a slow reader sends before it could have read one answer.
+#: Requests that a slow reader sends before it could have read one response.
 PIPELINED = 200
 _HANDSHAKE = (
     b"GET /v1/realtime HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
@@ -81,7 +81,7 @@ async def _fragmented(port: int, duty: Duty) -> None:
 
 
 async def _slow_reader(port: int, duty: Duty) -> None:
-    """Ask for much and read next to nothing."""
+    """Request much and read almost nothing."""
     async with connected(port, limit=SLOW_READER_LIMIT) as socket:
         if socket is None or not await socket.send(_ASK):
             return
@@ -94,7 +94,7 @@ async def _slow_reader(port: int, duty: Duty) -> None:
 
 @asynccontextmanager
 async def _upgraded(port: int) -> AsyncIterator[RawSocket | None]:
-    """Open a WebSocket without a word about who it is; None: the server does not want it."""
+    """Open a WebSocket without credentials; None if the server rejects it."""
     async with connected(port) as socket:
         welcome = socket is not None and await socket.send(_HANDSHAKE)
         if socket is None or not welcome or b" 101 " not in (await socket.receive())[:32]:
@@ -105,14 +105,14 @@ async def _upgraded(port: int) -> AsyncIterator[RawSocket | None]:
 
 @lru_cache(maxsize=1)
 def bomb() -> bytes:
-    """Return one deflated frame whose text is very long."""
+    """Return one deflated frame with a very long text."""
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     data = deflate.compress(b" " * BOMB_BYTES) + deflate.flush(zlib.Z_SYNC_FLUSH)
     return frame(_TEXT | _FINAL | _DEFLATED, data[:-4])
 
 
 def frame(head: int, data: bytes) -> bytes:
-    """Return a client's frame; its mask is zero, so that its bytes stay as they are."""
+    """Return a client's frame; its mask is zero, so that its bytes are unchanged."""
     size = len(data)
     if size < 126:
         length = bytes([_MASKED | size])

@@ -1,8 +1,8 @@
-"""Clients of live queries that cost little, in a separate process.
+"""Clients of live queries with little overhead, in a separate process.
 
-Each subscriber watches one shard of a collection; writes go over a WebSocket too, each into one
-shard, at a steady rate whether or not the server keeps up. A write carries its moment, so a
-subscriber knows from the event alone how long it took from before the write.
+Each subscriber has a live query over one shard of a collection. Writes are sent over a WebSocket
+too, each to one shard, at a steady rate whether or not the server keeps up. A write contains the
+time of its start, so a subscriber can compute the latency from the event alone.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from benchmarks.support.client import (
 )
 from benchmarks.support.sampling import Sampling, sampled
 
-#: Subscriptions that wait for their result at once.
+#: Subscriptions that wait for their result concurrently.
 SUBSCRIBING = 64
 READY_S = 120.0
-#: What is under way when the last write was sent may take so long.
+#: The timeout for outstanding events after the last write.
 DRAIN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Who watches, who writes, and how fast."""
+    """The number of subscribers and writers, and the write rate."""
 
     port: int
     key: str
@@ -46,11 +46,11 @@ class Crowd:
     fan_out: int
     writes_per_s: float
     seconds: float
-    #: Processes whose CPU time is looked at, by name; their children belong to them.
+    #: Processes whose CPU time is measured, by name, including their children.
     services: Mapping[str, int] = field(default_factory=dict)
-    #: Of the subscribers; writes go over `/v1/realtime`.
+    #: The subscribers' protocol; writes use `/v1/realtime`.
     protocol: Protocol = REALTIME
-    #: A process whose stacks are sampled from the first write to the answer to the last.
+    #: A process whose stacks are sampled from the first write to the response to the last.
     sampling: Sampling | None = None
 
     @property
@@ -66,19 +66,19 @@ class Heard:
     refused: int = 0
     expected: int = 0
     delivered: int = 0
-    #: Status, reset and end frames: none is wanted.
+    #: Status, reset and end frames: there should be none.
     disturbances: int = 0
     subscribing_s: float = 0.0
-    #: From the first write to the answer to the last.
+    #: From the first write to the response to the last.
     writing_s: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     answers_ms: list[float] = field(default_factory=list)
-    #: CPU time of each service from the first write until the last event was heard, in seconds.
+    #: CPU time of each service from the first write until the last event, in seconds.
     cpu_s: dict[str, float] = field(default_factory=dict)
 
 
 def run(crowd: Crowd) -> Heard:
-    """Subscribe, write and listen, in another process."""
+    """Subscribe, write and receive, in another process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (crowd,))
 

@@ -1,8 +1,8 @@
-"""When writes passed each stage, read afterwards without disturbing the run.
+"""The times at which writes passed each stage, read afterwards without disturbing the run.
 
-Entries of the event layer's streams are named by the moment, in milliseconds, at which they were
-appended, and carry the documents. So what the streams still hold when a run ends (ten seconds of
-after-images, a minute of notifications) says when each write came that far.
+Entries of the event layer's streams have the time of their append, in milliseconds, as id, and
+contain the documents. So the streams' contents at the end of a run (ten seconds of after-images, a
+minute of notifications) give the times of each write.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DOUBLE = 8
 def entered(url: str, field: str) -> tuple[dict[float, float], dict[float, float]]:
     """Return when each write entered a write stream, and when a node reported it.
 
-    Writes are known by the double that they carry in a field; moments are those of the monotonic
+    Writes are identified by the number in one of their fields; times are those of the monotonic
     clock.
     """
     ahead_s = time.time() - time.monotonic()
@@ -39,7 +39,7 @@ def entered(url: str, field: str) -> tuple[dict[float, float], dict[float, float
 
 
 def _values(client: redis.Redis, stream: bytes, marker: bytes) -> Iterator[tuple[int, float]]:
-    """Yield each value of the field, and when the entry that holds it was appended."""
+    """Yield each value of the field, and when its entry was appended."""
     entries = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange(stream))
     for name, fields in entries:
         at_ms = int(name.partition(b"-")[0])

@@ -1,4 +1,4 @@
-"""A storage node of the benchmark's own, a Valkey beside it, and the program that loads both."""
+"""A storage node of a benchmark, a Valkey to compare with, and the program that loads both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rillbase_server.launcher.valkey import binary as valkey_binary
 
 
 class Load(TypedDict):
-    """What a server answered: commands a second, and how long pipelines took."""
+    """A server's results: commands per second, and the durations of pipelines."""
 
     rate: float
     p50_us: float
@@ -34,7 +34,7 @@ class Loader:
     connections: int = 2
 
     def rate(self, port: int, command: str, pipeline: int, user: str = "") -> float:
-        """Return how many commands a second a server answers."""
+        """Return the commands per second of a server."""
         return self.load(port, command, pipeline, user)["rate"]
 
     def load(self, port: int, command: str, pipeline: int, user: str = "") -> Load:
@@ -44,7 +44,7 @@ class Loader:
         return self._run([*address, *access, "--command", command, "--pipeline", str(pipeline)])
 
     def embedded(self, durability: str, command: str) -> float:
-        """Return the same for the store without a node: a thread for each connection."""
+        """Return the same for the store without a node: one thread per connection."""
         with tempfile.TemporaryDirectory(prefix="rillbase-embedded-") as directory:
             where = ["--embedded", directory, "--durability", durability]
             return self._run([*where, "--command", command, "--pipeline", "1"])["rate"]
@@ -58,7 +58,7 @@ class Loader:
 
 @contextmanager
 def running_node(program: Path, durability: str, *options: str) -> Iterator[int]:
-    """Yield the port of a node that has the topic `load` in two namespaces."""
+    """Yield the port of a node with the topic `load` in two namespaces."""
     with tempfile.TemporaryDirectory(prefix="rillbase-node-") as directory:
         port = free_port()
         command = [str(program), "--directory", directory, "--durability", durability, *options]
@@ -72,7 +72,7 @@ def running_node(program: Path, durability: str, *options: str) -> Iterator[int]
 
 @contextmanager
 def running_valkey() -> Iterator[int]:
-    """Yield the port of a Valkey that keeps nothing."""
+    """Yield the port of a Valkey that stores nothing."""
     port = free_port()
     options = ["--bind", LOOPBACK, "--save", "", "--appendonly", "no"]
     command = [str(valkey_binary()), "--port", str(port), *options]

@@ -1,7 +1,7 @@
-"""Runs the stores of topics beside one another, natively (`native/pubsub/examples/pubsub_rate`).
+"""Runs the stores of topics alternately, natively (`native/pubsub/examples/pubsub_rate`).
 
-A run of millions of operations takes minutes. Its program says from time to time what it has found
-so far, so that a run that is terminated (SIGTERM, as by `timeout`) still has them.
+A run of millions of operations takes minutes. The program reports intermediate results from time to
+time, so that a terminated run (SIGTERM, as by `timeout`) still has some.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict, cast
 
-#: Of a run at three subscriptions to a publication, records that are alive by operations done.
+#: In a run with three subscriptions per publication, live records by operations done.
 _LIVE_BYTES_AN_OPERATION = 39
 
 
@@ -24,7 +24,7 @@ class Measured(TypedDict):
     """One store, medians over the rounds."""
 
     system: str
-    #: How much of the run was done, and how many parts the whole has.
+    #: The share of the run that was done, and the number of sections.
     done: float
     parts: float
     mean_us: float
@@ -40,7 +40,9 @@ class Measured(TypedDict):
 
 
 class Answer(TypedDict):
-    """All stores of a run; ratios are medians over pairs of another's time by the first one's."""
+    """All stores of a run; ratios are medians over pairs of the other's time divided by the first
+    one's.
+    """
 
     polling_ceiling: float
     slower_than_first: dict[str, float]
@@ -49,7 +51,7 @@ class Answer(TypedDict):
 
 
 class CutOffError(Exception):
-    """This was terminated before there was anything to compare."""
+    """The run was terminated before there was anything to compare."""
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The program, and how much work it is given."""
+    """The program, and the amount of work."""
 
     program: Path
     directory: Path
@@ -90,17 +92,17 @@ class Stores:
 
     @property
     def memory_bytes(self) -> int:
-        """Of memtable and of cache: a tenth, each, of what is alive at three to one."""
+        """Of memtable and of cache: each a tenth of the live records at three to one."""
         return max(256 << 10, int(self.operations * _LIVE_BYTES_AN_OPERATION / 10))
 
     def run(self, mix: str, systems: Sequence[str], *more: str) -> Answer:
-        """Do the same operations on each of the systems."""
+        """Run the same operations on each of the systems."""
         seconds = 40
         command = [
             str(self.program),
             *("--ops", str(self.operations), "--rounds", str(self.rounds)),
             *("--mix", mix, "--systems", ",".join(systems)),
-            # Polls come for twenty seconds of the virtual clock, which must be half of it at most.
+            # Polls read twenty seconds of the virtual clock, which must be at most half of it.
             *("--rate", str(max(1, self.operations // seconds))),
             *("--memory", str(self.memory_bytes >> 10)),
             *("--dir", str(self.directory / "stores")),
@@ -110,15 +112,15 @@ class Stores:
         return self._newest(command)
 
     def _newest(self, command: Sequence[str]) -> Answer:
-        """Return what the program says last, or said until it was ended."""
+        """Return the program's last report, or the last one before it was ended."""
         if self.ending.is_asked():
             raise CutOffError
         newest = ""
-        # What it says on its way to people is passed on.
+        # Its progress reports for people are passed on.
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
             self.ending.program = program
             for line in program.stdout or ():
-                # A last line that was cut short is none.
+                # An incomplete last line is ignored.
                 if line.startswith("{") and line.endswith("}\n"):
                     newest = line
             status = program.wait()
@@ -131,5 +133,5 @@ class Stores:
 
 
 def of(answer: Answer, system: str) -> Measured:
-    """Return what was measured of a system."""
+    """Return the measurements of a system."""
     return next(found for found in answer["systems"] if found["system"] == system)

@@ -1,4 +1,4 @@
-"""Uploads that are small and become huge, or say that they are, from a tenant with usual quotas."""
+"""Uploads that are small and become huge, or claim to be, from a tenant with ordinary quotas."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ import pyarrow.parquet as pq
 
 from benchmarks.support.duty import Duty
 
-#: Uploads under way at once, and the pause after each.
+#: Concurrent uploads, and the pause after each.
 AT_ONCE, PAUSE_S = 4, 0.2
 TIMEOUT_S = 60.0
 DATASET, TABLE = "bombs", "t"
-#: The table that the uploads are for.
+#: The table of the uploads.
 DEFINITION = {
     "name": DATASET,
     "tables": {TABLE: {"columns": {"place": "string", "item": "int64"}, "key": ["place", "item"]}},
 }
-#: One string of a megabyte, two thousand times: 2 GB when it is decoded.
+#: One string of a megabyte, two thousand times: 2 GB when decoded.
 _TEXT_BYTES, _TEXT_ROWS = 1_000_000, 2_000
 #: Numbers that compress well: 64 MB.
 _NUMBERS = 8_000_000
-#: A number of rows that occurs nowhere else in a stream, and what is claimed instead.
+#: A number of rows that occurs nowhere else in a stream, and the claimed number.
 _ROWS, _CLAIMED_ROWS = 7_919, 1 << 40
 _LINES_BYTES = 1 << 30
 _PARQUET = "application/vnd.apache.parquet"
@@ -71,14 +71,14 @@ def _upload(port: int, key: str, bomb: Bomb) -> None:
         connection.request("POST", bomb.path, bomb.body, headers)
         connection.getresponse().read()
     except (OSError, http.client.HTTPException):
-        # The server may hang up on an attacker.
+        # The server may disconnect an attacker.
         pass
     finally:
         connection.close()
 
 
 def bombs(collection: str) -> list[Bomb]:
-    """Make all bodies. They are a few kilobytes, except for the lines, which are a megabyte."""
+    """Generate all bodies. They are a few kilobytes, except for the lines, which are a megabyte."""
     uploads, imports = (
         f"/v1/datasets/{DATASET}/uploads?table={TABLE}",
         f"/v1/collections/{collection}/import",

@@ -1,12 +1,12 @@
-"""What the benchmark of analytics tables uploads: the paper's two workloads, and small events.
+"""The uploads of the analytics benchmark: the paper's two workloads, and small events.
 
 tweets   rows of a kilobyte, a post with its user, known by its id
 events   rows of a hundred bytes
-indexed  the same with keys in no order, and a second view: what indexes have most to do with
-complex  two tables that share an ID-key, each with a second view: for every id one row of
+indexed  the same with keys in random order, and a secondary view: the hardest case for indexes
+complex  two tables that share an ID-key, each with a secondary view: for every id one row of
          `test_one` and three of `test_two`
 
-Uploads lie across one another, as what comes from many places does.
+The key ranges of uploads overlap, like those of uploads from many sources.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from numpy.typing import NDArray
 _TEXT_CHARS, _DESCRIPTION_CHARS, _NOTE_CHARS, _STRING_CHARS = 280, 600, 44, 24
 _POOL = 4096
 _EPOCH_US = 1_700_000_000_000_000
-#: Rows of `test_two` for one of `test_one`.
+#: Rows of `test_two` per row of `test_one`.
 ATTRIBUTES = 3
-#: Odd, so that different numbers have different keys, and neighbours lie far apart.
+#: Odd, so that different numbers have different keys, and neighbours are far apart.
 _SPREAD = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Tables, and the rows of each upload: of the n-th of so many, with so many rows."""
+    """Tables, and the rows of each upload: the n-th of so many, with so many rows."""
 
     definition: Mapping[str, Any]
     tables: Callable[[int, int, int], dict[str, pa.Table]]
-    #: The table of which single rows are asked, its key's column, and the key of the n-th row.
+    #: The table whose single rows are read, its key column, and the key of the n-th row.
     asked: str
     key: str
     key_of: Callable[[int], int]
-    #: How many of an upload's rows are of that table.
+    #: The number of an upload's rows in that table.
     share: float
-    #: What is wanted of the way to the authority, and of COPY's rate.
+    #: The goals for the rate to the authority, and for the ratio to COPY.
     sustained: str
     by_copy: str
 
     @property
     def has_ranges(self) -> bool:
-        """Whether neighbours among the rows are neighbours among the keys."""
+        """Whether rows that are neighbours have neighbouring keys."""
         return self.key_of is _itself
 
     def body(self, number: int, rows: int, uploads: int) -> bytes:
@@ -56,7 +56,7 @@ class Workload:
 
 
 def key_of(number: int) -> int:
-    """Return the n-th key of a workload whose keys are in no order."""
+    """Return the n-th key of a workload with keys in random order."""
     spread = (number + 1) * _SPREAD % 2**64
     return spread - 2**64 if spread >= 2**63 else spread
 
@@ -119,7 +119,7 @@ def _spread(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _begin(first: int, count: int, stride: int) -> tuple[np.random.Generator, Any, pa.Array]:
-    """Return chance, the numbers `first`, `first` + stride, …, and their moments."""
+    """Return random values, the numbers `first`, `first` + stride, …, and their times."""
     numbers = first + stride * np.arange(count, dtype=np.int64)
     at = pa.array(_EPOCH_US + numbers * 1000).cast(pa.timestamp("us", "UTC"))
     return np.random.default_rng(first + 1), numbers, at
@@ -135,7 +135,7 @@ def stream(name: str, table: pa.Table) -> bytes:
 
 
 def _picked(rng: np.random.Generator, count: int, chars: int, pool: int) -> pa.Array:
-    """Return texts, each one of a pool of random ones."""
+    """Return texts from a pool of random ones."""
     letters = rng.integers(ord("a"), ord("z") + 1, (pool, chars), dtype=np.uint8)
     texts = pa.array([row.tobytes().decode() for row in letters])
     return texts.take(pa.array(rng.integers(0, pool, count)))

@@ -1,7 +1,7 @@
-"""Very many live queries that are held through failures, and know what they should have seen.
+"""Very many live queries that survive failures, and know which events they should have received.
 
-Each watches one shard of a collection, into which a writer inserts documents. A watcher keeps its
-rows from `result` and `event` frames alone; when a connection breaks it comes back with its resume
+Each covers one shard of a collection, into which a writer inserts documents. A subscriber takes its
+rows only from `result` and `event` frames; when a connection breaks, it reconnects with its resume
 tokens.
 """
 
@@ -20,7 +20,7 @@ from websockets.exceptions import WebSocketException
 from benchmarks.support.client import SUBSCRIPTIONS_A_CONNECTION, opened, subscribe
 from benchmarks.support.inserts import Inserts
 
-#: Subscriptions of a connection that wait for their result at once.
+#: Subscriptions of a connection that wait for their result concurrently.
 SUBSCRIBING = 32
 RETRY_S = 0.1
 
@@ -29,20 +29,20 @@ Frame = dict[str, Any]
 
 @dataclass(slots=True)
 class Watched:
-    """What one watcher knows."""
+    """The state of one subscription."""
 
     number: int
     rows: set[object] = field(default_factory=set)
     #: live, stale, or waiting: for its first answer, or for another one after a reset.
     state: str = "waiting"
-    #: Since when it is no longer live.
+    #: Since when it has not been live.
     since_s: float = 0.0
     resume: str = ""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What happened since it was reset."""
+    """What has happened since the last reset."""
 
     stale: int = 0
     #: The longest interruption of any subscriber that is live again.
@@ -53,7 +53,7 @@ class Tally:
     repeated: int = 0
 
     def joined(self, later: Tally) -> Tally:
-        """Return what happened in both times."""
+        """Return the sum of both."""
         return Tally(
             self.stale + later.stale,
             max(self.longest_s, later.longest_s),
@@ -64,12 +64,12 @@ class Tally:
 
 
 class Watchers:
-    """All watchers and the writer."""
+    """All subscribers and the writer."""
 
     def __init__(self, port: int, key: str, collection: str, queries: int) -> None:
         self._port, self._key, self._collection = port, key, collection
         self.watched = [Watched(number) for number in range(queries)]
-        #: What was written, by shard.
+        #: The documents written, by shard.
         self._written: list[set[object]] = [set() for _ in range(queries)]
         self.tally = Tally()
         self.missing = 0
@@ -91,12 +91,12 @@ class Watchers:
 
     @property
     def whole(self) -> bool:
-        """Whether all are live and have what was written."""
+        """Whether all are live and have all documents."""
         return not self._not_live and not self.missing
 
     @property
     def stale(self) -> int:
-        """How many are not live."""
+        """The number of subscriptions that are not live."""
         return self._not_live
 
     def write(self, writes_per_s: float) -> None:
@@ -106,7 +106,7 @@ class Watchers:
         self._writing = asyncio.create_task(inserts.run(writes_per_s))
 
     async def stop_writing(self) -> int:
-        """Write no more; return how much was written."""
+        """Stop writing; return the number of documents written."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.gather(self._writing, return_exceptions=True)
@@ -115,11 +115,11 @@ class Watchers:
 
     @property
     def written(self) -> int:
-        """How many documents were written."""
+        """The number of documents written."""
         return sum(len(shard) for shard in self._written)
 
     async def _keep(self, part: list[Watched]) -> None:
-        """Hold a connection's worth of watchers, whatever happens to the connection."""
+        """Keep one connection's subscriptions, despite failures of the connection."""
         while True:
             with contextlib.suppress(OSError, WebSocketException, TimeoutError):
                 connection = await self._open()
@@ -198,7 +198,7 @@ class Watchers:
             self.tally.longest_s = max(self.tally.longest_s, waited_s)
 
     def _note(self, shard: int, key: str) -> None:
-        """Learn that a document was written."""
+        """Record that a document was written."""
         self._written[shard].add(key)
         if key not in self.watched[shard].rows:
             self.missing += 1
