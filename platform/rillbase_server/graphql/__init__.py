@@ -1,8 +1,8 @@
-"""GraphQL: the REST API and the live protocol, asked for by fields.
+"""GraphQL: the REST API and the live protocol as fields.
 
-A field stands for a REST call or a subscription and is answered by the same handler, so scopes,
-access rules, limits, preconditions, idempotency keys and error codes are the same. What is GraphQL
-about it is here:
+A field corresponds to a REST call or a subscription and uses the same handler, so scopes, access
+rules, limits, preconditions, idempotency keys and error codes are the same. This package contains
+only the GraphQL part:
 
     documents    fields over any collection, documents as JSON
     writes       the fields that write one document

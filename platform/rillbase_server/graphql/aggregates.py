@@ -1,4 +1,4 @@
-"""Aggregates: events by a mutation, rows by a query, and rows as they change by a subscription."""
+"""Fields of aggregates: a mutation adds events, a query reads rows, a subscription follows them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class AggregateSubscriptions:
 
 
 def _payload(frame: JsonObject) -> LiveRows:
-    """Return the payload that a frame becomes."""
+    """Convert a frame to a payload."""
     items = items_of(frame)
     return LiveRows(
         **message_members(frame),

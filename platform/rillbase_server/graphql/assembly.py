@@ -1,7 +1,7 @@
-"""One schema for each tenant: what all have, and what its collections add.
+"""One schema for each tenant: the common fields, and those of its collections.
 
-Schemas are made in a thread, since that takes long for tenants with many collections, and kept
-while their collections stay as they are; the ones that were not used for longest go first.
+Schemas are created in a thread, since that takes long for tenants with many collections, and cached
+until the collections change. The least recently used are evicted first.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _SCHEMAS = Statement(
     (Oid.UUID,),
 )
 
-#: Types of which an answer may have many.
+#: Types of which a response may contain many objects.
 _OF_MANY = (
     "AnyDocument",
     "AnyDocumentEdge",
@@ -108,7 +108,7 @@ class Schemas:
     _making: dict[tuple[UUID, Found], asyncio.Task[OperationCache]] = field(default_factory=dict)
 
     async def of(self, tenant_id: UUID | None) -> OperationCache:
-        """Return a tenant's schema; without a tenant, what all of them have."""
+        """Return a tenant's schema; without a tenant, the common schema."""
         if tenant_id is None:
             return without_collections()
         entry = self._entries.get(tenant_id)
@@ -127,7 +127,7 @@ class Schemas:
         return texts
 
     async def _made(self, tenant_id: UUID, collections: Found) -> OperationCache:
-        """Make a schema once, however many ask for it at the same time."""
+        """Create a schema once for all concurrent callers."""
         key = (tenant_id, collections)
         task = self._making.get(key)
         if task is None:
@@ -162,12 +162,12 @@ class SubscriptionRoot(
 
 @lru_cache(maxsize=1)
 def static_schema() -> GraphQLSchema:
-    """Return the part that is written down as classes."""
+    """Return the part of the schema that is declared as classes."""
     config = StrawberryConfig(scalar_map=dict(SCALARS))
     made = strawberry.Schema(
         QueryRoot, MutationRoot, SubscriptionRoot, types=[AnyDocument], config=config
     )
-    schema = made._schema  # the library has no other name for it
+    schema = made._schema  # the library has no public name for it
     for name in _OF_MANY:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
             _read_directly(shown)
@@ -178,9 +178,9 @@ def static_schema() -> GraphQLSchema:
 
 
 def _read_directly(field: GraphQLField) -> None:
-    """Let a field that only reads an attribute do so without the library's detours.
+    """Make a field that only reads an attribute bypass the library's resolver.
 
-    Pages have thousands of such fields, and those would take most of an answer's time.
+    Pages have thousands of such fields, and the resolvers would take most of the time.
     """
     declared = (field.extensions or {})[GraphQLCoreConverter.DEFINITION_BACKREF]
     if declared.base_resolver is None:
@@ -190,9 +190,9 @@ def _read_directly(field: GraphQLField) -> None:
 
 
 def _call_directly(field: GraphQLField) -> None:
-    """Let a field's arguments go to its function as they are, where all are plain values or JSON.
+    """Pass a field's arguments to its function unconverted if all are plain values or JSON.
 
-    The library looks at each of them for enums and inputs to convert, and for how it is spelled.
+    The library would check each of them for enums, inputs and names to convert.
     """
     if not all(is_scalar_type(get_named_type(given.type)) for given in field.args.values()):
         return
@@ -208,7 +208,7 @@ def _call_directly(field: GraphQLField) -> None:
 
 @lru_cache(maxsize=1)
 def without_collections() -> OperationCache:
-    """Return what everybody has, tenant or not."""
+    """Return the schema without the fields of any collection."""
     return _texts(())
 
 
@@ -219,14 +219,14 @@ def _texts(collections: Found) -> OperationCache:
         shape = shape_of(cast("Schema", json.loads(text)))
         if isinstance(shape, RecordShape):
             collection = TypedCollection.of(name, shape, taken)
-            # Two of one name are refused when they are declared, unless at the same moment.
+            # Duplicate names are rejected on creation, except in concurrent calls.
             declared.setdefault(collection.field, collection)
             taken |= collection.types
     return OperationCache(assembled(list(declared.values())))
 
 
 def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
-    """Put a schema together."""
+    """Assemble a schema."""
     static = static_schema()
     types = TypeFactory(cast("GraphQLScalarType", static.type_map["JSON"]))
     filters = FilterInputs(types)
@@ -261,7 +261,7 @@ def _root(name: str, fields: dict[str, GraphQLField]) -> GraphQLObjectType:
 
 
 def _resolve_nodes(interface: GraphQLInterfaceType) -> None:
-    """Let a document be of its collection's type where there is one."""
+    """Resolve documents to their collection's type, if it has one."""
 
     def resolve(value: AnyDocument, info: Resolving, _: object) -> str:
         named: dict[str, str] = info.schema.extensions["nodes"]
@@ -272,7 +272,7 @@ def _resolve_nodes(interface: GraphQLInterfaceType) -> None:
 
 @lru_cache(maxsize=1)
 def _components() -> dict[str, Schema]:
-    """Return the REST API's own description of what it takes and answers."""
+    """Return the components of the REST API's OpenAPI document."""
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]
     document = cast(
         "JsonObject",

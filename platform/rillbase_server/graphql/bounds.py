@@ -1,8 +1,8 @@
-"""What one operation may ask for: how deep, under how many names, and how much in all.
+"""Limits of one operation: its depth, its aliases, and its total weight.
 
-Depth and names are judged when an operation is first seen. Its weight depends on its variables,
-so that is judged each time: a field weighs one, what is below a list as often as the list may be
-long. So a client that follows lists through lists is stopped before anything has been read.
+Depth and aliases are checked when an operation is prepared. The weight depends on variables, so it
+is checked each time: a field weighs one, and the fields below a list are multiplied by its maximum
+length. So nested lists are rejected before anything is read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rillbase_server.graphql.pages import DEFAULT_FIRST
 MAX_TOKENS = 5_000
 MAX_DEPTH = 15
 MAX_ALIASES = 30
-#: Fields that ask something of a store.
+#: Maximum number of root fields, each of which queries a store.
 MAX_ROOTS = 50
 MAX_WEIGHT = 200_000
-#: How long a list is taken to be that names no `first`.
+#: The assumed length of lists without `first`.
 _LISTS: Mapping[str, int] = {"nodes": 1, "edges": 1}
-#: To how many others a document is taken to refer, where it may refer to several.
+#: The assumed number of references of a document that may have several.
 REFERENCES = 10
 _MANY, _LOOKED_UP = "lookupMany", "lookup"
 
@@ -54,7 +54,7 @@ class BoundedOperation:
     looks_at_the_schema: bool
 
     def weigh(self, variables: Mapping[str, object]) -> None:
-        """Raise `QueryTooExpensive` when it may ask for too much."""
+        """Raise `QueryTooExpensive` if the weight exceeds the limit."""
         weight = _Scale(self.fragments, variables).weight(self.operation.selection_set)
         if weight > MAX_WEIGHT:
             raise QueryTooExpensive(
@@ -64,7 +64,7 @@ class BoundedOperation:
 
 
 def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> BoundedOperation:
-    """Judge a valid document, or raise `InvalidOperation`."""
+    """Check the limits of a valid document, or raise `InvalidOperation`."""
     fragments = {
         definition.name.value: definition
         for definition in document.definitions
@@ -86,7 +86,7 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
 
 @dataclass(slots=True)
 class _Ruler:
-    """Measures selections, each fragment once however often it is spread."""
+    """Measures selections, each fragment once."""
 
     fragments: Mapping[str, FragmentDefinitionNode]
     _known: dict[str, _OperationSize] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class _Ruler:
         return self._known[name]
 
     def fields(self, selections: SelectionSetNode) -> list[FieldNode]:
-        """Return the fields of a selection, those of its fragments included."""
+        """Return the fields of a selection, including those of its fragments."""
         nodes: list[FieldNode] = []
         for node in selections.selections:
             if isinstance(node, FieldNode):
@@ -152,7 +152,7 @@ class _Scale:
         return self._known[name]
 
     def _times(self, node: FieldNode) -> int:
-        """Return how often what is below a field may come."""
+        """Return how often the selection below a field may occur."""
         if node.selection_set is None or node.name.value in _LISTS:
             return 1
         if node.name.value == _MANY:
@@ -167,7 +167,7 @@ class _Scale:
         return DEFAULT_FIRST if has_pages else 1
 
     def _looked_up(self, node: FieldNode) -> int:
-        """Return how many values a row has besides, of documents that it refers to."""
+        """Return how many values of referenced documents a row has."""
         for argument in node.arguments or ():
             if argument.name.value == _LOOKED_UP:
                 return REFERENCES * self._length(argument.value)

@@ -1,7 +1,6 @@
-"""Who sends an operation.
+"""Authenticates the caller of an operation.
 
-As in the data plane, except that members need not name a tenant: what they ask of the control
-plane names its own.
+As in the data plane, but members may omit the tenant, since control-plane fields name it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tenants.quotas import user_limits
 
 
 async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts | None]:
-    """Return who sends it, and in which tenant."""
+    """Return the caller and the tenant."""
     principal, tenant = await calls.counted(lambda: _look_up(head))
     if act_as.is_asked(head):
         principal = await calls.acting(principal, head)

@@ -1,4 +1,4 @@
-"""What the fields of one operation share."""
+"""The context that the fields of one operation share."""
 
 from __future__ import annotations
 
@@ -31,45 +31,45 @@ T = TypeVar("T")
 
 #: A collection, and a key as relaxed Extended JSON.
 Reference: TypeAlias = tuple[str, str]
-#: What one query looks up at most.
+#: Maximum number of lookups of one query.
 MAX_LOOKUPS = 8
 _TOO_LONG = "A number has too many digits."
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class FieldLookup:
-    """Documents of a collection whose `_id`s stand in a field."""
+    """A lookup of the documents of a collection to which a field refers by `_id`."""
 
     collection: str
     local: str
 
     @property
     def name(self) -> str:
-        """Under which they are shown: always the same, and no name that documents are likely to
-        have. Names have no dots.
+        """The name of the result: deterministic, without dots, and unlikely to be a name in
+        documents.
         """
         return f"{self.collection}:{self.local.replace('.', '/')}"
 
     @property
     def body(self) -> JsonObject:
-        """As the REST API has it."""
+        """Its form in the REST API."""
         return {"from": self.collection, "local": self.local, "as": self.name}
 
 
 @dataclass(slots=True)
 class Context:
-    """One operation: who asks, in which tenant, and what has been read for it already."""
+    """One operation: its caller, its tenant, and what it has read so far."""
 
     principal: Principal
-    #: None: a member who named no tenant, and sees the control plane only.
+    #: None for a member who named no tenant, and can use only the control plane.
     tenant: TenantFacts | None
     head: CallHead
     inner: InternalRequests
-    #: How objects of the operation are completed, as far as that has been found out.
+    #: The plans of the operation's objects that have been determined so far.
     plans: Plans = field(init=False, default_factory=dict)
-    #: Documents by their keys: those that several fields ask for are read by one statement.
+    #: Documents by key. Those that several fields request are read in one statement.
     documents: DataLoader[Reference, JsonObject | None] = field(init=False)
-    #: What documents refer to that came without it.
+    #: Referenced documents that were not included with the referring ones.
     lookups: DataLoader[tuple[Reference, FieldLookup], JsonValue] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class Context:
         self.lookups = DataLoader(load_fn=self._look_up)
 
     def forget(self) -> None:
-        """Forget what has been read: something is about to change."""
+        """Discard what has been read, before a change."""
         self.documents.clear_all()
         self.lookups.clear_all()
 
@@ -89,14 +89,14 @@ class Context:
         return self.tenant
 
     async def ask(self, call: InternalCall) -> JsonValue:
-        """Answer a call of the data plane."""
+        """Make a call of the data plane."""
         body = await call.perform(self.principal, self.in_tenant())
         return text.read(body) if body else None
 
     async def ask_collection(
         self, handler: Handler, call: str, collection: str, body: bytes
     ) -> JsonObject:
-        """Answer a POST to a collection, whose answer is an object."""
+        """POST to a collection; the response is an object."""
         path = f"/v1/collections/{collection}/{call}"
         answer = await self.ask(
             InternalCall(handler, "POST", path, {"collection": collection}, body)
@@ -131,7 +131,7 @@ class Context:
     async def _look_up_some(
         self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]
     ) -> dict[tuple[Reference, FieldLookup], JsonValue]:
-        """Read what some documents refer to."""
+        """Read the documents to which some documents refer."""
         rest = {
             "lookup": [lookup.body for lookup in lookups],
             "projection": {lookup.name: 1 for lookup in lookups},
@@ -149,7 +149,7 @@ class Context:
 
 
 def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
-    """Yield items in tuples of at most so many."""
+    """Yield items in tuples of limited length."""
     rest = iter(items)
     while some := tuple(islice(rest, most)):
         yield some
@@ -163,21 +163,21 @@ def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:
 
 
 def reference(collection: str, key: object) -> Reference:
-    """Return what a document is known by while an operation runs, however its key is written."""
+    """Return a canonical reference to a document, however its key is written."""
     return collection, value_of(key, "/key").ejson().decode()
 
 
 def value_of(given: object, pointer: str = "") -> Value:
-    """Return what a client gave as Extended JSON, or raise what is wrong with it there."""
+    """Parse a client's Extended JSON, or raise `InvalidBody`."""
     try:
         written = to_json(given)
     except ValueError:
-        # A whole number of more digits than Python writes.
+        # An integer with more digits than Python converts.
         raise InvalidBody(errors=[FieldProblem(pointer, "invalid", _TOO_LONG)]) from None
     with refusing(pointer):
         return Value.parse_request(written)
 
 
 Info: TypeAlias = strawberry.Info[Context, None]
-#: What resolvers of types that are made at run time are given.
+#: The `info` argument of resolvers of generated types.
 Resolving: TypeAlias = GraphQLResolveInfo[Context]

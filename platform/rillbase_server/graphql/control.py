@@ -1,7 +1,7 @@
 """The control plane: fields for the REST calls, with types from the REST API's own description.
 
-The table in `resources` says which there are; everything else follows from the OpenAPI document, so
-what a call takes and answers is never written down twice.
+The table in `resources` lists the resources. Everything else is derived from the OpenAPI document,
+so requests and responses are described only once.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ DEFAULT_FIRST, MAX_FIRST = 50, 200
 
 @dataclass(frozen=True, slots=True)
 class ResourcePath:
-    """Where something is: by a field's arguments, and as a path."""
+    """The location of a resource: a field's arguments, and the path of the call."""
 
     arguments: Mapping[str, GraphQLArgument]
     path: Callable[[Mapping[str, object]], str]
 
     def below(self, segment: str) -> ResourcePath:
-        """Return the address of what all of these have."""
+        """Return the path of a subresource."""
         return ResourcePath(self.arguments, lambda arguments: f"{self.path(arguments)}/{segment}")
 
     def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> ResourcePath:
-        """Return the address of one of these, which an argument names."""
+        """Return the path of one resource, which an argument names."""
         taken = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
         return ResourcePath(
             taken,
@@ -68,7 +68,7 @@ _OF_TENANT = _TENANTS.one("tenant", GraphQLString)
 
 
 def _of_all(resource: RestResource) -> ResourcePath:
-    """Return the address of what a tenant has of a kind."""
+    """Return the path of all resources of a kind in a tenant."""
     if resource.of is None:
         return _OF_TENANT.below(resource.segment)
     segment, one = resource.of
@@ -77,7 +77,7 @@ def _of_all(resource: RestResource) -> ResourcePath:
 
 @dataclass(slots=True)
 class ControlPlane:
-    """Makes the fields, from the components of an OpenAPI document."""
+    """Creates the fields from the components of an OpenAPI document."""
 
     components: Mapping[str, Schema]
     types: TypeFactory
@@ -85,7 +85,7 @@ class ControlPlane:
     _outputs: dict[str, Readable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # A tenant is the same type wherever it comes: with all that belongs to it.
+        # A tenant has the same type everywhere, with fields for all of its resources.
         self._outputs["TenantAnswer"] = self._tenant()
 
     def queries(self) -> Fields:
@@ -114,7 +114,7 @@ class ControlPlane:
         }
 
     def mutations(self) -> Fields:
-        """Return the root fields that change something."""
+        """Return the root fields that write."""
         cluster = _OF_TENANT.below(CLUSTER.segment)
         fields = self._changes(TENANT, _TENANTS, _OF_TENANT)
         fields |= self._changes(CLUSTER, cluster, cluster)
@@ -138,7 +138,7 @@ class ControlPlane:
         return GraphQLObjectType("Tenant", fields)
 
     def _readings(self, resource: RestResource) -> Fields:
-        """Return a tenant's fields for what it has of a kind: all of them, and one."""
+        """Return a tenant's fields for a kind of resource: the list, and one by key."""
         node = cast("GraphQLObjectType", self._output(resource.answer))
         all_of = _of_all(resource)
 
@@ -182,7 +182,7 @@ class ControlPlane:
     def _changes(
         self, resource: RestResource, all_of: ResourcePath, one_of: ResourcePath
     ) -> Fields:
-        """Return the root fields that change what there is of a kind."""
+        """Return the root fields that change resources of a kind."""
         title = resource.one[:1].upper() + resource.one[1:]
         fields: Fields = {}
         if resource.creation is not None:
@@ -252,10 +252,10 @@ class _Page:
 
 
 def _title(component: str) -> str:
-    """Return what a component's type is called."""
+    """Return the name of a component's type."""
     for ending in ("Answer", "Request"):
         component = component.removesuffix(ending)
-    # A root of every schema has this name.
+    # Every schema has a root type of this name.
     return component.removeprefix("Patched").replace("Subscription", "ActiveSubscription")
 
 
@@ -292,7 +292,7 @@ def _below(segment: str) -> Resolve:
 
 
 def _within(tenant: JsonObject, arguments: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the arguments of a field of a tenant, with the tenant among them."""
+    """Return the arguments of a tenant's field, including the tenant."""
     return {**arguments, "tenant": tenant["slug"]}
 
 
@@ -304,7 +304,7 @@ _AT_VERSION = {
 
 
 def _headers(arguments: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers that arguments stand for."""
+    """Return the headers that correspond to arguments."""
     headers = {}
     if (key := arguments.get("idempotencyKey")) is not None:
         headers["Idempotency_Key"] = str(key)

@@ -1,4 +1,4 @@
-"""Datasets: rows of a table, as fresh as a query asks for. Uploads are streams, and go by REST."""
+"""The field of datasets: rows of a table, as fresh as requested. Uploads use REST."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class AnyDocument(DocumentNode):
 
 
 class DocumentRow:
-    """A document as the REST API has it; what a field shows is made when it is asked for."""
+    """A document as the REST API returns it; fields are converted on access."""
 
     __slots__ = ("collection", "envelope")
 
@@ -95,7 +95,7 @@ class PageInfo:
 
 
 def page_info(rows: DocumentsPage) -> PageInfo:
-    """Say where a page ends, and whether others lie before and behind it."""
+    """Return the cursors of a page, and whether there are pages before and after it."""
     count = len(rows.items)
     return PageInfo(
         has_next_page=rows.has_next,
@@ -115,7 +115,7 @@ class QueryNotice:
 
 
 def query_notice(notice: JsonObject) -> QueryNotice:
-    """Return a notice of the REST API or of a live query as GraphQL shows it."""
+    """Convert a notice of the REST API or of a live query."""
     return QueryNotice(
         code=str(notice["code"]), count=int(str(notice["count"])), detail=str(notice["detail"])
     )
@@ -170,20 +170,20 @@ async def count(context: Context, collection: str, filter: JsonValue) -> int:  #
 
 
 def row(collection: str, envelope: JsonObject) -> AnyDocument:
-    """Return a document as fields show it."""
+    """Convert a document for the fields."""
     return cast("AnyDocument", DocumentRow(collection, envelope))
 
 
 async def connection(
     context: Context, collection: str, query: JsonObject, first: int | None, after: str | None
 ) -> AnyDocumentConnection:
-    """Answer a query as a connection."""
+    """Run a query, and return a connection."""
     rows = await pages.read(context, collection, query, first, after)
     return AnyDocumentConnection(collection=collection, filter=query.get("filter"), rows=rows)
 
 
 async def by_key(context: Context, collection: str, key: object) -> AnyDocument | None:
-    """Return one document; those that are asked for together are read together."""
+    """Return one document. Concurrent requests are batched."""
     return await _by_reference(context, reference(collection, key))
 
 
@@ -193,7 +193,7 @@ async def _by_reference(context: Context, document: Reference) -> AnyDocument | 
 
 
 async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
-    """Do what the message of this name does; members that are None are absent."""
+    """Run the message of this name; members that are None are omitted."""
     given = {name: value for name, value in members.items() if value is not None}
     text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
     context.forget()
@@ -203,7 +203,7 @@ async def write(context: Context, kind: str, collection: str, **members: object)
 async def written(
     context: Context, kind: str, collection: str, **members: object
 ) -> AnyDocument | None:
-    """Write, and return the document as it stands now; None: the caller may not read it."""
+    """Write, and return the current document; None: the caller may not read it."""
     envelope = await write(context, kind, collection, **members)
     return row(collection, envelope) if isinstance(envelope, dict) and "id" in envelope else None
 

@@ -1,4 +1,4 @@
-"""Errors as GraphQL tells them: with the codes of the REST API."""
+"""Formats errors for GraphQL, with the codes of the REST API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from foundation.json_types import JsonObject, JsonValue
 from foundation.request_context import request_id
 from tenants import error_log
 
-#: Where errors of operations arise, as the error log has it.
+#: The place of operations' errors in the error log.
 PLACE = "GraphQL"
 
 
 def formatted(error: GraphQLError) -> JsonObject:
-    """Return an error as an answer's `errors` have it."""
+    """Format an error for the `errors` of a response."""
     problem = of(_cause(error))
     if error.locations:
         places: list[JsonValue] = [
@@ -28,7 +28,7 @@ def formatted(error: GraphQLError) -> JsonObject:
 
 
 def of(error: ApiError) -> JsonObject:
-    """Return an error that belongs to no place in the operation; the tenant's log keeps it."""
+    """Format an error without a location in the operation, and note it in the error log."""
     error_log.note_refusal(error, PLACE)
     problem = error.problem(request_id.get())
     message = problem.pop("detail", None) or problem["title"]
@@ -38,7 +38,7 @@ def of(error: ApiError) -> JsonObject:
 
 
 def _cause(error: GraphQLError) -> ApiError:
-    """Return what a field raised; what the library itself refuses is wrong with the operation."""
+    """Return a field's exception. Errors of the library are invalid operations."""
     original = error.original_error
     if isinstance(original, Exception) and not isinstance(original, GraphQLError):
         return translate(original)

@@ -1,4 +1,4 @@
-"""Ids that are unique in the whole schema, as Relay wants them."""
+"""Ids that are unique in the whole schema, as Relay requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def write(collection: str, key: JsonValue) -> str:
 
 
 def read(text: str) -> Reference:
-    """Return the document that a global id names, or raise `InvalidBody`."""
+    """Return the collection and key in a global id, or raise `InvalidBody`."""
     try:
         match opaque.read(text):
             case [str(collection), key]:

@@ -1,7 +1,7 @@
-"""Fields over groups: one row for all documents with the same values, asked for or watched.
+"""Fields over groups: one row for all documents with the same values, queried or subscribed to.
 
-A row is no document. It has no version, and no global id either: two questions may have a row for
-the same values, and a client that keeps what it knows by ids would take one for the other.
+A row is not a document. It has neither a version nor a global id: two queries may have rows for the
+same values, which a client that caches by id would confuse.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _group(envelope: JsonObject) -> DocumentGroup:
 
 
 def payload(frame: JsonObject) -> LiveGroups:
-    """Return the payload that a frame becomes."""
+    """Convert a frame to a payload."""
     items = items_of(frame)
     is_event = frame["type"] == "event"
     return LiveGroups(
@@ -101,7 +101,7 @@ def payload(frame: JsonObject) -> LiveGroups:
 
 
 def _group_request(by: list[str], measures: JSON | None, **members: JSON | None) -> JsonObject:
-    """Return the members of the REST call and of `subscribe` that a question consists of."""
+    """Return the members of the REST call and of `subscribe` for a query."""
     fields = cast("list[JsonValue]", by)
     named = {} if measures is None else cast("JsonValue", measures)
     return {**cast("JsonObject", members), "group": {"by": fields, "measures": named}}

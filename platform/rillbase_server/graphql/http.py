@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/graphql-response+json"
 
 @dataclass(frozen=True, slots=True)
 class GraphqlHttp:
-    """Answers operations and passes everything else on."""
+    """Handles operations and forwards all other requests."""
 
     app: App
     schemas: Schemas
@@ -48,7 +48,7 @@ class GraphqlHttp:
             response = await self._answer(scope, head, receive, headers)
         except ClientGone:
             return
-        except Exception as error:  # noqa: BLE001 -- every error becomes an answer
+        except Exception as error:  # noqa: BLE001 -- every error becomes a response
             response = _refusal(head, translate(error))
         await response.send(send, headers, with_body=head.method != "HEAD")
 
@@ -107,17 +107,17 @@ def _parsed(name: str, text: str) -> JsonValue:
 
 
 def _refusal(head: CallHead, error: ApiError) -> CallResponse:
-    """Answer an operation that did not run."""
+    """Respond to an operation that did not run."""
     response = _rendered(head, {"errors": [failures.of(error)]}, error.status)
     response.headers.update(error.headers)
     return response
 
 
 def _rendered(head: CallHead, result: JsonObject, status: int) -> CallResponse:
-    """Answer in the type that the client knows.
+    """Respond with the media type that the client accepts.
 
-    Clients of the older type take any status but 200 for a broken connection, so what went wrong
-    with an operation is said in the body alone. What went wrong before is said by the status.
+    Clients of the older type treat any status but 200 as a broken connection, so errors of an
+    operation are reported only in the body. Earlier errors are reported by the status.
     """
     newer = MEDIA_TYPE in head.headers.get("accept", "")
     is_about_the_operation = status == InvalidBody.status

@@ -1,7 +1,6 @@
-"""Calls of the control plane, made within the process.
+"""Calls of the control plane inside the process.
 
-They go through everything that a request from outside goes through: authentication, limits, views
-and audit. Only the network is left out.
+They pass through the same layers as external requests: authentication, limits, views and audit.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from foundation.asgi import App, Message, Scope
 from foundation.errors import CATALOGUE, ApiError, FieldProblem, Internal
 from foundation.json_types import JsonObject, JsonValue
 
-#: What an inner call takes over from the request that it is part of.
+#: The members of the scope that an internal call inherits from its request.
 _KEPT = frozenset(
     {b"authorization", b"cookie", b"host", b"origin", b"rillbase-key", b"rillbase-tenant"}
     | {b"rillbase-act-as", b"x-csrf-token", b"user-agent"}
@@ -33,11 +32,11 @@ Reading: TypeAlias = tuple[str, bytes]
 
 @dataclass(slots=True)
 class InternalRequests:
-    """The application behind the edge, and the request that asks for something in it."""
+    """Makes internal calls of the application on behalf of a request."""
 
     app: App
     scope: Scope
-    #: What was read: fields that ask for the same thing share one call, until something changes.
+    #: Calls that read. Fields that read the same resource share one, until the next change.
     _read: DataLoader[Reading, JsonObject] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +62,7 @@ class InternalRequests:
         return await self._call(method, path, b"", body, headers)
 
     async def _read_all(self, readings: list[Reading]) -> list[JsonObject | BaseException]:
-        """Make calls side by side; one that fails fails for those who asked for it."""
+        """Make calls concurrently. A failed call fails only the fields that use it."""
         calls = (self._call("GET", path, query, b"", {}) for path, query in readings)
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return [each if isinstance(each, BaseException) else _object(each) for each in answers]
@@ -102,7 +101,7 @@ class InternalRequests:
 
 
 class _Receive:
-    """The body, and then a client that stays."""
+    """Delivers the body, then never disconnects."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
@@ -115,7 +114,7 @@ class _Receive:
 
 
 class _ResponseBuffer:
-    """What the application answers, whole."""
+    """Collects the application's response."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -137,7 +136,7 @@ def _object(content: JsonValue) -> JsonObject:
 
 
 def _as_error(content: JsonValue) -> ApiError:
-    """Return the error that a problem document stands for."""
+    """Convert a problem document to an error."""
     problem = content if isinstance(content, dict) else {}
     family = CATALOGUE.get(str(problem.get("code")), Internal)
     places = problem.get("errors")
@@ -149,10 +148,10 @@ def _as_error(content: JsonValue) -> ApiError:
             if isinstance(place, dict)
         ],
     )
-    error.is_noted = True  # by whoever refused it
+    error.is_noted = True  # by the handler that raised it
     return error
 
 
 def path_of(*parts: str) -> str:
-    """Return an address of the control plane. A part is one segment, whatever is in it."""
+    """Return a path of the control plane. Each part is quoted as one segment."""
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)

@@ -1,8 +1,8 @@
 """Subscriptions: the frames of the live protocol, as payloads.
 
-A field of a subscription opens the same subscription as a `subscribe` over the native protocol,
-and makes a payload of each of its frames. The guarantees are therefore the same; a payload's
-resume token comes in the answer's `extensions`.
+A subscription field opens the same subscription as `subscribe` in the native protocol, and converts
+each of its frames to a payload, so the guarantees are the same. A payload's resume token is in the
+`extensions` of the response.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class Deliver(Enum):
 
 
 def options(deliver: Deliver, throttle_ms: int) -> JsonObject:
-    """Return how a subscriber wants to be told, as `subscribe` has it."""
+    """Return the delivery options of `subscribe`."""
     return {"deliver": deliver.value, "throttle_ms": throttle_ms}
 
 
 def message(collection: str, query: JsonObject, arguments: Mapping[str, object]) -> JsonObject:
-    """Return the members of `subscribe` for a query, with the arguments that a field was given."""
+    """Return the members of `subscribe` for a query, with the field's arguments."""
     deliver = Deliver(arguments.get("deliver", Deliver.EVENTS))
     window = {name: arguments.get(name) for name in ("offset", "limit", "resume")}
     return {
@@ -93,7 +93,7 @@ class LiveTransaction:
 
     @classmethod
     def of(cls, frame: JsonObject) -> LiveTransaction | None:
-        """Return the group that a frame names, if it does."""
+        """Return the group of a frame, if it has one."""
         txn = frame.get("txn")
         if not isinstance(txn, dict):
             return None
@@ -130,7 +130,7 @@ class LiveMessageMembers(TypedDict):
 
 
 def message_members(frame: JsonObject) -> LiveMessageMembers:
-    """Return what a frame says, whatever it is about."""
+    """Return the common members of a frame."""
     match, state = frame.get("match"), frame.get("state")
     return LiveMessageMembers(
         kind=LiveKind(frame["type"]),
@@ -166,7 +166,7 @@ class LiveRowMembers(LiveMessageMembers):
 
 
 def row_members(frame: JsonObject) -> LiveRowMembers:
-    """Return what a frame says, and where."""
+    """Return the members of a frame, including positions."""
     return LiveRowMembers(
         **message_members(frame),
         index=cast("int | None", frame.get("index")),
@@ -187,22 +187,22 @@ class LiveDocuments(LiveRow):
 
 
 class OperationConnection(Protocol):
-    """The connection over which an operation came."""
+    """The connection of an operation."""
 
     @property
     def kinds(self) -> SubscriptionKinds: ...
 
     async def hold(self, feed: FrameBuffer) -> OpenSubscription:
-        """Count a subscription in, or raise that there are too many."""
+        """Register a subscription, or raise `TooManySubscriptions`."""
 
     def release(self, held: OpenSubscription) -> None:
-        """Count it out again."""
+        """Unregister a subscription."""
 
     def subscriber(self) -> Subscriber: ...
 
 
 class FrameBuffer:
-    """The frames of one subscription, until its client takes them."""
+    """The frames of one subscription that its client has not taken yet."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[bytes, Sent | None]] = deque()
@@ -214,12 +214,12 @@ class FrameBuffer:
         self._wake.set()
 
     def finish(self) -> None:
-        """Let the frames end behind those that wait."""
+        """End the stream after the waiting frames."""
         self._over = True
         self._wake.set()
 
     async def frames(self) -> AsyncGenerator[JsonObject, None]:
-        """Yield frames. One counts as taken when the next is asked for."""
+        """Yield frames. A frame counts as taken when the next one is requested."""
         while True:
             while self._frames:
                 frame, sent = self._frames.popleft()
@@ -234,19 +234,19 @@ class FrameBuffer:
 
 @dataclass(slots=True)
 class LiveContext(Context):
-    """An operation that came over a connection."""
+    """An operation on a connection."""
 
     connection: OperationConnection
 
 
 async def watch(context: Context, message: JsonObject) -> AsyncGenerator[LiveDocuments, None]:
-    """Open a subscription to documents and yield its payloads; raise what ends it."""
+    """Open a subscription to documents and yield its payloads, until an error ends it."""
     async for frame in frames(context, message):
         yield payload(str(message["collection"]), frame)
 
 
 async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonObject, None]:
-    """Open a subscription and yield its frames; raise what ends it."""
+    """Open a subscription and yield its frames, until an error ends it."""
     if not isinstance(context, LiveContext):
         raise TypeError("subscriptions require a connection")
     connection = context.connection
@@ -269,7 +269,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
 
 
 def payload(collection: str, frame: JsonObject) -> LiveDocuments:
-    """Return the payload that a frame becomes."""
+    """Convert a frame to a payload."""
     items = items_of(frame)
     envelope = {**frame, "id": frame.get("key")}
     return LiveDocuments(
@@ -280,7 +280,7 @@ def payload(collection: str, frame: JsonObject) -> LiveDocuments:
 
 
 def items_of(frame: JsonObject) -> list[JsonObject] | None:
-    """Return the rows of a frame that has some."""
+    """Return the rows of a frame."""
     items = frame.get("items")
     if not isinstance(items, list):
         return None
@@ -288,7 +288,7 @@ def items_of(frame: JsonObject) -> list[JsonObject] | None:
 
 
 def _raise(problem: JsonValue) -> None:
-    """Raise what ended a subscription, if it was not its client's wish."""
+    """Raise the error that ended a subscription, unless its client ended it."""
     if isinstance(problem, dict):
         family: type[ApiError] = CATALOGUE.get(str(problem.get("code")), Internal)
         raise family(str(problem.get("detail", "")))

@@ -1,4 +1,4 @@
-"""JSON that clients carry back and forth unread: global ids and cursors."""
+"""Opaque texts for clients, which contain JSON: global ids and cursors."""
 
 from __future__ import annotations
 

@@ -10,15 +10,15 @@ from typing import Any, TypeAlias
 
 from graphql import GraphQLBoolean, GraphQLID, GraphQLInt, GraphQLString
 
-#: Takes a value as it was read and returns it in the form of the response, or raises.
+#: Converts a value to the form of the response, or raises.
 Complete: TypeAlias = Callable[[Any], object]
-#: A field: the name under which it is shown, what reads it, what completes what was read.
+#: A field: its name in the response, its reader, and the completion of its value.
 Step: TypeAlias = tuple[str, Callable[[Any], Any], Complete]
-#: By type and the nodes of a selection; None: the executor completes it.
+#: Plans by type and nodes of the selection; None: the executor completes it.
 Plans: TypeAlias = dict[tuple[str, tuple[int, ...]], Complete | None]
 
 MIN_INT, MAX_INT = -(2**31), 2**31 - 1
-#: The types of their values in a response.
+#: Scalars whose values need no conversion, and the types of these.
 _AS_THEY_ARE: dict[object, type] = {GraphQLString: str, GraphQLID: str, GraphQLBoolean: bool}
 
 
@@ -27,7 +27,7 @@ class NotAsDeclared(Exception):
 
 
 def leaf(leaf_type: Any, *, required: bool) -> Complete:
-    """Return what completes values of a scalar or an enum."""
+    """Return the completion of a scalar or an enum."""
     general = _coerced(leaf_type, required=required)
     if leaf_type is GraphQLInt:
         return lambda value: (
@@ -54,7 +54,7 @@ def _coerced(leaf_type: Any, *, required: bool) -> Complete:
 
 
 def list_of(complete: Complete, *, required: bool) -> Complete:
-    """Return what completes lists."""
+    """Return the completion of lists."""
 
     def completed(value: Any) -> object:
         if value is None and not required:
@@ -67,7 +67,7 @@ def list_of(complete: Complete, *, required: bool) -> Complete:
 
 
 def object_of(steps: list[Step]) -> Complete:
-    """Return what completes non-null objects."""
+    """Return the completion of non-null objects."""
 
     def completed(source: Any) -> object:
         if source is None:
@@ -81,5 +81,5 @@ def object_of(steps: list[Step]) -> Complete:
 
 
 def unless_null(complete: Complete) -> Complete:
-    """Return what completes nullable objects."""
+    """Return the completion of nullable objects."""
     return lambda value: None if value is None else complete(value)

@@ -25,8 +25,7 @@ class RestResource:
     paged: bool = True
     #: Further calls: a word for the field, the call's suffix, the components.
     calls: tuple[tuple[str, str, str | None, str], ...] = ()
-    #: To what of the tenant's they belong, where that is not the tenant: a segment, and what one
-    #: of those is called.
+    #: The parent resource, if it is not the tenant: a path segment, and its singular name.
     of: tuple[str, str] | None = None
 
 
@@ -41,7 +40,7 @@ TENANT = RestResource(
     deletable=True,
     calls=(("restore", ":restore", None, "TenantAnswer"),),
 )
-#: Resources of which each tenant has one.
+#: The resource of which each tenant has only one.
 CLUSTER = RestResource(
     "cluster",
     "cluster",

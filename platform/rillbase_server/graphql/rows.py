@@ -1,15 +1,14 @@
 """Pages of documents, completed by plans instead of field by field.
 
-An answer may have thousands of rows, and of each the same few fields, which do nothing but read.
-For those the library's executor does over and over what comes out the same: it looks a field up,
-builds what resolvers are told, asks whether something has to be awaited. So a selection whose
-fields only read is made a plan once, and every object is completed by it. Fields that only read
-say so: `READ` in their extensions is the function that reads; `READ_GIVEN` returns it for what a
-field's arguments say, as long as they are the same each time. Plans are kept with the operation's
-text, unless its directives make it another selection each time.
+A response may have thousands of rows with the same few fields, which only read values. For each of
+them, the library's executor repeats the same work: it looks up the field, builds the resolver's
+`info`, and checks for awaitables. So a selection whose fields only read values is converted once to
+a plan, which completes every object. Such fields have a function in their extensions: `READ` reads
+the value; `READ_GIVEN` returns the reader for constant arguments. Plans are cached with the
+operation's text, unless directives can change its selection.
 
-A plan only ever takes a shorter way to the same answer. Whatever it meets that is not as the
-schema has it, it leaves to the executor, which reads it again and says what is wrong and where.
+A plan yields the same result as the executor. If a value does not match the schema, the executor
+completes it again, and reports the error and its location.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         if complete is not None:
             try:
                 return [complete(item) for item in kept]
-            except Exception:  # noqa: BLE001, S110 -- whatever it is, it is met again below
+            except Exception:  # noqa: BLE001, S110 -- the executor raises it again below
                 pass
         return super().complete_iterable_value(
             item_type, field_details_list, info, path, kept, position_context
@@ -93,7 +92,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         if complete is not None:
             try:
                 return complete(result)  # type: ignore[return-value]
-            except Exception:  # noqa: BLE001, S110 -- whatever it is, it is met again below
+            except Exception:  # noqa: BLE001, S110 -- the executor raises it again below
                 pass
         return super().complete_object_value(
             return_type, field_details_list, info, path, result, position_context
@@ -102,7 +101,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
     def _of(
         self, output_type: GraphQLOutputType, selection: FieldDetailsList, *, required: bool = False
     ) -> Complete | None:
-        """Return how values of a type are completed; None: by the executor alone."""
+        """Return the completion of values of a type; None: only the executor can complete them."""
         if isinstance(output_type, GraphQLNonNull):
             return self._of(output_type.of_type, selection, required=True)
         if isinstance(output_type, GraphQLList):
@@ -116,7 +115,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
     def _planned(
         self, object_type: GraphQLObjectType, selection: FieldDetailsList
     ) -> Complete | None:
-        """Return how objects of a type are completed if all selected fields are only read."""
+        """Return the completion of objects of a type if all selected fields only read values."""
         # The document lives as long as the plans, so the ids of its nodes remain unique.
         key = (object_type.name, tuple(id(details.node) for details in selection))
         if key not in self._plans:

@@ -1,12 +1,12 @@
 """`/graphql` over a WebSocket: the protocol `graphql-transport-ws`.
 
-    GREETING  accepted; `connection_init` has to come, with credentials unless headers had them
-    OPEN      operations run, each under an id of the client's choice
+    GREETING  accepted; waits for `connection_init`, with credentials unless they are in headers
+    OPEN      operations run, each with an id chosen by the client
     CLOSED    nothing more is read or sent
 
-A connection is in the same registry as those of the native protocol: its credentials are
-looked at several times a second, it counts against the same quotas, and its subscriptions are in
-the tenant's live list.
+A connection is in the same registry as those of the native protocol: its credentials are checked
+several times a second, it counts towards the same quotas, and its subscriptions are in the tenant's
+live list.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAX_OPERATIONS = 1_000
 
 
 class CloseRequested(Exception):
-    """Why a connection is closed. The codes are defined by the protocol."""
+    """A close code of the protocol, and its reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -65,7 +65,7 @@ class CloseRequested(Exception):
 
 @dataclass(frozen=True, slots=True)
 class GraphqlServer:
-    """What the connections of a process share."""
+    """The shared state of a process's connections."""
 
     #: Executes the REST calls that correspond to fields.
     app: App
@@ -187,7 +187,7 @@ class GraphqlConnection:
             for name, held in list(self._held.items()):
                 await held.judge(self._subscriber(name))
 
-    # As the caller of operations
+    # Interface for operations
 
     async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
         """Count a new subscription."""
@@ -390,9 +390,7 @@ def _object(value: object) -> JsonObject:
 
 
 def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
-    """Return why a connection is closed from which nothing more is read; None if the client has
-    disconnected.
-    """
+    """Return why the server stopped reading from a connection; None if the client disconnected."""
     failed = reader.exception()
     if not isinstance(failed, Exception) or isinstance(failed, OSError):
         return None

@@ -22,6 +22,6 @@ def write(value: JsonValue) -> bytes:
     try:
         return orjson.dumps(value)
     except TypeError:
-        # The library supports integers of at most 64 bits; JSON, and so a client's variable, has no
-        # limit.
+        # The library supports integers of at most 64 bits. JSON, and so a client's variables, has
+        # no limit.
         return to_json(value)

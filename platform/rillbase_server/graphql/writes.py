@@ -57,7 +57,7 @@ WRITES = (
     ),
     WriteField("delete", "delete", ("key", *_CHANGE), "Delete a document. Returns its key."),
 )
-#: Names in native messages of arguments that GraphQL spells differently.
+#: Arguments whose names differ in native messages.
 _MEMBERS: Mapping[str, str] = MappingProxyType(
     {
         "arrayFilters": "array_filters",
@@ -74,7 +74,7 @@ class Writes:
     json: GraphQLScalarType
     #: A document after a write.
     node: GraphQLOutputType
-    #: A document as a field takes it, and what makes of it what is stored.
+    #: The type of a document as input, and its conversion to stored form.
     content: Nullable
     as_stored: Callable[[object], object] = lambda document: document
 

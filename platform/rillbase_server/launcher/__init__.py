@@ -7,6 +7,5 @@ Read the files in this order:
 3. ``supervisor.py`` carries those decisions out with real processes;
 4. ``up.py``, ``status.py``, ``stop.py`` and ``doctor.py`` are the commands.
 
-Nothing in here imports Django: commands answer at once, and the supervisor's own memory stays
-small beside the services that it looks after.
+Nothing here imports Django, so commands start quickly and the supervisor uses little memory.
 """

@@ -1,9 +1,9 @@
-"""Which account embedded servers run as.
+"""The account that runs embedded servers.
 
-PostgreSQL refuses to run as root, and no server should. An ordinary user runs the servers as
-themselves. Root hands them to an account without rights, which then owns the servers'
-directories and must be able to reach them: a directory below a closed parent (``/root``) cannot
-be used that way, whatever its own mode says.
+PostgreSQL refuses to run as root, and no server should. Ordinary users run the servers under their
+own account. Root runs them under an unprivileged account, which owns the servers' directories and
+must be able to reach them: a directory below a closed parent (``/root``) cannot be used, regardless
+of its own mode.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Writing a small file so that readers see the old or the new content, never half of it."""
+"""Writes small files atomically."""
 
 import os
 from pathlib import Path

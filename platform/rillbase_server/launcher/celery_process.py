@@ -1,10 +1,10 @@
 """Celery's worker with an announcement: ``python -m … MARK worker ARGUMENT…``.
 
-Celery itself says that it is ready only in a log line, which the log level may suppress. Here its
-signals write the process id to the file ``MARK``, which the launcher waits for. Afterwards the
-file's time is renewed for as long as the worker hears its broker, so that a probe can tell by its
-age. A second file, ``MARK.alive``, is renewed as long as the process runs at
-all: the broker may be away for hours, and that is no reason to start anything again.
+Celery announces that it is ready only in a log line, which the log level may suppress. Here its
+signals write the process id to the file ``MARK``, for which the launcher waits. The file's time is
+then renewed as long as the worker is connected to its broker, so probes check its age. A second
+file, ``MARK.alive``, is renewed as long as the process runs: the broker may be unreachable for
+hours, which is no reason to restart the worker.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from celery.signals import heartbeat_sent, worker_before_create_process, worker_
 from .atomic_file import write_atomically
 from .sign_of_life import begin_signs, sign_of
 
-# A pod starts this module itself; the launcher's umask is the same.
+# A pod runs this module without the launcher, which sets the same umask.
 PRIVATE_UMASK = 0o077
 APPLICATION = "rillbase_server.celery"
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
 
     def renew(**_: object) -> None:
         if os.getpid() == pid:
-            with contextlib.suppress(FileNotFoundError):  # nothing is ready yet
+            with contextlib.suppress(FileNotFoundError):  # not ready yet
                 os.utime(mark)
 
     begin_signs(sign_of(mark))
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def freeze(**_: object) -> None:
-    """Keep the garbage collector of pool processes off the memory that they share with us."""
+    """Keep the garbage collector of pool processes from touching shared memory pages."""
     gc.collect()
     gc.freeze()
 

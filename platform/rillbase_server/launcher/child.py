@@ -1,12 +1,10 @@
-"""Starting a child process that cannot outlive the launcher unnoticed.
+"""Starts child processes that do not outlive the launcher.
 
-Every child leads its own session, so that a Ctrl-C in the terminal reaches the launcher alone
-and the launcher decides the order of the shutdown, and so that a child's whole family can be
-signalled by one group id. On Linux the kernel also delivers the child's stop signal when the
-launcher dies without stopping it (``PR_SET_PDEATHSIG``).
-
-The kernel watches the *thread* that made the child, and the hook below runs between fork and
-exec: children are therefore only ever started from the launcher's one and only thread.
+Every child leads its own session, so Ctrl-C in the terminal reaches only the launcher, which
+decides the order of the shutdown, and a child and its descendants can be signalled by one group id.
+On Linux, the kernel also sends the child's stop signal if the launcher dies (``PR_SET_PDEATHSIG``).
+That depends on the *thread* that started the child, and the hook below runs between fork and exec:
+therefore, children are started only from the launcher's main thread.
 """
 
 import ctypes
@@ -37,7 +35,7 @@ def spawn(
     account: Account | None = None,
     death_signal: signal.Signals = signal.SIGTERM,
 ) -> subprocess.Popen[bytes]:
-    """Start ``argv`` in its own session, both its output streams going to ``output``."""
+    """Start ``argv`` in its own session, with both output streams redirected to ``output``."""
     return subprocess.Popen(
         argv,
         cwd=cwd,
@@ -60,7 +58,7 @@ def server_environment() -> dict[str, str]:
 
 
 def signal_family(leader_pid: int, number: signal.Signals) -> None:
-    """Signal the process group that ``leader_pid`` leads; a group that is gone is no error."""
+    """Signal the process group of ``leader_pid``, if it still exists."""
     try:
         os.killpg(leader_pid, number)
     except ProcessLookupError:
@@ -70,8 +68,8 @@ def signal_family(leader_pid: int, number: signal.Signals) -> None:
 def end_family(leader_pid: int) -> None:
     """Kill the rest of a process group, and wait until it has exited.
 
-    The kernel kills asynchronously, and a successor must not find a port or a file still in use.
-    A process that stays (until init has reaped it) is waited for only briefly.
+    The kernel kills asynchronously, and ports and files must be free for the successor. A process
+    that remains (until init reaps it) is awaited only briefly.
     """
     deadline_s = time.monotonic() + FAMILY_ENDS_S
     while time.monotonic() < deadline_s:

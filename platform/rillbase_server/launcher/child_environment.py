@@ -1,8 +1,8 @@
 """The environment of Rillbase's own processes.
 
-The user's settings take precedence over the launcher's. The superuser's password goes to
-``prepare_database`` alone: the others get the address, and log in with the roles whose passwords
-they derive from the secret key.
+The user's settings take precedence over the launcher's. Only ``prepare_database`` gets the
+superuser's password: the others get the address, and log in with roles whose passwords they derive
+from the secret key.
 """
 
 import os
@@ -21,7 +21,7 @@ ADMINISTRATION = "DATABASE_URL"
 def own_environment(
     options: UpOptions, secrets: Secrets, urls: Mapping[str, str]
 ) -> dict[str, str]:
-    """Variables of web, worker and beat; `urls` are those of the servers, by their variables."""
+    """Variables of web, worker and beat; `urls` maps variables to the servers' URLs."""
     ours = {
         "RILLBASE_ENV": "development",
         "RILLBASE_DATA_DIR": str(options.data_dir),
@@ -47,12 +47,11 @@ def own_environment(
 
 
 def allows_loopback_targets(options: UpOptions) -> bool:
-    """Return whether tenants may call this machine: the user's choice, or else derived from the
-    options.
+    """Return whether tenants may call this machine: the user's setting, or a default.
 
 
-    A developer's own receivers are on the machine. Where others can reach the server, they could
-    use it to probe what else runs here, so then it is off.
+    Developers run receivers on the same machine. If others can reach the server, they could use it
+    to probe local services, so the default is off.
     """
     given = os.environ.get(LOOPBACK_TARGETS)
     if given is not None:
@@ -62,7 +61,7 @@ def allows_loopback_targets(options: UpOptions) -> bool:
 
 
 def with_administration(environment: Mapping[str, str], database_url: str) -> dict[str, str]:
-    """The same for the one process that makes roles and tables."""
+    """Variables of the process that creates roles and tables."""
     return {**environment, ADMINISTRATION: database_url}
 
 

@@ -1,4 +1,4 @@
-"""The launcher's commands as the shell sees them: arguments in, exit code out."""
+"""The command line of the launcher."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ MAX_WORKERS = 64
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; problems become one message and their exit code."""
+    """Run one command; report problems as a message and an exit code."""
     parsed = _parser().parse_args(arguments)
     try:
         return int(_run(parsed))
@@ -23,12 +23,12 @@ def main(arguments: Sequence[str]) -> int:
         if error.fix:
             sys.stderr.write(f"{error.fix}\n")
         return int(error.code)
-    except KeyboardInterrupt:  # before anything was started
+    except KeyboardInterrupt:  # before a service was started
         return int(ExitCode.OK)
 
 
 def _run(parsed: argparse.Namespace) -> ExitCode:
-    # Imported late: `status` and `stop` need no more than they use.
+    # Imported lazily, so `status` and `stop` start quickly.
     if parsed.command == "up":
         from .up import up  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""What the user sees: progress while starting, the panel, then one merged log.
+"""The terminal output: progress while starting, the panel, then one merged log.
 
-On a terminal the progress is a table that is redrawn in place; elsewhere (a file, CI) it is one
-plain line for each change, without control characters. Nothing here runs in a thread: the
-launcher calls ``tick`` from its loop.
+On a terminal, the progress is a table that is redrawn in place; otherwise (a file, CI) it is one
+plain line for each change, without control characters. There are no threads: the launcher calls
+``tick`` from its loop.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ REDRAW_S = 0.1
 
 
 class _RichConsole(RichConsole):
-    """Leaves a reader that has gone away to ``Console``, where rich would end the program."""
+    """Raises errors of a closed output for ``Console`` to handle; rich would exit the program."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class Console:
-    """The launcher's one way to the terminal."""
+    """All of the launcher's terminal output."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A sign that the terminal's encoding lacks is shown as "?" rather than ending us.
+            # Print "?" for characters that the terminal's encoding lacks, instead of failing.
             sys.stdout.reconfigure(errors="replace")
         self._rich = _RichConsole(file=sys.stdout, highlight=False)
         self.is_terminal = self._rich.is_terminal
@@ -52,15 +52,15 @@ class Console:
         self._gone = False
 
     def report(self, text: str) -> None:
-        """One line of the launcher's own."""
+        """Print a line of the launcher."""
         self._show(lambda: self._rich.print(escape(text), soft_wrap=True))
 
     def show(self, renderable: RenderableType) -> None:
-        """Something that rich lays out."""
+        """Print a rich renderable."""
         self._show(lambda: self._rich.print(renderable))
 
     def begin_progress(self, runners: list[Runner]) -> None:
-        """From now on show how services come up (or go down)."""
+        """Start showing the progress of services that start or stop."""
         self._runners = runners
         self._seen = {runner.service.name: runner.state for runner in runners}
         if self.is_terminal:
@@ -68,7 +68,7 @@ class Console:
             self._show(self._live.start)
 
     def tick(self) -> None:
-        """Bring the progress up to date."""
+        """Update the progress."""
         now = time.monotonic()
         live = self._live
         if live is not None:
@@ -80,19 +80,19 @@ class Console:
                 self.report(progress_line(runner))
 
     def end_progress(self) -> None:
-        """Leave the last progress on the screen."""
+        """Stop updating, and leave the last progress on the screen."""
         live, self._live = self._live, None
         if live is not None:
             self._show(live.stop)
 
     def log(self, service: str, raw: bytes, *, least: Level | None = None) -> None:
-        """One line of a service, unless it is below the level that is shown."""
+        """Print a log line of a service, unless it is below the displayed level."""
         line = parse(raw)
         if line.level >= (least or self._least) and line.message:
             self._print_line(line, service)
 
     def event(self, level: Level, message: str) -> None:
-        """Something that the launcher itself reports while services run."""
+        """Print an event of the launcher while services run."""
         self._print_line(LogLine(level, message), "launcher")
 
     def _print_line(self, line: LogLine, service: str) -> None:
@@ -104,7 +104,7 @@ class Console:
             self._show(lambda: self._rich.print(Text.from_ansi(text), soft_wrap=True))
 
     def _show(self, show: Callable[[], object]) -> None:
-        """Continue without a terminal that was closed: the log files have everything."""
+        """Ignore errors of a closed terminal: the log files are complete."""
         if self._gone:
             return
         try:
@@ -117,7 +117,7 @@ class Console:
 
 
 class ProgressDisplay:
-    """Keeps the progress on the screen up to date while services start or stop."""
+    """Displays the progress while services start or stop."""
 
     def __init__(self, console: Console, runners: list[Runner]) -> None:
         self._console = console
@@ -143,7 +143,6 @@ class ProgressDisplay:
 
 
 def _write(text: str) -> None:
-    # rich would cost more than all the rest of a line's way to here, and lines come by the
-    # thousand.
+    # rich would cost more than the rest of the processing, and there may be thousands of lines.
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

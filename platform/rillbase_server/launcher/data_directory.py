@@ -1,4 +1,4 @@
-"""The data directory: where everything lies, and whether it can be used at all."""
+"""The data directory: its layout, and checks of whether it can be used."""
 
 import os
 import pwd
@@ -63,7 +63,7 @@ class DataDirectory:
 
     @property
     def write_stop(self) -> Path:
-        """There while writes are refused; the other processes look for it (`foundation`)."""
+        """The marker file that exists while writes are stopped. Other processes check it."""
         return self.run / "write-stop"
 
     @property
@@ -79,8 +79,8 @@ class DataDirectory:
     def make(self) -> None:
         """Create what is missing. Servers with a separate account must pass the root.
 
-        Modes are set apart from the directories' creation, which the umask would narrow. What an
-        earlier version left readable lies in directories that are closed now.
+        Modes are set separately, since the umask would restrict them on creation. Files that an
+        earlier version left readable are in private directories now.
         """
         missing = [path for path in (self.root, *self.root.parents) if not path.exists()]
         for directory in reversed(missing):
@@ -92,7 +92,7 @@ class DataDirectory:
 
 
 def find_problem(directory: DataDirectory, account: Account | None) -> LauncherProblem | None:
-    """Why ``directory`` cannot be used, without changing anything."""
+    """Return why ``directory`` cannot be used, without changing anything."""
     root = directory.root
     existing = next(path for path in (root, *root.parents) if path.exists())
     return (
@@ -157,7 +157,7 @@ def _reach_problem(directory: DataDirectory, account: Account | None) -> Launche
 
 
 def disk_full(where: Path, detail: str) -> LauncherProblem:
-    """The problem of a disk that is full or nearly so."""
+    """Return the problem of a full or nearly full disk."""
     return LauncherProblem(
         ExitCode.DISK_FULL,
         f"The disk that holds {where} is full: {detail}.",

@@ -1,6 +1,6 @@
-"""Every service that the launcher runs, declared. A new one is one more function here.
+"""Declares all services that the launcher runs. A new one is another function here.
 
-Ranks of the shutdown: what takes in work stops first, what holds data stops last.
+Shutdown ranks: services that accept work stop first, those that store data last.
 """
 
 import os
@@ -44,22 +44,22 @@ from .valkey import ValkeyStore
 
 WEB_RANK, TASKS_RANK, PREPARATION_RANK, STORAGE_RANK, VALKEY_RANK, POSTGRES_RANK = range(6)
 WORKER_PROCESSES = 2
-# uvicorn waits this long for open connections; the launcher a little longer for uvicorn.
+# uvicorn waits this long for open connections; the launcher waits a little longer for uvicorn.
 CONNECTIONS_GRACE_S = 8
 WEB_GRACE_S = 12.0
-# A running task may finish; Celery delivers again what is cut off.
+# Time for running tasks to finish; Celery redelivers interrupted ones.
 WORKER_GRACE_S = 20.0
 PREPARATION_DEADLINE_S = 600.0
-# A crash recovery or a long append-only file takes its time.
+# Crash recovery, or loading a long append-only file, takes a while.
 RECOVERY_DEADLINE_S = 120.0
-# Python programs on a loaded machine.
+# For Python programs on a loaded machine.
 PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
-# What holds data may be stalled by a slow disk, and recovers after a kill: more patience.
+# A slow disk may stall servers that store data, and recovery after a kill takes long.
 SERVER_HUNG_AFTER_S = 60.0
-# A stage that is cut off is done again.
+# An interrupted pipeline stage is repeated.
 BACKGROUND_GRACE_S = 15.0
 SERVER_POLICY = RestartPolicy(
     start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2, hung_after_s=SERVER_HUNG_AFTER_S
@@ -68,7 +68,7 @@ SERVER_POLICY = RestartPolicy(
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """What the declarations of our own processes share."""
+    """Common parameters of the declarations of our own processes."""
 
     options: UpOptions
     directory: DataDirectory
@@ -78,7 +78,7 @@ class LaunchPlan:
 
 
 def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[ServiceSpec]:
-    """The services of one start; embedded servers only where no URL of another was given."""
+    """Return the services of one start, with embedded servers for those without a URL."""
     account = server_account()
     ports = _free_ports(6, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
@@ -96,7 +96,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
     ours = [_web(plan), _worker(plan), _background(plan, ports[4])]
-    # Last, so that Spark takes no CPU time from services that the user waits for.
+    # Last, so Spark does not compete for CPU time with services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
     return [*postgres, *others, preparation, *ours, grid]
 
@@ -245,7 +245,7 @@ def _grid(plan: LaunchPlan, port: int) -> ServiceSpec:
 def _process(
     plan: LaunchPlan, process: ProcessDeclaration, port: int, policy: RestartPolicy, stop_rank: int
 ) -> ServiceSpec:
-    """Return a process of the table, which reports its state on its own port."""
+    """Return the service of a process of the table, which reports its state on its own port."""
     url = f"http://{LOOPBACK}:{port}"
     return ServiceSpec(
         name=process.name,

@@ -1,8 +1,8 @@
-"""The demo tenant's login on its way between the launcher and ``prepare_database``.
+"""Exchanges the demo tenant's login between the launcher and ``prepare_database``.
 
-The command keeps the login that it finds in the file where that still works, and leaves there
-whatever holds. Between starts the login lives with the other secrets: the API key is shown only
-once by the server, and every start should show the same one.
+The command reads the login from a file, replaces it if it does not work, and writes the valid one
+to the file. Between starts, the login is stored with the other secrets: the server shows an API key
+only once, but every start should show the same one.
 """
 
 import json
@@ -14,8 +14,8 @@ from .secrets_file import Secrets, save
 
 
 def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
-    """Lay out the remembered login for ``prepare_database``."""
-    # A file that a killed launcher did not take in is newer than the secrets.
+    """Write the stored login to the file for ``prepare_database``."""
+    # A file that a killed launcher did not read is newer than the secrets.
     secrets = take_in(directory, secrets)
     if all(asdict(secrets.demo).values()):
         write_atomically(directory.demo, json.dumps(asdict(secrets.demo)))
@@ -23,9 +23,9 @@ def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
 
 
 def sign_in_link(directory: DataDirectory) -> str:
-    """The link that ``prepare_database`` has left; empty where there is none.
+    """Return the sign-in link from ``prepare_database``; empty if there is none.
 
-    It is for one use soon, so it is shown and not remembered.
+    It can be used once and expires soon, so it is shown but not stored.
     """
     try:
         link = json.loads(directory.demo.read_text()).get("sign_in_link", "")
@@ -35,7 +35,7 @@ def sign_in_link(directory: DataDirectory) -> str:
 
 
 def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
-    """Remember the login that ``prepare_database`` has left, and remove its file."""
+    """Store the login from ``prepare_database``, and remove its file."""
     try:
         answer = json.loads(directory.demo.read_text())
     except (FileNotFoundError, ValueError):

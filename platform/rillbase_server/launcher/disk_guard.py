@@ -1,12 +1,12 @@
 """Stops writes before a disk of the data directory is full, and allows them again afterwards.
 
-PostgreSQL cannot do without space: it ends itself when it cannot extend its log, and on a disk with
-nothing left it refuses even connections that would only read. So the launcher keeps a reserve, a
-file of real blocks. When little is free it gives the reserve back and makes PostgreSQL refuse
-writes: what is free then is for connections, checkpoints, sign-ins and the shutdown. Once space has
-been freed, the reserve is created again and writes resume.
+PostgreSQL needs free space: it exits if it cannot extend its log, and on a full disk it rejects
+even connections that only read. So the launcher keeps a reserve, a file of allocated blocks. When
+little space is free, it deletes the reserve and makes PostgreSQL reject writes: the space is then
+used for connections, checkpoints, sign-ins and the shutdown. Once space has been freed, the reserve
+is created again and writes resume.
 
-A mark in the data directory tells the other processes, and the next start.
+A marker file in the data directory notifies other processes and the next start.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from .problems import ExitCode, LauncherProblem
 
 SETTING = "RILLBASE_DISK_RESERVE_MIB"
 DEFAULT_RESERVE_MIB = 64
-#: Two segments of PostgreSQL's log: writes stop while the next one still finds room.
+#: Two segments of PostgreSQL's log: writes stop while there is still room for the next one.
 STOP_BELOW_BYTES = 32 * MIB
-#: What must be free beside the reserve before writes resume, so that they do not stop again soon.
+#: Free space required besides the reserve for writes to resume, so they do not stop again soon.
 RESUME_ABOVE_BYTES = 96 * MIB
 POLL_S = 0.5
 
 
 class GuardAction(Enum):
-    """What a look at the disk leads to."""
+    """The result of a check of the disk."""
 
     NONE = auto()
     STOP = auto()
@@ -50,7 +50,7 @@ class DiskState:
 
 
 def decide(disk: DiskState) -> GuardAction:
-    """Return what is due."""
+    """Return the due action."""
     has_room = disk.free_bytes >= disk.reserve_bytes + RESUME_ABOVE_BYTES
     if disk.is_stopped:
         return GuardAction.RESUME if has_room else GuardAction.NONE
@@ -72,8 +72,8 @@ def reserve_bytes() -> int:
 class PostgresWrites:
     """The file of PostgreSQL's configuration that stops and allows writes.
 
-    Only the default of transactions changes: roles that keep the installation alive (sign-in,
-    housekeeping) have their own setting that allows writes.
+    Only the default of transactions changes: roles that the installation depends on (sign-in,
+    housekeeping) have a separate setting that allows writes.
     """
 
     def __init__(self, data: Path, account: Account | None) -> None:
@@ -102,10 +102,10 @@ class PostgresWrites:
 
 
 def guarded_reserves(directory: DataDirectory) -> list[Path]:
-    """Return the place of a reserve on each disk that PostgreSQL needs.
+    """Return the path of the reserve on each disk that PostgreSQL uses.
 
-    An operator may have put PostgreSQL, its data or its log on a separate disk. In the directory of
-    its log PostgreSQL ignores files that are not named like segments.
+    PostgreSQL, its data or its log may be on separate disks. In its log directory, PostgreSQL
+    ignores files that are not named like segments.
     """
     data = directory.postgres / "data"
     places = [
@@ -124,7 +124,7 @@ def guarded_reserves(directory: DataDirectory) -> list[Path]:
 class DiskGuard:
     """Watches the disks of one data directory.
 
-    `retry` is called when there may be space again for a service that ended without it.
+    `retry` is called when there may be space again for a service that failed without it.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class DiskGuard:
         self._reserve_bytes = reserve_bytes()
 
     async def run(self) -> None:
-        """Look again and again."""
+        """Check periodically."""
         while True:
             self.check()
             await asyncio.sleep(POLL_S)
@@ -177,7 +177,7 @@ class DiskGuard:
                 pass
 
     def _stop(self) -> None:
-        # First the reserves: what follows writes, too.
+        # Free the reserves first: the next steps need space.
         for reserve in guarded_reserves(self._directory):
             reserve.unlink(missing_ok=True)
         self._directory.write_stop.touch()
@@ -194,7 +194,7 @@ class DiskGuard:
         self._writes.set(stopped=False)
         self._reload()
         self._retry()
-        # Last, so that a kill in between is made good by the next look.
+        # Last, so that the next check repeats these steps after a kill.
         self._directory.write_stop.unlink(missing_ok=True)
         self._report("the disk has space again: writes are accepted", True)
 

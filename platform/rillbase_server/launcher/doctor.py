@@ -47,7 +47,7 @@ class Diagnosis:
 
 
 def doctor(options: UpOptions) -> ExitCode:
-    """Print the findings; the exit code is that of the first problem."""
+    """Print the report; the exit code is that of the first problem."""
     findings = list(examine(options))
     console = Console(highlight=False)
     table = Table.grid(padding=(0, 1))
@@ -63,7 +63,7 @@ def doctor(options: UpOptions) -> ExitCode:
 
 
 def examine(options: UpOptions) -> Iterator[Diagnosis]:
-    """Look at everything that a start depends on."""
+    """Check everything that a start depends on."""
     directory, account = DataDirectory(options.data_dir), server_account()
     yield Diagnosis("Python", platform.python_version())
     yield Diagnosis("packages", _package_versions(), missing_packages())

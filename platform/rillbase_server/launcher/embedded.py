@@ -1,7 +1,6 @@
 """Embedded servers without a supervisor, for tests and scripts. They share the code of the
-launcher's declared services, and behave in the same way: a server left behind in the directory is
-stopped first, a start that meets the remains of a killed server is tried again, and the servers
-follow their parent into death.
+launcher's services: a leftover server in the directory is stopped first, a start that fails because
+of a killed server is retried, and the servers die with their parent.
 """
 
 import signal
@@ -27,11 +26,11 @@ SHOWN_LOG_BYTES = 4_000
 
 
 class EmbeddedServerError(Exception):
-    """A server that did not start; the message ends with what it last wrote."""
+    """A server did not start; the message ends with its last output."""
 
 
 class _EmbeddedServer:
-    """Start, wait, stop: what both servers share."""
+    """Common parts of both servers: start, wait, stop."""
 
     name: str
 
@@ -50,11 +49,11 @@ class _EmbeddedServer:
 
     @property
     def log(self) -> Path:
-        """Where the server's output goes."""
+        """The file of the server's output."""
         return self.directory / f"{self.name}.log"
 
     def stop(self) -> None:
-        """Stop the server in an orderly way, by force when it takes too long."""
+        """Stop the server gracefully, or by force if it takes too long."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -102,7 +101,7 @@ class _EmbeddedServer:
 
 
 class EmbeddedPostgres(_EmbeddedServer):
-    """A PostgreSQL server in ``directory``, made on first use."""
+    """A PostgreSQL server in ``directory``, whose cluster is created on first use."""
 
     name = "postgres"
 
@@ -182,7 +181,7 @@ class EmbeddedValkey(_EmbeddedServer):
         return self.store.url
 
     def start(self) -> None:
-        """Start the server and return once it answers."""
+        """Start the server and return once it responds."""
         self.stop()  # collects a server that was killed
         self.log.unlink(missing_ok=True)
         try:

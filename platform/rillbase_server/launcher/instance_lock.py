@@ -1,7 +1,7 @@
-"""One launcher per data directory: an advisory lock that dies with its holder.
+"""One launcher per data directory: an advisory lock that is released with its holder.
 
-The lock, not the file, is the truth: the kernel releases it however the launcher ends. The
-file's content only serves to name the holder.
+The lock is authoritative, not the file: the kernel releases it however the launcher exits. The file
+only identifies the holder.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ class InstanceLock:
 
     @classmethod
     def acquire(cls, path: Path) -> "InstanceLock | None":
-        """The lock, or None when another process has it."""
+        """Return the lock, or None if another process holds it."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         file = os.fdopen(descriptor, "r+")
         try:
@@ -44,9 +44,9 @@ class InstanceLock:
 
 
 def lock_holder(path: Path) -> ProcessIdentity | None:
-    """The living launcher that wrote its name into ``path``, or None.
+    """Return the running launcher that is recorded in ``path``, or None.
 
-    Reads only: a look must never keep a launcher from taking the lock.
+    It only reads: a check must never prevent a launcher from taking the lock.
     """
     try:
         content = json.loads(path.read_text())

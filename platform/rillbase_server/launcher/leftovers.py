@@ -1,11 +1,11 @@
-"""Cleaning up after a launcher that was killed.
+"""Cleans up after a launcher that was killed.
 
 The kernel has signalled its children to stop (see ``child.py``), but some may still be stopping,
 and grandchildren (uvicorn's and Celery's workers) may have lost their parents. They are found
 
-- by the state file: pid, start time and boot must all match, or the pid is another process's;
-- by the mark that every child of ours carries in its environment, for grandchildren;
-- by PostgreSQL's own lock file, because its processes hide both.
+- by the state file: pid, start time and boot must match, since pids are reused;
+- by a variable in the environment of all our children, for grandchildren;
+- by PostgreSQL's lock file, since its processes hide their environment.
 
 Each gets its stop signal, in the declared order, then a grace period, and is then killed.
 """
@@ -27,7 +27,7 @@ GRACE_S = 10.0
 
 
 def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[str]:
-    """Stop all that an earlier launcher left running here; says what was stopped."""
+    """Stop all leftover processes of an earlier launcher; return what was stopped."""
     stopped = []
     recorded = sorted(_recorded(directory), key=lambda record: record.stop_rank)
     for _, group in groupby(recorded, key=lambda record: record.stop_rank):
@@ -44,7 +44,7 @@ def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[s
 
 
 def mark_of(directory: DataDirectory) -> dict[str, str]:
-    """The variable by which processes of this data directory are recognised."""
+    """Return the variable that identifies processes of this data directory."""
     return {MARK: str(directory.root.resolve())}
 
 

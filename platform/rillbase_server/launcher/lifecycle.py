@@ -1,4 +1,4 @@
-"""The life of one service, decided as a pure function.
+"""The lifecycle of one service, as a pure function.
 
 ``advance`` takes the state of a service, an event and the time, and returns the new state and the
 actions. It starts no process and reads no clock, so tests use a virtual one.
@@ -10,9 +10,8 @@ actions. It starts no process and reads no clock, so tests use a virtual one.
                  │  └─ backing off ◀─ ready  │       failed: it gave up
                  └──────▶ failed             └─ starting
 
-A service that is ready and hangs is killed, and handled as if it had exited by itself.
-A stop is possible in every state. A transition that the diagram lacks is a bug and raises
-``IllegalMove``.
+A ready service that hangs is killed, and handled as if it had exited by itself. A stop is possible
+in every state. Other transitions are bugs and raise ``IllegalMove``.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from enum import Enum, StrEnum, auto
 
 
 class ServiceState(StrEnum):
-    """Where a service stands; the values are shown to users."""
+    """The state of a service; the values are shown to users."""
 
     DECLARED = "declared"
     STARTING = "starting"
@@ -59,12 +58,12 @@ AT_REST = frozenset(
 
 
 class IllegalMove(Exception):
-    """An event that cannot happen in the state it met."""
+    """An event that cannot happen in the current state."""
 
 
 @dataclass(frozen=True)
 class RestartPolicy:
-    """How patient the launcher is with a service. All durations are in seconds."""
+    """Deadlines and retries of a service. All durations are in seconds."""
 
     one_shot: bool = False
     start_deadline_s: float = 30.0
@@ -72,23 +71,23 @@ class RestartPolicy:
     first_delay_s: float = 0.5
     delay_factor: float = 2.0
     max_delay_s: float = 30.0
-    # Consecutive failures that are answered by another try; the next one is final.
+    # Consecutive failures after which the start is retried; the next one is final.
     max_failures: int = 8
-    # Ready for this long, a service has recovered: its failures are forgotten.
+    # After being ready for this long, a service has recovered, and its failures are reset.
     stable_after_s: float = 60.0
-    # Ready and without an answer for this long, it hangs and is killed.
+    # A ready service that does not respond for this long is killed.
     hung_after_s: float = 15.0
 
     def delay_s(self, failures: int) -> float:
-        """The pause before the try that follows the given number of consecutive failures."""
-        # The exponent is bounded so that no number of failures overflows a float.
+        """Return the pause before the retry after this number of consecutive failures."""
+        # The exponent is bounded to avoid a float overflow.
         exponent = min(failures - 1, 32)
         return min(self.max_delay_s, self.first_delay_s * self.delay_factor**exponent)
 
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """Where a service stands since when, and when its timer fires."""
+    """The state of a service, since when, and when its timer fires."""
 
     state: ServiceState = ServiceState.DECLARED
     since: float = 0.0
@@ -112,10 +111,10 @@ class BecameReady:
 
 @dataclass(frozen=True)
 class ProcessExited:
-    """The process ended; ``transient`` when its last words promise that another try may work.
+    """The process exited; ``transient`` if its last output suggests that a retry may succeed.
 
-    ``retry_forever`` when it is tried again however often it has failed: giving it up would end
-    the others, too, and they can do without it for a while.
+    ``retry_forever`` if it is retried however often it has failed: giving up would stop the other
+    services, which can continue without it for a while.
     """
 
     code: int
@@ -125,7 +124,7 @@ class ProcessExited:
 
 @dataclass(frozen=True)
 class ServiceHung:
-    """The service was ready and no longer answers."""
+    """The service was ready and no longer responds."""
 
     silent_s: float
 
@@ -137,7 +136,7 @@ class TimerFired:
 
 @dataclass(frozen=True)
 class StopRequested:
-    """The service should end in an orderly way, or at once with ``force``."""
+    """The service should stop gracefully, or immediately with ``force``."""
 
     force: bool = False
 
@@ -157,7 +156,7 @@ Step = tuple[Lifecycle, tuple[ServiceEffect, ...]]
 
 
 def advance(policy: RestartPolicy, life: Lifecycle, event: Event, now: float) -> Step:
-    """One step of the life of a service."""
+    """Return the state and the actions after an event."""
     match event:
         case PrerequisitesReady():
             _require(life, event, ServiceState.DECLARED)

@@ -1,16 +1,16 @@
-"""Reading a child's output line by line, without ever waiting for it."""
+"""Reads a child's output line by line without blocking."""
 
 import os
 from collections.abc import Callable
 
 CHUNK_BYTES = 65_536
-# A longer line is passed on in pieces: a child cannot make the launcher hold more than this.
+# Longer lines are split, which bounds the launcher's memory.
 MAX_LINE_BYTES = 65_536
 MAX_DRAINED_CHUNKS = 32
 
 
 class LineReader:
-    """Splits what arrives on a pipe into lines and hands them on."""
+    """Splits the output of a pipe into lines and forwards them."""
 
     def __init__(self, descriptor: int, on_line: Callable[[bytes], None]) -> None:
         os.set_blocking(descriptor, False)
@@ -19,7 +19,7 @@ class LineReader:
         self._rest = b""
 
     def read(self) -> bool:
-        """Take one chunk, if there is any; False once the other side is closed."""
+        """Read one chunk, if there is any; return False once the other side is closed."""
         try:
             chunk = os.read(self.descriptor, CHUNK_BYTES)
         except BlockingIOError:
@@ -31,7 +31,7 @@ class LineReader:
         return True
 
     def drain(self) -> None:
-        """Take what a process that has ended left in the pipe (a pipe's buffer is small)."""
+        """Read what an exited process left in the pipe, whose buffer is small."""
         for _ in range(MAX_DRAINED_CHUNKS):
             if not self.read():
                 return

@@ -1,21 +1,21 @@
 """Decides from its responses whether a ready service still works.
 
-A process may be alive and hang: stopped by a signal, or in an endless loop. Only time in which the
-launcher asked counts: a launcher that was itself suspended has not waited for an answer.
+A process may run but hang: stopped by a signal, or in an endless loop. Only time in which the
+launcher itself ran counts: a suspended launcher has not waited for a response.
 """
 
 from dataclasses import dataclass
 
 INTERVAL_S = 2.0
-# Between two questions counts at most this.
+# The maximum time that counts between two checks.
 LONGEST_GAP_S = 6.0
-# How often it is asked how a service does, besides whether it does anything.
+# How often a service's condition is checked, in addition to its liveness.
 CONDITION_INTERVAL_S = 5.0
 
 
 @dataclass
 class Liveness:
-    """For how long a service has not answered."""
+    """How long a service has not responded."""
 
     hung_after_s: float
     silent_s: float = 0.0

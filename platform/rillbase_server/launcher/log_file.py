@@ -11,8 +11,8 @@ KEPT_FILES = 3
 class RotatingLogFile:
     """Appends lines to ``path``; full files become ``path.1``, ``path.2``, …
 
-    A disk that is full, read-only or broken must not take the launcher down with it: the line is
-    lost, and ``failure`` says why.
+    A full, read-only or broken disk must not stop the launcher: the line is lost, and ``failure``
+    contains the reason.
     """
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
@@ -23,11 +23,11 @@ class RotatingLogFile:
         self._open()
 
     def write(self, line: bytes) -> None:
-        """Append one line (given without its line end)."""
+        """Append one line, which has no line end yet."""
         try:
             if self._size + len(line) + 1 > self._max_bytes and self._size:
                 self._rotate()
-            if self._file.closed:  # the last rotation was cut short
+            if self._file.closed:  # the last rotation was interrupted
                 self._open()
             self._size += self._file.write(line + b"\n")
             self.failure = ""

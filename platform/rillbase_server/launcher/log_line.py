@@ -1,9 +1,8 @@
-"""Making log lines of very different programs readable in one stream.
+"""Renders log lines of different programs in one stream.
 
-Our own processes write JSON objects; PostgreSQL, Valkey and uvicorn each have their own format.
-All become a ``LogLine``, which ``render`` turns into one line for people. What a line says may
-come from outside (a request's path, a document): characters that command a terminal are made
-visible instead of being passed on.
+Our own processes write JSON objects; PostgreSQL, Valkey and uvicorn each have their own format. All
+are parsed to a ``LogLine``, which ``render`` formats. Lines may contain external text (a request's
+path, a document), so terminal control characters are escaped.
 """
 
 import json
@@ -14,7 +13,7 @@ from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How urgent a line is; values as in Python's logging."""
+    """The severity of a line; values as in Python's logging."""
 
     DEBUG = 10
     INFO = 20
@@ -31,17 +30,16 @@ LEVELS = {
     "FATAL": Level.ERROR,
     "PANIC": Level.ERROR,
 } | {level.name: level for level in Level}
-# Valkey marks a good-bye as it marks a calamity (#), so that mark is no reason for alarm.
+# Valkey uses # for a regular shutdown as well as for errors, so it is not treated as an error.
 VALKEY_LEVELS = {".": Level.DEBUG, "-": Level.DEBUG, "*": Level.INFO, "#": Level.INFO}
 
 TIME_KEYS = ("time", "timestamp", "ts")
 LEVEL_KEYS = ("level", "severity")
 MESSAGE_KEYS = ("message", "msg", "event")
 TRACE_KEYS = ("exception", "traceback", "exc_info", "stack")
-# Said by the line's other columns already, or of no use to a reader.
-# (`data` is Celery's own repetition of its sentence about a task.)
+# Shown in other columns, or of no use to a reader. (`data` repeats Celery's message about a task.)
 HIDDEN_KEYS = ("service", "pid", "logger", "data")
-# What the edge's line for each request is made of; its other fields follow it.
+# Members of the edge's line for each request; other members follow them.
 REQUEST_KEYS = frozenset({"method", "route", "status", "duration_ms"})
 SHORT_NAMES = {"request_id": "request", "tenant_id": "tenant"}
 
@@ -59,7 +57,7 @@ NAME_WIDTH = 8
 
 @dataclass(frozen=True)
 class LogLine:
-    """What one line says. ``time`` is a time of day in UTC, empty when the line has none."""
+    """A parsed line. ``time`` is a time of day in UTC; empty if the line has none."""
 
     level: Level
     message: str
@@ -69,7 +67,7 @@ class LogLine:
 
 
 def parse(raw: bytes) -> LogLine:
-    """Understand one line; a line of an unknown form is its own message."""
+    """Parse one line. A line of an unknown format becomes the message."""
     text = raw.decode(errors="replace").rstrip()
     if text.startswith("{"):
         try:
@@ -88,7 +86,7 @@ def parse(raw: bytes) -> LogLine:
 
 
 def render(line: LogLine, service: str, now: str, *, colour: bool) -> str:
-    """One line (and a trace below it) for a terminal; ``now`` stands in for a missing time."""
+    """Format one line (and a trace below it) for a terminal; ``now`` replaces a missing time."""
     name = f"{service:<{NAME_WIDTH}}"
     level = f"{line.level.name:<7}"
     fields = " ".join(f"{SHORT_NAMES.get(key, key)}={value}" for key, value in line.fields)
@@ -125,7 +123,7 @@ def _from_postgres(match: re.Match[str]) -> LogLine:
 
 
 def _from_valkey(match: re.Match[str]) -> LogLine:
-    # Valkey writes local time: the launcher's own clock is used instead.
+    # Valkey writes local time, so use the launcher's clock instead.
     return LogLine(VALKEY_LEVELS[match["level"]], match["message"])
 
 

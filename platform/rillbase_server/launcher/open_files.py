@@ -1,7 +1,7 @@
 """The limit on open files of the processes.
 
-Each connection is one, and PostgreSQL, Spark and the storage node have many more. A shell's soft
-limit of 1,024 is used up by as many clients, so it is raised as far as the hard one allows.
+Each connection is an open file, and PostgreSQL, Spark and the storage node open many more. A
+shell's soft limit of 1,024 is too low, so it is raised to the hard limit.
 """
 
 import resource

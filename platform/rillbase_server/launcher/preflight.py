@@ -1,6 +1,6 @@
-"""Checks before anything is started, each with its own message and exit code.
+"""Checks before a start, each with a message and an exit code.
 
-The checks that ``up`` makes and those that ``doctor`` lists are the same functions.
+``up`` and ``doctor`` use the same checks.
 """
 
 import errno
@@ -30,7 +30,7 @@ INSTALL = "Run `make run` (it installs what is missing), or install requirements
 
 
 def missing_packages() -> LauncherProblem | None:
-    """A Python package that the server needs and that is not installed."""
+    """Return the problem of a required Python package that is not installed."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if not missing:
         return None
@@ -55,7 +55,7 @@ def java_version() -> int | None:
 
 
 def java_problem() -> LauncherProblem | None:
-    """Why Spark could not run the matching grid, if it is to."""
+    """Return why Spark cannot run the matching grid, if it is needed."""
     if os.environ.get("RILLBASE_GRID", "spark") != "spark":
         return None
     version = java_version()
@@ -71,7 +71,7 @@ def java_problem() -> LauncherProblem | None:
 
 
 def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
-    """Why an embedded server that is needed could not be run."""
+    """Return why a needed embedded server cannot be run."""
     for name, program in needed_servers():
         if not program.exists():
             return LauncherProblem(
@@ -91,7 +91,7 @@ def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
 
 
 def needed_servers() -> Iterator[tuple[str, Path]]:
-    """Name and program of each embedded server that no URL replaces."""
+    """Return name and program of each embedded server that is not replaced by a URL."""
     if not os.environ.get("DATABASE_URL"):
         yield "PostgreSQL", postgres.binary("postgres")
     if not os.environ.get("REDIS_URL"):
@@ -101,7 +101,7 @@ def needed_servers() -> Iterator[tuple[str, Path]]:
 
 
 def port_problem(options: UpOptions) -> LauncherProblem | None:
-    """Why the web server could not listen."""
+    """Return why the web server could not listen."""
     problem = bind_problem(options.host, options.port)
     if problem is None:
         return None
@@ -121,7 +121,7 @@ def port_problem(options: UpOptions) -> LauncherProblem | None:
 
 
 def port_taken(options: UpOptions) -> LauncherProblem:
-    """The problem of a port that another process listens on."""
+    """Return the problem of a port that is in use."""
     process = holder(options.port)
     by = f" by {process.name()} (pid {process.pid})" if process else ""
     return LauncherProblem(
@@ -132,7 +132,7 @@ def port_taken(options: UpOptions) -> LauncherProblem:
 
 
 def external_server_problem() -> LauncherProblem | None:
-    """A server given by URL that does not take connections."""
+    """Return the problem of a configured server that does not accept connections."""
     for variable in EXTERNAL_SERVERS:
         url = os.environ.get(variable)
         problem = _unreachable(variable, url) if url else None

@@ -1,8 +1,8 @@
-"""Identifying processes across the life of the launcher.
+"""Identifies processes across restarts of the launcher.
 
-A pid alone says nothing: it may have been reused, or belong to a dead process that has not been
-reaped yet (a zombie, for good in containers whose first process reaps no children). A process
-is therefore known by its pid, the moment it started, and the boot of the machine.
+A pid is not sufficient: it may have been reused, or belong to a zombie (permanently, in containers
+whose first process reaps no children). A process is therefore identified by its pid, its start
+time, and the boot of the machine.
 """
 
 import signal
@@ -18,13 +18,13 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process that is the same one whenever both fields are equal, within one boot."""
+    """Identifies a process within one boot of the machine."""
 
     pid: int
     started: int  # clock ticks since boot on Linux, hundredths of a second elsewhere
 
     def process(self) -> psutil.Process | None:
-        """The living process, or None when it is gone, a zombie, or another one now."""
+        """Return the process, or None if it exited, is a zombie, or its pid was reused."""
         current = identify(self.pid)
         if current != self:
             return None
@@ -35,12 +35,12 @@ class ProcessIdentity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs."""
+        """Return whether this process is still running."""
         return self.process() is not None
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """The identity of the process that has ``pid`` now; None for no process and for zombies."""
+    """Return the identity of the process with this pid; None for no process and for zombies."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def boot_id() -> str:
-    """Names this boot of the machine: identities from another boot are meaningless."""
+    """Return the id of this boot of the machine. Identities are invalid after a reboot."""
     try:
         return BOOT_ID.read_text().strip()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def boot_id() -> str:
 
 
 def send(process: psutil.Process, number: signal.Signals) -> None:
-    """Signal ``process``; that it is gone by now is no error."""
+    """Signal ``process``, if it still exists."""
     try:
         process.send_signal(number)
     except psutil.NoSuchProcess:
@@ -70,7 +70,7 @@ def send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
-    """Wait for a process that need not be our child; False when it outlasts ``timeout_s``."""
+    """Wait for the exit of a process, which need not be our child; return False on timeout."""
     deadline = time.monotonic() + timeout_s
     while identity.alive:
         if time.monotonic() > deadline:
@@ -80,7 +80,7 @@ def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
 
 
 def family(identity: ProcessIdentity) -> list[psutil.Process]:
-    """The process and all its living descendants."""
+    """Return the process and all of its descendants."""
     process = identity.process()
     if process is None:
         return []
@@ -91,7 +91,7 @@ def family(identity: ProcessIdentity) -> list[psutil.Process]:
 
 
 def memory_bytes(processes: list[psutil.Process]) -> int:
-    """Memory of ``processes``, what they share counted once (PSS; RSS where PSS is unknown)."""
+    """Return the memory of processes, with shared memory counted once (PSS, or else RSS)."""
     total = 0
     for process in processes:
         try:

@@ -1,4 +1,4 @@
-"""How far each service is: a line each, with the time it has taken."""
+"""The progress of each service, with the elapsed time."""
 
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +21,7 @@ NAME_WIDTH = 9
 
 
 def progress_table(runners: list[Runner], now: float) -> Table:
-    """All services, for a terminal."""
+    """Return a table of all services, for terminals."""
     table = Table.grid(padding=(0, 1))
     for runner in runners:
         sign, style = SIGNS[runner.state]
@@ -31,7 +31,7 @@ def progress_table(runners: list[Runner], now: float) -> Table:
 
 
 def progress_line(runner: Runner) -> str:
-    """What has just changed about one service, for plain output."""
+    """Return a line about the change of one service, for plain output."""
     took = "" if runner.took_s is None else f"after {runner.took_s:.1f} s"
     parts = (f"  {runner.service.name:<{NAME_WIDTH}}", _state(runner), took, _detail(runner))
     return " ".join(part for part in parts if part)

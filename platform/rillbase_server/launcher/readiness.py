@@ -1,4 +1,4 @@
-"""Readiness checks: how the launcher learns that a service does its work."""
+"""Readiness and liveness checks of services."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ HTTP_OK = 200
 
 
 def postgres_accepts(cluster: PostgresCluster) -> Check:
-    """Ready when the server says so in its lock file."""
+    """Ready when the server's lock file says so."""
 
     async def check(pid: int) -> str | None:
         return None if cluster.accepts_connections(pid) else "does not accept connections yet"
@@ -43,7 +43,7 @@ def mark_written(mark: Path) -> Check:
 
 
 def web_ready(url: str) -> Check:
-    """Ready when GET /readyz answers 200; otherwise the answer names what is missing."""
+    """Ready when GET /readyz returns 200; otherwise the response names what is missing."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 80
 
@@ -61,7 +61,7 @@ def web_ready(url: str) -> Check:
 
 
 def http_answers(url: str) -> Check:
-    """Alive when there is any answer."""
+    """Alive when there is any response."""
     parts = urlsplit(url)
     request = f"GET /healthz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
 
@@ -74,7 +74,7 @@ def http_answers(url: str) -> Check:
 
 
 def http_condition(url: str) -> Check:
-    """Say which dependencies are amiss, by the answer of /readyz."""
+    """Report the dependencies that are not ready, according to /readyz."""
     parts = urlsplit(url)
     request = f"GET /readyz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
 
@@ -92,7 +92,7 @@ def http_condition(url: str) -> Check:
 
 
 def readiness_problem(body: bytes) -> str | None:
-    """Return in a line what is amiss by an answer of /readyz; None: nothing."""
+    """Summarize the problems in a response of /readyz; None if there are none."""
     try:
         report = json.loads(body)
         down = {name: one for name, one in report["dependencies"].items() if one["state"] != "up"}
@@ -107,7 +107,7 @@ def readiness_problem(body: bytes) -> str | None:
 
 
 def _causes(status: bytes) -> list[str]:
-    """Return why a grid cannot start its nodes, by the answer of its /status."""
+    """Return why a grid cannot start its nodes, according to its /status."""
     try:
         cause = json.loads(status)["launcher"]["cause"]
     except (ValueError, KeyError, TypeError):
@@ -116,7 +116,7 @@ def _causes(status: bytes) -> list[str]:
 
 
 def valkey_pings(store: ValkeyStore) -> Check:
-    """Alive when anything is answered to a PING."""
+    """Alive when there is any reply to a PING."""
 
     async def check(_pid: int) -> str | None:
         return await _bytes_answered(store.port, b"PING\r\n")
@@ -125,7 +125,7 @@ def valkey_pings(store: ValkeyStore) -> Check:
 
 
 def postgres_responds(port: int) -> Check:
-    """Alive when the postmaster starts a process that answers whether it speaks TLS."""
+    """Alive when the postmaster starts a process that responds to a TLS request."""
     ssl_request = (8).to_bytes(4) + (80_877_103).to_bytes(4)
 
     async def check(_pid: int) -> str | None:
@@ -135,7 +135,7 @@ def postgres_responds(port: int) -> Check:
 
 
 def sign_renewed(sign: Path) -> Check:
-    """Alive when the process has renewed its file since the last look."""
+    """Alive when the process has renewed its file since the last check."""
     last_seen_ns: int | None = None
 
     async def check(_pid: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The ready file: tells scripts the server's address, and that everything is ready."""
+"""The ready file, which notifies scripts that everything is ready, and of the server's address."""
 
 import json
 from dataclasses import asdict

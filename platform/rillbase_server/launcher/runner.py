@@ -1,7 +1,7 @@
 """One service with its process: carries out what ``lifecycle.advance`` decides.
 
-The runner lives on the launcher's event loop and only there. Everything that happens to the
-process comes in through ``handle`` as an event; nothing here decides anything.
+A runner is used only on the launcher's event loop. All changes of the process are passed to
+``handle`` as events; all decisions are made in ``lifecycle``.
 """
 
 import asyncio
@@ -53,13 +53,13 @@ class Runner:
         self.life = Lifecycle(since=time.monotonic())
         self.identity: ProcessIdentity | None = None
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        # What the readiness check still misses, and how long the last start or stop took.
+        # What the readiness check reported as missing, and how long the last start or stop took.
         self.lacking = ""
-        # What was put right when a start had failed, for people.
+        # What was repaired after a failed start, for display.
         self.repair = ""
-        # Whether everything has been up: from then on, few failures are final.
+        # Whether the installation has been up; after that, few failures are final.
         self.installation_was_up = False
-        # Its current problem while it is ready.
+        # The current problem of a ready service.
         self.condition = ""
         self.took_s: float | None = None
         self.log = log
@@ -75,7 +75,7 @@ class Runner:
         return self.life.state
 
     def handle(self, event: Event) -> None:
-        """Process an event: step, act, report."""
+        """Process an event: advance the state, run the actions, report."""
         before, now = self.life, time.monotonic()
         self.life, effects = advance(self.service.policy, before, event, now)
         if self.state is not before.state:
@@ -97,7 +97,7 @@ class Runner:
             self.handle(failure)
 
     def collect(self) -> None:
-        """Notice the end of the process, if it has ended."""
+        """Handle the exit of the process, if it has exited."""
         process = self._process
         if process is None or process.poll() is None:
             return
@@ -112,12 +112,12 @@ class Runner:
         self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(output)))
 
     def reload(self) -> None:
-        """Have the process read its configuration again; one that starts later reads it anyway."""
+        """Make a running process reload its configuration."""
         if self._process is not None and self.state in WITH_PROCESS:
             self._process.send_signal(signal.SIGHUP)
 
     def retry_now(self) -> None:
-        """Start a process that failed at once: the cause may be gone."""
+        """Retry a failed start now: its cause may have been removed."""
         if self.state is ServiceState.BACKING_OFF:
             self.handle(TimerFired())
 
@@ -127,7 +127,7 @@ class Runner:
             self.handle(TimerFired())
 
     def close(self) -> None:
-        """Give back what is open; the service must be at rest."""
+        """Close open files; the service must be stopped."""
         self._end_check()
         self._end_watches()
         self._end_reader()
@@ -251,7 +251,7 @@ class Runner:
 
     def _end_watches(self) -> None:
         for task in self._watches:
-            # It may be one of them that brought this about.
+            # One of these tasks may be the current one.
             if task is not asyncio.current_task():
                 task.cancel()
         self._watches.clear()
@@ -272,5 +272,5 @@ async def _run_check(check: Check, pid: int) -> str | None:
 
 
 def log_path(directory: Path, service: ServiceSpec) -> Path:
-    """Where a service's raw lines go."""
+    """Return the log file of a service."""
     return directory / f"{service.name}.log"

@@ -1,7 +1,7 @@
-"""The secrets of an installation, made on its first start.
+"""The secrets of an installation, created on its first start.
 
-They live in one file that only its owner may read. Losing it means losing the data that they
-protect, so a directory that has data but no secrets is refused rather than given new ones.
+They are in one file that only its owner may read. Without them, the protected data is lost, so a
+directory that has data but no secrets is rejected rather than given new ones.
 """
 
 import json
@@ -26,7 +26,7 @@ class DemoCredentials:
     api_key: str = ""
 
     def updated(self, answer: object) -> Self:
-        """These values, overwritten by those that ``answer`` has and that say something."""
+        """Return these values, updated with the non-empty ones of ``answer``."""
         known = asdict(self)
         if not isinstance(answer, dict):
             return self
@@ -47,14 +47,14 @@ class Secrets:
 
 
 SECRET_NAMES = frozenset(part.name for part in fields(Secrets)) - {"demo"}
-# Installations that are older than what it protects have none; they get one.
+# Secrets added in later releases are created for older installations.
 LATER_NAMES = frozenset({"storage_token"})
 
 
 def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
-    """The installation's secrets, made now unless it already has data."""
+    """Return the installation's secrets; create them unless it already has data."""
     try:
-        # What is no text is no JSON either.
+        # Invalid UTF-8 results in invalid JSON, which is handled below.
         text = path.read_text(errors="replace")
     except FileNotFoundError:
         if data_exists:
@@ -69,7 +69,7 @@ def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
 
 
 def save(path: Path, content: Secrets) -> Secrets:
-    """Write the file so that a crash leaves the old or the new one."""
+    """Write the file atomically and durably."""
     write_atomically(path, json.dumps(asdict(content), indent=2) + "\n", durable=True)
     return content
 

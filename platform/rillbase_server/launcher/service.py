@@ -8,17 +8,17 @@ from pathlib import Path
 from .account import Account
 from .lifecycle import RestartPolicy
 
-# Takes the service's pid; returns None if it is ready, or else what is missing. A check returns
-# within about a second; the policy's deadline bounds how often it is asked.
+# Takes the service's pid; returns None if it is ready, or what is missing. A check returns within
+# about a second; the policy's deadline limits how often it is called.
 Check = Callable[[int], Awaitable[str | None]]
 
 
 def nothing_to_prepare() -> None:
-    """The hook of services that need no preparation."""
+    """The default hook: no preparation."""
 
 
 def nothing_to_repair(_said: str) -> str:
-    """The hook of services that do not repair themselves."""
+    """The default hook: no repair."""
     return ""
 
 
@@ -34,13 +34,14 @@ class ServiceSpec:
     after: tuple[str, ...] = ()
     # None for one-shots: they are done when they exit with 0.
     check: Check | None = None
-    # Asked repeatedly once it is ready; None: never asked. Any answer shows that it is alive.
+    # Called periodically once the service is ready, if set. Any response shows that it is alive.
     alive: Check | None = None
-    # Asked from time to time: what is amiss with a service that lives.
+    # Called periodically to report problems of a running service.
     condition: Check | None = None
-    # Whether the start as a whole waits until it is ready. What is not needed at once may follow.
+    # Whether the start of the installation waits until the service is ready.
     awaited: bool = True
-    # Whether the installation ends when it gives up, or continues without it and retries forever.
+    # Whether the installation stops if the service fails, or continues without it and retries
+    # forever.
     essential: bool = True
     policy: RestartPolicy = field(default_factory=RestartPolicy)
     # Services stop by rising rank; those of one rank stop together.
@@ -51,5 +52,5 @@ class ServiceSpec:
     # Takes the last log lines of a failed start; returns what it has repaired, and the start is
     # retried.
     repair: Callable[[str], str] = nothing_to_repair
-    # Phrases in the last log lines that make a failed start worth another try.
+    # Phrases in the last log lines after which a failed start is retried.
     transient_failures: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A file whose time shows that a process runs, for processes that answer no questions."""
+"""A file whose time shows that a process is running, for processes without an endpoint."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ INTERVAL_S = 1.0
 
 
 def sign_of(mark: Path) -> Path:
-    """Return the sign that goes with the file by which a process announces itself."""
+    """Return the path of the liveness file that belongs to a process's mark."""
     return mark.with_name(f"{mark.name}.alive")
 
 

@@ -1,4 +1,4 @@
-"""``run/state.json``: what runs, for ``manage.py status`` and for the start after a crash."""
+"""``run/state.json``: the running services, for ``manage.py status`` and restarts."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from .process import ProcessIdentity, boot_id
 
 @dataclass(frozen=True)
 class ServiceRecord:
-    """One service as others see it. ``since`` is in seconds since the epoch."""
+    """One service. ``since`` is in seconds since the epoch."""
 
     name: str
     state: str
@@ -22,13 +22,13 @@ class ServiceRecord:
     pid: int | None = None
     started: int | None = None
     reason: str = ""
-    # What was put right when it was started.
+    # What was repaired when it was started.
     repair: str = ""
     condition: str = ""
 
     @property
     def identity(self) -> ProcessIdentity | None:
-        """The process, as far as it was known when the record was written."""
+        """The identity of the process, if it was known when the record was written."""
         if self.pid is None or self.started is None:
             return None
         return ProcessIdentity(self.pid, self.started)
@@ -44,17 +44,17 @@ class InstanceRecord:
 
     @property
     def this_boot(self) -> bool:
-        """Whether the recorded processes can still be alive."""
+        """Whether the record is from this boot, so its processes may still be running."""
         return self.boot_id == boot_id()
 
 
 def write_state(path: Path, record: InstanceRecord) -> None:
-    """Replace the file. Not synced to disk: it says nothing that outlives the machine."""
+    """Replace the file. It is not synced, since it is meaningless after a reboot."""
     write_atomically(path, json.dumps(asdict(record), indent=2) + "\n")
 
 
 def read_state(path: Path) -> InstanceRecord | None:
-    """The last record, or None if there is no valid one."""
+    """Return the last record, or None if there is no valid one."""
     try:
         content = json.loads(path.read_text())
         services = tuple(ServiceRecord(**service) for service in content["services"])

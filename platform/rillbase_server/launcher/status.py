@@ -1,5 +1,5 @@
 """``manage.py status``: what is running, checked against the processes themselves. The state file
-has the launcher's last knowledge; pids and start times show the current state.
+has the launcher's last record; pids and start times show the current state.
 """
 
 import json
@@ -51,7 +51,7 @@ class Status:
 
     @property
     def memory_bytes(self) -> int:
-        """All processes together, shared memory counted once."""
+        """The memory of all processes, with shared memory counted once."""
         return sum(service.memory_bytes for service in self.services)
 
 
@@ -67,7 +67,7 @@ def status(data_dir: Path, *, as_json: bool) -> ExitCode:
 
 
 def look(directory: DataDirectory) -> Status:
-    """What runs in ``directory`` now."""
+    """Return the status of ``directory``."""
     launcher = lock_holder(directory.lock)
     record = read_state(directory.state) or InstanceRecord("", "", ())
     services = [_service(service, record) for service in record.services]

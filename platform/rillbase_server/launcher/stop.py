@@ -1,4 +1,4 @@
-"""``manage.py stop``: ask the running launcher to stop, and wait until it has."""
+"""``manage.py stop``: stops the running launcher, and waits until it has exited."""
 
 import signal
 import sys
@@ -12,7 +12,7 @@ from .leftovers import stop_leftovers
 from .problems import ExitCode, LauncherProblem
 from .process import send, wait_until_gone
 
-# Longer than all grace periods of all ranks one after the other.
+# Longer than the sum of the grace periods of all ranks.
 STOP_TIMEOUT_S = 90.0
 
 

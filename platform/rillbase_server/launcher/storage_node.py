@@ -1,4 +1,4 @@
-"""The storage node: how it is started, and the URL under which it is known."""
+"""The storage node: its command line, environment and URLs."""
 
 import sys
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from urllib.parse import quote
 from .account import Account, private_directory
 from .ports import LOOPBACK
 
-# Said by a node that finds its predecessor still holding the port, or the data.
+# Errors of a node whose predecessor still holds the port or the data.
 TRANSIENT_FAILURES = ("Address already in use", "is locked")
 
 
 def binary() -> Path:
-    """The path of the program, which is installed beside Python's."""
+    """Return the path of the program, which is installed next to Python."""
     return Path(sys.executable).parent / "rillbase-node"
 
 
 @dataclass(frozen=True)
 class StorageNodeProgram:
-    """One node's directory: everything about it but the running process."""
+    """One node's directory: everything except the running process."""
 
     directory: Path
     token: str
@@ -34,12 +34,12 @@ class StorageNodeProgram:
 
     @property
     def health_url(self) -> str:
-        """Where it says whether it is ready, and what it counts."""
+        """The URL of its readiness and metrics."""
         return f"http://{LOOPBACK}:{self.metrics_port}"
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables for the node only; arguments can be read by every user of the machine."""
+        """Variables for the node only. (Every user of the machine can read arguments.)"""
         return {"RILLBASE_NODE_TOKEN": self.token}
 
     def argv(self) -> list[str]:
@@ -49,5 +49,5 @@ class StorageNodeProgram:
         return [str(binary()), "--directory", str(self.directory), *listen, *metrics]
 
     def before_start(self) -> None:
-        """Make the directory, for the node's account alone."""
+        """Create the directory, private to the node's account."""
         private_directory(self.directory, self.account)

@@ -1,7 +1,7 @@
-"""Runs declared services: starts them in order, keeps them up, stops them in order.
+"""Runs the declared services: starts, restarts and stops them in order.
 
-One event loop, one thread. The loop sleeps until something happens: a child ends (SIGCHLD), a
-timer is due, a check passes, a stop is requested.
+One event loop, one thread. The loop sleeps until there is an event: a child exits (SIGCHLD), a
+timer is due, a check passes, or a stop is requested.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from .log_file import RotatingLogFile
 from .runner import Runner, log_path
 from .service import ServiceSpec
 
-# The longest sleep: SIGCHLD wakes the loop earlier, this only bounds what a lost one costs.
+# The longest sleep. SIGCHLD wakes the loop earlier; this bounds the delay if one is lost.
 LONGEST_SLEEP_S = 0.5
 READY_STATES = frozenset({ServiceState.READY, ServiceState.DONE})
 
 
 class ServiceFailed(Exception):
-    """A service gave up; the others cannot do without it."""
+    """An essential service failed for good."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(f"{runner.service.name} {runner.life.reason}")
@@ -59,10 +59,10 @@ class ServiceSupervisor:
         self._forced = False
 
     def listen_to_signals(self) -> None:
-        """Stop on Ctrl-C and its kin, at once on the second; notice children that end."""
+        """Handle stop signals (kill on the second one) and exits of children."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Respect `nohup`: a launcher that ignores the terminal's end keeps running.
+            # Respect `nohup`: if SIGHUP is ignored, keep running.
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self.ask_to_stop)
         loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
@@ -75,12 +75,12 @@ class ServiceSupervisor:
 
     @property
     def forced(self) -> bool:
-        """Whether the stop had to be asked for twice."""
+        """Whether the stop was requested twice."""
         return self._forced
 
     async def start_all(self) -> None:
-        """Start every service as soon as what it needs is ready; return when all are that have to
-        be. Others have been started by then.
+        """Start every service as soon as its prerequisites are ready; return when all awaited ones
+        are ready. The others have been started by then.
         """
         while not all(map(_is_up, self.runners)):
             self._launch_unblocked()
@@ -90,7 +90,7 @@ class ServiceSupervisor:
                 raise StartInterrupted
 
     async def watch(self) -> None:
-        """Keep the services up until the stop is asked for."""
+        """Keep the services running until a stop is requested."""
         for runner in self.runners:
             runner.installation_was_up = True
         while not self._stop_asked:
@@ -98,7 +98,7 @@ class ServiceSupervisor:
             self._raise_on_failure()
 
     async def stop_all(self) -> None:
-        """Stop the services in their order, each rank together."""
+        """Stop the services in order of rank, those of one rank together."""
         ranked = sorted(self.runners, key=lambda runner: runner.service.stop_rank)
         for _, group in groupby(ranked, key=lambda runner: runner.service.stop_rank):
             await self._stop_together(list(group))

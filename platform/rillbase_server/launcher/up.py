@@ -1,8 +1,8 @@
 """``manage.py up``: starts Rillbase from an empty directory, and stops it in order.
 
 The order of the checks decides which message a user gets: an instance that already runs here is
-named as such, not as the holder of the port; what a killed launcher left is cleaned up before the
-port is tried, because it may be what holds it.
+reported as such, not as the holder of the port; leftovers of a killed launcher are cleaned up
+before the port is checked, since they may hold it.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ def up(options: UpOptions) -> ExitCode:
 
 
 class Instance:
-    """One run: holds the lock from beginning to end."""
+    """One run, during which the lock is held."""
 
     def __init__(
         self, options: UpOptions, directory: DataDirectory, console: Console, began: float
@@ -82,7 +82,7 @@ class Instance:
         self._began = began
         self._running = False
         self._warned_of = ""
-        # Messages that were already printed; nothing is printed if no repair was needed.
+        # Messages that were already printed. An empty message means that no repair was needed.
         self._repairs = [""]
         self._supervisor: ServiceSupervisor | None = None
 
@@ -128,7 +128,7 @@ class Instance:
         finally:
             self._running = False
             self._forget_ready_file()
-            # The last checkpoint may need what the reserve holds.
+            # The last checkpoint may need the space of the reserve.
             guard.check()
             if watching is not None:
                 watching.cancel()
@@ -177,7 +177,8 @@ class Instance:
         try:
             write_state(self._directory.state, self._record(runners))
         except OSError as error:
-            # Running services must still be stopped in order; a stale record is less harmful.
+            # Continue: running services must still be stopped in order, and a stale record does
+            # little harm.
             self._warn_of_disk(error.strerror or str(error))
 
     def _warn_of_disk(self, failure: str) -> None:
@@ -209,7 +210,7 @@ class Instance:
             self._warn_of_disk(runner.log.failure)
 
     def _record(self, runners: list[Runner]) -> InstanceRecord:
-        # Lifecycles count on the monotonic clock; the file is read by other processes.
+        # Lifecycles use the monotonic clock, which other processes that read the file do not share.
         offset = time.time() - time.monotonic()
         services = tuple(
             ServiceRecord(
@@ -243,7 +244,7 @@ class Instance:
             self._console.report(line)
 
     def _notes(self) -> list[Row]:
-        """What is out of the ordinary: shown with the panel, since log lines scroll away."""
+        """Return notes about unusual conditions, for the panel, since log lines scroll away."""
         notes = [("Repaired", repair) for repair in self._repairs if repair]
         if self._directory.write_stop.exists():
             notes.append(("Disk", "nearly full: writes are rejected until space is freed"))
@@ -256,7 +257,7 @@ class Instance:
             self._options.ready_file.unlink(missing_ok=True)
 
     def _explained(self, runner: Runner) -> LauncherProblem:
-        """The failure of a service as a user understands it."""
+        """Explain the failure of a service to the user."""
         output = "\n".join(runner.last_lines)
         if NO_SPACE in output:
             return disk_full(self._directory.root, f"{runner.service.name} could not write")

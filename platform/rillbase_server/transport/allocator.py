@@ -1,10 +1,10 @@
 """Returns memory to the system after a burst of large messages or of connections.
 
-glibc serves a large block from a separate mapping, which it unmaps when the block is freed, but
+glibc allocates a large block in a separate mapping, which it unmaps when the block is freed, but
 raises its threshold for `large` with every such block, up to 32 MiB. Smaller blocks come from the
-heap, whose end is seldom free, so the memory of a burst would stay with the process. A fixed
-threshold keeps messages out of the heap, and `return_free_pages` gives back what connections took.
-Other C libraries lack these functions; nothing is done there.
+heap, whose end is rarely free, so the process would keep the memory of a burst. A fixed threshold
+keeps messages out of the heap, and `return_free_pages` returns the memory of closed connections.
+Other C libraries lack these functions; there, nothing is done.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from pathlib import Path
 
 _M_MMAP_THRESHOLD = -3
 LARGE_BYTES = 256 * 1024
-#: Free pages are returned after growth by this much, and at most so often.
+#: Free pages are returned after this much growth, and at most once per interval.
 GROWTH_BYTES, TRIM_INTERVAL_S = 16 * 1024 * 1024, 10.0
 
 
 class TrimSchedule:
-    """Decides when returning free pages pays: a while after the process has grown."""
+    """Decides when to return free pages: some time after the process has grown."""
 
     def __init__(self, resident_bytes: Callable[[], int]) -> None:
         self._resident_bytes = resident_bytes
-        #: The least that was resident since the last trim.
+        #: The lowest resident memory since the last trim.
         self._least_bytes = self._resident_bytes()
         self._is_due_s: float | None = None
 
@@ -35,7 +35,7 @@ class TrimSchedule:
         return self._is_due_s is not None
 
     def is_due(self, now_s: float) -> bool:
-        """Look at the process's memory; call this about once a second."""
+        """Check the process's memory. Called about once a second."""
         now_bytes = self._resident_bytes()
         self._least_bytes = min(self._least_bytes, now_bytes)
         if self._is_due_s is None:
@@ -44,7 +44,7 @@ class TrimSchedule:
             return False
         if now_s < self._is_due_s:
             return False
-        # What remains after the trim is what later growth is compared with.
+        # Later growth is compared with the memory after this trim.
         self._is_due_s, self._least_bytes = None, now_bytes
         return True
 
@@ -62,7 +62,7 @@ def return_free_pages() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, or 0 where the system does not say."""
+    """Return the resident memory of this process, or 0 if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except (OSError, ValueError, IndexError):

@@ -1,7 +1,7 @@
 """All connections of one server process, from the time they are accepted. Their number is limited,
-in total and per address. Beyond that the oldest unauthenticated connection is closed; if there is
-none, the new one. Once a second each connection is checked for missed deadlines, which costs less
-than a timer for each request.
+in total and per address. Beyond the limit, the oldest unauthenticated connection is closed, or the
+new one if there is none. Once a second each connection is checked for missed deadlines, which costs
+less than a timer for each request.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ READ_BYTES = 64 * 1024
 
 
 class Owner(Protocol):
-    """What speaks on a connection at the moment."""
+    """The protocol that currently uses a connection."""
 
     def check(self, now_s: float) -> None:
         """End the connection if it has missed a deadline."""
 
     def backlog(self) -> Backlog | None:
-        """Return what the client does not read; None if it reads everything."""
+        """Return the data that the client does not read; None if it reads everything."""
 
     def abort(self) -> None:
         """End the connection at once."""
 
 
 class ConnectionEntry:
-    """One connection. Applications call `authenticated`, from whatever thread."""
+    """One connection. Applications call `authenticated`, from any thread."""
 
     __slots__ = ("_on_authenticated", "address", "is_authenticated", "owner")
 
@@ -51,7 +51,7 @@ class ConnectionEntry:
         self._on_authenticated: Callable[[], None] | None = None
 
     def authenticated(self) -> None:
-        """Learn that credentials which came over this connection were verified."""
+        """Record that credentials from this connection were verified."""
         if not self.is_authenticated:
             self.is_authenticated = True
             if self._on_authenticated is not None:
@@ -62,12 +62,12 @@ class ConnectionEntry:
         return self.owner is None
 
     def begin_again(self, on_authenticated: Callable[[], None]) -> None:
-        """Forget credentials. `on_authenticated` is called in the thread that verifies others."""
+        """Discard the authentication. `on_authenticated` is called in the verifying thread."""
         self.is_authenticated = False
         self._on_authenticated = on_authenticated
 
     def detach(self) -> None:
-        """Drop the references to the protocol of the connection, so that it is freed at once."""
+        """Drop the references to the connection's protocol, so it is freed immediately."""
         self.owner = self._on_authenticated = None
 
 
@@ -77,7 +77,7 @@ class ConnectionTable:
     def __init__(self, bounds: TransportLimits) -> None:
         self.bounds = bounds
         self.memory = MessageMemory(bounds.message_memory_bytes)
-        #: What is read from any connection goes here first: reads do not overlap.
+        #: The read buffer of all connections, since reads do not overlap.
         self.read_buffer = memoryview(bytearray(READ_BYTES))
         self._proxies = TrustedProxies(bounds.trusted_proxies)
         self._all = _Group()
@@ -102,7 +102,7 @@ class ConnectionTable:
         return entry
 
     def remove(self, entry: ConnectionEntry) -> None:
-        """Count a connection out; do nothing if it has been."""
+        """Remove a connection. Idempotent."""
         if not self._all.discard(entry):
             return
         entry.detach()
@@ -114,7 +114,7 @@ class ConnectionTable:
                 del self._by_address[entry.address]
 
     def begin_again(self, entry: ConnectionEntry, on_authenticated: Callable[[], None]) -> None:
-        """Treat a connection as unauthenticated: a proxy may pass it on to another client."""
+        """Treat a connection as unauthenticated again: a proxy may reuse it for another client."""
         entry.begin_again(on_authenticated)
         self._all.begin_again(entry)
         if entry.address in self._by_address:
@@ -143,7 +143,7 @@ class ConnectionTable:
         return peer if ":" not in peer else _ipv6_network(peer)
 
     def _bound_backlogs(self, backlogs: list[tuple[Backlog, Owner]]) -> None:
-        """Disconnect the clients that have been slow for longest while too much waits for all."""
+        """Disconnect the longest-slow clients while the total backlog exceeds its limit."""
         excess_bytes = sum(backlog.n_bytes for backlog, _ in backlogs)
         excess_bytes -= self.bounds.response_memory_bytes
         if excess_bytes <= 0:
@@ -178,7 +178,7 @@ class ConnectionTable:
 
 
 class _Group:
-    """Connections, and in the order of their age those that may be unauthenticated."""
+    """Connections, and those that may be unauthenticated, in order of age."""
 
     def __init__(self) -> None:
         self._entries: set[ConnectionEntry] = set()
@@ -210,7 +210,7 @@ class _Group:
             oldest = next(iter(self._unauthenticated))
             if not oldest.is_authenticated:
                 return oldest
-            # Authentication happens in other threads too, so it is only noticed here.
+            # Other threads may authenticate connections, so these are removed lazily here.
             del self._unauthenticated[oldest]
         return None
 

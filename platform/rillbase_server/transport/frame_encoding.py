@@ -1,6 +1,6 @@
-"""Encodes frames that are sent uncompressed, which nearly all are.
+"""Encodes uncompressed frames, which nearly all are.
 
-The `websockets` library's own encoding takes about half of what sending an event costs here.
+The `websockets` library's encoder would take about half of the time of sending an event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MEDIUM_MARK, _LONG_MARK = 126, 127
 
 
 def encode_message(opcode: Opcode, payload: bytes) -> bytes:
-    """Return a whole message of a server as one frame (RFC 6455, 5.2)."""
+    """Encode a message of the server as one frame (RFC 6455, 5.2)."""
     head, size = _FINAL | opcode, len(payload)
     if size <= _MAX_SHORT:
         return _SHORT.pack(head, size) + payload

@@ -1,10 +1,10 @@
 """Splits HTTP/1.1 messages before they are passed to the parser, and limits their length.
 
-llhttp is the authority on what a request is. It reports a header when the header is complete and
-copies what it has of it for every piece, so it is neither told of more than a request's head may
-have nor, while a request is being answered, of the one behind it. For that, bytes are cut at the
-ends of heads, of bodies, and of lines between chunks. A wrong cut costs nothing but a bound that is
-kept less exactly: the parser sees every byte, in order.
+llhttp is the authority on what a request is. It reports a header only when it is complete, and
+copies the incomplete one for every piece. So it gets no more than the maximum length of a head, and
+not the next request while one is being handled. For that, the data is split at the ends of heads,
+of bodies, and of lines between chunks. A wrong split only makes a limit less exact: the parser gets
+every byte, in order.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import Enum
 
 _HEAD_END = b"\r\n\r\n"
-#: What a chunk may have besides its data without counting as excess: its size and line ends.
+#: Bytes of a chunk besides its data that do not count as excess: its size and line ends.
 CHUNK_ALLOWANCE = 16
 
 
@@ -30,7 +30,7 @@ class FramingPhase(Enum):
 
 
 class Framing:
-    """The cuts of one connection's requests."""
+    """Splits the requests of one connection."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -54,7 +54,7 @@ class Framing:
         return True
 
     def piece(self, data: bytes, begin: int) -> int:
-        """Return where the piece ends that begins here. The caller feeds it to the parser."""
+        """Return the end of the piece that begins here. The caller feeds it to the parser."""
         if self.phase is FramingPhase.HEAD:
             return self._head_piece(data, begin)
         if self.phase is FramingPhase.DATA:
@@ -62,13 +62,13 @@ class Framing:
         return self._line_piece(data, begin)
 
     def body_follows(self, length: int | None) -> None:
-        """Learn that the head is over and has a body: of `length`, or in chunks."""
+        """Record the end of the head of a request with a body: of `length`, or in chunks."""
         self._chunked = length is None
         self.phase = FramingPhase.LINE if length is None else FramingPhase.DATA
         self._remaining = length or 0
 
     def chunk_begins(self) -> None:
-        """Learn that the line that was fed last was the head of a chunk."""
+        """Record that the last line was the head of a chunk."""
         try:
             size = int(bytes(self._line).partition(b";")[0], 16)
         except ValueError:
@@ -78,7 +78,7 @@ class Framing:
             self.phase, self._remaining = FramingPhase.DATA, size
 
     def message_ends(self) -> None:
-        """Learn that the request is complete."""
+        """Record that the request is complete."""
         self.phase = FramingPhase.HEAD
         self.head_bytes = 0
         self._head_tail = b""

@@ -1,8 +1,8 @@
-"""HTTP/1.1 on a connection of uvicorn, within bounds that hold before a request is complete.
+"""HTTP/1.1 for uvicorn, with limits that apply before a request is complete.
 
-As uvicorn's own protocol on httptools, whose request cycle it uses, but bytes are counted as they
-arrive (`framing.py`), the request behind one that is being answered is not looked at, trailers do
-not become headers, and there are deadlines (`connection_table.py`).
+It is like uvicorn's httptools protocol, whose request cycle it uses, but counts bytes as they
+arrive (`framing.py`), does not parse the next request while one is being handled, ignores trailers,
+and has deadlines (`connection_table.py`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._table = table_of(server_state)
         self._bounds = self._table.bounds
         self._parser = httptools.HttpRequestParser(self)
-        # A client that announces `Connection: close` and sends more has what it announced.
+        # Tolerate data after a request with `Connection: close`.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._framing = Framing(self._bounds.header_bytes)
         self._is_lost = False
@@ -70,7 +70,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._backlog = b""
         self._received_bytes = 0
         self._body_progress = TransferProgress()
-        #: Since when the next head has been waited for; None: not at all.
+        #: When waiting for the next head began; None: not waiting.
         self._head_since_s: float | None = self._loop.time()
         self._has_begun = False
 
@@ -97,7 +97,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _forget(self) -> None:
-        """End what belongs to this protocol, although the connection may stay open."""
+        """End the use of the connection by this protocol. The connection may stay open."""
         self._state.connections.discard(self)
         self._backlog = b""
         if self._cycle is not None:
@@ -121,7 +121,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         self._outlet.resume_writing()
 
     def shutdown(self) -> None:
-        """Take no more requests; the one that is being answered continues."""
+        """Accept no more requests; the current one continues."""
         if self._is_answering and self._cycle is not None:
             self._cycle.keep_alive = False
         else:
@@ -188,7 +188,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._feed(data)
 
     def _feed(self, data: bytes) -> None:
-        """Hand bytes to the parser, up to the end of a request that is not answered yet."""
+        """Feed bytes to the parser, up to the end of a request that is still being handled."""
         begin = end = 0
         try:
             if not self._is_answering and self._framing.is_head(data):
@@ -213,12 +213,12 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._note_partial_head()
 
     def _note_partial_head(self) -> None:
-        """Start the clock for a head of which a part has come."""
+        """Start the deadline of a partially received head."""
         if self._framing.head_bytes and self._head_since_s is None:
             self._head_since_s = self._loop.time()
 
     def _refuse(self, refusal: RequestRejection) -> None:
-        """End the connection, and say why if nothing else is being said."""
+        """Close the connection, with an error response unless another response has started."""
         self._count(refusal.value)
         entry, cycle = self._entry, self._cycle
         if entry is None or self._transport.is_closing():
@@ -255,7 +255,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._refusal = RequestRejection.TOO_MANY_HEADERS
             raise HeadTooLarge
         if self._has_head:
-            return  # a trailer: it is not used, and must not be taken for a header
+            return  # a trailer, which must not be treated as a header
         name = name.lower()
         if name == b"content-length":
             self._content_length = int(value)
@@ -334,7 +334,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _scope(self) -> Scope:
         url = httptools.parse_url(self._url)
         if url.host:
-            # The host of an absolute address counts, whatever the header says (RFC 9112, 3.2.2).
+            # The host of an absolute URL overrides the header (RFC 9112, 3.2.2).
             self._headers = [pair for pair in self._headers if pair[0] != b"host"]
             port = b":%d" % url.port if url.port else b""
             self._headers.append((b"host", url.host + port))
@@ -358,7 +358,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         }
 
     def _on_response(self) -> None:
-        """Continue with what arrived behind the request that has been answered."""
+        """Continue with the data that arrived after the handled request."""
         self._state.total_requests += 1
         if self._transport.is_closing():
             return
@@ -369,7 +369,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
             self._feed(backlog)
 
     def _upgrade(self, behind: bytes) -> None:
-        """Become a WebSocket; a request for anything else is answered as if it had not asked."""
+        """Switch to WebSocket. Requests to upgrade to other protocols are handled as plain HTTP."""
         entry = self._entry
         if not self._is_websocket or entry is None:
             return
@@ -386,7 +386,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
 
 
 def _upgrade_of(headers: list[tuple[bytes, bytes]]) -> bytes | None:
-    """Return what protocol is asked for instead."""
+    """Return the protocol of an upgrade request."""
     connection = [
         token.strip()
         for name, value in headers

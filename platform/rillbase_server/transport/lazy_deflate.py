@@ -1,9 +1,9 @@
-"""Compression of outgoing messages that takes no memory before it is used.
+"""Compression of outgoing messages that takes no memory until it is used.
 
-The `websockets` library creates both zlib contexts with the connection: 45 KB, which a client that
-has subscribed to nothing never needs. Here the encoder is created for the first message that is
-worth compressing, and received messages are inflated by `websocket_frames.py`. Short messages
-(welcome, heartbeats, acknowledgements) are sent as they are, which the extension allows.
+The `websockets` library creates both zlib contexts with the connection: 45 KB, which idle clients
+never need. Here, the encoder is created for the first message that is worth compressing, and
+received messages are inflated by `websocket_frames.py`. Short messages (welcome, heartbeats,
+acknowledgements) are sent uncompressed, which the extension allows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame
 
-#: Shorter messages gain less than their compression costs.
+#: Shorter messages are not worth compressing.
 MIN_BYTES = 128
 
 
@@ -21,7 +21,7 @@ class LazyDeflate(PerMessageDeflate):
     """permessage-deflate with the parameters that were negotiated."""
 
     def __init__(self, negotiated: PerMessageDeflate) -> None:
-        # The base's own initializer would create the contexts.
+        # The base's initializer would create the contexts.
         self.remote_no_context_takeover = negotiated.remote_no_context_takeover
         self.local_no_context_takeover = negotiated.local_no_context_takeover
         self.remote_max_window_bits = negotiated.remote_max_window_bits

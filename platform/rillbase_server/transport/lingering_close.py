@@ -1,7 +1,7 @@
-"""The end of a connection that is refused while its client is still sending.
+"""Closes a rejected connection while its client is still sending.
 
-Closing a socket with unread bytes resets the connection, and the client may lose the response.
-So the server closes its own side and discards what still comes, within a bound of bytes and time.
+Closing a socket with unread bytes resets the connection, and the client may lose the response. So
+the server closes its side and discards further data, up to a limit of bytes and time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LINGER_BYTES = 1024 * 1024
 
 
 class LingeringClose(asyncio.BufferedProtocol):
-    """Reads from a connection until the client closes it, after the last byte was written."""
+    """Discards data until the client closes the connection, after the last byte was written."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The sending side of a connection, and whether its client takes what it is sent."""
+"""The sending side of a connection, and whether its client keeps up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rillbase_server.transport.transport_limits import TransportLimits
 
 
 class Backlog(NamedTuple):
-    """Bytes that wait for a client, and since when some have."""
+    """The number of bytes waiting for a client, and since when."""
 
     since_s: float
     n_bytes: int
@@ -25,7 +25,7 @@ class OutgoingFlow(FlowControl):
     """Flow control that can tell how much has reached the client."""
 
     def __init__(self, transport: asyncio.Transport, bounds: TransportLimits) -> None:
-        # The base's own initializer would create an event, which idle connections never need.
+        # The base's initializer would create an event, which idle connections never need.
         self._transport = transport
         self.read_paused = self.write_paused = False
         self._bounds = bounds
@@ -34,7 +34,7 @@ class OutgoingFlow(FlowControl):
         self._paused_s: float | None = None
 
     def hold_reading(self) -> None:
-        """Read nothing, whatever else resumes reading, until `release_reading`."""
+        """Stop reading until `release_reading`, regardless of other reasons to resume."""
         self._is_held = True
         self.pause_reading()
 
@@ -63,16 +63,16 @@ class OutgoingFlow(FlowControl):
         self._progress.rest()
 
     def backlog(self) -> Backlog | None:
-        """Return what waits for the client; None: it reads as fast as it is sent."""
+        """Return the backlog; None if the client keeps up."""
         if self._paused_s is None:
             return None
         return Backlog(self._paused_s, self._transport.get_write_buffer_size())
 
     def is_stuck(self, now_s: float) -> bool:
-        """Tell whether the client takes too little of what waits for it."""
+        """Return whether the client reads its backlog too slowly."""
         if not self.write_paused and not self._transport.is_closing():
             return False
-        # Nothing is added while writing is paused, so what is gone has been taken.
+        # Nothing is added while writing is paused, so any decrease was read by the client.
         taken = -(self._transport.get_write_buffer_size() + self._unacknowledged())
         return self._progress.is_too_slow(
             now_s,
@@ -82,7 +82,7 @@ class OutgoingFlow(FlowControl):
         )
 
     def _unacknowledged(self) -> int:
-        """Return what the system holds: it takes megabytes at once, a client kilobytes."""
+        """Return the bytes in the kernel's send buffer, which may take megabytes at once."""
         sock = self._transport.get_extra_info("socket")
         queued = array.array("i", [0])
         try:

@@ -1,4 +1,4 @@
-"""Whether the other end of a connection is still there, while nothing is read from it."""
+"""Detects that a peer has disconnected while nothing is read from the connection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _CLOSED, _CLOSE_WAIT = 7, 8
 
 
 def has_hung_up(transport: asyncio.Transport) -> bool:
-    """Tell whether the peer has closed the connection. Only a read would show it otherwise.
+    """Return whether the peer has closed the connection, without reading from it.
 
-    False where the system does not tell.
+    False if the system does not report it.
     """
     sock = transport.get_extra_info("socket")
     option = getattr(socket, "TCP_INFO", None)

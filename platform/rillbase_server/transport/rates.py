@@ -1,7 +1,7 @@
-"""Whether a peer that is waited for moves enough bytes.
+"""Minimum transfer rates of peers.
 
-There is no total deadline: an upload may take days. But within every window of time in which the
-server waits for its peer and for nothing else, the peer has to move the least rate.
+There is no total deadline: an upload may take days. But in every time window in which the server
+waits only for its peer, the peer must reach the minimum rate.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class TransferProgress:
-    """One direction of one connection, looked at now and then."""
+    """One direction of one connection, checked periodically."""
 
     _since_s: float | None = None
     _moved_at_begin: int = 0
@@ -32,5 +32,5 @@ class TransferProgress:
         return False
 
     def rest(self) -> None:
-        """Note that the peer is not waited for."""
+        """Record that the server is not waiting for the peer."""
         self._since_s = None

@@ -12,7 +12,7 @@ from foundation.errors import ApiError, HeadersTooLarge, MalformedRequest, Reque
 
 
 class RequestRejection(Enum):
-    """Why a request was refused; the value is its label in metrics."""
+    """The reason for a rejection; the value is its label in metrics."""
 
     HEAD_TOO_LARGE = "headers_too_large"
     TOO_MANY_HEADERS = "too_many_headers"
@@ -35,7 +35,7 @@ class RequestRejection(Enum):
 
 
 def response(error: ApiError, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return a whole answer, after which the connection ends."""
+    """Return a complete response that closes the connection."""
     request_id = secrets.token_hex(16)
     body = json.dumps(error.problem(request_id)).encode()
     status = HTTPStatus(error.status)

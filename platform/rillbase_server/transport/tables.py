@@ -1,4 +1,4 @@
-"""The table of connections that belongs to a server of uvicorn."""
+"""The connection table of a uvicorn server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _tables: WeakKeyDictionary[ServerState, ConnectionTable] = WeakKeyDictionary()
 
 
 def table_of(state: ServerState) -> ConnectionTable:
-    """Return the table, made when the first connection comes in."""
+    """Return the table, which is created for the first connection."""
     table = _tables.get(state)
     if table is None:
         allocator.return_large_blocks()

@@ -1,4 +1,4 @@
-"""Limits on the cost of a connection, above all before it has authenticated."""
+"""Limits on the cost of a connection, especially before authentication."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from foundation.environment import Environment
 from rillbase_server.client_address import Network
 
-#: Most headers of one request, and most trailers.
+#: Maximum number of headers of a request, and of trailers.
 MAX_HEADERS = 128
-#: Most bytes of a WebSocket message before authentication, as sent and as inflated.
+#: Maximum bytes of a WebSocket message before authentication, as sent and inflated.
 MAX_GREETING_BYTES = 8 * 1024
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 #: Memory for processing a message, in multiples of its size: parsed JSON is larger than its text
 #: (measured: 13 times for a list of digits, 2 for one string).
 WORK_FACTOR = 12
-#: File descriptors left for everything that is not a client: databases, logs, loaded files.
+#: File descriptors reserved for other purposes: databases, logs, loaded files.
 RESERVED_DESCRIPTORS = 512
 MIN_CONNECTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TransportLimits:
-    """The bounds of one server process."""
+    """The limits of one server process."""
 
     header_bytes: int = 64 * 1024
     headers: int = MAX_HEADERS
@@ -53,7 +53,7 @@ class TransportLimits:
 
 
 def _connections(configured: int) -> int:
-    """Return how many connections there are file descriptors for, after asking for more of them."""
+    """Raise the limit on open files, and return how many connections it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = configured + RESERVED_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:

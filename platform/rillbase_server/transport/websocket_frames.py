@@ -1,8 +1,8 @@
 """Reads the frames that a WebSocket client sends, a bounded step at a time.
 
-The reader holds the bytes of one read and the incoming message, inflated as its bytes arrive. It
-stops where the message would exceed its limit or its memory claim, and after each message, and
-resumes there at the next step: nothing is lost by stopping.
+The reader buffers the bytes of one read and the incoming message, which is inflated as it arrives.
+It stops when the message would exceed its limit or its granted memory, and after each message, and
+resumes there in the next step without losing data.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from websockets.frames import CloseCode, Opcode
 
 try:
     from websockets.speedups import apply_mask
-except ImportError:  # where the library was built without a compiler
+except ImportError:  # if the library was built without a compiler
     from websockets.utils import apply_mask
 
-#: Most bytes that one step takes, and most that it adds to a message.
+#: Maximum bytes that one step consumes, and that it adds to a message.
 STEP_BYTES = 64 * 1024
 MAX_CONTROL_BYTES = 125
-#: Control frames, and fragments of fewer bytes than this, cost more than they bring. A connection
-#: may have so many of them at once, and so many a second.
+#: Control frames and fragments smaller than this have a high overhead. They are limited per
+#: connection, in bursts and per second.
 SMALL_FRAGMENT_BYTES = 64
 SMALL_FRAMES_AT_ONCE, SMALL_FRAMES_PER_S = 256, 64
 _SHORT_HEAD_BYTES = 2
-#: What a sender leaves out at the end of each compressed message (RFC 7692, 7.2.1).
+#: The bytes that a sender omits at the end of each compressed message (RFC 7692, 7.2.1).
 _EMPTY_BLOCK = b"\x00\x00\xff\xff"
 _CONTROL = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
 
 class WebSocketViolation(Exception):
-    """The client broke the protocol; the connection is closed with this code."""
+    """The client violated the protocol; the connection is closed with this code."""
 
     def __init__(self, code: CloseCode, reason: str) -> None:
         super().__init__(reason)
@@ -42,14 +42,14 @@ class WebSocketViolation(Exception):
 
 
 class FrameStop(Enum):
-    """Why a step brought nothing for the application."""
+    """Why a step yielded nothing for the application."""
 
-    #: It brought the message forward.
+    #: It processed a part of the message.
     PROGRESS = "progress"
     NEEDS_INPUT = "needs_input"
-    #: The message has more than the limit.
+    #: The message exceeds the limit.
     OVER_LIMIT = "over_limit"
-    #: The message may have more, but not in the memory that was granted.
+    #: The message needs more memory than was granted.
     NEEDS_MEMORY = "needs_memory"
 
 
@@ -78,7 +78,7 @@ class FrameReader:
     """The receiving side of one connection, without its socket."""
 
     def __init__(self, deflate: PerMessageDeflate | None, *, limit: int) -> None:
-        #: Most bytes of a message, and those for which there is memory. Both may be raised.
+        #: Maximum bytes of a message, and the bytes of granted memory. Both may be raised.
         self.limit = limit
         self.granted_bytes = limit
         self._is_discarding = False
@@ -87,8 +87,8 @@ class FrameReader:
         self._at = 0
         self._frame: _Frame | None = None
         self._message = bytearray()
-        #: Bytes of the message as sent, up to the end of the frame that is being read. Compressed
-        #: bytes count here too: they need not inflate to anything.
+        #: Bytes of the message as sent, up to the end of the current frame. Compressed bytes count,
+        #: since they may inflate to nothing.
         self._sent_bytes = 0
         self._small_frames = 0
         self._is_text = False
@@ -96,7 +96,7 @@ class FrameReader:
         self._is_compressed = False
 
     def discard(self) -> None:
-        """Drop the message that is coming in and all after it; control frames are still read."""
+        """Discard the incoming message and all later ones. Control frames are still read."""
         self._is_discarding = True
         self._message = bytearray()
 
@@ -106,7 +106,7 @@ class FrameReader:
 
     @property
     def is_within_message(self) -> bool:
-        """Whether the client has begun something that it has not finished."""
+        """Whether a frame or message is incomplete."""
         return self._is_open or self._frame is not None or self._at < len(self._input)
 
     def feed(self, data: bytes) -> None:
@@ -115,7 +115,7 @@ class FrameReader:
         self._at = 0
 
     def step(self) -> FrameStop | ControlFrame | ReceivedMessage:
-        """Continue with the bytes that were fed, or raise `WebSocketViolation`."""
+        """Process some of the bytes that were fed, or raise `WebSocketViolation`."""
         if self._frame is None:
             self._frame = self._read_head()
             if self._frame is None:
@@ -230,12 +230,12 @@ class FrameReader:
         return FrameStop.PROGRESS
 
     def _read_inflated(self, frame: _Frame, inflater: _Inflater) -> FrameStop | ReceivedMessage:
-        """Take what comes out of the bytes that were fed, then end the frame."""
+        """Take the inflated output, then end the frame."""
         if not inflater.has_more:
             if not frame.is_last or inflater.is_finished:
                 return self._end_frame(frame)
             inflater.finish()
-        # One byte more tells whether there are more; the end of a message brings none.
+        # One additional byte shows whether there is more; the end of a message adds none.
         room = min(self.limit, self.granted_bytes) + 1 - len(self._message)
         if room <= 0:
             return FrameStop.NEEDS_MEMORY
@@ -270,7 +270,7 @@ class _Inflater:
         self._keeps_context = not deflate.remote_no_context_takeover
         self._decoder: zlib._Decompress | None = None
         self._input = b""
-        #: Whether there may be more output than was taken.
+        #: Whether there may be more output.
         self.has_more = False
         #: Whether the end of the message was fed.
         self.is_finished = False
@@ -282,22 +282,22 @@ class _Inflater:
         self.is_finished = False
 
     def end(self) -> None:
-        """End a message. What it began with is forgotten, unless messages build on one another."""
+        """End a message. Reset the context, unless it is shared by messages."""
         if not self._keeps_context or (self._decoder is not None and self._decoder.eof):
             self._decoder = None
 
     def feed(self, data: bytes) -> None:
-        """Add bytes of the message, once everything has been taken."""
+        """Add bytes of the message, after all output has been taken."""
         self._input, self.has_more = data, True
 
     def finish(self) -> None:
-        """Add the end of the message that its sender left out."""
+        """Add the end of the message that the sender omitted."""
         self.is_finished = True
         if self._decoder is None or not self._decoder.eof:
             self.feed(_EMPTY_BLOCK)
 
     def take(self, n_bytes: int) -> bytes:
-        """Return at most so many bytes of output."""
+        """Return at most `n_bytes` of output."""
         decoder = self._decoder
         if decoder is None or not self.has_more:
             return b""
@@ -326,7 +326,7 @@ class _Inflater:
 
 
 def _is_utf8(data: bytes) -> bool:
-    """Tell whether bytes are UTF-8, without a text of four times their size."""
+    """Return whether bytes are UTF-8, without creating a text of up to four times the size."""
     if data.isascii():
         return True
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -1,8 +1,8 @@
 """A WebSocket on a connection that began as HTTP.
 
-The handshake, the negotiation of compression and what is sent are the `websockets` library's, and
-the behaviour towards the application is that of uvicorn's own protocol. What is received goes
-through `websocket_frames.py` instead, so that memory is bounded:
+The `websockets` library performs the handshake, the negotiation of compression and the sending, and
+applications see the behaviour of uvicorn's protocol. Received data is handled by
+`websocket_frames.py` instead, which bounds memory:
 
 - until the client is authenticated a message has at most 8 KiB, as sent and as inflated. A client
   whose handshake carried credentials is not rejected for more but not read until they are verified;
@@ -62,14 +62,14 @@ from rillbase_server.transport.websocket_frames import (
 log = logging.getLogger("uvicorn.error")
 
 CLOSE_TIMEOUT_S = 10.0
-#: Steps taken before other connections have their turn.
+#: Maximum steps before other connections get a turn.
 STEPS_AT_ONCE = 16
 CREDENTIALS = frozenset({"authorization", "rillbase-key"})
-#: Read before authentication, so that little waits unparsed.
+#: Bytes per read before authentication, which limits unparsed data.
 GREETING_READ_BYTES = 8 * 1024
 
 
-#: What the handshake alone needs: it is not passed to the application.
+#: Headers of the handshake that are not passed to the application.
 HANDSHAKE_HEADERS = frozenset({
     "connection", "upgrade",
     "sec-websocket-extensions", "sec-websocket-key", "sec-websocket-version",
@@ -85,14 +85,14 @@ def _no_parser() -> Generator[None, None, None]:
     yield
 
 
-#: Stands for the library's own parser, which is not used.
+#: Replaces the library's parser, which is not used.
 NO_PARSER = _no_parser()
 
 
 class WebSocketProtocol(asyncio.BufferedProtocol):
     """One connection, from its handshake to its end."""
 
-    # A dictionary of so many attributes would take 1.6 kB of each connection.
+    # A dictionary of the attributes would take 1.6 kB per connection.
     __slots__ = (
         "__weakref__", "_app_state", "_awaits_authentication", "_behind", "_bounds", "_claim",
         "_close_sent", "_close_timer", "_config", "_conn", "_entry", "_events", "_has_credentials",
@@ -131,14 +131,13 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._behind = b""
         self._is_stopped = True
         self._has_delivered = False
-        #: A whole message for which there is no memory yet.
+        #: A complete message that waits for memory.
         self._pending: ReceivedMessage | None = None
         self._awaits_authentication = False
         self._received_bytes = 0
         self._progress = TransferProgress()
 
-        # Signs of life
-        #: When a ping is to be sent, or when the pong for the one that was sent is missing.
+        # When the next ping is due, or when the pong for the last one is overdue.
         self._sign_due_s = inf
         self._ping: bytes | None = None
 
@@ -147,7 +146,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     def take_over(
         self, transport: asyncio.Transport, entry: ConnectionEntry, request: Request, behind: bytes
     ) -> None:
-        """Take over a connection on which a handshake was read, and perhaps more behind it."""
+        """Take over a connection after a handshake, with any data that follows it."""
         self._transport = transport
         self._entry = entry
         self._behind = behind
@@ -182,7 +181,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _end(self, code: int, reason: str) -> None:
-        """End what belongs to this protocol, and tell the application."""
+        """End this protocol, and notify the application."""
         if self._is_lost:
             return
         self._is_lost = self._is_stopped = True
@@ -192,7 +191,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._put_disconnect(code, reason)
         self._state.connections.discard(self)
         self._reader, self._behind, self._pending = None, b"", None
-        # A suspended parser refers to the connection: cycles of garbage are looked for rarely.
+        # A suspended parser references the connection, and the garbage collector runs rarely.
         self._conn.parser.close()
         if not self._has_delivered:
             self._release()
@@ -208,7 +207,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._outlet.resume_writing()
 
     def shutdown(self) -> None:
-        """End the connection because the server ends."""
+        """Close the connection because the server is shutting down."""
         if self._is_accepted and not self._close_sent:
             self._close_sent = True
             self._conn.send_close(CloseCode.SERVICE_RESTART)
@@ -284,7 +283,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._advance()
 
     def _advance(self) -> None:
-        """Parse what was read, until there is something to wait for."""
+        """Parse the data that was read, until something has to be awaited."""
         if self._is_stopped:
             return
         try:
@@ -352,14 +351,14 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._loop.call_soon(self._resume_parsing)
 
     def _release(self) -> None:
-        """Have done with the message that was delivered last."""
+        """Release the memory of the message that was delivered last."""
         self._claim.release()
         self._claim = self._table.memory.begin()
         if self._reader is not None:
             self._reader.granted_bytes = MAX_GREETING_BYTES
 
     def _offer(self, message: ReceivedMessage) -> None:
-        """Pass a message on as soon as there is memory to work on it."""
+        """Deliver a message once there is memory to process it."""
         self._stop()
         n_bytes = len(message.data)
         if n_bytes > MAX_GREETING_BYTES and not self._table.memory.extend(
@@ -395,7 +394,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         return not self._outlet.write_paused or self._wait_for_peer()
 
     def _wait_for_peer(self) -> bool:
-        """Read no more pings than the client takes pongs."""
+        """Stop reading pings while the client does not read pongs."""
         self._stop()
         waiter = self._loop.create_task(self._outlet.drain())
         waiter.add_done_callback(lambda _: self._resume_parsing())
@@ -417,7 +416,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._waiter.set_result(None)
 
     def _fail(self, code: CloseCode, reason: str) -> None:
-        """Close the connection because of what the client did."""
+        """Close the connection because of a client error."""
         if self._is_lost or self._transport.is_closing():
             return
         self._conn.fail(code, reason)
@@ -426,7 +425,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._end(code, reason)
         LingeringClose(self._transport, self._entry, self._table, self._state)
 
-    # Signs of life
+    # Liveness
 
     def _start_pinging(self) -> None:
         self._ping = None
@@ -444,7 +443,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._conn.send_ping(self._ping)
             self._flush()
         elif self._is_stopped:
-            # The client may have answered: the server itself does not read.
+            # The client may have responded: the server itself is not reading.
             self._start_pinging()
         else:
             self._count("ping_timeout")
@@ -506,7 +505,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
             self._reject(self._conn.reject(HTTPStatus.INTERNAL_SERVER_ERROR, ""))
 
     def _reject(self, response: Response) -> None:
-        """Answer the handshake with something else than a WebSocket."""
+        """Reject the handshake with an HTTP response."""
         if self._close_sent or self._transport.is_closing():
             return
         self._close_sent = True
@@ -515,7 +514,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._transport.close()
 
     async def _receive(self) -> Message:
-        """Return the next event. The message before it is done with, unless its claim is kept."""
+        """Return the next event. Releases the previous message, unless its claim is kept."""
         if self._has_delivered and not self._events:
             self._has_delivered = False
             self._release()
@@ -585,16 +584,16 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         self._close_sent = True
         self._close_timer = self._loop.call_later(CLOSE_TIMEOUT_S, self._transport.close)
         if self._reader is not None:
-            # What else comes is not read; the client's own close frame is waited for.
+            # Discard further messages, and wait for the client's close frame.
             self._reader.discard()
             self._awaits_authentication = False
-            # A message that waits for memory would stop reading for good.
+            # A message that waits for memory would block reading forever.
             self._pending = None
             self._outlet.resume_reading()
             self._resume_parsing()
 
     def _answer(self, message: Message) -> None:
-        """Gather an answer that is not a WebSocket, and send it when it is whole."""
+        """Collect an HTTP response, and send it once it is complete."""
         if message["type"] == "websocket.http.response.start":
             pairs = [(n.decode("latin-1"), v.decode("latin-1")) for n, v in message["headers"]]
             self._refusal = message["status"], pairs, b""

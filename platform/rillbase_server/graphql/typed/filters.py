@@ -96,7 +96,7 @@ class FilterInputs:
         return self._of_leaf(shape, name)
 
     def _of_list(self, shape: ListOf, name: str) -> GraphQLInputObjectType:
-        """Filters of lists match if one of the values matches."""
+        """Return the filter of lists, which match if one of their values matches."""
         fields: dict[str, GraphQLInputField] = {
             "size": GraphQLInputField(GraphQLInt),
             "exists": GraphQLInputField(GraphQLBoolean),

@@ -2,8 +2,8 @@
 
     todosGroups(by: [owner]) { nodes { values { owner } count sum { rank } } }
 
-What is measured is what is selected, and what rows are sorted by. In the query's own words measures
-have names such as `sum:rank`, which no field of documents is likely to have.
+The measures are those that are selected or sorted by. In the query, they have names such as
+`sum:rank`, which documents are unlikely to use.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class GroupFields:
     ) -> None:
         self._declared = declared
         self._static = static
-        #: By the field that shows measures of a kind, and the field below it.
+        #: The measures by the field of their kind, and the field below it.
         self._measures = {kind: dict(_measures(declared.shape, kind)) for kind in _MEASURES}
         self._node = self._row(content)
         sort = sort_input(f"{declared.type}Group", self._sorts(by))
@@ -138,7 +138,7 @@ class GroupFields:
         ]
         for title, measured in measures:
             while title in values:
-                title += "_"  # noqa: PLW2901 -- until nothing else is called so
+                title += "_"  # noqa: PLW2901 -- until the name is unique
             values[title] = measured
         return GraphQLEnumType(f"{self._declared.type}GroupSortField", values)
 
@@ -262,7 +262,7 @@ def _check(selected: SelectedField, shape: RecordShape, path: str, by: list[str]
 def _measures(
     shape: RecordShape, kind: str
 ) -> Iterator[tuple[str, tuple[GroupMeasure, GraphQLField]]]:
-    """Yield the fields below one that shows measures of a kind."""
+    """Yield the fields of the measures of a kind."""
     seen: set[str] = set()
     for title, path, leaf in leaves(shape):
         if isinstance(leaf, ScalarKind) and leaf in _MEASURES[kind] and title not in seen:
@@ -272,7 +272,7 @@ def _measures(
 
 
 def _type(kind: str, leaf: ScalarKind) -> GraphQLOutputType:
-    """Return the type of what is measured of a field."""
+    """Return the type of a measure of a field."""
     if leaf in (ScalarKind.INT, ScalarKind.LONG) and kind in ("sum", "avg"):
         return LONG if kind == "sum" else GraphQLFloat
     return SCALARS[leaf]
@@ -291,7 +291,7 @@ def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
 
 
 def _if_there(read: Read) -> Read:
-    """Return what reads of a row, unless its last document has gone."""
+    """Make a reader return None for rows without documents."""
     return lambda row: None if row.document is None else read(row)
 
 

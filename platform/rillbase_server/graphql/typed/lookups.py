@@ -2,9 +2,9 @@
 
     todos { nodes { document { title } lookupOne(local: owner) { users { document { name } } } } }
 
-What is selected below the rows of a page or a subscription becomes the `lookup` of its query: both
-sides are of one moment, and a subscription is told when either changes. A document that comes in
-another way, alone, from a write or looked up itself, is asked about when somebody wants to know.
+Selections below the rows of a page or a subscription become the `lookup` of its query: both sides
+are from one snapshot, and a subscription follows changes of both. For documents from single reads,
+writes and lookups, referenced documents are queried when they are selected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rillbase_server.graphql.typed.shapes import ListOf, RecordShape, ScalarKind
 Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
 
 ONE, MANY = "lookupOne", "lookupMany"
-#: In the declaration of a field: the collection whose documents it shows.
+#: The extension with the collection whose documents a field shows.
 _COLLECTION = "collection"
 _ANY_COLLECTION = {"collection": GraphQLArgument(GraphQLNonNull(GraphQLString))}
 
@@ -80,7 +80,7 @@ def _document(collection: str, document: JsonValue) -> AnyDocument:
 
 
 def selected_lookups(selected_field: SelectedField) -> JsonValue:
-    """Return the `lookup` of a query whose rows are selected below a field; None: nothing is."""
+    """Return the `lookup` of the query of a field's rows; None if no lookups are selected."""
     lookups: dict[FieldLookup, None] = {}
     for rows in selected_field.rows():
         for lookup, shown in _of_rows(rows):
@@ -91,7 +91,7 @@ def selected_lookups(selected_field: SelectedField) -> JsonValue:
 
 
 def _of_rows(rows: SelectedField) -> Iterator[tuple[FieldLookup, SelectedField]]:
-    """Yield what the selection of documents looks up, and what it selects of that."""
+    """Yield the lookups in a selection of documents, and the selections below them."""
     for field in rows.fields():
         if field.name not in (ONE, MANY):
             continue
@@ -212,7 +212,7 @@ def _paths(
 
 
 def _inner(shape: Shape) -> tuple[Shape, bool]:
-    """Return what lists are of, and whether there are any."""
+    """Return the shape of the items of nested lists, and whether it is a list."""
     is_list = isinstance(shape, ListOf)
     while isinstance(shape, ListOf):
         shape = shape.item

@@ -68,7 +68,7 @@ class RecordShape:
     members: tuple[RecordMember, ...]
 
 
-Shape: TypeAlias = Union[ScalarKind, Choice, ListOf, RecordShape]  # noqa: UP007 -- it names itself
+Shape: TypeAlias = Union[ScalarKind, Choice, ListOf, RecordShape]  # noqa: UP007 -- recursive
 
 _BY_TYPE: Mapping[str, ScalarKind] = {
     "string": ScalarKind.STRING,
@@ -86,7 +86,7 @@ _BY_TYPE: Mapping[str, ScalarKind] = {
 
 
 def shape_of(schema: Schema, resolve: Resolve | None = None, depth: int = 0) -> Shape:
-    """Return the shape of what a schema allows."""
+    """Return the shape of the values that a schema allows."""
     reference = schema.get("$ref")
     if isinstance(reference, str):
         if resolve is None:

@@ -60,5 +60,5 @@ class TypedCollection:
 
 
 def many(of: GraphQLObjectType) -> GraphQLNonNull[GraphQLList[GraphQLNonNull[GraphQLObjectType]]]:
-    """Return the type of lists that are there, of objects that are there."""
+    """Return the type of non-null lists of non-null objects."""
     return GraphQLNonNull(GraphQLList(GraphQLNonNull(of)))

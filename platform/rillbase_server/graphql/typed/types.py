@@ -1,8 +1,7 @@
-"""From shapes to GraphQL's types.
+"""Converts shapes to GraphQL types.
 
-Fields of documents may always be null, whatever the schema requires: documents may be older than
-their schema, and one that lacks a member must not fail its whole page. Inputs require what the
-schema requires.
+Fields of documents are always nullable: documents may be older than their schema, and a missing
+member must not fail the whole page. Inputs require what the schema requires.
 """
 
 from __future__ import annotations

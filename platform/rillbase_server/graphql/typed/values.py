@@ -1,7 +1,7 @@
 """Scalars, in documents and in GraphQL.
 
-Documents are Extended JSON, which writes what JSON has no words for as objects such as
-`{"$date": "…"}`. In GraphQL such values are texts.
+Documents are Extended JSON, which writes values that JSON cannot express as objects such as
+`{"$date": "…"}`. In GraphQL, such values are strings.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _text(value: object) -> str:
 
 
 def _written(member: str) -> Callable[[object], object]:
-    """Return how the text is found that Extended JSON wraps in an object."""
+    """Return a reader of the text that Extended JSON wraps in an object."""
 
     def text(value: object) -> object:
         if isinstance(value, dict) and len(value) == 1 and member in value:
