@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from foundation.environment import environment
+from foundation.environment import OBJECT_STORE_SCHEME, environment
 from foundation.errors import Unavailable
 
 if TYPE_CHECKING:
     from analytics.rows.file_store import StoredPath
-
-
-#: URL prefix of an object store, as opposed to a folder.
-SCHEME = "s3://"
 
 
 def folder_of(dataset_id: UUID) -> StoredPath:
@@ -25,14 +21,14 @@ def folder_of(dataset_id: UUID) -> StoredPath:
 def root() -> StoredPath:
     """Return the folder of all datasets, or raise `Unavailable` if the installation has none."""
     settings = environment()
-    given = settings.rillbase_analytics_dir
-    if given.startswith(SCHEME):
+    location = settings.rillbase_analytics_dir
+    if location.startswith(OBJECT_STORE_SCHEME):
         # Columnar libraries and store clients are loaded on demand.
         from analytics.rows.objects import ObjectPath  # noqa: PLC0415
 
-        return ObjectPath.of(given)
-    if given:
-        return Path(given).absolute()
+        return ObjectPath.of(location)
+    if location:
+        return Path(location).absolute()
     if settings.rillbase_env == "production":
         # Storage of one server would be lost with it, and is not visible to other servers.
         raise Unavailable("Analytics tables have no storage location: set RILLBASE_ANALYTICS_DIR.")

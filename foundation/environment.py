@@ -23,7 +23,9 @@ MIN_SECRET_CHARS = 32
 DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
 
 #: A bucket, and the prefix of all keys in it.
-_BUCKET = re.compile(r"s3://[^/?#]+(/[^?#]*)?")
+#: URL prefix of an object store, as opposed to a folder.
+OBJECT_STORE_SCHEME = "s3://"
+_BUCKET = re.compile(OBJECT_STORE_SCHEME + r"[^/?#]+(/[^?#]*)?")
 
 Network = IPv4Network | IPv6Network
 

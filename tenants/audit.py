@@ -9,7 +9,7 @@ from foundation.json_types import JsonObject, JsonValue
 from foundation.scope import current_tenant_id
 from tenants.models import AuditEntry
 from tenants.principals import Principal
-from tenants.webhooks.events import announce
+from tenants.webhook_events import announce
 
 #: Names of members whose values are never logged.
 _SECRET_NAMES = ("secret", "password", "token", "hash", "api_key", "authorization")

@@ -21,9 +21,8 @@ from django.utils import timezone
 
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody, ResourceGone
-from tenants.credentials import keys
-from tenants.models import EmailProof
-from tenants.purposes import Purpose
+from tenants import keys
+from tenants.models import EmailProof, Purpose
 
 #: A token is 32 bytes in base 64 without padding.
 TOKEN_PATTERN = r"[A-Za-z0-9_-]{43}"

@@ -10,7 +10,8 @@ from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from foundation.scope import scoped
-from tenants.credentials import keys, sessions
+from tenants import keys
+from tenants.credentials import sessions
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.roles import DATA_SCOPES, Role
 

@@ -16,8 +16,7 @@ import psycopg
 from django.db import DatabaseError, connections
 
 from analytics.models import Dataset
-from analytics.places import SCHEME
-from foundation.environment import environment
+from foundation.environment import OBJECT_STORE_SCHEME, environment
 
 if TYPE_CHECKING:
     from analytics.pipeline.coordinator import Coordinator
@@ -95,7 +94,7 @@ def _has_files() -> bool:
     """
     settings = environment()
     folder_path = settings.rillbase_analytics_dir or str(settings.rillbase_data_dir / "analytics")
-    if folder_path.startswith(SCHEME):
+    if folder_path.startswith(OBJECT_STORE_SCHEME):
         return True
     return any(any(Path(folder_path).glob(f"*/{folder}/*")) for folder in FOLDERS)
 

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyarrow import fs
 
-from analytics.places import SCHEME
 from analytics.rows.objects import ObjectPath, objects
+from foundation.environment import OBJECT_STORE_SCHEME
 
 StoredPath: TypeAlias = Path | ObjectPath
 
@@ -20,7 +20,7 @@ _FILES = fs.LocalFileSystem(use_mmap=True)
 
 def stored_path(text: str) -> StoredPath:
     """Parse a stored path."""
-    return ObjectPath.of(text) if text.startswith(SCHEME) else Path(text)
+    return ObjectPath.of(text) if text.startswith(OBJECT_STORE_SCHEME) else Path(text)
 
 
 def is_remote(path: StoredPath) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-from analytics.places import SCHEME
+from foundation.environment import OBJECT_STORE_SCHEME
 from foundation.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -33,13 +33,13 @@ class ObjectPath:
 
     @classmethod
     def of(cls, url: str) -> ObjectPath:
-        return cls(url.removeprefix(SCHEME).strip("/"))
+        return cls(url.removeprefix(OBJECT_STORE_SCHEME).strip("/"))
 
     def __truediv__(self, name: str) -> ObjectPath:
         return ObjectPath(f"{self.key}/{name}")
 
     def __str__(self) -> str:
-        return SCHEME + self.key
+        return OBJECT_STORE_SCHEME + self.key
 
     @property
     def name(self) -> str:

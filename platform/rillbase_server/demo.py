@@ -19,8 +19,8 @@ from django.utils import timezone
 from analytics.samples import load_sample
 from documents.samples import load_samples
 from foundation.scope import scoped
+from tenants import keys
 from tenants.actions.local_links import do_issue
-from tenants.credentials import keys
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.roles import ALL_SCOPES, Role
 

@@ -11,9 +11,9 @@ from threading import BoundedSemaphore
 import psycopg
 
 from foundation.errors import FieldProblem, SourceUnreachable
+from sources.conditions import SourceUnsuitable, of_error
 from sources.connection import DatabaseAddress, addresses, conninfo, is_internal
 from sources.upstream.catalog import SourceTable, TableSpec, read_table
-from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
 PROBES_AT_ONCE = 4

@@ -16,12 +16,12 @@ from psycopg import AsyncConnection, sql
 
 from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operation, Operations, Value
+from sources.conditions import invalid_document
 from sources.following import documents, fair_share
 from sources.following.offload import converted
 from sources.following.progress import SourceProgress
 from sources.mapping.shape import DocumentShape, RowLayout
 from sources.upstream.catalog import SourceTable, TableSpec
-from sources.upstream.conditions import invalid_document
 
 BATCH_ROWS = 1_000
 BATCH_BYTES = 4 * 1024 * 1024

@@ -21,6 +21,7 @@ from documents.collections.actions import has_documents
 from foundation import failures, metrics
 from foundation.errors import ApiError, StorageFull, Unavailable
 from foundation.scope import scoped
+from sources.conditions import CopyRequired, SourceUnsuitable, of_error
 from sources.connection import addresses, conninfo, is_internal, unseal_target
 from sources.following import fair_share
 from sources.following.copy import TableCopy, TableSnapshot
@@ -39,7 +40,6 @@ from sources.following.upkeep import (
 from sources.models import Source
 from sources.upstream import slot as slots
 from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable, read_table
-from sources.upstream.conditions import CopyRequired, SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.wire import ReplicationWire, replication
 from tenants import error_log

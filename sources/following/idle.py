@@ -7,13 +7,13 @@ import asyncio
 import psycopg
 
 from foundation.errors import ApiError
+from sources.conditions import SourceUnsuitable, of_error
 from sources.connection import is_internal
 from sources.following.follower import info_of
 from sources.following.progress import FollowerFenced, SourceProgress
 from sources.following.upkeep import keep_within_bounds
 from sources.models import Source
 from sources.upstream.catalog import LOOK_TIMEOUT_S
-from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 
 CHECK_S = 5.0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sources.mapping.cells import UNCHANGED
 from sources.mapping.shape import DocumentShape, Fields, RowLayout
-from sources.upstream.pgoutput import UNCHANGED, RowChange
+from sources.upstream.pgoutput import RowChange
 
 #: A change, and the layout of its table's rows.
 LaidOutChange = tuple[RowChange, RowLayout]

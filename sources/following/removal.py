@@ -18,12 +18,12 @@ from django.utils import timezone
 
 from foundation.errors import ApiError
 from foundation.sealing import SealBroken
+from sources.conditions import SourceUnsuitable, of_error
 from sources.connection import is_internal
 from sources.following.follower import info_of
 from sources.following.rows import ALIAS, on_rows
 from sources.following.upkeep import forget_upstream
 from sources.models import Source
-from sources.upstream.conditions import SourceUnsuitable, of_error
 from sources.upstream.session import session
 from sources.upstream.slot import statements_that_drop
 from tenants import error_log

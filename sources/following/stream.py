@@ -18,6 +18,7 @@ import psycopg
 from foundation import metrics
 from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Operations
+from sources.conditions import CopyRequired, invalid_document
 from sources.following import documents, fair_share, upkeep
 from sources.following.inbox import MAX_CHANGES, Inbox
 from sources.following.net_changes import LaidOutChange, NetChanges, wanted_before
@@ -28,7 +29,6 @@ from sources.mapping.shape import Fields
 from sources.models import Source
 from sources.upstream import pgoutput
 from sources.upstream.catalog import LOOK_TIMEOUT_S, SourceTable
-from sources.upstream.conditions import CopyRequired, invalid_document
 from sources.upstream.pgoutput import RelationColumn
 from sources.upstream.wire import Keepalive, ReplicationWire
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from struct import Struct
 from typing import IO
 
+from sources.conditions import CopyRequired
 from sources.upstream import pgoutput
-from sources.upstream.conditions import CopyRequired
 from sources.upstream.pgoutput import (
     CommitMessage,
     Relation,

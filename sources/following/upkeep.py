@@ -13,11 +13,11 @@ import psycopg
 from django.utils import timezone
 
 from foundation.environment import environment
+from sources.conditions import CopyRequired, SourceUnsuitable
 from sources.following.progress import SourceProgress
 from sources.models import Source
 from sources.upstream import slot as slots
 from sources.upstream.catalog import SourceTable, TableSpec, read_table
-from sources.upstream.conditions import CopyRequired, SourceUnsuitable
 
 #: A terminated reader takes a moment to exit.
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1

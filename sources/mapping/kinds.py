@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring as quote
 
 from sources.mapping.arrays import Nested, parse_array
-from sources.mapping.bounds import check_values
+from sources.mapping.cells import check_values
 from sources.mapping.moments import moment_ms
 from sources.mapping.numbers import decimal128
 from sources.mapping.plain_json import plain_json

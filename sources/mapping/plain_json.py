@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from json.encoder import encode_basestring as quote
 
-from sources.mapping.bounds import check_values
+from sources.mapping.cells import check_values
 from sources.mapping.numbers import json_number
 
 

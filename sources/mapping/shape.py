@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring as quote
 
-from sources.mapping.bounds import check_size
+from sources.conditions import SourceUnsuitable
+from sources.mapping.cells import UNCHANGED, Cells, check_size
 from sources.mapping.kinds import Mapper
-from sources.upstream.conditions import SourceUnsuitable
-from sources.upstream.pgoutput import UNCHANGED, Cells
 
 ID = "_id"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from psycopg import AsyncConnection, sql
 
+from sources.conditions import SourceUnsuitable
 from sources.mapping.kinds import TypeFacts, Types, mapper, may_be_key
 from sources.mapping.shape import ID, DocumentShape, SourceColumn
-from sources.upstream.conditions import SourceUnsuitable
 
 logger = logging.getLogger(__name__)
 

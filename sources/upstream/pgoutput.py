@@ -7,12 +7,11 @@ about types and origins, are skipped.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from struct import Struct, error
 
-from sources.upstream.conditions import SourceUnsuitable
+from sources.conditions import SourceUnsuitable
+from sources.mapping.cells import UNCHANGED, Cells, UnchangedValue
 
 _BEGIN = Struct("!QqI").unpack_from
 _COMMIT = Struct("!BQQq").unpack_from
@@ -24,17 +23,6 @@ _TEXT, _NULL, _NOT_SENT = b"tnu"
 
 
 MAX_LSN = 2**63 - 1
-
-
-class UnchangedValue(Enum):
-    """Replaces a large value that an update left unchanged, which PostgreSQL does not send."""
-
-    UNCHANGED = "unchanged"
-
-
-UNCHANGED = UnchangedValue.UNCHANGED
-#: By column; None: NULL.
-Cells = Sequence[str | UnchangedValue | None]
 
 
 @dataclass(frozen=True, slots=True)

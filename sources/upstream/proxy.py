@@ -18,7 +18,7 @@ from struct import pack
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from sources.upstream.conditions import SourceUnsuitable
+from sources.conditions import SourceUnsuitable
 from sources.upstream.server_stream import ROW_BYTES, ServerStream
 
 #: Timeout per address, to connect and to negotiate TLS.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from struct import Struct
 
-from sources.upstream.conditions import SourceUnsuitable
+from sources.conditions import SourceUnsuitable
 
 #: Limits on one message during the login, and on all of them together.
 LOGIN_MESSAGE_BYTES = 64 * 1024

@@ -34,7 +34,7 @@ from storage_engine.models import DeliveredSubscription, Topic
 from storage_engine.node import admin
 from storage_engine.topics import places, positions
 from tenants.models import Webhook
-from tenants.webhooks.events import deliver
+from tenants.webhook_events import deliver
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from tenants import links
 from tenants.actions import addresses, sessions
 from tenants.credentials import passwords
 from tenants.mail import LinkTo, MailTemplate, post
-from tenants.models import EmailProof, User, UserSession
-from tenants.purposes import Purpose
+from tenants.models import EmailProof, Purpose, User, UserSession
 
 
 def describe(user: User) -> JsonObject:

@@ -13,11 +13,10 @@ from enum import StrEnum
 
 from django.db import transaction
 
-from foundation.tasks import run_after_commit
+from foundation.tasks import run_after_commit, task
 from tenants import links
 from tenants.mail import LinkTo, MailTemplate, post
-from tenants.models import User
-from tenants.purposes import Purpose
+from tenants.models import Purpose, User
 
 ANSWER = "tenants.mail.answer_address"
 
@@ -58,11 +57,12 @@ def note(wish: AddressRequest, email: str) -> None:
     run_after_commit(ANSWER, {"wish": wish.value, "email": email}, using="auth")
 
 
-def answer(wish: AddressRequest, email: str) -> None:
+@task(name=ANSWER)
+def answer(wish: str, email: str) -> None:
     """Look up the account and send the mail that applies."""
     with transaction.atomic(using="auth"):
         user = User.objects.using("auth").filter(email=email).first()
-        reply = decide(wish, user)
+        reply = decide(AddressRequest(wish), user)
         if user is None or reply is None:
             return
         link = None

@@ -12,8 +12,7 @@ from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, Forbidden
 from foundation.json_types import JsonObject
 from foundation.scope import current_tenant_id
-from tenants import audit
-from tenants.credentials import keys
+from tenants import audit, keys
 from tenants.models import ApiKey, Tenant
 from tenants.principals import Principal
 from tenants.quotas import ensure_room

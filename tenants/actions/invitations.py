@@ -10,14 +10,12 @@ from django.utils import timezone
 from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, Forbidden, ResourceGone, TenantDeleted, TenantSuspended
 from foundation.json_types import JsonObject
-from tenants import audit, links
+from tenants import audit, keys, links
 from tenants.actions.accounts import insert
 from tenants.actions.members import check_may_give
-from tenants.credentials import keys
 from tenants.mail import LinkTo, MailTemplate, post
-from tenants.models import Invitation, Membership, Tenant, User
+from tenants.models import Invitation, Membership, Purpose, Tenant, User
 from tenants.principals import Principal, PrincipalKind
-from tenants.purposes import Purpose
 from tenants.quotas import ensure_room
 from tenants.roles import Role
 

@@ -13,8 +13,7 @@ from foundation.environment import environment
 from foundation.errors import Forbidden
 from foundation.request_context import client_address
 from tenants import links
-from tenants.models import User
-from tenants.purposes import Purpose
+from tenants.models import Purpose, User
 
 
 def do_issue(user: User) -> str:

@@ -10,7 +10,8 @@ from django.utils import timezone
 from foundation.api.rendering import timestamp
 from foundation.errors import EmailNotVerified, InvalidCredentials
 from foundation.json_types import JsonObject
-from tenants.credentials import facts, keys, passwords, sessions
+from tenants import keys
+from tenants.credentials import facts, passwords, sessions
 from tenants.models import User, UserSession
 
 #: Beyond this number, a user's oldest sessions are ended.

@@ -12,9 +12,8 @@ from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, QuotaExceeded
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
-from tenants import audit
+from tenants import audit, keys
 from tenants.actions.accounts import take_turns
-from tenants.credentials import keys
 from tenants.models import PersonalToken
 from tenants.principals import Principal
 

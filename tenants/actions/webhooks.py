@@ -11,11 +11,11 @@ from foundation.api.rendering import timestamp
 from foundation.errors import Conflict, FieldProblem, HandshakeFailed, TargetNotAllowed
 from foundation.json_types import JsonObject, JsonValue
 from foundation.outbound import OutboundError, TargetRefused, outbound_client
-from tenants import audit
+from tenants import audit, webhook_events
 from tenants.models import Tenant, Webhook, WebhookDelivery
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
-from tenants.webhooks import events, handshake, secret, state
+from tenants.webhooks import handshake, secret, state
 
 _TEST_DATA: JsonObject = {"message": "This test event was requested manually."}
 
@@ -109,7 +109,7 @@ def do_verify(principal: Principal, webhook: Webhook) -> None:
 def do_test(principal: Principal, webhook: Webhook) -> WebhookDelivery:
     """Send a test event, regardless of the webhook's event types."""
     _require_active(webhook)
-    (delivery,) = events.deliver([webhook], events.TEST_EVENT, _TEST_DATA)
+    (delivery,) = webhook_events.deliver([webhook], webhook_events.TEST_EVENT, _TEST_DATA)
     audit.record(principal, "webhook.tested", _target(webhook))
     return delivery
 
@@ -136,7 +136,7 @@ def do_redeliver(
     _require_active(webhook)
     if delivery.state == WebhookDelivery.State.PENDING:
         raise Conflict("The delivery is still being attempted.")
-    again = events.redeliver(delivery)
+    again = webhook_events.redeliver(delivery)
     audit.record(
         principal,
         "webhook.redelivered",

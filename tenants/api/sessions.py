@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
+from tenants import keys
 from tenants.actions import accounts, local_links
 from tenants.actions import sessions as actions
 from tenants.api.account_forms import (
@@ -25,7 +26,7 @@ from tenants.api.account_forms import (
 from tenants.api.account_views import ConsoleView, SignInView
 from tenants.api.base import UserView, find
 from tenants.api.schemas import page_of
-from tenants.credentials import keys, sessions
+from tenants.credentials import sessions
 from tenants.models import User, UserSession
 from tenants.principals import PrincipalKind
 

@@ -26,7 +26,8 @@ from foundation.errors import (
 from foundation.json_types import JsonValue
 from foundation.request_context import client_address
 from foundation.request_head import RequestHead
-from tenants.credentials import facts, keys, last_used, sessions
+from tenants import keys
+from tenants.credentials import facts, last_used, sessions
 from tenants.credentials.jwt import verify_end_user
 from tenants.models import ApiKey, Tenant
 from tenants.principals import Principal, PrincipalKind

@@ -18,7 +18,8 @@ from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
 from foundation.request_context import client_address
 from foundation.request_head import RequestHead
-from tenants.credentials import act_as, authenticate, facts, keys, sessions
+from tenants import keys
+from tenants.credentials import act_as, authenticate, facts, sessions
 from tenants.credentials.authenticate import KEY_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal, PrincipalKind

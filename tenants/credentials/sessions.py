@@ -18,7 +18,7 @@ from foundation.environment import environment
 from foundation.errors import CsrfFailed
 from foundation.request_context import client_address
 from foundation.request_head import RequestHead
-from tenants.credentials import keys
+from tenants import keys
 from tenants.models import User, UserSession
 
 LIFETIME = datetime.timedelta(days=14)

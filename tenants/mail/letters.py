@@ -19,7 +19,7 @@ from django.template.loader import render_to_string
 
 from foundation.environment import environment
 from tenants import links
-from tenants.purposes import Purpose
+from tenants.models import Purpose
 
 _FOLDER = "tenants/mail"
 

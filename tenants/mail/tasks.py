@@ -1,4 +1,4 @@
-"""The mail tasks. Running one twice sends the same mail with the same link twice."""
+"""The task that sends mail. Running it twice sends the same mail with the same link twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import logging
 from uuid import UUID
 
 from foundation.tasks import task
-from tenants.actions import addresses
 from tenants.mail.letters import LinkTo, MailTemplate, write
 from tenants.mail.post import SEND
 from tenants.mail.transports import MailRefused, transport
-from tenants.purposes import Purpose
+from tenants.models import Purpose
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +23,3 @@ def send(letter: str, to: str, facts: dict[str, str], link: dict[str, str] | Non
     except MailRefused as error:
         # A mailbox that does not exist cannot be fixed; other failures are retried.
         logger.warning("a mail was rejected: %s", error, extra={"letter": letter, "mail_to": to})
-
-
-@task(name=addresses.ANSWER)
-def answer_address(wish: str, email: str) -> None:
-    """Send the reply to an address for which something was requested."""
-    addresses.answer(addresses.AddressRequest(wish), email)

@@ -11,7 +11,7 @@ from tenants.models.session import UserSession
 from tenants.models.tenant import Tenant
 from tenants.models.token import PersonalToken
 from tenants.models.usage import UsageHour, UsageSample
-from tenants.models.user import EmailProof, User
+from tenants.models.user import EmailProof, Purpose, User
 from tenants.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Membership",
     "PersonalToken",
     "Plan",
+    "Purpose",
     "Quota",
     "Tenant",
     "UsageHour",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 
 from foundation.ids import uuid7
-from tenants.purposes import PROOFS
 
 
 def normal_email(address: str) -> str:
@@ -48,6 +48,20 @@ class User(AbstractBaseUser):
 
     def has_module_perms(self, app_label: str) -> bool:
         return self.is_active and self.is_staff
+
+
+class Purpose(StrEnum):
+    """What a link is for; all but `SIGN_IN` are mailed."""
+
+    VERIFY = "verify"
+    RESET = "reset"
+    CHANGE = "change"
+    INVITATION = "invitation"
+    #: Printed by the launcher on a development machine, for its local user.
+    SIGN_IN = "sign_in"
+
+
+PROOFS = (Purpose.VERIFY, Purpose.RESET, Purpose.CHANGE, Purpose.SIGN_IN)
 
 
 class EmailProof(models.Model):

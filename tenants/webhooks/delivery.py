@@ -21,8 +21,8 @@ from django.utils import timezone
 from foundation.scope import scoped
 from tenants import error_log
 from tenants.models import Webhook, WebhookDelivery
+from tenants.webhook_events import wake
 from tenants.webhooks.attempt import DeliveryAttempt, message_id, send
-from tenants.webhooks.events import wake
 from tenants.webhooks.locks import try_lock
 from tenants.webhooks.schedule import DeliveryVerdict, RetryDecision, hold_s, is_hopeless, judge
 from tenants.webhooks.state import (

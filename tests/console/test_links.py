@@ -44,8 +44,7 @@ def follow(window: Window, path: str, token: str) -> None:
 
 def expired_token(user: User) -> str:
     from tenants import links
-    from tenants.models import EmailProof
-    from tenants.purposes import Purpose
+    from tenants.models import EmailProof, Purpose
 
     proof = links.issue(user.id, Purpose.SIGN_IN)
     EmailProof.objects.using("auth").filter(pk=proof.pk).update(expires_at=timezone.now())

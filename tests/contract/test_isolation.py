@@ -17,10 +17,10 @@ from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
 from realtime.clusters.views import urlpatterns as cluster
 from storage_engine.urls import control_plane as topics_control_plane
+from tenants import keys
 from tenants.api import base
 from tenants.api.base import TenantView
 from tenants.api.urls import control_plane
-from tenants.credentials import keys
 from tenants.models import PersonalToken
 from tests.caller import Caller, signed_in, with_key
 from tests.contract.victim import victim

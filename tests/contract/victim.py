@@ -18,7 +18,7 @@ from documents.models import Collection
 from foundation.scope import scoped
 from realtime.models import Cluster
 from storage_engine.models import Topic
-from tenants.credentials import keys
+from tenants import keys
 from tenants.models import (
     ApiKey,
     AuditEntry,

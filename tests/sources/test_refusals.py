@@ -121,8 +121,8 @@ def test_nobody_learns_what_listens_within_our_own_networks(
 
 
 def test_the_owner_of_a_public_database_is_told_what_it_said() -> None:
+    from sources.conditions import of_error
     from sources.connection import conninfo, is_internal, parse_target
-    from sources.upstream.conditions import of_error
 
     target = parse_target("postgresql://u:p@db.example/d")
     assert not is_internal(conninfo(target, ["93.184.215.14"]))

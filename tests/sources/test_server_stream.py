@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 
-from sources.upstream.conditions import SourceUnsuitable
+from sources.conditions import SourceUnsuitable
 from sources.upstream.server_stream import ANSWER_BYTES, SCRAM_ITERATIONS, ServerStream
 from tests.sources.hostile import (
     DONE,

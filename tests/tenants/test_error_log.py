@@ -17,7 +17,7 @@ from foundation.tasks.failures import TaskFailure, bury
 from tenants import error_log
 from tenants.models import ErrorEntry
 from tenants.roles import Role
-from tenants.sweeps import old_errors
+from tenants.sweeps import retention
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import MadeTenant, make_key, make_member, make_tenant
 from tests.tenants.webhooks.hooks import make_webhook
@@ -188,9 +188,9 @@ def test_old_entries_go_and_of_too_many_the_oldest(monkeypatch: pytest.MonkeyPat
     error_log.flush()
     rows = ErrorEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     rows.filter(place="GET /4").update(last_at=timezone.now() - datetime.timedelta(days=30))
-    monkeypatch.setattr(old_errors, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(retention, "MAX_ERRORS", 3)
     oldest = kept(made)[0].place
-    old_errors.sweep()
+    retention.delete_errors()
     left = {entry.place for entry in kept(made)}
     assert len(left) == 3
     assert "GET /4" not in left

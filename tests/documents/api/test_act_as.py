@@ -7,7 +7,7 @@ import json
 import pytest
 
 from foundation.scope import scoped
-from tenants.credentials import keys
+from tenants import keys
 from tenants.models import AuditEntry, Membership, PersonalToken
 from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key

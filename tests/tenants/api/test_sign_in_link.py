@@ -10,8 +10,7 @@ from foundation import request_context
 from foundation.environment import environment
 from foundation.errors import Forbidden
 from tenants.actions import local_links
-from tenants.models import EmailProof, User
-from tenants.purposes import Purpose
+from tenants.models import EmailProof, Purpose, User
 from tests.browser import Browser
 from tests.caller import problem
 from tests.make import make_user

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foundation.errors import MalformedKey
-from tenants.credentials import keys
+from tenants import keys
 
 #: Minted once, since what is drawn depends on it.
 TEXT = keys.mint(keys.Prefix.SECRET).text

@@ -9,7 +9,7 @@ from data_plane.calls import Call, DataPlane
 from data_plane.http import CallResponse, HttpOperation, json_answer
 from foundation.asgi import Message, Receive, Scope, Send
 from rillbase_server.edge import Edge, EdgeSettings
-from tenants.credentials import keys
+from tenants import keys
 from tests.asgi_driver import Answer as Answered
 from tests.asgi_driver import ask, http_scope
 from tests.browser import from_own_address

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from tenants.mail.letters import LinkTo, MailTemplate, write
-from tenants.purposes import Purpose
+from tenants.models import Purpose
 
 FACTS = {
     "old_email": "old@example.test",

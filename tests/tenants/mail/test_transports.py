@@ -13,7 +13,7 @@ import pytest
 
 from tenants.mail.letters import LinkTo, MailTemplate, RenderedMail, write
 from tenants.mail.transports import MailRefused, transport_of
-from tenants.purposes import Purpose
+from tenants.models import Purpose
 from tests.foundation.outbound.servers import Authority
 from tests.own_valkey import free_port
 from tests.tenants.mail.smtp_server import SmtpServer

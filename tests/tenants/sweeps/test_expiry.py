@@ -24,15 +24,7 @@ from tenants.models import (
     WebhookDelivery,
 )
 from tenants.roles import Role
-from tenants.sweeps import (
-    expired_api_keys,
-    expired_invitations,
-    expired_sign_ins,
-    expired_tokens,
-    old_audit_entries,
-    old_deliveries,
-    old_idempotency_records,
-)
+from tenants.sweeps import expiry, retention
 from tests.make import MadeTenant, make_key, make_tenant, make_user, unique
 
 HOUR = datetime.timedelta(hours=1)
@@ -57,21 +49,21 @@ def test_an_expired_key_is_told_to_the_audit_log_once() -> None:
     keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     keys.filter(expires_at__lt=_ago(HOUR + MINUTE / 2)).update(revoked_at=timezone.now())
     for _ in range(3):
-        expired_api_keys.sweep()
+        expiry.note_api_keys()
     assert _actions(made, "api_key.expired") == 1
 
 
 def test_a_key_whose_expiry_is_moved_and_passes_again_is_told_again() -> None:
     made = make_tenant()
     make_key(made.tenant, expires_at=_ago(HOUR))
-    expired_api_keys.sweep()
+    expiry.note_api_keys()
     keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     told = keys.exclude(expires_at=None)
     told.update(expires_at=timezone.now() + HOUR)
-    expired_api_keys.sweep()
+    expiry.note_api_keys()
     assert _actions(made, "api_key.expired") == 1
     told.update(expires_at=timezone.now())
-    expired_api_keys.sweep()
+    expiry.note_api_keys()
     assert _actions(made, "api_key.expired") == 2
 
 
@@ -95,7 +87,7 @@ def test_an_expired_invitation_goes_with_one_audit_entry() -> None:
     accepted = _invite(made, _ago(HOUR), accepted_at=_ago(2 * HOUR))
     long_accepted = _invite(made, _ago(40 * DAY), accepted_at=_ago(31 * DAY))
     for _ in range(2):
-        expired_invitations.sweep()
+        expiry.delete_invitations()
     left = Invitation.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     assert set(left.values_list("pk", flat=True)) == {open_.pk, accepted.pk}
     assert not {over.pk, long_accepted.pk} & set(left.values_list("pk", flat=True))
@@ -116,7 +108,7 @@ def test_tokens_go_a_month_after_they_expired_or_were_revoked() -> None:
     kept = [token(), token(expires_at=_ago(29 * DAY)), token(revoked_at=_ago(29 * DAY))]
     token(expires_at=_ago(31 * DAY))
     token(revoked_at=_ago(31 * DAY))
-    expired_tokens.sweep()
+    retention.delete_tokens()
     left = PersonalToken.objects.using("relay").filter(user=user)
     assert {row.pk for row in left} == {row.pk for row in kept}
 
@@ -133,7 +125,7 @@ def test_expired_sessions_and_mailed_links_go() -> None:
         EmailProof.objects.using("auth").create(
             user=user, purpose="verify", token_hash=os.urandom(32), expires_at=expires_at
         )
-    expired_sign_ins.sweep()
+    retention.delete_sign_ins()
     now = timezone.now()
     sessions = UserSession.objects.using("relay").filter(user=user)
     proofs = EmailProof.objects.using("relay").filter(user=user)
@@ -159,7 +151,7 @@ def test_idempotency_records_go_after_a_day(as_owner: Callable[..., None]) -> No
         _ago(25 * HOUR),
         old.pk,
     )
-    old_idempotency_records.sweep()
+    retention.delete_idempotency_records()
     left = IdempotencyRecord.objects.using("relay").filter(tenant_id=made.tenant.id)
     assert [row.pk for row in left] == [fresh.pk]
 
@@ -175,7 +167,7 @@ def test_audit_entries_are_kept_for_as_long_as_the_settings_say(
             for _ in range(2)
         )
     as_owner("UPDATE tenants_auditentry SET at = %s WHERE id = %s", _ago(11 * DAY), old.pk)
-    old_audit_entries.sweep()
+    retention.delete_audit_entries()
     left = AuditEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     assert [row.pk for row in left] == [fresh.pk]
 
@@ -202,7 +194,7 @@ def test_finished_deliveries_go_after_a_month_and_redeliveries_of_them_stay() ->
         old = delivery(_ago(31 * DAY))
         again = delivery(_ago(DAY), repeats=old)
         pending = delivery(None)
-    old_deliveries.sweep()
+    retention.delete_deliveries()
     left = WebhookDelivery.unscoped.using("relay").filter(tenant_id=made.tenant.id)
     assert {row.pk for row in left} == {again.pk, pending.pk}
     again.refresh_from_db(using="relay", from_queryset=WebhookDelivery.unscoped.using("relay"))

@@ -11,7 +11,7 @@ import redis
 from foundation.environment import environment
 from foundation.models import OutboxTask
 from tenants.models import Webhook
-from tenants.sweeps import forgotten_deliveries
+from tenants.webhooks.tasks import wake_overdue
 from tests.tenants.webhooks.hooks import MadeWebhook, make_webhook
 from tests.waiting import wait_until
 
@@ -40,7 +40,7 @@ def _overdue_webhook() -> MadeWebhook:
 def test_a_webhook_with_an_overdue_delivery_is_woken_again() -> None:
     hook = _overdue_webhook()
     already = _wake_ups(hook)
-    forgotten_deliveries.sweep()
+    wake_overdue()
     assert _wake_ups(hook) == already + 1
 
 
@@ -55,5 +55,5 @@ def test_webhooks_that_wait_for_good_reason_are_left_alone() -> None:
     rows.filter(pk=held.webhook.pk).update(held_until=delivery.next_attempt_at + 2 * HOUR)
     hooks = (fresh, disabled, held)
     already = [_wake_ups(hook) for hook in hooks]
-    forgotten_deliveries.sweep()
+    wake_overdue()
     assert [_wake_ups(hook) for hook in hooks] == already

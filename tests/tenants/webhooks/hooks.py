@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from foundation.models import OutboxTask
 from foundation.scope import scoped
+from tenants import webhook_events
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks import events, secret
+from tenants.webhooks import secret
 from tenants.webhooks.delivery import work_off
 from tests.make import MadeTenant, make_tenant
 
@@ -29,7 +30,7 @@ class MadeWebhook:
 
     def announce(self, event_type: str = "api_key.created", **data: str) -> None:
         with scoped(tenant_id=self.made.tenant.id):
-            events.announce(event_type, dict(data))
+            webhook_events.announce(event_type, dict(data))
 
     def work(self) -> None:
         """Do what the task does."""
@@ -42,7 +43,7 @@ class MadeWebhook:
     def wake_ups_s(self) -> list[float]:
         """Return in how many seconds wake-ups are due that have been arranged."""
         rows = OutboxTask.objects.using("relay").filter(
-            name=events.WORK_TASK, arguments__webhook=str(self.webhook.pk), handed_to=""
+            name=webhook_events.WORK_TASK, arguments__webhook=str(self.webhook.pk), handed_to=""
         )
         now = timezone.now()
         return sorted((row.due_at - now).total_seconds() for row in rows)

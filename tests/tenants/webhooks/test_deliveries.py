@@ -9,8 +9,8 @@ from django.db import connection, connections
 from pytest_django import DjangoAssertNumQueries
 
 from foundation.scope import scoped
+from tenants import webhook_events
 from tenants.models import AuditEntry, Webhook, WebhookDelivery
-from tenants.webhooks import events
 from tenants.webhooks.delivery import work_off
 from tests.make import make_tenant
 from tests.own_valkey import free_port
@@ -32,7 +32,7 @@ def test_a_tenant_without_webhooks_pays_one_query_for_an_event(
 ) -> None:
     made = make_tenant()
     with scoped(tenant_id=made.tenant.id), django_assert_num_queries(1):
-        events.announce("api_key.created", {})
+        webhook_events.announce("api_key.created", {})
 
 
 def test_only_active_webhooks_that_want_an_event_get_it(receiver: WebhookReceiver) -> None:
@@ -49,7 +49,7 @@ def test_only_active_webhooks_that_want_an_event_get_it(receiver: WebhookReceive
 def test_an_event_of_a_rolled_back_transaction_is_not_delivered(receiver: WebhookReceiver) -> None:
     hook = make_webhook(receiver.url)
     with scoped(tenant_id=hook.made.tenant.id):
-        events.announce("api_key.created", {})
+        webhook_events.announce("api_key.created", {})
         connection.set_rollback(True)
     hook.work()
     assert receiver.messages == []

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenants.webhook_events import matches
 from tenants.webhooks.attempt import DeliveryAttempt
-from tenants.webhooks.events import matches
 from tenants.webhooks.handshake import echoes
 from tenants.webhooks.schedule import (
     LONGEST_HOLD_S,

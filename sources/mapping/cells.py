@@ -1,4 +1,4 @@
-"""Size limits of a row, checked before it is converted.
+"""The cells of a row as PostgreSQL sends them, and limits of their size, checked before conversion.
 
 The text of a value is smaller than the intermediate objects made from it.
 """
@@ -7,17 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import Enum
 
 from foundation.environment import environment
-from sources.upstream.conditions import SourceUnsuitable
-from sources.upstream.pgoutput import UnchangedValue
+from sources.conditions import SourceUnsuitable
 
 #: A document has at most 16 MiB; `bytea` has twice its size as text.
 MAX_TEXT = 2 * 16 * 1024 * 1024
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-def check_size(cells: Sequence[str | UnchangedValue | None]) -> None:
+class UnchangedValue(Enum):
+    """Replaces a large value that an update left unchanged, which PostgreSQL does not send."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = UnchangedValue.UNCHANGED
+#: By column; None: NULL.
+Cells = Sequence[str | UnchangedValue | None]
+
+
+def check_size(cells: Cells) -> None:
     """Reject the cells of a row that cannot fit into a document."""
     if sum(len(cell) for cell in cells if isinstance(cell, str)) > MAX_TEXT:
         raise SourceUnsuitable(
