@@ -36,11 +36,6 @@ async def read_body(call: Call, *media_types: str, max_bytes: int | None = None)
     return await call.body.read(min(configured, max_bytes or configured))
 
 
-async def read_object(call: Call, allowed: Collection[str], *media_types: str) -> Value:
-    """Return the body as an object that has only these members."""
-    return as_object(await read_body(call, *media_types), allowed)
-
-
 def as_object(text: bytes, allowed: Collection[str]) -> Value:
     with refusing():
         value = Value.parse_request(text if text.strip() else b"{}")

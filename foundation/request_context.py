@@ -1,4 +1,4 @@
-"""The caller of a request, for log lines and traces.
+"""The caller of a request, for log lines and traces, and what authentication reads of the request.
 
 The edge sets the request id, authentication adds tenant and principal. Each request and each
 task runs in its own context, so nothing leaks from one to the next.
@@ -6,7 +6,9 @@ task runs in its own context, so nothing leaks from one to the next.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
+from typing import Protocol
 
 from foundation.asgi import TransportConnection
 
@@ -24,3 +26,21 @@ def authenticated(actor: str) -> None:
     transport = connection.get()
     if transport is not None:
         transport.authenticated()
+
+
+class RequestHead(Protocol):
+    """A request without its body."""
+
+    @property
+    def method(self) -> str | None: ...
+
+    @property
+    def scheme(self) -> str | None: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def COOKIES(self) -> Mapping[str, str]: ...  # noqa: N802 -- Django's name
+
+    def get_host(self) -> str: ...

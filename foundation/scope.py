@@ -119,11 +119,6 @@ def _announce(scope: Scope, using: str) -> None:
             raise psycopg.OperationalError(result.get_error_message())
 
 
-def current_scope() -> Scope | None:
-    """Return the current scope, if any."""
-    return _current.get()
-
-
 def current_tenant_id() -> UUID:
     """Return the tenant in scope, or raise `NoTenantInScope`."""
     scope = _current.get()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from django.http import HttpResponse
 
 from foundation.errors import Forbidden
-from foundation.request_head import RequestHead
+from foundation.request_context import RequestHead
 from tenants.credentials.facts import TenantFacts
 
 ALLOWED_HEADERS = (

@@ -20,9 +20,8 @@ from aggregates.definitions.forms import (
     TimeSerializer,
 )
 from aggregates.models import Aggregate
-from tenants.api.base import find, find_for_change
+from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
-from tenants.api.schemas import page_of
 
 TAG = "Aggregates"
 

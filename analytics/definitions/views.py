@@ -14,9 +14,8 @@ from analytics.definitions import actions
 from analytics.definitions.describe import describe
 from analytics.definitions.forms import DatasetChange, DatasetCreation, IdKeyField
 from analytics.models import Dataset
-from tenants.api.base import find, find_for_change
+from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
-from tenants.api.schemas import page_of
 
 TAG = "Datasets"
 

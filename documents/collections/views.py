@@ -24,8 +24,8 @@ from documents.models import Collection, Index
 from foundation.api.preconditions import check_if_match, etag
 from foundation.errors import InvalidParameter
 from foundation.json_types import JsonObject
+from tenants.api.base import page_of
 from tenants.api.declared_view import DeclaredView
-from tenants.api.schemas import page_of
 
 TAG = "Collections"
 EJSON_HEADER = "Rillbase-EJSON"

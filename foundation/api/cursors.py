@@ -12,8 +12,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
-from uuid import UUID
+from typing import TypeVar
 
 from django.db import models
 from django.http import HttpRequest
@@ -27,12 +26,6 @@ MAX_LIMIT = 200
 _MAX_LIMIT_CHARS = 9
 _TAG_BYTES = 16
 _MAX_CURSOR_CHARS = 1000
-
-
-class HasId(Protocol):
-    """A row that can be paged through: ids are unique and sort by time."""
-
-    id: UUID
 
 
 R = TypeVar("R", bound=models.Model)

@@ -67,7 +67,6 @@ class OutboundResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
-    elapsed_ms: float
     #: Whether the target has an address that is not public.
     is_internal: bool
 
@@ -186,7 +185,6 @@ class OutboundClient:
             response.status,
             answer_headers,
             content,
-            deadline.elapsed_s * 1000,
             _is_internal(addresses),
         )
 

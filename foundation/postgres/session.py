@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -131,11 +130,6 @@ def int8(value: int) -> bytes:
 
 def boolean(value: bool) -> bytes:  # noqa: FBT001 -- it is the value itself
     return b"\1" if value else b"\0"
-
-
-def timestamptz(moment: datetime.datetime) -> bytes:
-    since = moment - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-    return pack("!q", since // datetime.timedelta(microseconds=1) - EPOCH_2000_US)
 
 
 Step = tuple[Statement, Sequence[Parameter]]

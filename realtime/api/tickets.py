@@ -23,7 +23,7 @@ from foundation.json_types import JsonObject
 from realtime.registration import subscribe_request
 from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
-from storage_engine.topics import facts, names
+from storage_engine.topics import facts, positions
 from storage_engine.topics.facts import READ
 from storage_engine.topics.live import subscribe_request as topic_wanted
 from tenants.credentials.credential_reference import reference_of
@@ -107,6 +107,6 @@ async def _subscription(call: Call, value: Value) -> JsonObject:
     facts.allow(call.principal, READ)
     request = topic_wanted.read(value)
     topic = await facts.find(call.tenant.id, request.topic)
-    names.read(request.existing or "", topic)
+    positions.read_name(request.existing or "", topic)
     query: JsonObject = {"topic": topic.name, "subscription": request.existing or ""}
     return query if request.after is None else {**query, "after": request.after}

@@ -10,12 +10,10 @@ from foundation.api.bodies import BodySerializer
 from tenants.api.forms import PatternField
 
 MAX_KEY_COLUMNS, MAX_COLUMNS = 8, 500
-#: PostgreSQL truncates names to this length.
-MAX_NAME_BYTES = 63
 
 
 class SqlName(PatternField):
-    """An SQL name as in the catalogue: case-sensitive and without quotes."""
+    """An SQL name as in the catalogue, case-sensitive and without quotes, of at most 63 bytes."""
 
     pattern = re.compile(r"[^\x00]{1,63}")
     complaint = "A name as in the database's catalogue, of at most 63 characters."

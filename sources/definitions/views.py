@@ -16,8 +16,8 @@ from sources.definitions import actions
 from sources.definitions.describe import describe
 from sources.definitions.forms import SourceChange, SourceCreation
 from sources.models import Source
+from tenants.api.base import page_of
 from tenants.api.declared_view import DeclaredView
-from tenants.api.schemas import page_of
 
 TAG = "Sources"
 

@@ -1,12 +1,12 @@
 """Topics as a product.
 
-forms, actions, views, describe  the control plane
+forms, actions, views            the control plane
 api                              publish, subscribe, list: the calls of the data plane
 live                             the subscription kind and the event streams
 facts                            what a call needs to know about its topic
 publish, subscribe               requests, and the commands for the storage node
-places, positions, names         places, positions and names of subscriptions, as the API has them
-topic_json                       publications and subscriptions in responses
+places, positions                places, positions and names of subscriptions, as the API has them
+topic_json                       topics, publications and subscriptions in responses
 webhook_delivery, deliveries     subscriptions that deliver to webhooks
 removal, cleaner                 tasks for dropped topics and deleted tenants
 """

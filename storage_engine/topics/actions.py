@@ -15,7 +15,7 @@ from foundation.tasks import run_after_commit
 from storage_engine.models import Topic
 from storage_engine.node import admin
 from storage_engine.topics.deliveries import end_all
-from storage_engine.topics.describe import describe
+from storage_engine.topics.topic_json import describe
 from tenants import audit
 from tenants.models import Tenant
 from tenants.principals import Principal

@@ -13,7 +13,7 @@ from storage_engine.node import publication as replies
 from storage_engine.node.publication import Publication, TopicSubscriber
 from storage_engine.topics import places
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.names import SubscriptionName
+from storage_engine.topics.positions import SubscriptionName
 from storage_engine.topics.publish import flag, text
 
 MEMBERS = ("id", "geo", "from", "to", "subscriber", "filter", "unseen_only", "self_join")

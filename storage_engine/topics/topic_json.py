@@ -1,4 +1,4 @@
-"""Publications and subscriptions as in responses."""
+"""Topics, publications and subscriptions in responses."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable
 
 from data_plane.times import rfc3339
-from foundation.api.rendering import to_json
+from foundation.api.rendering import timestamp, to_json
 from foundation.json_types import JsonObject
 from rillbase_native import Value
+from storage_engine.models import Topic
 from storage_engine.node.publication import Publication, TopicSubscriber
 from storage_engine.topics import places, positions
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.names import SubscriptionName
+from storage_engine.topics.positions import SubscriptionName
 
 
 def publication(topic: TopicFacts, item: Publication, *, canonical: bool) -> bytes:
@@ -52,4 +53,19 @@ def subscription(topic: TopicFacts, item: TopicSubscriber) -> JsonObject:
         "filter": query_filter,
         "unseen_only": item.unseen_only,
         **places.shown(item.place, topic.kind),
+    }
+
+
+def describe(topic: Topic) -> JsonObject:
+    """Return a topic."""
+    return {
+        "id": str(topic.id),
+        "name": topic.name,
+        "kind": topic.kind,
+        "grid": topic.grid,
+        "retention_s": topic.retention_s,
+        "max_data_bytes": topic.max_data_bytes,
+        "version": topic.version,
+        "created_at": timestamp(topic.created_at),
+        "updated_at": timestamp(topic.updated_at),
     }

@@ -12,11 +12,10 @@ from rest_framework.response import Response
 
 from storage_engine.models import Topic
 from storage_engine.topics import actions
-from storage_engine.topics.describe import describe
 from storage_engine.topics.forms import Grid, TopicChange, TopicCreation
-from tenants.api.base import find, find_for_change
+from storage_engine.topics.topic_json import describe
+from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
-from tenants.api.schemas import page_of
 
 TAG = "Topics"
 

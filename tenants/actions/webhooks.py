@@ -15,7 +15,7 @@ from tenants import audit, webhook_events
 from tenants.models import Tenant, Webhook, WebhookDelivery
 from tenants.principals import Principal
 from tenants.quotas import ensure_room
-from tenants.webhooks import handshake, secret, state
+from tenants.webhooks import handshake, signing, state
 
 _TEST_DATA: JsonObject = {"message": "This test event was requested manually."}
 
@@ -64,7 +64,7 @@ def do_create(
     """Register a webhook and start the handshake. Return it with its secret."""
     ensure_room(tenant, "webhooks", Webhook.objects.all())
     webhook = Webhook(tenant_id=tenant.id, **values)
-    text = secret.give_secret(webhook)
+    text = signing.give_secret(webhook)
     webhook.save(force_insert=True)
     handshake.begin(webhook)
     audit.record(principal, "webhook.created", _target(webhook), after=describe(webhook))
@@ -117,7 +117,7 @@ def do_test(principal: Principal, webhook: Webhook) -> WebhookDelivery:
 def do_rotate_secret(principal: Principal, webhook: Webhook) -> str:
     """Replace a webhook's secret; the old one also signs for a while. Return the new one."""
     before = describe(webhook)
-    text = secret.rotate(webhook, timezone.now())
+    text = signing.rotate(webhook, timezone.now())
     webhook.save_next_version()
     audit.record(
         principal,

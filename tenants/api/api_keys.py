@@ -17,9 +17,8 @@ from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidBody
 from tenants.actions import api_keys as actions
-from tenants.api.base import TenantView, find_for_change, find_own
+from tenants.api.base import TenantView, find_for_change, find_own, page_of
 from tenants.api.forms import LabelField, NameField, NetworkField
-from tenants.api.schemas import page_of
 from tenants.models import ApiKey, Tenant
 from tenants.roles import ALL_SCOPES, END_USER_SCOPES, RETIRED_SCOPES, Role
 

@@ -13,8 +13,7 @@ from rest_framework.response import Response
 from foundation.api.cursors import page
 from foundation.api.rendering import timestamp
 from foundation.json_types import JsonObject
-from tenants.api.base import TenantView
-from tenants.api.schemas import page_of
+from tenants.api.base import TenantView, page_of
 from tenants.models import AuditEntry
 from tenants.roles import Role
 

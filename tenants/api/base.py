@@ -1,4 +1,4 @@
-"""Base views for signed-in users, members of a tenant, and anonymous callers."""
+"""Base views for signed-in users, members of a tenant, account calls and anonymous callers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from uuid import UUID
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import models, transaction
 from django.http import HttpRequest, HttpResponseBase
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -26,9 +28,9 @@ from foundation.one_row import read_one
 from foundation.resource import Resource
 from foundation.scope import TenantOwned, scoped
 from tenants import cors, error_log, usage
-from tenants.credentials import act_as, authenticate
+from tenants.credentials import act_as, authenticate, sessions
 from tenants.credentials.facts import TenantFacts
-from tenants.principals import Principal
+from tenants.principals import Principal, PrincipalKind
 from tenants.quotas import anonymous_limits, refusal_limits, request_limits, user_limits
 from tenants.roles import Role
 
@@ -208,3 +210,48 @@ def find_for_change(request: Request, rows: models.QuerySet[VR], **by: object) -
     row = find(rows.select_for_update(of=("self",)), **by)
     check_if_match(request, row.version)
     return row
+
+
+class SignInView(AnonymousView):
+    """A call without credentials that pages of other origins must not make. Expensive work, such as
+    hashing a password, is done in `prepare`, before a database connection is held.
+    """
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        super().enter(request, **kwargs)
+        if request.method == "POST":
+            sessions.check_origin(request)
+            # Read here, so that the idempotency record can read the body again.
+            _ = request.body
+            self.prepare(request)
+
+    def prepare(self, request: Request) -> None:
+        """Make the checks that need no transaction."""
+
+
+class ConsoleView(UserView):
+    """For console sessions only: a personal token cannot take over its owner's account."""
+
+    def enter(self, request: Request, **kwargs: str) -> None:
+        super().enter(request, **kwargs)
+        require_session(self.principal)
+
+
+def require_session(principal: Principal) -> UUID:
+    """Return the user, or raise `Forbidden` if the caller has no console session."""
+    if principal.kind is not PrincipalKind.SESSION or principal.user_id is None:
+        raise Forbidden("This requires a console session, not a key or token: sign in.")
+    return principal.user_id
+
+
+def page_of(item: type[serializers.Serializer[object]]) -> serializers.Serializer[object]:
+    """Return the schema of one page of a list."""
+    return inline_serializer(
+        item.__name__.removesuffix("Answer") + "Page",
+        {
+            "items": item(many=True),
+            "next_cursor": serializers.CharField(
+                allow_null=True, help_text="Pass it as `cursor` for the next page; null at the end."
+            ),
+        },
+    )

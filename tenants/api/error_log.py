@@ -12,8 +12,7 @@ from foundation.api.cursors import page
 from foundation.api.rendering import timestamp
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject
-from tenants.api.base import TenantView
-from tenants.api.schemas import page_of
+from tenants.api.base import TenantView, page_of
 from tenants.models import ErrorEntry
 
 TAG = "Error log"

@@ -17,10 +17,8 @@ from foundation.scope import scoped
 from tenants.actions import invitations as actions
 from tenants.actions import tenants as tenant_actions
 from tenants.api.account_forms import AddressField, invitation_limits, link_limits
-from tenants.api.account_views import ConsoleView, SignInView
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import ConsoleView, SignInView, TenantView, find, find_for_change, page_of
 from tenants.api.members import ROLES
-from tenants.api.schemas import page_of
 from tenants.api.sign_up import TokenOnly
 from tenants.api.tenants import TenantAnswer
 from tenants.models import Tenant, User

@@ -14,9 +14,8 @@ from rest_framework.response import Response
 from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from tenants.actions import issuers as actions
-from tenants.api.base import TenantView, find_for_change, find_own
+from tenants.api.base import TenantView, find_for_change, find_own, page_of
 from tenants.api.forms import NameField
-from tenants.api.schemas import page_of
 from tenants.credentials.jwt import ASYMMETRIC, SYMMETRIC
 from tenants.models import Issuer, Tenant
 from tenants.roles import Role

@@ -18,8 +18,7 @@ from tenants.api.account_forms import (
     mail_limits,
     password_check_limits,
 )
-from tenants.api.account_views import ConsoleView, require_session
-from tenants.api.base import UserView, find
+from tenants.api.base import ConsoleView, UserView, find, require_session
 from tenants.api.forms import LabelField
 from tenants.api.sessions import UserAnswer
 from tenants.credentials import passwords

@@ -14,8 +14,7 @@ from rest_framework.response import Response
 from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from tenants.actions import members as actions
-from tenants.api.base import TenantView, find, find_for_change
-from tenants.api.schemas import page_of
+from tenants.api.base import TenantView, find, find_for_change, page_of
 from tenants.models import Membership
 from tenants.roles import Role
 

@@ -23,9 +23,7 @@ from tenants.api.account_forms import (
     link_limits,
     sign_in_limits,
 )
-from tenants.api.account_views import ConsoleView, SignInView
-from tenants.api.base import UserView, find
-from tenants.api.schemas import page_of
+from tenants.api.base import ConsoleView, SignInView, UserView, find, page_of
 from tenants.credentials import sessions
 from tenants.models import User, UserSession
 from tenants.principals import PrincipalKind

@@ -24,7 +24,7 @@ from tenants.api.account_forms import (
     link_limits,
     mail_limits,
 )
-from tenants.api.account_views import SignInView
+from tenants.api.base import SignInView
 from tenants.api.forms import LabelField
 from tenants.api.sessions import SignedInAnswer, open_session
 from tenants.credentials import passwords

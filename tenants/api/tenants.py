@@ -16,9 +16,8 @@ from foundation.api.cursors import page
 from foundation.errors import QuotaExceeded
 from tenants.actions import tenants as actions
 from tenants.actions.accounts import take_turns
-from tenants.api.base import TenantView, UserView, find, find_for_change
+from tenants.api.base import TenantView, UserView, find, find_for_change, page_of
 from tenants.api.forms import LabelField, OriginField, SlugField
-from tenants.api.schemas import page_of
 from tenants.credentials.facts import forget_access
 from tenants.models import Membership, Tenant
 from tenants.roles import Role

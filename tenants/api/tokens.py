@@ -19,10 +19,15 @@ from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.json_types import JsonObject
 from tenants.actions import tokens as actions
-from tenants.api.account_views import ConsoleView, require_session
-from tenants.api.base import TenantView, find, find_for_change
+from tenants.api.base import (
+    ConsoleView,
+    TenantView,
+    find,
+    find_for_change,
+    page_of,
+    require_session,
+)
 from tenants.api.forms import LabelField
-from tenants.api.schemas import page_of
 from tenants.models import PersonalToken
 from tenants.roles import Role
 

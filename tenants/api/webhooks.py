@@ -21,9 +21,8 @@ from foundation.api.cursors import page
 from foundation.errors import FieldProblem, InvalidParameter
 from foundation.outbound.targets import MAX_URL_CHARS
 from tenants.actions import webhooks as actions
-from tenants.api.base import TenantView, find, find_for_change, find_own
+from tenants.api.base import TenantView, find, find_for_change, find_own, page_of
 from tenants.api.forms import LabelField
-from tenants.api.schemas import page_of
 from tenants.models import Tenant, Webhook, WebhookDelivery
 from tenants.roles import Role
 

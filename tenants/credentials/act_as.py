@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from foundation.errors import FieldProblem, Forbidden, InvalidParameter, MalformedJson
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject, JsonValue
-from foundation.request_head import RequestHead
+from foundation.request_context import RequestHead
 from foundation.scope import scoped
 from tenants.audit import AuditTarget, record
 from tenants.principals import Principal, PrincipalKind

@@ -24,8 +24,7 @@ from foundation.errors import (
     Unauthenticated,
 )
 from foundation.json_types import JsonValue
-from foundation.request_context import client_address
-from foundation.request_head import RequestHead
+from foundation.request_context import RequestHead, client_address
 from tenants import keys
 from tenants.credentials import facts, last_used, sessions
 from tenants.credentials.jwt import verify_end_user

@@ -16,8 +16,7 @@ from types import MappingProxyType
 
 from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
-from foundation.request_context import client_address
-from foundation.request_head import RequestHead
+from foundation.request_context import RequestHead, client_address
 from tenants import keys
 from tenants.credentials import act_as, authenticate, facts, sessions
 from tenants.credentials.authenticate import KEY_HEADER

@@ -16,8 +16,7 @@ from rest_framework.response import Response
 
 from foundation.environment import environment
 from foundation.errors import CsrfFailed
-from foundation.request_context import client_address
-from foundation.request_head import RequestHead
+from foundation.request_context import RequestHead, client_address
 from tenants import keys
 from tenants.models import User, UserSession
 

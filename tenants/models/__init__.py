@@ -1,17 +1,14 @@
 """The tables of tenants, one noun per file."""
 
-from tenants.models.api_key import ApiKey
+from tenants.models.api_key import ApiKey, PersonalToken
 from tenants.models.audit import AuditEntry
 from tenants.models.error_log import ErrorEntry
-from tenants.models.invitation import Invitation
 from tenants.models.issuer import Issuer
-from tenants.models.membership import Membership
+from tenants.models.membership import Invitation, Membership
 from tenants.models.plan import Plan, Quota
-from tenants.models.session import UserSession
 from tenants.models.tenant import Tenant
-from tenants.models.token import PersonalToken
 from tenants.models.usage import UsageHour, UsageSample
-from tenants.models.user import EmailProof, Purpose, User
+from tenants.models.user import EmailProof, Purpose, User, UserSession
 from tenants.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""API keys of tenants."""
+"""API keys, which act for a tenant, and personal tokens, which act for a user."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from django.db import models
 from foundation.resource import Resource
 from foundation.scope import TenantOwned
 from tenants.models.tenant import Tenant
+from tenants.models.user import User
 
 
 class ApiKey(TenantOwned, Resource):
@@ -39,3 +40,16 @@ class ApiKey(TenantOwned, Resource):
     revoked_at = models.DateTimeField(null=True, blank=True)
     successor = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True)
     created_by = models.UUIDField(null=True)
+
+
+class PersonalToken(Resource):
+    """Acts as its user. With `tenant` set it works in that tenant only."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, null=True, blank=True)
+    name = models.CharField(max_length=100)
+    key_id = models.CharField(max_length=16, unique=True)
+    secret_hash = models.BinaryField(max_length=32)
+    expires_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Users, who log in by email address and may be members of many tenants."""
+"""Users, who log in by email address and may be members of many tenants, and their sessions."""
 
 from __future__ import annotations
 
@@ -76,3 +76,16 @@ class EmailProof(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(db_index=True)
     used_at = models.DateTimeField(null=True, blank=True)
+
+
+class UserSession(models.Model):
+    """One signed-in browser. Only a hash of the cookie's value is kept."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sessions")
+    token_hash = models.BinaryField(unique=True, max_length=32)
+    address = models.GenericIPAddressField(null=True)
+    user_agent = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_seen_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)

@@ -21,8 +21,7 @@ from foundation.outbound import (
 )
 from foundation.outbound.addresses import is_plain_loopback, parse_address
 from tenants.models.webhook import Webhook
-from tenants.webhooks.secret import signing_secrets
-from tenants.webhooks.signing import signed_headers
+from tenants.webhooks.signing import signed_headers, signing_secrets
 
 MAX_ANSWER_CHARS = 1000
 NOT_PROVED = "The receiver did not echo the challenge."

@@ -10,7 +10,7 @@ from django.db import ProgrammingError, connection
 
 from foundation import scope
 from foundation.one_row import read_one
-from foundation.scope import NoTenantInScope, ScopeError, current_scope, scoped
+from foundation.scope import NoTenantInScope, ScopeError, current_tenant_id, scoped
 from tenants.models import ApiKey, Tenant
 from tests.make import make_tenant
 
@@ -127,7 +127,8 @@ async def test_the_scope_follows_async_code_into_threads() -> None:
             return {str(k.tenant_id) for k in ApiKey.objects.all()}
 
     assert await sync_to_async(names_in_scope)() == {str(mine.tenant.id)}
-    assert current_scope() is None
+    with pytest.raises(NoTenantInScope):
+        current_tenant_id()
 
 
 def test_every_table_with_a_tenant_is_behind_forced_row_security() -> None:

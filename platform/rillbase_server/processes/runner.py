@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pkgutil import resolve_name
 
 import uvicorn
 
-from foundation.asgi import App
+from foundation.asgi import App, Receive, Scope, Send
 from foundation.environment import environment
 from foundation.logs import set_up_logging
 from rillbase_server import garbage
 from rillbase_server.health import Dependency, HealthEndpoints
 from rillbase_server.lifespan import Lifespan
-from rillbase_server.processes.status_app import status_app
 from rillbase_server.processes.supervision import SupervisedService, Supervision
 from rillbase_server.processes.table import ProcessDeclaration
 from rillbase_server.web_process import HTTP_PROTOCOL
@@ -79,3 +79,26 @@ def build(process: ProcessDeclaration, end_process: Callable[[], None], **argume
         start=[supervision.start, garbage.settle],
         stop=[supervision.stop, *map(resolve_name, close)],
     )
+
+
+def status_app(status: Callable[[], Mapping[str, object]]) -> App:
+    """Serve only `/status`, with the state of the process."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        exists = scope["path"] == "/status"
+        body = json.dumps(status() if exists else {"title": "Not found", "status": 404})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200 if exists else 404,
+                "headers": [
+                    (b"content-type", b"application/json"),
+                    (b"cache-control", b"no-store"),
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": body.encode()})
+
+    return answer

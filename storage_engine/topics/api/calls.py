@@ -31,7 +31,6 @@ from storage_engine.node import publication as replies
 from storage_engine.node.client import client
 from storage_engine.topics import (
     facts,
-    names,
     places,
     positions,
     publish,
@@ -170,7 +169,7 @@ async def unsubscribe(call: Call) -> CallResponse:
     """DELETE subscriptions/{subscription}."""
     parameters(call)
     topic = await topic_of(call, READ)
-    name = names.read(call.parameters["subscription"], topic)
+    name = positions.read_name(call.parameters["subscription"], topic)
     ended = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
     await asyncio.to_thread(_forget, topic, name.node_name)
     if ended != 1:

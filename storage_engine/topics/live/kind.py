@@ -26,13 +26,13 @@ from storage_engine.node.client import client
 from storage_engine.node.feeds import GONE, FeedFollower, feeds
 from storage_engine.node.node_subscription import NodeSubscription
 from storage_engine.node.publication import Publication
-from storage_engine.topics import facts, names, positions, subscribe
+from storage_engine.topics import facts, positions, subscribe
 from storage_engine.topics.facts import READ, TopicFacts
 from storage_engine.topics.live import frames
 from storage_engine.topics.live import subscribe_request as wanting
 from storage_engine.topics.live.subscribe_request import TopicSubscribeRequest
 from storage_engine.topics.live.tokens import TopicResumePoint, TopicResumeTokens
-from storage_engine.topics.names import SubscriptionName
+from storage_engine.topics.positions import SubscriptionName
 
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 _SHOWN = ("topic_id", "geo", "from", "to", "filter", "unseen_only", "subscription_id")
@@ -89,7 +89,7 @@ class TopicSubscription(NodeSubscription):
             self.events = resume_point.events
             self._follow(resume_point.name, resume_point.position)
         elif self.wanted.existing is not None:
-            name = names.read(self.wanted.existing, self.topic)
+            name = positions.read_name(self.wanted.existing, self.topic)
             self._follow(name, self._beginning(name))
             await self.wait_for_acceptance(self.expect_acceptance())
         else:

@@ -13,9 +13,9 @@ from uuid import UUID
 
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidBody
-from storage_engine.topics import names, positions
+from storage_engine.topics import positions
 from storage_engine.topics.facts import TopicFacts
-from storage_engine.topics.names import SubscriptionName
+from storage_engine.topics.positions import SubscriptionName
 
 MAX_CHARS = 5_700
 _TAG_CHARS = 32
@@ -52,7 +52,7 @@ class TopicResumeTokens:
             detail = "The token belongs to a different subscription."
             raise InvalidBody(errors=[FieldProblem("/resume", "invalid", detail)])
         position = positions.position_of(self._topic.node_name, form[2])
-        return TopicResumePoint(names.read(form[1], self._topic), position, int(form[3]))
+        return TopicResumePoint(positions.read_name(form[1], self._topic), position, int(form[3]))
 
     def _tag(self, text: str) -> str:
         keyed = self._keyed.copy()

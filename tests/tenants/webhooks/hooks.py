@@ -11,7 +11,7 @@ from foundation.models import OutboxTask
 from foundation.scope import scoped
 from tenants import webhook_events
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks import secret
+from tenants.webhooks import signing
 from tenants.webhooks.delivery import work_off
 from tests.make import MadeTenant, make_tenant
 
@@ -73,7 +73,7 @@ def make_webhook(
     webhook = Webhook(
         tenant_id=made.tenant.id, name="Hook", url=url, events=list(patterns), state=state
     )
-    text = secret.give_secret(webhook)
+    text = signing.give_secret(webhook)
     with scoped(tenant_id=made.tenant.id):
         webhook.save()
     return MadeWebhook(made, webhook, text)

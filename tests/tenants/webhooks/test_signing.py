@@ -8,7 +8,7 @@ import datetime
 from django.utils import timezone
 
 from tenants.models import Webhook
-from tenants.webhooks import secret
+from tenants.webhooks import signing
 from tenants.webhooks.signing import sign
 from tests.tenants.webhooks.hooks import make_webhook
 from tests.tenants.webhooks.receivers import WebhookReceiver
@@ -37,7 +37,7 @@ def test_while_a_rotation_lasts_messages_are_signed_by_both_secrets(
 ) -> None:
     hook = make_webhook(receiver.url)
     row = hook.now()
-    new = secret.rotate(row, timezone.now())
+    new = signing.rotate(row, timezone.now())
     row.save(using="relay")
     hook.announce()
     hook.work()
