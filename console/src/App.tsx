@@ -1,4 +1,4 @@
-/** Which page is shown at which address. Every page is loaded when it is first opened. */
+/** The routes of the console's pages. Every page is loaded when it is first opened. */
 
 import { Suspense, useEffect } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";

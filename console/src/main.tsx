@@ -1,4 +1,4 @@
-/** Where the console begins. */
+/** The entry point of the console. */
 
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";

@@ -95,12 +95,12 @@ function refused(answer: Response, text: string, path: string): ServerError {
   return new ServerError(problemOf(text), answer.status);
 }
 
-/** Returns what an error's body says. */
+/** Returns the problem in an error response's body. */
 export function problemOf(text: string): Problem {
   try {
     return JSON.parse(text) as Problem;
   } catch {
-    // A proxy on the way answered with a page of its own; the status has to do.
+    // A proxy may have responded with its own page; then only the status is known.
     return {};
   }
 }

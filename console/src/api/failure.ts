@@ -1,4 +1,4 @@
-/** Whatever was thrown, as people are told of it. */
+/** Converts any thrown value to a message for people. */
 
 import { RillbaseError, ServerError } from "rillbase";
 

@@ -1,4 +1,4 @@
-/** Something declared, as it was read, and how to change it if it still is what was read. */
+/** A declared object as it was read, and a function that changes it unless it has changed since. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ask } from "./control";

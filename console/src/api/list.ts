@@ -1,4 +1,4 @@
-/** Lists of the tenant's control plane, and what changes them. */
+/** Lists of the tenant's control plane, and functions that change them. */
 
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
@@ -48,7 +48,7 @@ export function usePages<T>(
   return { ...read, data: read.data?.pages.flatMap((page) => page.items) };
 }
 
-/** Returns one thing below the tenant. */
+/** Returns one object below the tenant. */
 export function useOne<T>(name: string, { refetchMs }: Options = {}) {
   const { slug, api } = useTenant();
   return useQuery({
@@ -58,7 +58,7 @@ export function useOne<T>(name: string, { refetchMs }: Options = {}) {
   });
 }
 
-/** Returns how to change something of a list, which is then read anew. */
+/** Returns a function that changes an entry of a list and then reads the list again. */
 export function useChange(name: string) {
   const { slug, api } = useTenant();
   const client = useQueryClient();
@@ -72,7 +72,7 @@ export function useChange(name: string) {
   );
 }
 
-/** Does something on a click, and says so when it fails. */
+/** Runs an action on a click, and reports its failure. */
 export function useAttempt() {
   const { fail } = useToasts();
   return useCallback((work: () => Promise<unknown>) => void work().catch(fail), [fail]);

@@ -1,4 +1,4 @@
-/** Who is signed in. */
+/** The signed-in user. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect } from "react";

@@ -1,4 +1,4 @@
-/** The tenant that is looked at: its calls, the client of its data, and what the user may do. */
+/** The current tenant: its calls, the client of its data, and the user's permissions. */
 
 import { useQuery } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";

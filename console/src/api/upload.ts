@@ -1,4 +1,4 @@
-/** Sends a body and tells how much of it has gone, which `fetch` cannot. */
+/** Sends a body and reports progress, which `fetch` cannot. */
 
 import { ServerError } from "rillbase";
 import { problemOf } from "./control";

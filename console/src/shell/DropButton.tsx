@@ -1,4 +1,4 @@
-/** Drops what a page is about, once its name was typed, and leaves the page. */
+/** Drops the page's object after the user has typed its name, and leaves the page. */
 
 import { type ReactNode, useState } from "react";
 import { useLocation } from "wouter";

@@ -1,4 +1,4 @@
-/** A page that lists what a tenant has of a kind, with a button that makes another. */
+/** A page that lists the tenant's objects of a kind, with a button that creates one. */
 
 import { type ReactNode, useState } from "react";
 import { useList } from "../api/list";

@@ -1,4 +1,4 @@
-/** Makes a tenant and goes there. */
+/** Creates a tenant and opens its page. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

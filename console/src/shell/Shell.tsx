@@ -1,4 +1,4 @@
-/** The frame around the pages of a tenant. */
+/** The layout around the pages of a tenant. */
 
 import { type ReactNode, Suspense, useEffect, useState } from "react";
 import { Skeleton } from "../ui/Empty";

@@ -1,4 +1,4 @@
-/** The way around: tenant, search, collections, pages, the person's own menu. */
+/** The navigation: tenant, search, collections, pages, the user's menu. */
 
 import { type ReactNode, useState } from "react";
 import { Link, useLocation } from "wouter";

@@ -1,4 +1,4 @@
-/** A page about one thing that has several parts, each at an address of its own. */
+/** A page with several tabs, each with its own path. */
 
 import { type ReactNode, useEffect, useRef } from "react";
 import { Link } from "wouter";

@@ -1,4 +1,4 @@
-/** A choice of the reader that the browser remembers. */
+/** A choice of the user that the browser stores. */
 
 import { useState } from "react";
 

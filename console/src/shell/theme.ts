@@ -1,4 +1,4 @@
-/** Light or dark: the system's choice until the person has made one, which is kept here. */
+/** Light or dark: the system's choice until the user has chosen, which is stored here. */
 
 import { useEffect, useState } from "react";
 

@@ -1,4 +1,4 @@
-/** Shows what went wrong in a page instead of an empty window. */
+/** Shows a page's error instead of an empty window. */
 
 import { Component, type ReactNode } from "react";
 import { PageLoadError, reloadWhenReachable } from "../shell/lazyPage";

@@ -1,4 +1,4 @@
-/** A piece of code with a button that copies it. */
+/** A code block with a button that copies it. */
 
 import { useState } from "react";
 import { Icon } from "./Icon";

@@ -1,4 +1,4 @@
-/** Asks before something that cannot be taken back. */
+/** Asks for confirmation before an irreversible action. */
 
 import { type ReactNode, useState } from "react";
 import { FormDialog } from "./Dialog";

@@ -1,4 +1,4 @@
-/** A part of something that is declared as JSON, with an editor that shows what is wrong where. */
+/** A part of an object that is declared as JSON, with an editor that marks mistakes. */
 
 import { type ReactNode, useState } from "react";
 import { ServerError } from "rillbase";

@@ -1,4 +1,4 @@
-/** Dialogs, as the browser has them: focus stays inside, Escape closes unless something would be lost. */
+/** The browser's dialogs: focus stays inside, Escape closes them unless input would be lost. */
 
 import {
   type FormEvent,

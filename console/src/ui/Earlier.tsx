@@ -1,4 +1,4 @@
-/** The button below a list that is read page by page. */
+/** The button that loads the next page of a list. */
 
 interface EarlierProps {
   readonly read: {

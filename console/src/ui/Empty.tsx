@@ -1,4 +1,4 @@
-/** What is shown where there is nothing yet: what belongs here, and how to make the first one. */
+/** Shown instead of an empty list: what belongs here, and how to create the first entry. */
 
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "./Icon";

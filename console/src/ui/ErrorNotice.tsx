@@ -1,4 +1,4 @@
-/** An error as people can use it: what is wrong, where, and what to quote when asking for help. */
+/** An error for people: what is wrong, where, and what to quote when asking for help. */
 
 import { type Failure, failureOf } from "../api/failure";
 import { Icon } from "./Icon";

@@ -1,4 +1,4 @@
-/** A button that lets somebody choose a file, and names the chosen one. */
+/** A button that opens a file dialog, and shows the name of the chosen file. */
 
 import { useRef } from "react";
 import { Icon } from "./Icon";

@@ -1,4 +1,4 @@
-/** A row of a table that opens to show more. */
+/** A table row that expands to show more. */
 
 import { Fragment, type ReactNode, useState } from "react";
 import { Icon } from "./Icon";

@@ -1,4 +1,4 @@
-/** The end of a form on a page: what went wrong, and the button that sends it. */
+/** The end of a form: its error, and the button that submits it. */
 
 import { ErrorNotice } from "./ErrorNotice";
 

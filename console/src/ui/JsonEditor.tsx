@@ -1,4 +1,4 @@
-/** The editor of JSON and other code; its own code is loaded when the first one is shown. */
+/** The editor of JSON and other code; its code is loaded when the first one is shown. */
 
 import type { Extension } from "@codemirror/state";
 import { lazy, Suspense } from "react";

@@ -1,4 +1,4 @@
-/** A list that is being read, could not be read, is empty, or is there. */
+/** A list in one of its states: loading, failed, empty, or loaded. */
 
 import { type ReactNode, useEffect, useRef } from "react";
 import { Skeleton } from "./Empty";

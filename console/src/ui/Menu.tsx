@@ -1,4 +1,4 @@
-/** Menus that hang on a button. The browser's popover keeps them on top and closes them. */
+/** Menus attached to a button. The browser's popover keeps them on top and closes them. */
 
 import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from "react";
 
@@ -86,7 +86,7 @@ function walk(event: KeyboardEvent, menu: HTMLElement | null): void {
   items[(at + step + items.length) % items.length]?.focus();
 }
 
-/** Puts the menu below its button, or above where there is no room, within the window. */
+/** Positions the menu below its button, or above it if there is no space, within the window. */
 function place(menu: HTMLElement, trigger: HTMLElement): void {
   const from = trigger.getBoundingClientRect();
   const { width, height } = menu.getBoundingClientRect();

@@ -1,4 +1,4 @@
-/** What is wrong with a text, beside the editor that marks the places. */
+/** The mistakes in a text, beside the editor that marks them. */
 
 import { Icon } from "./Icon";
 import type { Mistake } from "./JsonEditor";

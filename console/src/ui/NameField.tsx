@@ -1,4 +1,4 @@
-/** The name of what is being declared, which is part of its address and stays. */
+/** The name of a declared object, which is part of its path and cannot be changed. */
 
 import { Field } from "./Field";
 

@@ -1,4 +1,4 @@
-/** Moments, as people say them; the exact one is in the title. */
+/** Relative times; the exact time is in the title. */
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["year", 365 * 86_400],
@@ -38,7 +38,7 @@ export function ago(moment: Date): string {
   return relative.format(Math.round(seconds / size), unit);
 }
 
-/** How long something has lasted. */
+/** The duration of something. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;

@@ -1,7 +1,7 @@
 /**
- * Which rows have changed before the person's eyes, for them to flash.
+ * The rows that have changed while they were visible, which are highlighted.
  *
- * A row's mark is what differs when the row does: a version, or its content where it has none.
+ * A row's mark differs when the row does: its version, or its content if it has none.
  */
 
 import { useRef } from "react";

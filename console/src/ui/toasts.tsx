@@ -1,4 +1,4 @@
-/** Short messages about what was just done, with a way back where there is one. */
+/** Short messages about completed actions, with an undo button where possible. */
 
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 import { failureOf } from "../api/failure";

@@ -1,9 +1,9 @@
-/** Amounts, as people say them. */
+/** Quantities, formatted for people. */
 
 const WHOLE = new Intl.NumberFormat("en");
 const FRACTION = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
 
-/** A number that was computed: digits that carry no information are left out. */
+/** A computed number, without insignificant digits. */
 export function numberText(value: number): string {
   return (Number.isInteger(value) ? WHOLE : FRACTION).format(value);
 }

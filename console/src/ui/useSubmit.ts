@@ -1,14 +1,14 @@
-/** What a form on a page does when it is sent, and why it could not. */
+/** The submission of a form, and its error. */
 
 import { type FormEvent, useState } from "react";
 
 export interface Submitting {
-  /** Null while nothing went wrong. */
+  /** Null as long as there is no error. */
   readonly error: unknown;
   readonly submit: (event?: FormEvent) => Promise<void>;
 }
 
-/** Does it each time the form is sent; what is thrown is kept until the next time. */
+/** Runs it each time the form is submitted; its error is kept until the next time. */
 export function useSubmit(act: () => Promise<unknown>): Submitting {
   const [error, setError] = useState<unknown>(null);
   async function submit(event?: FormEvent) {

@@ -1,6 +1,6 @@
 /**
- * A chat: a room is a live window on its newest messages. What is written without a network waits
- * in the page's storage and is sent when the network is back, once.
+ * A chat: a room is a live window of its newest messages. Messages written offline wait in the
+ * page's storage and are sent once, when the network is back.
  */
 
 import { localStorageQueue } from "/sdk/index.js";

@@ -1,4 +1,4 @@
-/** A list that is voted on: two live queries' worth of code, the rest is drawing. */
+/** A list that people vote on: code for two live queries; the rest is drawing. */
 
 import { arrange, attempt, connect, element, filled, fill, isCalm, showState } from "/shared/page.js";
 

@@ -1,4 +1,4 @@
-/** What the pages share: the client, finding elements, saying what state a query is in. */
+/** Shared code of the pages: the client, finding elements, showing the state of a query. */
 
 import { createClient } from "/sdk/index.js";
 
@@ -27,7 +27,7 @@ export async function attempt(writing) {
   }
 }
 
-/** Fills a copy of a template: a text for each class. Texts stay texts, whatever they hold. */
+/** Fills a copy of a template: a text for each class. Texts are never interpreted as HTML. */
 export function filled(template, texts) {
   const copy = element(template).content.firstElementChild.cloneNode(true);
   fill(copy, texts);
@@ -40,7 +40,7 @@ export function fill(node, texts) {
   }
 }
 
-/** Lets the children of a list be these nodes, moving as few as need be. */
+/** Makes these nodes the children of a list, moving as few as possible. */
 export function arrange(list, nodes) {
   const wanted = new Set(nodes);
   for (const node of [...list.children]) if (!wanted.has(node)) node.remove();

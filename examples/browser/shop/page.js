@@ -1,4 +1,4 @@
-/** A dashboard: three live queries, and what they say drawn anew whenever it changes. */
+/** A dashboard: three live queries, drawn again whenever one changes. */
 
 import { arrange, attempt, connect, element, fill, filled, isCalm, showState } from "/shared/page.js";
 

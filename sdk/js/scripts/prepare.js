@@ -1,6 +1,6 @@
 /**
  * Builds `dist` when the package is installed from its folder or packed, as `npm install ./sdk/js`
- * does from a clean clone, which has neither `dist` nor a compiler.
+ * does in a clean clone, which has neither `dist` nor a compiler.
  */
 
 import { execSync } from "node:child_process";

@@ -24,7 +24,7 @@ test("events are added under a key, so that a repeated call adds them once", asy
   assert.ok(call?.headers.get("Idempotency-Key"));
 });
 
-test("a query says what it is grouped by, from when, and at which snapshot", async () => {
+test("a query contains its grouping, its start and its snapshot", async () => {
   const rows = [{ customer: "acme", count: 3 }];
   const { client, calls } = answering([{ rows, snapshot: "7" }]);
   const from = new Date(Date.UTC(2026, 0, 2));
@@ -73,7 +73,7 @@ test("rows are shown and kept up to date, group by group", async () => {
   assert.equal(socket.all("unsubscribe").length, 1);
 });
 
-test("an aggregate that is gone is an error that listeners see", async () => {
+test("listeners receive an error when an aggregate is dropped", async () => {
   const { client, server } = answering();
   const shown: RowsSnapshot<Requests>[] = [];
   client.aggregate<Requests>("gone").on({}, (snapshot) => shown.push(snapshot));

@@ -1,4 +1,7 @@
-/** Apollo Client as programs use it: one cache for queries and mutations, and a link for each way. */
+/**
+ * Apollo Client as programs use it: one cache for queries and mutations, and a link for each
+ * transport.
+ */
 
 import { ApolloClient, ApolloLink, gql, HttpLink, InMemoryCache } from "@apollo/client";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";

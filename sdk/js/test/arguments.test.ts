@@ -33,7 +33,7 @@ test("arguments of a wrong type are refused", () => {
   refuses(() => client.collection(undefined as any), "non-empty");
 });
 
-test("a misspelt option is refused by the call that names the valid ones", async () => {
+test("a misspelt option is rejected at the call, which lists the valid names", async () => {
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   refuses(() => createClient({ url: "http://a", apiKey: "rbp_x" } as any), '"apiKey"', '"key"');
   await assert.rejects(todos.fetch({ timeout: 5 }), /no option "timeout".*"timeoutMs"/);

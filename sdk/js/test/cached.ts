@@ -1,4 +1,4 @@
-/** What the program of `graphql-cache.ts` does with either client. */
+/** The common part of `graphql-cache.ts` for both clients. */
 
 import type { HeldRows } from "./graphql-rows.js";
 

@@ -52,7 +52,7 @@ test("a client greets, subscribes, and shows the answer", async () => {
   assert.deepEqual([ids(last()), last().state], [["a"], "live"]);
 });
 
-test("a broken connection is made again and goes on from the resume token", async () => {
+test("a broken connection is reopened and resumes from the resume token", async () => {
   const { clock, server, last, states } = watching();
   const first = await server.answer([row("a", 1)]);
   first.tell({
@@ -89,7 +89,7 @@ test("a broken connection is made again and goes on from the resume token", asyn
   assert.deepEqual(states, ["live", "offline", "connecting", "live"]);
 });
 
-test("a group that was cut off counts as not begun", async () => {
+test("an incomplete group is discarded", async () => {
   const { clock, server, last } = watching();
   const first = await server.answer([]);
   const txn = (index: number) => ({ id: "t", index, count: 2 });
@@ -135,7 +135,7 @@ test("a group that was cut off counts as not begun", async () => {
   assert.deepEqual(ids(last()), ["a", "b"]);
 });
 
-test("a hole in the numbering makes the client begin anew", async () => {
+test("a gap in the numbering makes the client start over", async () => {
   const { server, last } = watching();
   const socket = await server.answer([row("a", 1)]);
   const before = socket.name;
@@ -148,7 +148,7 @@ test("a hole in the numbering makes the client begin anew", async () => {
   assert.deepEqual([ids(last()), last().state], [["c"], "live"]);
 });
 
-test("frames of a former subscription change nothing", async () => {
+test("frames of an earlier subscription have no effect", async () => {
   const { clock, server, last } = watching();
   const first = await server.answer([row("a", 1)]);
   first.break();
@@ -159,7 +159,7 @@ test("frames of a former subscription change nothing", async () => {
   assert.deepEqual(ids(last()), ["b"]);
 });
 
-test("a silent connection is asked, then given up", async () => {
+test("a silent connection is probed, then closed", async () => {
   const { clock, server, last } = watching();
   const socket = await server.answer([]);
   await clock.pass(11_000);
@@ -170,7 +170,7 @@ test("a silent connection is asked, then given up", async () => {
   assert.notEqual(last().state, "live");
 });
 
-test("waits grow while a server stays away, and end with the first welcome", async () => {
+test("waits grow while a server is unavailable, and are reset by the first welcome", async () => {
   const { clock, server } = watching();
   const begun: number[] = [];
   for (let attempt = 0; attempt < 5; attempt += 1) {
@@ -188,7 +188,7 @@ test("waits grow while a server stays away, and end with the first welcome", asy
   assert.ok((waits.at(-1) ?? 0) >= 4 * (waits[0] ?? 0));
 });
 
-test("goodbye is followed by another connection after the time it names", async () => {
+test("after goodbye, the client reconnects after the given time", async () => {
   const { clock, server } = watching();
   const socket = await server.answer([]);
   socket.tell({ type: "goodbye", reconnect_in_ms: 700 });
@@ -209,7 +209,7 @@ test("a stale answer stays visible and says so", async () => {
   assert.equal(last().state, "live");
 });
 
-test("a reset is shown as the difference to what was there", async () => {
+test("a reset is shown as the difference from the previous answer", async () => {
   const { server, last } = watching();
   const socket = await server.answer([row("a", 1), row("b", 1)]);
   socket.tell({ type: "reset", id: socket.name, reason: "resume" });
@@ -398,14 +398,14 @@ test("a rejected origin is written to console.error when nothing else handles it
   assert.equal(stage.last().state, "failed");
 });
 
-test("an error handler gets failures instead of console.error", async () => {
+test("an error handler receives failures instead of console.error", async () => {
   const errors: string[] = [];
   const stage = watching({ onError: (error) => errors.push(error.code) });
   assert.deepEqual(await rejected(stage), []);
   assert.deepEqual(errors, ["forbidden"]);
 });
 
-test("closing the client is no failure", async () => {
+test("closing the client is not a failure", async () => {
   const errors: string[] = [];
   const { client, server } = watching({ onError: (error) => errors.push(error.code) });
   client.aggregate("sales").on({}, () => {});

@@ -29,7 +29,7 @@ test("rows are uploaded as lines that name their table, under a key or an id", a
   assert.equal(await calls[1]?.text(), '{"posts":{"id":7},"op":"update","null":["text"]}\n');
 });
 
-test("a number that lines cannot carry is refused before anything is sent", async () => {
+test("a number that NDJSON cannot represent is rejected before anything is sent", async () => {
   const { client, calls } = answering([]);
   await assert.rejects(client.dataset("m").upload("m", [{ x: Number.NaN }]), TypeError);
   assert.equal(calls.length, 0);

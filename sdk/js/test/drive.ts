@@ -1,5 +1,5 @@
 /**
- * A client that is told what to do and reports what it sees, for tests that play the network, the
+ * A client that executes commands and reports its state, for tests that simulate the network, the
  * server and other clients. Commands and reports are JSON; `sdk/python` has the same.
  */
 

@@ -1,4 +1,4 @@
-/** The driver as a program: a command a line in, a report a line out. */
+/** The driver as a program: one command per line in, one report per line out. */
 
 import { createInterface } from "node:readline";
 import { type Command, Driver } from "./drive.js";

@@ -1,4 +1,4 @@
-/** A clock that tests turn, and a server that they play. */
+/** A clock that tests control, and a server that they simulate. */
 
 import type { Clock, Timer } from "../src/clock.js";
 import { type Client, createClient } from "../src/index.js";

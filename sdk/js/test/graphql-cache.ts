@@ -1,8 +1,8 @@
 /**
  * Apollo Client and urql with their normalised caches, as a program: it shows a page, changes a
- * document when it is told to, and follows a live query through interruptions. It reports what a
- * watched page shows, and how many calls it took: what a mutation answers has to reach the page by
- * the cache, which knows documents by their global ids.
+ * document on command, and follows a live query through interruptions. It reports the content of a
+ * page and the number of calls: the response to a mutation has to reach the page through the cache,
+ * which identifies documents by their global ids.
  */
 
 import { createInterface } from "node:readline";

@@ -1,6 +1,6 @@
-/** What clients of GraphQL keep of a watched query: its rows, and where they may go on. */
+/** What GraphQL clients keep of a live query: its rows, and the position from which to resume. */
 
-/** What the operation asks of documents; clients that keep a cache ask for ids and types too. */
+/** The selection of documents; clients with a cache also request ids and types. */
 export const watch = (document: string) => `
 subscription Watch($collection: String!, $resume: String) {
   documents(collection: $collection, sort: [["n", 1]], limit: 100, resume: $resume) {

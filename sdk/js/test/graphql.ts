@@ -1,6 +1,6 @@
 /**
- * A live query through `graphql-ws`, the client that Apollo and urql use as well: a program that
- * reports the rows that it holds, and how often it had to be given the whole answer.
+ * A live query through `graphql-ws`, the client that Apollo and urql also use: a program that
+ * reports its rows, and how often it had to receive the whole answer.
  */
 
 import { createClient } from "graphql-ws";

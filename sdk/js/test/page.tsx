@@ -1,4 +1,4 @@
-/** The driver as a page, with a component that shows a query by the hooks. */
+/** The driver as a page, with a component that shows a query with the hooks. */
 
 import { createElement, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";

@@ -27,7 +27,7 @@ test("where no WebSocket comes about, every second attempt goes another way", ()
   assert.deepEqual(log, ["socket", "stream", "socket", "stream"]);
 });
 
-test("where a WebSocket has worked once, there is no other way", () => {
+test("once a WebSocket has worked, no other transport is used", () => {
   const log: string[] = [];
   const all: SocketEvents[] = [];
   const dial = withFallback(noted("socket", log, all), noted("stream", log, all));
@@ -40,7 +40,7 @@ test("where a WebSocket has worked once, there is no other way", () => {
   assert.deepEqual(log, ["socket", "socket", "socket", "socket"]);
 });
 
-test("events are put together from any pieces", () => {
+test("events are assembled from chunks of any size", () => {
   const text =
     'retry: 1000\r\n\r\nevent: result\r\nid: t\r\ndata: {"a":\r\ndata: 1}\r\n\r\n: c\n\ndata: 2\n\n';
   for (let size = 1; size < text.length; size += 1) {

@@ -1,4 +1,4 @@
-/** What the types of rows say. This is checked and never run. */
+/** The types of rows. This is type-checked and never run. */
 
 import type { Decimal128, Document, Long, Query } from "../src/index.js";
 

@@ -18,7 +18,7 @@ import { compare } from "../src/local/compare.js";
 import { matches } from "../src/local/matcher.js";
 import { merged, updated } from "../src/local/update.js";
 
-test("every type goes to the server and comes back", () => {
+test("every type survives a round trip to the server", () => {
   const document = {
     id: new ObjectId("0123456789abcdef01234567"),
     price: new Decimal128("1.10"),
@@ -60,7 +60,7 @@ test("a field called __proto__ is a field", () => {
   assert.equal(stringify(found), '{"__proto__":{"admin":true}}');
 });
 
-test("ids in addresses are what the API expects", () => {
+test("ids in URLs are those that the API expects", () => {
   assert.equal(idSegment("a/b c"), "a%2Fb%20c");
   assert.equal(idSegment(new ObjectId("0123456789abcdef01234567")), "0123456789abcdef01234567");
   assert.equal(idSegment("0123456789abcdef01234567"), "~%220123456789abcdef01234567%22");

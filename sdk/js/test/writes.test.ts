@@ -97,7 +97,7 @@ test("a write is shown at once, then as the server has it", async () => {
   assert.deepEqual(shown(), ["a", "b", "c"]);
 });
 
-test("a refused write is undone and tells why", async () => {
+test("a rejected write is reverted and reports the reason", async () => {
   const { todos, calls, shown } = await stage();
   const writing = todos.update("a", { $set: { done: true } });
   await settled();
@@ -108,7 +108,7 @@ test("a refused write is undone and tells why", async () => {
   assert.deepEqual(shown(), ["a", "b"]);
 });
 
-test("an event that comes before the answer to the write is not shown twice", async () => {
+test("an event that arrives before the response to the write is not shown twice", async () => {
   const { todos, calls, shown, socket } = await stage();
   const writing = todos.insert({ _id: "c", done: false, rank: 2 });
   await settled();
@@ -131,7 +131,7 @@ test("an event that comes before the answer to the write is not shown twice", as
   assert.deepEqual(shown(), ["a", "c", "b"]);
 });
 
-test("a write that does not concern the query goes away when silence has proved it", async () => {
+test("a write that does not concern the query is released once silence proves it", async () => {
   const { todos, calls, shown, clock } = await stage({}, 3);
   const writing = todos.insert({ _id: "c", done: false, rank: 2 });
   await settled();
@@ -143,7 +143,7 @@ test("a write that does not concern the query goes away when silence has proved 
   assert.deepEqual(shown(), ["a", "b"]);
 });
 
-test("a write is seen in a row that looks others up, which stay as they were", async () => {
+test("a write is shown in a row with lookups, which stay unchanged", async () => {
   const { todos, server, documents, shown, client } = await stage();
   const by = { _id: "ann", name: "Ann" };
   let last: QuerySnapshot<Doc> | undefined;
@@ -197,7 +197,7 @@ test("a call that broke off is repeated with the same idempotency key", async ()
   assert.equal(calls[0]?.headers["Idempotency-Key"], calls[1]?.headers["Idempotency-Key"]);
 });
 
-test("what may have been done in part is never repeated unasked", async () => {
+test("a call that may have been applied in part is never retried automatically", async () => {
   const { todos, calls, clock } = await stage();
   const writing = todos.updateMany({ done: false }, { $inc: { rank: 1 } });
   const refused = assert.rejects(writing, { code: "connection_lost" });

@@ -1,4 +1,4 @@
-/** The person's own account: name, password, browsers, personal tokens. */
+/** The user's account: name, password, browsers, personal tokens. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";

@@ -1,4 +1,4 @@
-/** The card that pages in front of the console are in. */
+/** The card around the pages that need no session. */
 
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { ErrorNotice } from "../../ui/ErrorNotice";

@@ -1,4 +1,4 @@
-/** Asking for a link that sets a new password. */
+/** Requests a link that sets a new password. */
 
 import { useState } from "react";
 import { Link } from "wouter";

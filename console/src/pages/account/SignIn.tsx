@@ -1,4 +1,4 @@
-/** Signing in. It takes the place of whatever page was asked for, which follows. */
+/** Sign-in. It is shown instead of the requested page, which follows. */
 
 import { useState } from "react";
 import { Link } from "wouter";

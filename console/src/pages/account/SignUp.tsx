@@ -1,4 +1,4 @@
-/** Making an account. The address is shown to be one's own by a mailed link. */
+/** Creates an account. A link sent by e-mail verifies the address. */
 
 import { useState } from "react";
 import { Link } from "wouter";

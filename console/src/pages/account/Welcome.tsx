@@ -1,4 +1,4 @@
-/** For people who are in no tenant yet. */
+/** For users who are not a member of any tenant yet. */
 
 import { useState } from "react";
 import { useSigning } from "../../api/session";

@@ -1,4 +1,6 @@
-/** What people say of themselves. Browsers and password managers know these by their `autoComplete`. */
+/**
+ * Fields for the user's own data. Browsers and password managers recognise them by `autoComplete`.
+ */
 
 import { Field } from "../../ui/Field";
 

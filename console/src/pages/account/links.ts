@@ -1,4 +1,4 @@
-/** Links with a token: what each is for, and whether one still works. */
+/** Links with a token: the purpose of each, and whether one is still valid. */
 
 import { ServerError } from "rillbase";
 

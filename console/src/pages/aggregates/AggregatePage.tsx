@@ -1,4 +1,4 @@
-/** One aggregate: its rows as they change, as bars and as a table. */
+/** One aggregate: its live rows, as bars and as a table. */
 
 import { useMemo, useState } from "react";
 import { useAggregate } from "rillbase/react";

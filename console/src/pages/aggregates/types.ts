@@ -1,4 +1,4 @@
-/** What the control plane says of an aggregate. */
+/** An aggregate, as the control plane describes it. */
 
 export interface Measure {
   readonly op: string;
@@ -16,9 +16,9 @@ export interface Aggregate {
   readonly retention: string | null;
   readonly state: string;
   readonly error: string | null;
-  /** Which filling of its rows answers; none yet. */
+  /** The generation of rows that answers queries, if there is one. */
   readonly generation: number | null;
-  /** Of a view: documents read by the current or the last build. */
+  /** For a view: documents read by the current or the last build. */
   readonly documents_read: number | null;
   readonly created_at: string;
 }

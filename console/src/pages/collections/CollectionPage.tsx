@@ -1,4 +1,4 @@
-/** One collection: its documents, and what holds for all of them. */
+/** One collection: its documents and its settings. */
 
 import { useHeld } from "../../api/held";
 import type { Collection } from "../../api/types";

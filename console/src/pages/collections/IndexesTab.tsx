@@ -1,4 +1,4 @@
-/** The indexes of a collection, with the progress of those that are being built. */
+/** The indexes of a collection, with the progress of backfills. */
 
 import { useState } from "react";
 import { useTenant } from "../../api/tenant";

@@ -1,4 +1,4 @@
-/** When documents expire, and the end of the collection itself. */
+/** The expiry of documents, and dropping the collection. */
 
 import { useState } from "react";
 import { useTenant } from "../../api/tenant";

@@ -1,4 +1,4 @@
-/** Makes a collection and goes there. */
+/** Creates a collection and opens its page. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

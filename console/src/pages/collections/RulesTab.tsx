@@ -1,4 +1,4 @@
-/** What end users may do, and a way to try it as one of them. */
+/** The access rules for end users, and a way to test them as one of them. */
 
 import { type FormEvent, useState } from "react";
 import { encode } from "rillbase";

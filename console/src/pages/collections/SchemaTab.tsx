@@ -1,4 +1,4 @@
-/** What every document must look like. */
+/** The schema of the documents. */
 
 import { useTenant } from "../../api/tenant";
 import { Declaration } from "../../ui/Declaration";

@@ -1,4 +1,4 @@
-/** The table that a collection's documents come from, and how it stands; or a form to name one. */
+/** The source of a collection and its state, or a form that declares one. */
 
 import { useState } from "react";
 import { useAttempt, useChange, useList, useOne } from "../../api/list";

@@ -1,4 +1,4 @@
-/** One dataset: where its rows are, what they say, and what its tables are. */
+/** One dataset: its pipeline, queries over it, and its tables. */
 
 import { useState } from "react";
 import { type HeldBody, useHeld } from "../../api/held";

@@ -1,4 +1,4 @@
-/** The pipeline, as it moves: the stages and their rows, what queries read, the newest uploads. */
+/** The live pipeline: the stages and their rows, how much queries read, the latest uploads. */
 
 import { useQuery } from "@tanstack/react-query";
 import type { Pipeline, PipelineStage, Stage, Upload } from "rillbase";

@@ -1,4 +1,4 @@
-/** A query over a table: how fresh, what came of it, and what had to be read. */
+/** A query over a table: its freshness, its result, and how much it read. */
 
 import { useState } from "react";
 import type { Stage, TableAnswer, TableQuery, TableRow } from "rillbase";
@@ -110,7 +110,7 @@ function textOfMembers(members: Members): string {
   return JSON.stringify(members, null, 2);
 }
 
-/** Asks, and drops answers of which a later question has been asked. */
+/** Runs queries, and drops answers to all but the latest. */
 function useAnswer(name: string) {
   const { client } = useTenant();
   const [found, setFound] = useState<Answered | null>(null);

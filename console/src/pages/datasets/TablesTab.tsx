@@ -1,4 +1,4 @@
-/** What a dataset's tables are, and an editor that adds to them. */
+/** The tables of a dataset, and an editor that adds to them. */
 
 import type { HeldBody } from "../../api/held";
 import { useTenant } from "../../api/tenant";

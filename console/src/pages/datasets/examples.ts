@@ -1,4 +1,4 @@
-/** Queries to begin with, made of a table's columns. */
+/** Example queries, built from a table's columns. */
 
 import type { Table } from "./types";
 

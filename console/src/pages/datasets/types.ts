@@ -1,4 +1,4 @@
-/** What the control plane says of a dataset, and how the console speaks of its stages. */
+/** A dataset as the control plane describes it, and the console's names for its stages. */
 
 import type { Stage } from "rillbase";
 

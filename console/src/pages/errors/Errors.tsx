@@ -1,4 +1,4 @@
-/** What went wrong lately: refused calls, failed deliveries, and what gave up in the background. */
+/** Recent errors: rejected calls, failed deliveries, and failed background work. */
 
 import { useState } from "react";
 import { usePages } from "../../api/list";
@@ -232,7 +232,7 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
 function Words({ text }: { readonly text: string }) {
   return text.split("`").map((part, place) =>
     place % 2 === 1 ? (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the parts stay where they are.
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts never move.
       <code key={place}>{part}</code>
     ) : (
       part

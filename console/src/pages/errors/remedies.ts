@@ -1,4 +1,4 @@
-/** What to do about an error, as docs/errors.md says: read from that page when the console is built. */
+/** What to do about an error, from docs/errors.md, which is read when the console is built. */
 
 import page from "../../../../docs/errors.md?raw";
 

@@ -1,4 +1,4 @@
-/** The schema, to walk through: types, their fields and arguments, with what they are for. */
+/** The schema explorer: types, their fields and arguments, with descriptions. */
 
 import {
   type GraphQLField,

@@ -1,4 +1,4 @@
-/** The operations that were run last, kept in this browser: without their variables, which hold data. */
+/** The latest operations, stored in this browser without their variables, which contain data. */
 
 import { useCallback, useState } from "react";
 
@@ -10,7 +10,7 @@ function held(slot: string): readonly string[] {
     const found: unknown = JSON.parse(localStorage.getItem(slot) ?? "[]");
     return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
   } catch {
-    // Somebody else wrote something else there: begin anew.
+    // The stored value has another form: start with an empty history.
     return [];
   }
 }

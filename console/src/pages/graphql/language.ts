@@ -1,4 +1,4 @@
-/** What the editors know of GraphQL: completion and mistakes by the schema, names of variables. */
+/** GraphQL support of the editors: completion and validation by the schema, names of variables. */
 
 import { autocompletion, type CompletionContext, completionKeymap } from "@codemirror/autocomplete";
 import { jsonLanguage } from "@codemirror/lang-json";

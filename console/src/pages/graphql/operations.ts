@@ -1,4 +1,4 @@
-/** Operations as text: what is in them, and how one begins. */
+/** Operations as text: their names and variables, and a first example. */
 
 import {
   type DocumentNode,

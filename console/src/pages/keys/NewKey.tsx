@@ -1,4 +1,4 @@
-/** What a new key may do. */
+/** The permissions of a new key. */
 
 import { useState } from "react";
 import { useCollections, useTenant } from "../../api/tenant";

@@ -1,4 +1,7 @@
-/** Shows a secret once. Escape closes the dialog only when the secret was copied, or on a second press. */
+/**
+ * Shows a secret once. Escape closes the dialog only if the secret was copied, or on a second
+ * press.
+ */
 
 import { useState } from "react";
 import type { NewApiKey } from "../../api/types";

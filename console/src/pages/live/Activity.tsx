@@ -123,7 +123,7 @@ function Chart({ title, value, note, samples, pick, format }: ChartProps) {
   );
 }
 
-/** Keeps what was read in the last minutes. */
+/** Keeps the readings of the last minutes. */
 function useSamples(rows: readonly Subscription[] | undefined, readAt: number): readonly Sample[] {
   const [samples, setSamples] = useState<readonly Sample[]>([]);
   const lastMs = useRef(0);

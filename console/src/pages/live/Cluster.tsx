@@ -1,4 +1,6 @@
-/** The tenant's own grid: how it stands and why, and how it is got, changed and given up. */
+/**
+ * The tenant's dedicated grid: its state and the reason, and how to request, change and remove it.
+ */
 
 import { useState } from "react";
 import { useChange, useOne } from "../../api/list";

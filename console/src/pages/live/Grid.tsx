@@ -1,4 +1,4 @@
-/** The matching grid: which nodes there are, what they watch, and how far behind they are. */
+/** The matching grid: its nodes, their queries, and their lag. */
 
 import { useOne } from "../../api/list";
 import { PageHead } from "../../shell/Shell";

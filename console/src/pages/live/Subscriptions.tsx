@@ -1,4 +1,4 @@
-/** Who watches what, now: with rate and lag, and a way to end it. */
+/** The current subscriptions, with rate and lag, and a button to end one. */
 
 import { Fragment, useState } from "react";
 import type { Group, Lookup } from "rillbase";

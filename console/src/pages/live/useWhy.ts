@@ -1,4 +1,4 @@
-/** What became of a version of a document, for one subscription. */
+/** The delivery trace of a version of a document, for one subscription. */
 
 import { useQuery } from "@tanstack/react-query";
 import { call } from "../../api/control";

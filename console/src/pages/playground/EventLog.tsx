@@ -1,4 +1,4 @@
-/** What the server has told of a query, the newest first. */
+/** The events of a query, newest first. */
 
 import { encode, type QueryEvent } from "rillbase";
 import { clockText } from "../../ui/Time";

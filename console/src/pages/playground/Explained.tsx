@@ -1,4 +1,4 @@
-/** How a query is answered, in words first. */
+/** The plan of a query, first in words. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useId } from "react";

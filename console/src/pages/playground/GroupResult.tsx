@@ -1,4 +1,4 @@
-/** The rows of a query that groups, as they are now. */
+/** The live rows of a query with groups. */
 
 import { useState } from "react";
 import type { Group } from "rillbase";

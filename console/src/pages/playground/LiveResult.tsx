@@ -1,4 +1,4 @@
-/** The answer as it is now. */
+/** The live answer. */
 
 import { useMemo, useState } from "react";
 import type { Group, Lookup, Query } from "rillbase";

@@ -1,4 +1,4 @@
-/** What a query consists of besides its filter. */
+/** The parts of a query other than its filter. */
 
 import { LookupChips } from "../collections/documents/LookupChips";
 import { MAX_LIMIT, type Typed } from "./asked";

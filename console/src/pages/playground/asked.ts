@@ -1,4 +1,4 @@
-/** What is asked in the playground, from the texts of its fields. */
+/** The playground's query, parsed from the texts of its fields. */
 
 import { type Client, type Group, type Lookup, type Measure, parse, type Query } from "rillbase";
 import { type Chosen, lookupsOf } from "../collections/documents/lookups";

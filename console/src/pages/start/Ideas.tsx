@@ -1,4 +1,4 @@
-/** The rows as the console has them, beside the app that watches them with the publishable key. */
+/** The rows in the console, beside the app that subscribes to them with the publishable key. */
 
 import { type FormEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { type Client, createClient } from "rillbase";

@@ -1,4 +1,4 @@
-/** The first five minutes: rows, ten lines of code, and a row that moves. */
+/** The guided start: rows, ten lines of code, and a row that moves. */
 
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-/** The app of the guided start, as code that runs as it is. */
+/** The app of the guided start, as complete code. */
 
 import { APP_PORT, IDEAS } from "./setUp";
 

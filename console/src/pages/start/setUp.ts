@@ -1,4 +1,4 @@
-/** What the guided start needs in the tenant. Done again, it finds what is there. */
+/** Creates what the guided start needs in the tenant. A repeated run uses what exists. */
 
 import { type Client, ServerError } from "rillbase";
 import { all, call } from "../../api/control";

@@ -1,4 +1,4 @@
-/** Who belongs to the tenant, and who is invited. */
+/** The members of the tenant, and pending invitations. */
 
 import { useState } from "react";
 import { useAttempt, useChange, useList } from "../../api/list";

@@ -1,4 +1,4 @@
-/** What may be changed of the tenant: its name, who may call from browsers, whose users it trusts. */
+/** The settings of the tenant: its name, allowed origins, and trusted token issuers. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";

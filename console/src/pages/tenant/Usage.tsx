@@ -1,4 +1,4 @@
-/** What the tenant uses, beside what it may. */
+/** The tenant's usage, beside its quotas. */
 
 import { useState } from "react";
 import { useOne } from "../../api/list";

@@ -1,6 +1,6 @@
 /**
- * Publications where they are. There are no tiles, which would be requests to elsewhere: a graticule
- * and the areas themselves, fitted to what there is.
+ * A map of publications. There are no tiles, which would be requests to other hosts: only a
+ * graticule and the areas themselves, fitted to the content.
  */
 
 import type { Topic } from "../../api/types";
@@ -157,7 +157,7 @@ function boxOf(area: Area, isGeo: boolean): Box {
   return { left: x - wide, bottom: y - radius, right: x + wide, top: y + radius };
 }
 
-/** Returns what to show: all areas with some room around them, or everything. */
+/** Returns the visible region: all areas with a margin, or everything. */
 function fitted(boxes: readonly Box[], everything: Box, isGeo: boolean): Box {
   if (boxes.length === 0 || !isGeo) return everything;
   const found = boxes.reduce((a, b) => ({
@@ -175,7 +175,7 @@ function fitted(boxes: readonly Box[], everything: Box, isGeo: boolean): Box {
   };
 }
 
-/** Returns a box with so much more of it on each side, as far as there is anything. */
+/** Returns a box enlarged by a margin on each side, within the valid range. */
 function within(everything: Box, box: Box, more: number): Box {
   const wide = (box.right - box.left) * more;
   const high = (box.top - box.bottom) * more;
@@ -187,7 +187,7 @@ function within(everything: Box, box: Box, more: number): Box {
   };
 }
 
-/** Returns lines at even places, about a step from one another. */
+/** Returns lines at round values, about one step apart. */
 function graticule(view: Box, step: number): { key: string; vertical: boolean; at: number }[] {
   const power = 10 ** Math.floor(Math.log10(step));
   const even = ([1, 2, 5, 10].find((factor) => factor * power >= step) ?? 10) * power;

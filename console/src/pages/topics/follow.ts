@@ -1,4 +1,4 @@
-/** Follows a topic: what is published at a place, from an hour ago into the future. */
+/** Subscribes to a topic: publications at a place, from an hour ago into the future. */
 
 import { useEffect, useState } from "react";
 import { call, sessionHeaders } from "../../api/control";

@@ -1,4 +1,4 @@
-/** Webhooks: URLs that are told of changes. */
+/** Webhooks: URLs that are notified of changes. */
 
 import { useState } from "react";
 import { Link, useLocation } from "wouter";

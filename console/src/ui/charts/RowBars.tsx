@@ -65,7 +65,7 @@ function measureText(value: unknown, textOf: (value: unknown) => string): string
   return typeof value === "number" ? numberText(value) : textOf(value);
 }
 
-/** Returns how long a bar is, of numbers in whatever form; what is no number has none. */
+/** Returns the length of a bar for a number in any form; other values have none. */
 export function amountOf(value: unknown): number {
   const found = Number(value === null ? 0 : String(value));
   return Number.isFinite(found) ? Math.max(0, found) : 0;

@@ -1,6 +1,6 @@
 /**
  * CodeMirror in a shadow root: there it adopts its style sheets, while in the page itself it would
- * add inline styles, which the console's policy refuses.
+ * add inline styles, which the console's content security policy rejects.
  */
 
 import { closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";

@@ -1,4 +1,4 @@
-/** Where in a JSON text the place is that a JSON pointer names. */
+/** The position in a JSON text that a JSON pointer refers to. */
 
 import { jsonLanguage } from "@codemirror/lang-json";
 

@@ -1,4 +1,4 @@
-/** The editor's looks. The page's custom properties reach into the shadow root. */
+/** The editor's theme. The page's custom properties are available in the shadow root. */
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { EditorView } from "@codemirror/view";

@@ -1,4 +1,4 @@
-/** Changes many documents at once: those selected, or all that match. */
+/** Changes many documents at once: the selected ones, or all that match. */
 
 import { useState } from "react";
 import { parse, stringify } from "rillbase";

@@ -1,4 +1,4 @@
-/** One value in the grid, and the editor that takes its place. */
+/** One value in the grid, and the editor that replaces it. */
 
 import { useId, useRef, useState } from "react";
 import { editableText, kindOf, linkOf, textOf, typeChange, typedValue } from "./values";

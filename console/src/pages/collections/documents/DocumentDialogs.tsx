@@ -1,4 +1,4 @@
-/** The dialogs over the grid: what is inserted, brought in, changed and deleted. */
+/** The dialogs over the grid: insert, import, change and delete documents. */
 
 import type { useTenant } from "../../../api/tenant";
 import type { Collection } from "../../../api/types";

@@ -1,8 +1,9 @@
 /**
- * The documents as rows. Only those in view are in the page, so ten thousand scroll as ten do.
+ * The documents as rows. Only visible rows are rendered, so ten thousand scroll like ten.
  *
- * It is a grid by its roles and no table, which would need all of its rows. Keys are handled by the
- * grid as a whole: arrow keys move between cells, Enter edits one, Space opens the document beside the grid.
+ * It has the role of a grid and is not a table, which would need all of its rows. The grid as a
+ * whole handles keys: arrow keys move between cells, Enter edits one, Space opens the document
+ * beside the grid.
  */
 
 import { useVirtualizer } from "@tanstack/react-virtual";

@@ -1,4 +1,4 @@
-/** Builds what the grid asks for: conditions one by one, or a filter as text, and a sort. */
+/** Builds the grid's query: conditions one by one, or a filter as text, and a sort. */
 
 import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";

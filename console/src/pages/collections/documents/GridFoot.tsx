@@ -1,4 +1,4 @@
-/** Below the grid: how much there is, and whether it is live. */
+/** Below the grid: the number of documents, and whether the query is live. */
 
 import type { QueryState } from "rillbase";
 import { type LiveDocuments, MAX_ROWS } from "./useLiveDocuments";

@@ -1,4 +1,4 @@
-/** What surrounds the grid: more to do, what is selected, and what is said where nothing is. */
+/** The parts around the grid: further actions, the selection, and the message for an empty grid. */
 
 import { useState } from "react";
 import { useTenant } from "../../../api/tenant";

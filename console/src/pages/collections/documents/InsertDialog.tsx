@@ -1,4 +1,4 @@
-/** Inserts a document that is written as JSON. */
+/** Inserts a document written as JSON. */
 
 import { useState } from "react";
 import { type Collection as Documents, parse } from "rillbase";

@@ -1,4 +1,4 @@
-/** Lookups, one by one: which collection, by which field, and under which name they are shown. */
+/** The lookups: collection, field, and the name under which the result is shown. */
 
 import { useId } from "react";
 import { Icon } from "../../../ui/Icon";

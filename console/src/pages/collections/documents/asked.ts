@@ -1,4 +1,4 @@
-/** What the grid asks for: conditions or a filter as text, a sort, and the query that they make. */
+/** The grid's inputs (conditions or a filter as text, and a sort), and the query that they form. */
 
 import { type Client, type Document, type Filter, parse, type Query } from "rillbase";
 import { type Chosen, lookupsOf } from "./lookups";

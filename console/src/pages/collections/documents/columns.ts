@@ -1,4 +1,4 @@
-/** Which fields the grid shows, and how wide. */
+/** The fields that the grid shows, and their widths. */
 
 import type { Row } from "./useLiveDocuments";
 import { kindOf, textOf } from "./values";

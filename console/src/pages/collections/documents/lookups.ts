@@ -1,4 +1,4 @@
-/** Lookups as they are put together, and what they show below a row. */
+/** Lookups as they are edited, and the rows that they add below a row. */
 
 import type { Lookup } from "rillbase";
 import { keyOf } from "./values";
@@ -54,7 +54,7 @@ function lineOf(name: string, value: unknown, key: string): Line {
   return { key, name, document: isDocument ? (value as Plain) : null, word: "nothing" };
 }
 
-/** Returns what a row refers to as a text, for those who hear it. */
+/** Returns the referenced documents of a row as text, for screen readers. */
 export function labelOf({ name, document, word }: Line): string {
   return `${name}: ${document === null ? word : keyOf(document._id)}`;
 }

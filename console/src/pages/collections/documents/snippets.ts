@@ -1,4 +1,4 @@
-/** A query as code that can be pasted: by the API's ways, and by the SDKs. */
+/** A query as code to copy: for the API's protocols, and for the SDKs. */
 
 import { encode, type Group, type Lookup } from "rillbase";
 import type { Asked } from "./asked";

@@ -1,9 +1,9 @@
 /**
- * The documents of a query, as they are now.
+ * The live documents of a query.
  *
- * A window of the answer is watched, which grows while the person scrolls towards its end; what is
- * held stays in view until the larger window has its answer. Rows that have changed since they were
- * last seen are named, for the grid to let them flash.
+ * It subscribes to a window of the answer, which grows while the user scrolls towards its end; the
+ * current documents stay visible until the larger window has its answer. It also returns the rows
+ * that have changed since they were last shown, which the grid highlights.
  */
 
 import { useCallback, useEffect, useRef, useState } from "react";
@@ -72,14 +72,14 @@ function useSnapshots(
   const again = useCallback(() => setAttempt((number) => number + 1), []);
   const flashes = useRef<Flashes>(new Map());
   const marks = useRef(new Map<string, Marked["mark"]>());
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another origin begins anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another origin starts over.
   useEffect(() => {
     setShown(NOTHING);
     marks.current = new Map();
     flashes.current = new Map();
   }, [origin]);
   const key = query?.key;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query; each attempt watches anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query; each attempt subscribes again.
   useEffect(
     () =>
       query?.onSnapshot((snapshot) => {
@@ -97,7 +97,7 @@ function useSnapshots(
   return { ...shown, flashes: flashes.current, again };
 }
 
-/** Rows that stand for several documents have no version: their content tells. */
+/** Rows that combine several documents have no version: their content identifies a change. */
 function markOf({ id, version, document, isPending }: Row): Marked {
   return { key: keyOf(id), mark: isPending ? null : (version ?? stringify(document)) };
 }

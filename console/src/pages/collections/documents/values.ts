@@ -1,4 +1,4 @@
-/** Values of documents: their types, their text in a cell, and what was typed into one. */
+/** Values of documents: their types, their text in a cell, and parsing of input. */
 
 import {
   Binary,
