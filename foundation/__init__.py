@@ -1,4 +1,4 @@
-"""Shared infrastructure that knows nothing of tenants' data.
+"""Shared infrastructure, independent of tenants' data.
 
 Errors, settings, the request's scope (with row-level security), strict JSON, cursors,
 preconditions, idempotency, limits, the outbound HTTP client, logs, metrics, tracing and

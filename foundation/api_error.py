@@ -10,7 +10,7 @@ from foundation.json_types import JsonObject
 
 TYPE_BASE = "urn:rillbase:error:"
 
-#: Limits of an error response. Its texts quote input, which can be of any length.
+#: Limits of an error response, which quotes input of any length.
 MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PLACES = 400, 200, 100
 
 CATALOGUE: dict[str, type[ApiError]] = {}

@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, typed, validated at start.
+"""Settings: read from the environment once, typed, and validated at startup.
 
 Each field is one environment variable, or a file of that name in the directory that
 RILLBASE_SETTINGS_DIR names; docs/operations/settings.md is generated from these descriptions. A

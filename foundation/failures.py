@@ -1,7 +1,7 @@
-"""What a failure of the database or of a disk means: no space, an unavailable server, or a bug.
+"""Classifies failures of the database or of a disk: no space, an unavailable server, or a bug.
 
-PostgreSQL's SQLSTATE and the operating system's error number decide. Responses to callers and
-retries of background work both use this one table, so that no part mistakes a full disk for a bug.
+Classifies by PostgreSQL's SQLSTATE and the operating system's error number. Responses to callers
+and retries of background work use the same table, so a full disk is never treated as a bug.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RETRY_AFTER_S = 1
 #: An operator has to free disk space first, so an immediate retry is pointless.
 STORAGE_RETRY_AFTER_S = 30
 
-#: A quota of the file system and a bound on the size of files look the same to a caller.
+#: Includes file system quotas and file size limits, which are equivalent for callers.
 DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-#: Open files, of the process and of the machine.
+#: Too many open files, of the process or of the machine.
 _EXHAUSTED_ERRNOS = frozenset({errno.EMFILE, errno.ENFILE})
 _DISK_FULL = "53100"
 _READ_ONLY = "25006"

@@ -1,4 +1,4 @@
-"""Which of several processes leads: the one that holds a lock while it is connected."""
+"""Leader election: the process that holds an advisory lock leads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Lead:
             return self._connection is not None
 
     def end(self) -> None:
-        """Release the leadership, even if a thread is just taking the lock."""
+        """Release the leadership, even if another thread is currently taking the lock."""
         with self._lock:
             self._over = True
             self._close()

@@ -1,4 +1,4 @@
-"""Base of the control plane's resources: an id that sorts by time, a version, two times."""
+"""Base of the control plane's resources: a time-ordered id, a version, and two times."""
 
 from __future__ import annotations
 

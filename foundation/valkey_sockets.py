@@ -53,7 +53,7 @@ class ValkeySockets:
 
     def _take(self) -> socket.socket | None:
         if self._process != os.getpid():
-            # These are the parent's; closing them here does not end them there.
+            # These belong to the parent; closing them here does not affect it.
             self._free, self._process = [], os.getpid()
         try:
             return self._free.pop()

@@ -24,7 +24,7 @@ def collection_name(call: Call, scope: str) -> str:
 
 
 def usable(call: Call, name: str, scope: str) -> str:
-    """Return the name of a collection, if it is valid and the caller has the scope."""
+    """Return the name of a collection, or raise if it is invalid or the caller lacks the scope."""
     if not _NAME.match(name):
         raise NotFound(f"The collection {name[:100]!r} does not exist.")
     call.require_collection_scope(scope, name)

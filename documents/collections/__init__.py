@@ -1,4 +1,4 @@
-"""Collections over their whole life: declared, changed, backfilled, expired, dropped.
+"""The lifecycle of collections: create, change, backfill, expire, drop.
 
 forms         the request bodies for a collection
 declarations  schema and access rules, checked natively and kept as exact text
@@ -12,5 +12,5 @@ expiry        deletes expired documents like any other delete
 tombstones    removes tombstones after a day
 lost_work     restarts backfills and removals that were lost
 storage_usage measures documents for the tenant's usage
-cleaner       removes everything of a tenant with the tenant
+cleaner       removes the data of a tenant that is being deleted
 """

@@ -83,7 +83,7 @@ def do_create(
 ) -> tuple[Collection, list[Index]]:
     """Create a collection. Its indexes are ready immediately, because it is empty."""
     declared = declared_indexes(values.get("indexes", []))
-    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
+    # Locks the tenant's row, so no concurrent call can insert the same name.
     ensure_room(tenant, "collections", active())
     if active().filter(name=values["name"]).exists():
         raise NameTaken(f"There is a collection {values['name']!r} already.")

@@ -1,4 +1,4 @@
-"""Removes a tenant's collections and documents with the tenant."""
+"""Removes the collections and documents of a tenant that is being deleted."""
 
 from __future__ import annotations
 

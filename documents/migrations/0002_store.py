@@ -1,7 +1,7 @@
-"""The tables of documents, index entries and the outbox. Only SQL knows them: no ORM is on that path.
+"""The tables of documents, index entries and the outbox, which are accessed only with SQL.
 
-No foreign keys: a check for each document costs more than the insert. What they would guard holds
-by the collection's lock (`documents.store.locks`) and by the cleaners.
+There are no foreign keys: a check for each document costs more than the insert. The collection's
+lock (`documents.store.locks`) and the cleaners ensure integrity instead.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from django.db import migrations
 
 from foundation.rls import OWN_TENANT, Grant, Protect
 
-#: The outbox is a ring of this many slots, each a partition with the rows of some minutes' writes.
-#: A slot whose rows are all published is emptied by TRUNCATE, which the relay's role may do.
+#: The outbox is a ring of this many slots, each a partition with the rows of some minutes. A slot
+#: whose rows have all been published is emptied with TRUNCATE by the relay's role.
 OUTBOX_SLOTS = 8
 
 _DOCUMENT = """
@@ -94,7 +94,7 @@ def _outbox() -> list[str]:
 
 
 def _protect_slots() -> list[Protect]:
-    """Rows are reached through the parents; a partition itself is only ever emptied."""
+    """Rows are accessed through the parents; partitions are only truncated directly."""
     tables = ("documents_outbox", "documents_outboxmark")
     return [
         Protect(f"{table}_{slot}", relay=Grant("SELECT, TRUNCATE"))

@@ -1,4 +1,4 @@
-"""What is true about the event layer: its epochs, who may relay, and tokens that tell who is newer."""
+"""The event layer: its epochs, and the relay's lease with its fencing token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grid epochs of tenants' own: their streams get the writes of one tenant and of nobody else."""
+"""Dedicated grid epochs, whose streams receive only the writes of one tenant."""
 
 from __future__ import annotations
 

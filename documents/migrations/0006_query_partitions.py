@@ -1,4 +1,4 @@
-"""Grid epochs have two dimensions: into how many streams writes go, and how queries are divided."""
+"""The two dimensions of grid epochs: write partitions and query partitions."""
 
 from __future__ import annotations
 

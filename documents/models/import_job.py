@@ -10,7 +10,7 @@ from foundation.scope import TenantOwned
 
 
 class ImportJob(TenantOwned):
-    """The progress of an import. What is counted has been committed."""
+    """The progress of an import. The counts include only committed writes."""
 
     class Mode(models.TextChoices):
         INSERT = "insert"

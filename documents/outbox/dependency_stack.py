@@ -1,10 +1,10 @@
-"""Which newer transactions must be published before older ones, having rewritten their documents.
+"""Orders transactions so that newer writes of a document are published before older ones.
 
-Once a document has been written again, the older row's image is gone and its entry only says so.
-If the newer transaction came after it, a tick or an atomic batch could be complete without
-anything that shows what became of the document. So the newer one goes first; and before it, if its
-documents were written again too, the transactions that did so. Each is newer than the one it
-precedes, so there can be no cycle.
+Once a document has been written again, the image of the older row is gone, and its entry is only
+marked as superseded. If the newer transaction were published later, a tick or an atomic batch could
+be complete without the current state of the document. So the newer transaction is published first,
+after those that have rewritten its documents in turn. Each is newer than the one that it precedes,
+so there is no cycle.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class RelayLoop:
             await asyncio.sleep(max(0.0, self._relay.due_s - time.monotonic()))
 
     async def _reply(self, request: Request) -> Reply:
-        """Execute a request. No failure of it ends the relay."""
+        """Execute a request. A failure of it does not end the relay."""
         server = "database" if isinstance(request, AtDatabase) else "event layer"
         try:
             reply = await self._carry_out(request)

@@ -1,4 +1,4 @@
-"""The people whose lists the todos are: todos refer to them, and they to the city they live in."""
+"""The people of the to-do lists. Todos refer to them, and they refer to their cities."""
 
 from __future__ import annotations
 

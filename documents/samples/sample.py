@@ -1,4 +1,4 @@
-"""What a sample data set consists of."""
+"""The definition of a sample data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from foundation.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class SampleCollection:
-    """A collection as the control plane takes it, and its documents as Extended JSON."""
+    """A collection in the control plane's form, and its documents as Extended JSON."""
 
     declaration: JsonObject
     documents: Sequence[JsonObject]

@@ -1,4 +1,4 @@
-"""What a collection's access rules allow a caller to do.
+"""The access of a caller according to a collection's access rules.
 
 Rules bind end users and anonymous callers; keys and members obey their scopes. An absent rule is
 false. Claims are inserted as literals, so no claim can become an operator.

@@ -64,7 +64,7 @@ class DocumentVersion:
     """A document as a snapshot has it, deletions included."""
 
     key: bytes
-    #: 0: it never existed, or its tombstone was removed.
+    #: 0 if it never existed, or its tombstone was removed.
     version: int
     #: The transaction that wrote it; 0: no longer known.
     xid: int
@@ -75,7 +75,7 @@ class DocumentVersion:
 async def sides_of(
     tenant_id: UUID, lookups: Lookups | None, principal: Principal | None, *, fresh: bool = False
 ) -> list[LookupCollection]:
-    """Return the collections of the lookups, or raise why one of them cannot be read."""
+    """Return the collections of the lookups, or raise if one of them cannot be read."""
     sides = []
     for name in lookups.collections if lookups is not None else ():
         if principal is not None:

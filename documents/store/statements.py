@@ -39,7 +39,7 @@ _INSERT = Statement(
         Oid.BYTEA_ARRAY,
     ),
 )
-#: Another transaction has inserted one of the keys meanwhile.
+#: Violated if another transaction has inserted one of the keys in the meantime.
 DOCUMENT_KEY_CONSTRAINT = "documents_document_pkey"
 _UPDATE = Statement(
     "UPDATE documents_document d SET version = i.version, body = i.body, "

@@ -1,7 +1,6 @@
 """Import and export of whole collections, one document per line.
 
-lines      a stream of bytes as lines, decompressed and bounded
-jobs       how far an import has come, noted in the transactions that bring it there
+jobs       the progress of imports, stored in the transactions of their writes
 importing  lines as writes
 exporting  pages as lines
 """

@@ -66,7 +66,7 @@ def _limit(request: HttpRequest) -> int:
 
 
 def _binding(name: str, parameters: Mapping[str, str]) -> bytes:
-    """Return what a cursor is valid for: the list, and its filters."""
+    """Return the binding of a cursor: the list and its filters."""
     filters = {k: v for k, v in parameters.items() if k not in ("cursor", "limit")}
     return json.dumps([name, filters], sort_keys=True).encode()
 

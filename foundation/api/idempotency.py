@@ -40,7 +40,7 @@ _KEPT_HEADERS = ("ETag", "Location")
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyScope:
-    """Whose key it is: records are private to a principal in one tenant."""
+    """The owner of a key: records are private to a principal in one tenant."""
 
     actor: str
     tenant_id: UUID | None
@@ -80,7 +80,7 @@ def check_form(key: str) -> None:
 
 
 def digest(*parts: str | bytes | None) -> bytes:
-    """Return a keyed hash of the parts that is unambiguous about where each part ends."""
+    """Return a keyed hash of the parts, each with its length, so it is unambiguous."""
     secret = environment().rillbase_secret_key.get_secret_value().encode()
     hashed = hmac.new(secret, b"idempotency:", hashlib.sha256)
     for part in parts:

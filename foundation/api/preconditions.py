@@ -26,7 +26,7 @@ def check_if_match(request: HttpRequest, version: int) -> None:
 
 
 def not_modified(request: HttpRequest, version: int) -> bool:
-    """Tell whether the caller already holds this version (`If-None-Match`)."""
+    """Return whether the caller already has this version (`If-None-Match`)."""
     held = request.headers.get("If-None-Match")
     if held is None:
         return False

@@ -1,4 +1,4 @@
-"""The life of an API request, in one place.
+"""The lifecycle of an API request.
 
     enter      authentication, rate limits, authorisation            (no transaction yet)
     transact   one transaction in the caller's scope; the idempotency record is part of it
@@ -53,7 +53,7 @@ class ApiView(APIView):
         """Return the owner of the idempotency keys."""
 
     def dispatch(self, request: HttpRequest, *args: str, **kwargs: str) -> HttpResponseBase:
-        """Run the request's life. The framework's own authentication and throttles stay unused."""
+        """Process the request. The framework's authentication and throttles are not used."""
         self.args, self.kwargs = args, kwargs
         self.headers: dict[str, str] = {}
         self.answer_headers = {}

@@ -42,7 +42,7 @@ class Limit:
     burst: int
     cost: int = 1
     interval_us: int = field(init=False)
-    #: What this request adds to the backlog.
+    #: How much this request adds to the backlog.
     increment_us: int = field(init=False)
     #: The largest backlog: all of the burst is used up.
     tolerance_us: int = field(init=False)
@@ -77,7 +77,7 @@ def _interval_us(name: str, rate_per_s: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LimitState:
-    """Where one limit stands once the request has been decided."""
+    """The state of one limit after the decision."""
 
     limit: Limit
     backlog_us: int
@@ -95,7 +95,7 @@ class LimitState:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided, and by which limit.
+    """A decision, and the limit that determined it.
 
     `limiting` is the limit that rejected (the one with the longest wait) or else the one with the
     smallest share left. `retry_after_s` is 0 when allowed, and None when waiting never helps

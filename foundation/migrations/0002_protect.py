@@ -1,4 +1,4 @@
-"""Who may touch the tables of this package, and which rows."""
+"""Privileges and row policies of the tables of this package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import migrations
 
 from foundation.rls import CURRENT_TENANT, CURRENT_USER, Grant, Protect
 
-#: A record is its tenant's, or its user's where no tenant is concerned.
+#: A record belongs to its tenant, or to its user if it has no tenant.
 OWN_RECORD = (
     f"tenant_id = {CURRENT_TENANT} "
     f"OR (tenant_id IS NULL AND user_id IS NOT NULL AND user_id = {CURRENT_USER})"

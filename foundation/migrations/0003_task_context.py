@@ -1,4 +1,4 @@
-"""Tasks remember the request that they came from, and which attempt is next."""
+"""Tasks store the request that created them, and the number of the next attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks remember which broker has them, and stay until they have ended."""
+"""Tasks store the broker that has them, and are kept until they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses a tenant-chosen URL may lead to: only those of public hosts.
+"""Checks the addresses of tenant-chosen URLs: only public hosts are allowed.
 
 IPv4 is checked against a list of everything that is not public. IPv6 is checked the other way
 round, since nearly all of it is not public: only global unicast space is admitted, less the parts

@@ -1,4 +1,4 @@
-"""What can go wrong with a call to a tenant's URL, grouped by what the caller does about it.
+"""Errors of calls to tenants' URLs, grouped by how callers handle them.
 
 The messages may be shown to the tenant: they never name an address that a host resolved to, so
 that tenants cannot map the installation's internal network by registering URLs.

@@ -5,12 +5,12 @@ or to crash by a few bytes. It runs in a separate process, which has only the op
 job needs, and limits that the kernel enforces. Each job gets a fresh process, so nothing of one
 job reaches the next.
 
-limits       what one job may use
-confinement  what a worker gives up before it reads its first byte
-system_calls the system calls that it is left with
+limits       the resources of one job
+confinement  drops a worker's privileges before it reads its first byte
+system_calls the system calls that it may use
 messages     requests and replies on a worker's socket
 template     the process that loads the decoder once and forks a worker for each job
 template_client  the parent's side of it
-fair_queue   which owner's job starts next
+fair_queue   chooses the owner whose job starts next
 pool         runs jobs, a bounded number at once
 """

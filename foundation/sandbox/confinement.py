@@ -1,4 +1,4 @@
-"""What a worker gives up before it reads its first byte.
+"""Confines a worker before it reads its first byte.
 
 It dies with the process that forked it, is the first to be killed when the machine or the container
 runs out of memory, runs at the lowest CPU priority, cannot gain privileges, and cannot be traced or

@@ -1,4 +1,4 @@
-"""The Celery application: how tasks travel.
+"""The Celery application, and the transport of tasks.
 
 The *visibility timeout* is how long the broker waits for an acknowledgement before it gives a
 message to another worker. If it is too short, a task that still runs is started a second time; if

@@ -1,4 +1,4 @@
-"""What a task knows about the request that created it."""
+"""The context of the request that created a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queues, and which task goes to which.
+"""The queues, and the routing of tasks.
 
 Webhooks wait for tenants' servers and mails for a mail server; separate queues let an installation
 give each its own workers, so that neither delays the rest. Expiry has to be on time: a worker takes

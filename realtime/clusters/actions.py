@@ -37,7 +37,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: ClusterValues
     """Request a dedicated cluster for the tenant."""
     if environment().rillbase_clusters == "off":
         raise ClustersNotOffered
-    # Of two concurrent callers, the second waits here and then sees what the first has created.
+    # The second of two concurrent callers waits here, then sees the cluster of the first.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     existing = Cluster.objects.first()
     if existing is not None:
@@ -73,7 +73,7 @@ def do_change(
 
 
 def do_delete(principal: Principal | None, cluster: Cluster) -> None:
-    """Mark a locked cluster for deletion. The row stays until nothing is left of it."""
+    """Mark a locked cluster for deletion. The row is kept until all objects are removed."""
     if cluster.deleting:
         return
     before = describe(cluster)
@@ -95,7 +95,7 @@ def _schedule_reconcile(cluster: Cluster) -> None:
 
 
 def _ensure_room(tenant: Tenant, size: GridSize) -> None:
-    """The quota limits the number of nodes, in whichever dimension the grid grows."""
+    """Check the quota, which limits the number of nodes in both dimensions together."""
     allowed = effective_limits(tenant)[LIMIT]
     if size.filter_nodes > allowed:
         raise QuotaExceeded(

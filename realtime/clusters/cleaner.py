@@ -1,5 +1,5 @@
-"""Removes a tenant's cluster with the tenant. Its objects on Kubernetes are then orphans, which are
-detected and removed there.
+"""Removes the cluster of a tenant that is being deleted. Its Kubernetes objects become orphans,
+which are removed by a sweep.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from realtime.grid.layout import GRIDS, GridEpoch, announce_change
 from realtime.grid.size import GridSize
 
 ALIAS = "relay"
-#: Numbers beyond it are those of tenants' own grids.
+#: Larger numbers are those of tenants' dedicated grids.
 MOST_SHARED = 1000
 
 _IN_FORCE = (
@@ -29,7 +29,7 @@ class OwnGrid:
     """A tenant's dedicated grid epoch."""
 
     grid: GridEpoch
-    #: Whether its nodes have ever been ready: then they match the tenant's queries.
+    #: Whether its nodes have ever been ready; from then on, they match the tenant's queries.
     ready: bool
 
 

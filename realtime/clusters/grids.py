@@ -78,7 +78,7 @@ def _readiness(grid: GridEpoch, now_us: int) -> dict[str, JsonValue]:
 
 
 def loads(grid: GridEpoch) -> list[NodeLoad]:
-    """Return what the nodes of a grid that watch have to do, those that know it already."""
+    """Return the load of those nodes of a grid that have reported it."""
     now_us = _now_us()
     reports = ((node, _report(node, now_us)) for node in grid.nodes())
     return [

@@ -36,7 +36,7 @@ TRANSACTIONS = 300_000
 VERSIONS = 20
 #: Maximum number of stream entries to search.
 ENTRIES, PAGE = 20_000, 500
-#: A writer's clock and Valkey's may differ by about this much, and a mark may be late.
+#: Tolerance for differences between a writer's clock and Valkey's, and for late marks.
 SLACK_MS = 5_000
 
 _DOCUMENT = Statement(
@@ -95,7 +95,7 @@ class Clause:
     """The result of a filter for the content."""
 
     explanation: JsonObject
-    #: How the index finds queries like this, by which paths, and whether the document reaches them.
+    #: How the index finds such queries, by which paths, and whether it finds them for the document.
     reach: tuple[str, list[str], bool]
 
     @property
@@ -175,12 +175,12 @@ class Evidence:
     stored: CurrentDocument | None
     row: OutboxRow | None
     entry: StreamEntry | None
-    #: The content of the version; None: it is not known any more, or it is a deletion.
+    #: The content of the version; None if it is no longer known, or if it is a deletion.
     body: bytes | None
     is_deletion: bool
-    #: What the subscriber's filter says; None: the content is not known.
+    #: The result of the subscriber's filter; None: the content is not known.
     filter: Clause | None
-    #: What the access rule says; None: no rule binds the subscriber, or the content is not known.
+    #: The result of the access rule; None: no rule binds the subscriber, or the content is unknown.
     rule: Clause | None
     #: Whether an access rule binds the subscriber.
     is_ruled: bool
@@ -257,7 +257,7 @@ def _row(rows: StatementResult, number: int) -> OutboxRow:
 async def _in_stream(
     name: str, since_ms: int | None, document: TracedDocument
 ) -> dict[int, StreamEntry]:
-    """Return what a write stream still has of the document, by version."""
+    """Return the entries of the document that a write stream still has, by version."""
     first = "-" if since_ms is None else str(since_ms)
     last, by_version = "+", dict[int, StreamEntry]()
     for _ in range(0, ENTRIES, PAGE):
@@ -276,7 +276,7 @@ async def _in_stream(
 def _content(
     version: int | None, stored: CurrentDocument | None, entry: StreamEntry | None
 ) -> tuple[bytes | None, bool]:
-    """Return what a version was, and whether it was a deletion."""
+    """Return the content of a version, and whether it was a deletion."""
     if stored is not None and stored.version == version:
         return stored.body, stored.body is None
     if entry is None or entry.image.kind is StreamEntryKind.SUPERSEDED:

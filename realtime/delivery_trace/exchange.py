@@ -1,7 +1,7 @@
 """Questions and answers between processes, by lists in the event layer's Valkey.
 
-The process that has a subscription waits on a list for itself alone, so a question is answered at
-once and only once. Both lists last for seconds: an unanswered question expires.
+Each process waits on a separate list, so a question is answered immediately and only once. Both
+lists live for seconds: unanswered questions expire.
 """
 
 from __future__ import annotations

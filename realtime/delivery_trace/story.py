@@ -2,8 +2,8 @@
 
     write → publication → matching → filter → rule → window → hub → delivery
 
-A stage is `passed`, it is where the version `stopped`, it is where the version is `waiting`, or it
-is `unknown`. Stages after the one where it stopped are omitted. Pure: evidence in, JSON out.
+The state of a stage is `passed`, `stopped`, `waiting` or `unknown`. Stages after the one where it
+stopped are omitted. Pure: evidence in, JSON out.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _clause(evidence: Evidence, stage: str, clause: Clause | None, verdict: str)
 
 
 def _is_grouped(evidence: Evidence) -> bool:
-    """Return whether subscribers are shown rows that stand for groups, and no documents."""
+    """Return whether subscribers receive rows of groups instead of documents."""
     return evidence.hub.get("grouped") is True
 
 

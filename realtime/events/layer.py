@@ -131,7 +131,7 @@ class GridLayer:
     async def register(
         self, query_partition: int, hub: str, life: str, wanted: tuple[bytes, bytes, bytes]
     ) -> RegisteredQuery:
-        """Hold a query and send its request to the nodes, with its activation number in both."""
+        """Register a query for a hub, and send its request to the nodes."""
         (registered,) = await self.register_all(query_partition, hub, life, [wanted])
         return registered
 

@@ -1,8 +1,8 @@
-"""The grid: which nodes there are, where they run, and how they are kept running.
+"""The grid: its nodes, where they run, and their supervision.
 
-layout      the nodes of a grid epoch, as the database says
+layout      the nodes of a grid epoch, according to the database
 node        one node: a native loop, and its process
-documents   what a node reads of the database when it is rebuilt
-launcher    what starts nodes: `processes` beside this one, or jobs of a `spark` cluster
-supervisor  starts nodes, starts them again, lets queries end, measures
+documents   the documents that a node reads when it is rebuilt
+launcher    starts nodes: as child `processes`, or as jobs of a `spark` cluster
+supervisor  starts and restarts nodes, ends expired queries, exports metrics
 """

@@ -1,9 +1,9 @@
 """Nodes as jobs of a Spark cluster: each is the only task of a separate job.
 
-An endless task that fails would count against its job's retries, so a node's job ends with its
-first failure and the supervisor submits it again. Nothing is speculated: two tasks of one node
-would only wait for each other's lease. Spark provides the environment of the nodes: placement on
-machines, replacement of lost executors, the same on a laptop and on a cluster.
+A failure of an endless task would count towards its job's retries, so a node's job ends with its
+first failure and the supervisor submits it again. Speculation is off: two tasks of one node would
+only wait for each other's lease. Spark places nodes on machines and replaces lost executors, on a
+laptop as well as on a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from realtime.grid.launcher import new_holder
 from realtime.grid.layout import NodeSpec
 from realtime.grid.node import run_as_task
 
-#: What a node needs of this process' environment, on machines that do not inherit it.
+#: Variables that a node needs on machines that do not inherit this process's environment.
 _PASSED_ON = ("RILLBASE_", "DATABASE_", "REDIS_URL", "EVENTS_URL", "PYTHONPATH")
 LOCAL_SLOTS = 64
 _numbers = count(1)
@@ -53,7 +53,7 @@ class SparkTask:
             self._context.setJobGroup(self._group, node.name, interruptOnCancel=True)
             self._context.parallelize([(node.to_json(), self.holder)], 1).foreach(run_as_task)
             self._reason = "its job ended"
-        except Exception as error:  # noqa: BLE001 -- the supervisor logs it and goes on
+        except Exception as error:  # noqa: BLE001 -- the supervisor logs it and continues
             self._reason = f"its job failed: {cause_of(error)}"
 
 
@@ -86,7 +86,7 @@ class SparkLauncher:
         return SparkTask(self._application.context, node)
 
     def lost(self) -> str | None:
-        """A driver whose JVM has gone, or has given up its cluster, is of no further use."""
+        """Return why the driver is unusable: its JVM exited, or gave up its cluster."""
         if self._application is None:
             return None
         try:
@@ -103,9 +103,9 @@ class SparkLauncher:
 
 def _settings(master: str, slots: int) -> dict[str, str]:
     if master.startswith("k8s://"):
-        # Executors' memory, number and image are in spark-defaults.conf, and what their nodes need
-        # of this process' environment in the pod that they are made from: Spark's own settings
-        # would show secrets to all who may see pods.
+        # Executors' memory, number and image are in spark-defaults.conf, and the variables of their
+        # nodes in the pod template: Spark's own settings would reveal secrets to everyone who may
+        # read pods.
         return {"spark.python.worker.reuse": "false"}
     settings = {"spark.python.worker.reuse": "false", "spark.executor.memory": "512m"}
     if not master.startswith("local"):

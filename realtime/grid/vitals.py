@@ -15,12 +15,12 @@ from enum import StrEnum
 PLACED_WITHIN_S = 10.0
 #: A node that has reported and does not report for this long hangs.
 SILENT_S = 5.0
-#: So does one whose loop makes no step for this long, although its process lives.
+#: A node whose loop makes no step for this long hangs, even if its process reports.
 STUCK_S = 120.0
 #: Maximum time that counts between two observations: on a busy machine, both observations and
 #: reports are rarer.
 LONGEST_LOOK_S = 0.5
-#: If this many processes wait for each core, starting takes as many times as long.
+#: The maximum factor by which waiting processes per core extend the start.
 MOST_PATIENCE = 6.0
 
 
@@ -51,7 +51,7 @@ FAILURES = frozenset({NodeHealth.UNPLACED, NodeHealth.SILENT, NodeHealth.STUCK})
 
 
 class Vitals:
-    """What was seen of one node since it was started."""
+    """The observations of one node since it was started."""
 
     def __init__(self) -> None:
         self._last: Heartbeat | None = None

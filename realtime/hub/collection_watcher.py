@@ -1,7 +1,7 @@
 """Notices within a second that access rules have changed, or that a collection is gone.
 
-Changes of rules are noticed twice: by the writes made under the new ones, which carry their version
-and are not shown under the old, and here, so that what has already been sent is checked as well.
+Changes of rules are detected in two ways: writes carry the version of the rules and are not shown
+under older ones; and this check re-evaluates what has already been sent.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class HubRequests:
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
     async def _register(self, running: RunningHub, query: bytes) -> None:
-        """Register a query, however long that takes, while it has subscribers."""
+        """Register a query, retrying as long as it has subscribers."""
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
             live_query = running.hub.query(query)
@@ -163,7 +163,7 @@ class HubRequests:
         await running.release([query.hash])
 
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
-        """Have a query read again, by a worker if there is one, when the limits allow it."""
+        """Request a renewal of a query, by a worker if there is one, once the limits allow it."""
         live_query = await _when_there_is_room(running, query, renewals.limits(query))
         watched = running.subscriptions(query)
         if live_query is None or not watched:
@@ -180,7 +180,7 @@ class HubRequests:
             await register(running.layer, running.grid, running.name, wider, source, renewal=True)
 
     async def _fetch(self, running: RunningHub, query: bytes, encoded: bytes) -> None:
-        """Have single documents read for the sort node, by one of all app servers."""
+        """Request a fetch of single documents for the sort node, by only one of the app servers."""
         question = Question.read(encoded)
         if not (await limiter().acheck(fetches.turn(question))).allowed:
             return

@@ -35,7 +35,7 @@ POLL_S = 1.0
 #: How long to look for the grid before a subscriber is rejected: on a busy server, a reply may be
 #: read too late, and a connection may just have been lost.
 RETRY_DEADLINE_S, PAUSE_S = 10.0, 0.2
-#: Exceptions that mean that the event layer or the database is unavailable.
+#: Exceptions of an unavailable event layer or database.
 AWAY = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
 #: The share of the memory for live queries that a tenant's dedicated hub may use.

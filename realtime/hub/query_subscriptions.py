@@ -46,8 +46,8 @@ class QuerySubscriptionKind:
     def __init__(self, process: HubProcess) -> None:
         self._process = process
         self._numbers = itertools.count(1)
-        #: By what their queries depend on and the machine's number, so that checking costs as much
-        #: as there are collections and not as there are subscriptions.
+        #: By the queries' dependencies and the machine's number, so the cost of checks depends on
+        #: the number of collections, not of subscriptions.
         self.by_reads: dict[QueryDependency, dict[int, QuerySubscription]] = {}
 
     def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
@@ -72,7 +72,7 @@ class QuerySubscriptionKind:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> QuerySubscription:
-        """Open a subscription, or raise why it is rejected."""
+        """Open a subscription, or raise an error."""
         wanted = wanting.read(message)
         if not _NAME.match(wanted.collection):
             raise NotFound(f"The collection {wanted.collection!r} does not exist.")
@@ -190,7 +190,7 @@ class QuerySubscription:
         return self._told
 
     async def _allowed(self, *, fresh: bool = False) -> LiveQuery:
-        """Return the query with the caller's access rule in it, or raise why there is none."""
+        """Return the query restricted by the caller's access rule, or raise an error."""
         principal, wanted = self.subscriber.principal, self.wanted
         principal.require_scope(READ)
         principal.require_collection(wanted.collection)
@@ -250,7 +250,7 @@ class QuerySubscription:
         self.running.wake()
 
     def _holder(self) -> bytes:
-        """Return who may resume with this subscription's tokens: the tenant and the principal."""
+        """Return the owner of this subscription's resume tokens: the tenant and the principal."""
         actor = self.subscriber.principal.actor
         return sha256(f"{self.subscriber.tenant.id}|{actor}".encode()).digest()[:16]
 

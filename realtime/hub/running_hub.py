@@ -81,7 +81,7 @@ class HubSubscription(Protocol):
         """Continue with the caller's current permissions, under the rules in force."""
 
     def note(self, error: ApiError) -> None:
-        """Have the tenant's error log keep why the subscription ends."""
+        """Record in the tenant's error log why the subscription ends."""
 
     def ended(self) -> None:
         """Called when its last frame has been handed out: it is no longer attached."""
@@ -208,7 +208,7 @@ class RunningHub:
                 unregistered.append(request.query)
             else:
                 self._requests.append(request)
-        # A client that disconnects may have had thousands.
+        # A client that disconnects may have had thousands of queries.
         if unregistered:
             self.spawn(self._release(unregistered))
         for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Who may see clusters."""
+"""Privileges on clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant's own grid may be divided by queries too."""
+"""Query partitions of tenants' dedicated grids."""
 
 from __future__ import annotations
 

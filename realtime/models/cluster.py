@@ -31,7 +31,7 @@ class Cluster(TenantOwned, Resource):
         PENDING = "pending"
         RUNNING = "running"
         RESIZING = "resizing"
-        #: There have been no subscribers for a while: nothing runs until there are.
+        #: Stopped, since there have been no subscribers for a while.
         IDLE = "idle"
         FAILING = "failing"
         DELETING = "deleting"
@@ -41,7 +41,7 @@ class Cluster(TenantOwned, Resource):
     query_partitions = models.PositiveSmallIntegerField(default=1)
     node_size = models.CharField(max_length=10, choices=NodeSize.choices)
     tier = models.CharField(max_length=10, choices=Tier.choices)
-    #: The name under which the installation offers an image; empty: the first one that it offers.
+    #: The name of an image that the installation offers; empty: the first one.
     image = models.CharField(max_length=63, blank=True)
     #: How long without a live query until the cluster is stopped; null: it always runs.
     idle_after_s = models.PositiveIntegerField(null=True)

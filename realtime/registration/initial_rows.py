@@ -54,7 +54,7 @@ class InitialRows:
     complete: bool
     #: Number of documents that are omitted because they cannot be evaluated.
     unevaluated: int
-    #: What the same snapshot has of each collection that the query looks up.
+    #: The looked-up documents of each collection in the same snapshot.
     foreign: list[ForeignRows] = field(default_factory=list)
 
 
@@ -124,7 +124,7 @@ def _size_bytes(result: QueryRows) -> int:
 async def _few(
     reading: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
 ) -> list[QueryRows | None]:
-    """Read queries side by side; None for each that has more than a few rows."""
+    """Read queries concurrently; None for each that has more than a few rows."""
     if len(wanted) == 1:
         return [None]
     trips = SharedTrips(reading.session)
@@ -155,7 +155,7 @@ async def _few(
 
 
 class _TooManyRows(Exception):
-    """A query has more rows than are read side by side with others."""
+    """A query has too many rows to be read concurrently with others."""
 
 
 class _SmallQuerySession:
@@ -199,7 +199,7 @@ async def _read(reading: CollectionReader, condition: Filter, extent: InitialRea
 async def _read_foreign(
     reading: CollectionReader, extent: InitialRead, rows: list[Row]
 ) -> list[ForeignRows]:
-    """Read what documents refer to, and all of a collection that is small."""
+    """Read referenced documents, or all documents of a small collection."""
     if extent.looks_up is None:
         return []
     keys = native(partial(extent.looks_up.references, rows))

@@ -63,7 +63,7 @@ class RegistrationResult:
     request: str
     log_end: str
     snapshot: TransactionSnapshot
-    #: Of a query that groups, the rows that stand for groups.
+    #: The rows; for a query that groups, the rows of groups.
     rows: list[Row]
     #: Number of documents that are omitted because they cannot be evaluated.
     unevaluated: int
@@ -101,8 +101,8 @@ async def register_all(
     *,
     renewal: bool,
 ) -> list[RegistrationResult]:
-    """Do the same for several of one collection and one query partition: one snapshot, one call.
-    Queries that do not fit are left to a further call: the result is then shorter.
+    """Register several queries of one collection and query partition in one snapshot and one call.
+    Queries that do not fit are left to another call, so the result may be shorter.
     """
     register_now = partial(_register_all, layer, grid, hub, queries, source, renewal)
     try:
@@ -165,7 +165,7 @@ async def _rows(
 
 
 def compare(current: CollectionFacts, collection: bytes, rules_version: int) -> None:
-    """Raise unless it is this collection, under these rules if any matter."""
+    """Raise `RulesChanged` unless collection and rules are the same, if rules apply."""
     if current.raw != collection or (rules_version and current.rules_version != rules_version):
         raise RulesChanged
 
@@ -286,12 +286,12 @@ class RegistrationBatcher:
             self._tasks.add(pump)
             pump.add_done_callback(self._tasks.discard)
         registration = await pending.answer
-        # A whole batch completes at once, but its queries continue one by one.
+        # A batch completes as a whole, but its queries continue one by one.
         await bulk_budget.subscription_starts.wait(source.tenant_id, is_last=True)
         return registration
 
     async def _pump(self, target: _Target) -> None:
-        """Register what waits for one target, until nothing does."""
+        """Register the waiting queries of one target, until there are none."""
         budget, tenant = bulk_budget.subscription_starts, target.source.tenant_id
         try:
             while target in self._waiting:
@@ -303,7 +303,7 @@ class RegistrationBatcher:
             self._pumps[target] -= 1
             if not self._pumps[target]:
                 del self._pumps[target]
-                # Only a pump that was cancelled leaves any.
+                # Only a cancelled pump leaves waiting queries.
                 _fail(self._waiting.pop(target, []), asyncio.CancelledError())
 
     def _take(self, target: _Target) -> list[_PendingRegistration]:
@@ -314,7 +314,7 @@ class RegistrationBatcher:
                 continue
             try:
                 is_watched = pending.is_watched()
-            except Exception as error:  # noqa: BLE001 -- the others of the batch must not get it
+            except Exception as error:  # noqa: BLE001 -- must not affect the others of the batch
                 pending.answer.set_exception(error)
                 continue
             if is_watched:
@@ -328,7 +328,7 @@ class RegistrationBatcher:
         return watched[:batch_size]
 
     async def _serve(self, target: _Target, batch: list[_PendingRegistration]) -> None:
-        """Register a batch. Every answer is resolved, also if this is cancelled."""
+        """Register a batch. Every future is resolved, also on cancellation."""
         queries = [pending.query for pending in batch]
         layer, grid, hub, source, _ = target
         try:
@@ -349,7 +349,7 @@ class RegistrationBatcher:
                 raise
 
     async def _serve_one_by_one(self, target: _Target, batch: list[_PendingRegistration]) -> None:
-        """Find out which of several is refused."""
+        """Register queries one by one, to find the one that is rejected."""
         try:
             for pending in batch:
                 await self._serve(target, [pending])

@@ -1,6 +1,6 @@
-"""What the control plane shows of subscriptions, over all processes, and how a member ends one.
+"""Lists subscriptions of all processes in the control plane, and ends them for members.
 
 records            each process reports its subscriptions, in short-lived records in Valkey
-subscription_list  puts them together
+subscription_list  combines the records
 views              `/api/v1/tenants/{tenant}/subscriptions`
 """

@@ -1,4 +1,4 @@
-"""The names of the records in Valkey, and of a subscription among all of them."""
+"""The keys of the records in Valkey, and the public ids of subscriptions."""
 
 from __future__ import annotations
 

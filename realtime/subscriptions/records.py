@@ -44,7 +44,7 @@ class SubscriptionRecords:
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
         self._registry = registry
-        #: By subscription: how many events had been sent when it was last reported, and when.
+        #: By subscription: the number of events sent at its last report, and the time of that.
         self._before: dict[str, tuple[int, float]] = {}
         #: Subscriptions that were behind when last reported.
         self._stale: set[str] = set()

@@ -82,7 +82,7 @@ class PostgresWrites:
         self._account = account
 
     def include(self) -> None:
-        """Have PostgreSQL read the file. Before each start: older clusters lack the line."""
+        """Include the file in PostgreSQL's configuration. Older clusters lack it at a start."""
         main = self._data / "postgresql.conf"
         line = f"include_if_exists = '{self._file.name}'"
         if main.exists() and line not in main.read_text().splitlines():

@@ -28,7 +28,7 @@ class UpOptions:
 
     @property
     def makes_demo(self) -> bool:
-        """Whether there is a demo: its login is one of the staff, which production never gets."""
+        """Whether to create a demo tenant, never in production: its user belongs to the staff."""
         return self.demo and os.environ.get("RILLBASE_ENV") != "production"
 
     @property

@@ -56,7 +56,7 @@ def return_large_blocks() -> None:
 
 
 def return_free_pages() -> None:
-    """Return the free pages of the heap. May take milliseconds: not for an event loop's thread."""
+    """Return the free pages of the heap. May take milliseconds, so not for event loops."""
     if (trim := _function("malloc_trim")) is not None:
         trim(0)
 

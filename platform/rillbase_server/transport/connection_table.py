@@ -137,7 +137,7 @@ class ConnectionTable:
         return True
 
     def _address(self, peer: str | None) -> Hashable | None:
-        """Return the key under which a peer is counted; None: it is a proxy, or has no address."""
+        """Return the key for counting a peer; None for proxies and peers without an address."""
         if peer is None or self._proxies.trust(peer):
             return None
         return peer if ":" not in peer else _ipv6_network(peer)

@@ -19,7 +19,7 @@ class TransferProgress:
     def is_too_slow(
         self, now_s: float, moved: int, *, window_s: float, min_bytes_per_s: int
     ) -> bool:
-        """Note that the peer is waited for and has moved so much in all; judge a whole window."""
+        """Record the total moved while waiting for the peer; check complete windows."""
         if self._since_s is None:
             self._since_s, self._moved_at_begin = now_s, moved
             return False

@@ -8,7 +8,7 @@ differences       compares an object's actual and desired state
 steps             brings the objects to the desired state, and reports each step
 events            comments on objects, for people with kubectl
 progress_printer  progress and status on a terminal
-conditions        what is true of the cluster, and why
-reconcile         one run for one tenant, and what of it is written into the row
-tasks             when each cluster is reconciled
+conditions        the conditions of the cluster, and their reasons
+reconcile         one run for one tenant, and the result in its row
+tasks             the schedule of reconciliations
 """

@@ -18,7 +18,7 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
-    """What one executor may use, which runs `NODES_OF_EXECUTOR` nodes."""
+    """The resources of one executor, which runs `NODES_OF_EXECUTOR` nodes."""
 
     cpu_milli: int
     #: Memory of Java, which only passes tasks to Python.
@@ -87,17 +87,17 @@ class Installation:
 
     @property
     def provisioner(self) -> str:
-        """The service account that makes the objects."""
+        """The service account that creates the objects."""
         return f"{self.name}-provisioner"
 
     @property
     def provisioner_role(self) -> str:
-        """What that account may do in a tenant's namespace, as a ClusterRole."""
+        """The ClusterRole of that account in a tenant's namespace."""
         return f"{self.name}-tenant"
 
     @property
     def driver_role(self) -> str:
-        """What a driver may do in its own namespace, as a ClusterRole."""
+        """The ClusterRole of a driver in its namespace."""
         return f"{self.name}-driver"
 
 

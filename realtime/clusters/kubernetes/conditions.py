@@ -1,8 +1,8 @@
-"""What holds of a cluster, and why: pure functions of what was found.
+"""The conditions of a cluster and their reasons, as pure functions of the observed state.
 
-`Applied`   the objects are what they shall be
+`Applied`   the objects are in the desired state
 `Running`   the driver's pods are ready
-`Watching`  all nodes hold their partitions and watch
+`Watching`  all nodes hold their partitions and are ready
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def running(pods: PodCounts, *, awake: bool, grids: int) -> ClusterCondition:
 
 
 def watching(*, awake: bool, watches: Sequence[bool], cause: str | None = None) -> ClusterCondition:
-    """Return whether live queries are served; a cause is why no node can be started."""
+    """Return whether live queries are served; `cause` tells why no node can be started."""
     if not awake:
         message = "The grid starts with the first live query."
         return ClusterCondition("Watching", False, "Asleep", message)

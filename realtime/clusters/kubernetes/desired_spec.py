@@ -71,7 +71,7 @@ def _settings(settings: Environment) -> dict[str, str]:
         "RILLBASE_HOSTS": ",".join(settings.rillbase_hosts),
         "RILLBASE_LOG_FORMAT": settings.rillbase_log_format,
         "RILLBASE_LOG_LEVEL": settings.rillbase_log_level,
-        # A grid sends no mails.
+        # A grid sends no email.
         "RILLBASE_EMAIL_URL": "dir:///tmp",
         "RILLBASE_DATA_DIR": "/var/lib/rillbase",
         "HOME": "/tmp",  # noqa: S108 -- the pod's own
@@ -81,8 +81,8 @@ def _settings(settings: Environment) -> dict[str, str]:
 def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
     """Return the credentials of nodes: one role of the database, and the event layer.
 
-    A process must have a secret key and a pepper. Those of a grid derive from the installation's,
-    open nothing, and are the same each time.
+    A process must have a secret key and a pepper. Those of a grid are derived from the
+    installation's, deterministically, and give no access.
     """
     key, login = (
         settings.rillbase_secret_key.get_secret_value(),

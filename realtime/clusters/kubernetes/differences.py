@@ -18,7 +18,7 @@ HIDDEN = "…"
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """One place that differs. None: it is absent."""
+    """One field that differs. None: it is absent."""
 
     path: str
     before: object
@@ -26,7 +26,7 @@ class FieldDifference:
 
 
 def differences(before: Object, after: Object) -> list[FieldDifference]:
-    """Return where an object differs, ignoring fields that the server maintains."""
+    """Return the fields in which an object differs, ignoring those that the server maintains."""
     fields = list(_walk("", _decided(before), _decided(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
         return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in fields]

@@ -35,7 +35,7 @@ class ProgressPrinter:
         self._counts = Counter[Verb]()
 
     def step(self, step: ApplyStep, *, places: bool = False) -> None:
-        """Print one object; with `places`, each field that differs."""
+        """Print one object; with `places`, also each field that differs."""
         self._counts[step.verb] += 1
         colour, sign, word = _SIGNS[step.verb]
         where = f"{len(step.changes)} places" if step.changes and not places else ""

@@ -1,9 +1,9 @@
 """Reconciles one tenant's cluster: applies its row to Kubernetes, and writes the result into the
 row.
 
-Each run checks everything afresh, so it does not matter how the last one ended. It claims the row
-for a while first: two concurrent runs would do no harm but twice the work. A run that fails is
-retried after a growing, random delay for this tenant only: other tenants do not wait.
+Each run checks everything again, so it does not matter how the last one ended. It first claims the
+row for a while: concurrent runs would be harmless but redundant. A failed run is retried with
+randomized exponential backoff, for this tenant only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tenants.models import Tenant
 log = logging.getLogger(__name__)
 
 ALIAS = "relay"
-#: For how long a run has the row to itself; longer than a task may take.
+#: How long a run claims the row; longer than a task may take.
 CLAIM_S = 150.0
 BACKOFF = Backoff(first_s=2.0, factor=2.0, longest_s=300.0)
 #: Interval of reconciliation, during a change and otherwise.
@@ -53,12 +53,12 @@ StepObserver = Callable[[ApplyStep], None]
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What a run has determined, as it is written into the row."""
+    """The result of a run, which is written into the row."""
 
     state: str
     conditions: list[ClusterCondition]
     quiet_since: datetime.datetime | None
-    #: Nothing remains to be done except periodic checks.
+    #: Whether nothing remains to be done except periodic checks.
     steady: bool
 
 

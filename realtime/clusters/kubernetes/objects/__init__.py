@@ -1,12 +1,12 @@
 """The objects of a tenant's cluster, as plain dicts.
 
-naming      names, labels and annotations: whose an object is, and which part
-namespace   the namespace and its bounds: quota, usual limits, Pod Security
-accounts    who may do what in it
+naming      names, labels and annotations: the tenant and the part of an object
+namespace   the namespace and its limits: quota, default limits, Pod Security
+accounts    service accounts and their role bindings
 network     which traffic is allowed: none between tenants
-settings    secrets, and how Spark makes executors
+settings    secrets, and Spark's settings for executors
 pods        what all pods have in common
-grid        the driver of a grid epoch and what stands around it
+grid        the driver of a grid epoch, its service and its disruption budget
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from realtime.clusters.kubernetes.objects.naming import Object
 
 
 def render(wanted: ClusterSpec) -> list[Object]:
-    """Return all objects, each after those that it needs."""
+    """Return all objects, each after its prerequisites."""
     return [
         namespace.namespace(wanted),
         *accounts.bindings(wanted),

@@ -1,4 +1,4 @@
-"""Who may do what in a tenant's namespace.
+"""Service accounts and role bindings in a tenant's namespace.
 
 Roles are the chart's ClusterRoles: an account that may write roles could grant itself anything.
 Only bindings of two of them are created here, each for this namespace only: the provisioner's own,

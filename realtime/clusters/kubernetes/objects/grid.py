@@ -21,7 +21,7 @@ _MASTER = "k8s://https://kubernetes.default.svc"
 
 
 def objects(wanted: ClusterSpec, grid: GridSpec) -> list[Object]:
-    """Return everything of one grid epoch."""
+    """Return all objects of one grid epoch."""
     return [
         settings.spark(wanted, grid),
         _service(wanted, grid),
@@ -37,7 +37,7 @@ def _driver(wanted: ClusterSpec, grid: GridSpec) -> Object:
         "kind": "Deployment",
         "metadata": metadata(wanted, "grid", grid.name, about, grid),
         "spec": {
-            # Leases keep a second driver harmless, but it would take the memory twice.
+            # Leases make a second driver harmless, but it would use the memory twice.
             "replicas": 1 if wanted.awake else 0,
             "strategy": {"type": "Recreate"},
             "revisionHistoryLimit": 3,
@@ -47,7 +47,7 @@ def _driver(wanted: ClusterSpec, grid: GridSpec) -> Object:
                     "labels": labels(wanted, "grid", grid),
                     "annotations": {
                         "kubectl.kubernetes.io/default-container": "grid",
-                        # A change of settings or secrets restarts it.
+                        # A change of settings or secrets restarts the pod.
                         "rillbase.dev/settings": _fingerprint(wanted, grid),
                     },
                 },

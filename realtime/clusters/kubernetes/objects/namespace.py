@@ -34,8 +34,8 @@ def bounds(wanted: ClusterSpec) -> list[Object]:
 
 
 def _quota(wanted: ClusterSpec) -> Object:
-    """The quota leaves room for all grids, for one more beside them, and for executors being
-    replaced. Spark fails after a quota has rejected a few executors.
+    """Return a quota with room for all grids, one more, and executors that are being replaced.
+    Spark fails after a quota has rejected a few executors.
     """
     largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
     grids = [*wanted.grids, largest]
@@ -49,7 +49,7 @@ def _quota(wanted: ClusterSpec) -> Object:
         "requests.cpu": f"{cpu}m",
         "requests.memory": f"{memory}Mi",
         "limits.memory": f"{memory}Mi",
-        # Nothing here keeps anything, and nothing is called from outside.
+        # Nothing stores data, and nothing is reachable from outside.
         "persistentvolumeclaims": "0",
         "services.loadbalancers": "0",
         "services.nodeports": "0",

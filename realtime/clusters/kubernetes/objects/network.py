@@ -60,7 +60,7 @@ def _way_to_servers(wanted: ClusterSpec, *, in_cluster: bool) -> Object:
     servers = wanted.installation.servers
     ports = sorted({server.port for server in servers if server.in_cluster == in_cluster})
     if not in_cluster:
-        # Their location is known only by name.
+        # These servers are outside the cluster, known only by name.
         return {"ports": _tcp(*ports)}
     home = {"kubernetes.io/metadata.name": wanted.installation.namespace}
     return {"to": [{"namespaceSelector": {"matchLabels": home}}], "ports": _tcp(*ports)}
