@@ -55,7 +55,7 @@ def complaints(version: str, each: Object) -> list[str]:
 
 @pytest.mark.parametrize("version", kube_tools.SUPPORTED)
 @every_values
-def test_each_supported_kubernetes_knows_every_field(name: str, version: str) -> None:
+def test_every_supported_kubernetes_accepts_every_field(name: str, version: str) -> None:
     release = rendered(name)
     found = [text for each in release.objects for text in complaints(version, each)]
     templates = [pod for part, pod in release.pods() if part.endswith("executor")]

@@ -70,7 +70,7 @@ def seen(todos: MadeCollection, caller: Caller) -> list[str]:
     return [item["id"] for item in answer.json()["items"]]
 
 
-def test_a_user_sees_what_the_read_rule_shows_however_it_asks(todos: MadeCollection) -> None:
+def test_every_kind_of_read_obeys_the_read_rule(todos: MadeCollection) -> None:
     ada = user(todos)
     assert seen(todos, ada) == ["ada's", "locked", "open"]
     assert ada.post(f"{todos.path}/count", {}).json() == {"count": 3}
@@ -81,7 +81,7 @@ def test_a_user_sees_what_the_read_rule_shows_however_it_asks(todos: MadeCollect
     assert [item["id"] for item in many] == ["ada's", "open"]
 
 
-def test_keys_and_members_are_not_bound_by_rules(todos: MadeCollection) -> None:
+def test_access_rules_do_not_apply_to_keys_and_members(todos: MadeCollection) -> None:
     assert len(todos.ids()) == 4
 
 
@@ -109,7 +109,7 @@ def test_an_update_must_match_before_and_after(todos: MadeCollection) -> None:
     assert todos.query({"_id": "ada's"}) == [{"_id": "ada's", "owner": "ada", "done": True}]
 
 
-def test_what_cannot_be_read_does_not_exist_for_changes_either(todos: MadeCollection) -> None:
+def test_hidden_documents_do_not_exist_for_changes(todos: MadeCollection) -> None:
     ada = user(todos)
     path = f"{todos.path}/documents/bob's"
     problem(ada.patch(path, {"$set": {"x": 1}}), 404, "not_found")
@@ -122,7 +122,7 @@ def test_a_delete_must_match_the_delete_rule(todos: MadeCollection) -> None:
     assert ada.delete(f"{todos.path}/documents/ada's").status_code == 204
 
 
-def test_changes_by_filter_obey_the_rules_too(todos: MadeCollection) -> None:
+def test_changes_by_filter_obey_the_rules(todos: MadeCollection) -> None:
     ada = user(todos)
     body = {"filter": {}, "update": {"$set": {"seen": 1}}}
     problem(ada.post(f"{todos.path}/documents:update", body), 403, "forbidden")
@@ -131,7 +131,7 @@ def test_changes_by_filter_obey_the_rules_too(todos: MadeCollection) -> None:
     assert todos.ids({"seen": 1}) == ["ada's", "locked"]
 
 
-def test_without_a_token_claims_are_missing_and_their_rules_false(todos: MadeCollection) -> None:
+def test_without_a_token_rules_with_claims_are_false(todos: MadeCollection) -> None:
     nobody = todos.anonymous()
     problem(nobody.post(f"{todos.path}/query", {}), 403, "forbidden")
     problem(nobody.post(f"{todos.path}/documents", {"owner": None}), 403, "forbidden")
@@ -169,7 +169,7 @@ def test_a_claim_never_becomes_an_operator(todos: MadeCollection, claim: object)
     problem(hostile.post(f"{todos.path}/documents", {"team": "x"}), 403, "forbidden")
 
 
-def test_a_list_of_claims_can_be_asked_for_membership(server: str, todos: MadeCollection) -> None:
+def test_a_rule_can_test_membership_in_a_list_of_claims(server: str, todos: MadeCollection) -> None:
     with scoped(tenant_id=todos.made.tenant.id):
         Collection.objects.update(
             access_rules='{"read":{"owner":{"$in":{"$auth":"realm.friends"}}}}', write_version=7
@@ -180,7 +180,7 @@ def test_a_list_of_claims_can_be_asked_for_membership(server: str, todos: MadeCo
     problem(user(todos, realm={"friends": "bob"}).post(f"{todos.path}/query", {}), 403, "forbidden")
 
 
-def test_a_changed_rule_holds_for_the_next_call(todos: MadeCollection) -> None:
+def test_a_changed_rule_applies_to_the_next_call(todos: MadeCollection) -> None:
     ada = user(todos)
     assert seen(todos, ada) == ["ada's", "locked", "open"]
     with scoped(tenant_id=todos.made.tenant.id):
@@ -191,12 +191,12 @@ def test_a_changed_rule_holds_for_the_next_call(todos: MadeCollection) -> None:
     problem(ada.post(f"{todos.path}/documents", {"owner": "ada"}), 403, "forbidden")
 
 
-def test_end_users_cannot_have_queries_explained(todos: MadeCollection) -> None:
+def test_end_users_cannot_explain_queries(todos: MadeCollection) -> None:
     problem(user(todos).post(f"{todos.path}/explain", {}), 403, "forbidden")
     problem(todos.anonymous().post(f"{todos.path}/explain", {}), 403, "forbidden")
 
 
-def test_the_answer_to_a_write_shows_only_what_may_be_read(server: str) -> None:
+def test_the_response_to_a_write_shows_only_readable_documents(server: str) -> None:
     box = make_collection(server, rules={"create": True})
     answer = box.anonymous().post(f"{box.path}/documents", {"secret": 1})
     assert (answer.status_code, answer.json()) == (201, {})

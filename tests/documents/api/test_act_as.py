@@ -30,7 +30,7 @@ def member(notes: MadeCollection, role: Role) -> Caller:
     return caller
 
 
-def test_an_admin_sees_what_the_rules_let_a_user_see(server: str) -> None:
+def test_an_admin_who_acts_as_a_user_sees_what_the_user_may_read(server: str) -> None:
     notes = made(server)
     admin = member(notes, Role.ADMIN)
 
@@ -46,7 +46,7 @@ def test_an_admin_sees_what_the_rules_let_a_user_see(server: str) -> None:
     problem(nobody, 403, "forbidden")
 
 
-def test_rules_bind_writes_made_as_a_user(server: str) -> None:
+def test_rules_apply_to_writes_made_as_a_user(server: str) -> None:
     notes = made(server)
     admin = member(notes, Role.ADMIN)
     path, as_ada = f"{notes.path}/documents", '{"sub": "ada"}'
@@ -54,7 +54,7 @@ def test_rules_bind_writes_made_as_a_user(server: str) -> None:
     problem(admin.post(path, {"owner": "bob"}, Rillbase_Act_As=as_ada), 403, "forbidden")
 
 
-def test_each_try_is_in_the_audit_log(server: str) -> None:
+def test_each_attempt_is_in_the_audit_log(server: str) -> None:
     notes = made(server)
     admin = member(notes, Role.ADMIN)
     admin.post(f"{notes.path}/count", {}, Rillbase_Act_As='{"sub": "ada", "team": "x"}')
@@ -64,7 +64,7 @@ def test_each_try_is_in_the_audit_log(server: str) -> None:
     assert entry.actor.startswith("user:")
 
 
-def test_only_admins_may(server: str) -> None:
+def test_only_admins_may_act_as_a_user(server: str) -> None:
     notes = made(server)
     for caller in (member(notes, Role.DEVELOPER), notes.anonymous()):
         refused = caller.post(f"{notes.path}/count", {}, Rillbase_Act_As='{"sub": "ada"}')
@@ -105,7 +105,7 @@ def test_claims_are_read_strictly_by_every_call_that_takes_them(server: str, cla
         assert client.next()["error"]["code"] == "invalid_parameter"
 
 
-def test_a_long_subject_is_let_in_and_cut_in_the_audit_log(server: str) -> None:
+def test_a_long_subject_is_accepted_and_truncated_in_the_audit_log(server: str) -> None:
     notes = made(server)
     claims = json.dumps({"sub": "x" * 300})
     answer = member(notes, Role.ADMIN).post(f"{notes.path}/count", {}, Rillbase_Act_As=claims)
@@ -127,7 +127,7 @@ def test_every_protocol_acts_as_the_user(server: str) -> None:
 
 
 @pytest.mark.parametrize("credentials", ["key", "token", "session"])
-def test_a_ticket_stands_for_the_user_it_was_made_as(server: str, credentials: str) -> None:
+def test_a_ticket_acts_as_the_user_for_whom_it_was_issued(server: str, credentials: str) -> None:
     notes = made(server)
     admin = {
         "key": with_key(server, notes.made.admin_key),
@@ -142,7 +142,7 @@ def test_a_ticket_stands_for_the_user_it_was_made_as(server: str, credentials: s
         assert seen_over(client, notes) == {0, 1}
 
 
-def test_a_ticket_and_the_header_do_not_go_together(server: str) -> None:
+def test_a_ticket_and_the_header_cannot_be_combined(server: str) -> None:
     notes = made(server)
     admin = with_key(server, notes.made.admin_key)
     ticket = admin.post("/v1/realtime/tickets", {}).json()["ticket"]
@@ -151,7 +151,7 @@ def test_a_ticket_and_the_header_do_not_go_together(server: str) -> None:
         assert client.next()["error"]["code"] == "forbidden"
 
 
-def test_an_admin_who_acts_as_a_user_has_no_control_plane(server: str) -> None:
+def test_an_admin_who_acts_as_a_user_cannot_call_the_control_plane(server: str) -> None:
     notes = made(server)
     admin, as_ada = with_key(server, notes.made.admin_key), {"Rillbase_Act_As": '{"sub": "ada"}'}
     members = f"/api/v1/tenants/{notes.made.slug}/members"
@@ -161,7 +161,7 @@ def test_an_admin_who_acts_as_a_user_has_no_control_plane(server: str) -> None:
     assert error["extensions"]["code"] == "forbidden"
 
 
-def test_who_is_an_admin_no_more_acts_as_nobody(server: str) -> None:
+def test_a_former_admin_cannot_act_as_a_user(server: str) -> None:
     notes = made(server)
     user = make_member(notes.made.tenant, Role.ADMIN)
     admin = signed_in(notes.caller.base, user)

@@ -29,7 +29,7 @@ def bulk(things: MadeCollection, operations: Sequence[object], **more: object) -
     return things.caller.post(f"{things.path}/documents:bulk", body)
 
 
-def test_a_batch_does_each_kind_of_operation_in_order(things: MadeCollection) -> None:
+def test_a_batch_executes_each_kind_of_operation_in_order(things: MadeCollection) -> None:
     things.insert_many([{"_id": "gone"}, {"_id": "changed", "n": 1}])
     answer = bulk(
         things,
@@ -55,7 +55,9 @@ def test_a_batch_does_each_kind_of_operation_in_order(things: MadeCollection) ->
     ]
 
 
-def test_an_ordered_batch_is_all_or_nothing_and_names_the_place(things: MadeCollection) -> None:
+def test_an_ordered_batch_is_all_or_nothing_and_reports_the_position(
+    things: MadeCollection,
+) -> None:
     things.insert({"_id": "taken"})
     answer = bulk(things, [{"insert": {"_id": "a"}}, {"insert": {"_id": "taken"}}])
     assert problem(answer, 409, "duplicate_id")["errors"][0]["pointer"] == "/operations/1"
@@ -90,7 +92,7 @@ def test_an_unordered_batch_reports_each_error_in_its_place(coded: MadeCollectio
     assert coded.ids() == ["a", "c", "taken"]
 
 
-def test_lines_are_a_batch_too(things: MadeCollection) -> None:
+def test_a_batch_can_be_sent_as_lines(things: MadeCollection) -> None:
     lines = b'{"insert":{"_id":"a"}}\n\n{"insert":{"_id":"b"}}\n'
     answer = things.caller.call(
         "POST", f"{things.path}/documents:bulk", raw=lines, Content_Type="application/x-ndjson"
@@ -110,7 +112,7 @@ def test_lines_are_a_batch_too(things: MadeCollection) -> None:
         ([{"delete": {"id": 1, "x": 1}}], "/operations/0/delete/x"),
     ],
 )
-def test_a_malformed_operation_is_pointed_at(
+def test_the_error_points_to_a_malformed_operation(
     things: MadeCollection, operations: list[object], pointer: str
 ) -> None:
     answer = bulk(things, operations)
@@ -119,7 +121,7 @@ def test_a_malformed_operation_is_pointed_at(
     assert things.ids() == []
 
 
-def test_a_taken_key_of_a_unique_index_is_named(coded: MadeCollection) -> None:
+def test_the_error_names_a_taken_key_of_a_unique_index(coded: MadeCollection) -> None:
     coded.insert({"_id": "a", "code": 1})
     answer = coded.caller.post(f"{coded.path}/documents", {"_id": "b", "code": 1})
     assert "code" in problem(answer, 409, "duplicate_key")["errors"][0]["detail"]
@@ -129,14 +131,14 @@ def test_a_taken_key_of_a_unique_index_is_named(coded: MadeCollection) -> None:
     coded.insert({"_id": "b", "code": 1})
 
 
-def test_versions_are_checked_where_they_are_given(things: MadeCollection) -> None:
+def test_versions_are_checked_if_they_are_given(things: MadeCollection) -> None:
     things.insert({"_id": "a"})
     stale = {"delete": {"id": "a"}, "if_version": 2}
     problem(bulk(things, [stale]), 412, "precondition_failed")
     assert bulk(things, [{**stale, "if_version": 1}]).status_code == 200
 
 
-def test_a_repeated_batch_is_done_once(things: MadeCollection) -> None:
+def test_a_repeated_batch_takes_effect_once(things: MadeCollection) -> None:
     body = {"operations": [{"insert": {"n": 1}}, {"insert": {"n": 2}}]}
     path = f"{things.path}/documents:bulk"
     first = things.caller.post(path, body, Idempotency_Key="b1")
@@ -145,7 +147,7 @@ def test_a_repeated_batch_is_done_once(things: MadeCollection) -> None:
     assert len(things.ids()) == 2
 
 
-def test_too_many_operations_are_refused(things: MadeCollection) -> None:
+def test_too_many_operations_are_rejected(things: MadeCollection) -> None:
     answer = bulk(things, [{"delete": {"id": 1}}] * 10_001)
     assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == "/operations"
 
@@ -166,7 +168,7 @@ def test_a_transaction_spans_collections_and_is_all_or_nothing(things: MadeColle
     assert other.query() == [{"_id": "a", "n": 3}]
 
 
-def test_a_key_for_one_collection_reaches_no_other(things: MadeCollection) -> None:
+def test_a_key_for_one_collection_cannot_access_another(things: MadeCollection) -> None:
     other = make_collection(things.caller.base, made=things.made)
     key = make_key(
         things.made.tenant, scopes=["documents:read", "documents:write"], collections=[things.name]
@@ -178,13 +180,13 @@ def test_a_key_for_one_collection_reaches_no_other(things: MadeCollection) -> No
     problem(caller.post("/v1/transactions", {"operations": operations}), 403, "forbidden")
 
 
-def test_a_key_that_reads_cannot_write(things: MadeCollection) -> None:
+def test_a_read_only_key_cannot_write(things: MadeCollection) -> None:
     caller = with_key(things.caller.base, make_key(things.made.tenant, scopes=["documents:read"]))
     problem(caller.post(f"{things.path}/documents", {}), 403, "missing_scope")
     assert caller.post(f"{things.path}/query", {}).status_code == 200
 
 
-def test_a_large_batch_is_written_whole(things: MadeCollection) -> None:
+def test_a_large_batch_is_written_completely(things: MadeCollection) -> None:
     plain = make_collection(things.caller.base, made=things.made)
     plain.insert_many([{"_id": n, "pad": "x" * 100} for n in range(3_000)])
     counted = plain.caller.post(f"{plain.path}/count", {})

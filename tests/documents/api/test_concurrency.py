@@ -47,7 +47,7 @@ def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection, name: str
     assert things.query({"_id": name}) == [winner["document"]]
 
 
-def test_of_those_who_saw_one_version_one_may_change_it(things: MadeCollection) -> None:
+def test_of_concurrent_updates_of_one_version_one_succeeds(things: MadeCollection) -> None:
     things.insert({"_id": "a"})
     answers = together(
         lambda n: things.caller.put(f"{things.path}/documents/a", {"n": n}, If_Match='"v1"'),
@@ -56,7 +56,7 @@ def test_of_those_who_saw_one_version_one_may_change_it(things: MadeCollection) 
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * (CALLERS - 1)
 
 
-def test_a_key_sent_by_many_at_once_writes_once(things: MadeCollection) -> None:
+def test_concurrent_calls_with_one_idempotency_key_write_once(things: MadeCollection) -> None:
     answers = together(
         lambda _: things.caller.post(f"{things.path}/documents", {"n": 1}, Idempotency_Key="one"),
         CALLERS,
@@ -66,7 +66,7 @@ def test_a_key_sent_by_many_at_once_writes_once(things: MadeCollection) -> None:
     assert len(things.ids()) == 1
 
 
-def test_batches_that_meet_in_any_order_all_come_through(things: MadeCollection) -> None:
+def test_concurrent_batches_over_the_same_documents_all_succeed(things: MadeCollection) -> None:
     names = [f"d{n}" for n in range(20)]
 
     def batch(number: int) -> requests.Response:

@@ -16,7 +16,7 @@ def things(server: str) -> MadeCollection:
     return make_collection(server)
 
 
-def test_an_inserted_document_is_answered_with_its_address_and_can_be_read(
+def test_an_insert_returns_the_location_of_the_document(
     things: MadeCollection,
 ) -> None:
     answer = things.caller.post(f"{things.path}/documents", {"title": "Buy milk", "n": 1.5})
@@ -32,7 +32,7 @@ def test_an_inserted_document_is_answered_with_its_address_and_can_be_read(
     assert read.json() == envelope
 
 
-def test_an_id_that_is_taken_is_refused_and_changes_nothing(things: MadeCollection) -> None:
+def test_a_taken_id_is_rejected_and_changes_nothing(things: MadeCollection) -> None:
     things.insert({"_id": "a", "n": 1})
     problem(things.caller.post(f"{things.path}/documents", {"_id": "a"}), 409, "duplicate_id")
     assert things.query({"_id": "a"}) == [{"_id": "a", "n": 1}]
@@ -56,7 +56,7 @@ def test_an_id_that_is_taken_is_refused_and_changes_nothing(things: MadeCollecti
         ("naïve ☃", quote("naïve ☃")),
     ],
 )
-def test_every_kind_of_id_has_an_address(
+def test_every_kind_of_id_can_be_used_in_a_url(
     things: MadeCollection, identity: object, segment: str
 ) -> None:
     made = things.caller.post(f"{things.path}/documents", {"_id": identity, "n": 1})
@@ -70,7 +70,7 @@ def test_every_kind_of_id_has_an_address(
 @pytest.mark.parametrize(
     "identity", [[1], {"$regularExpression": {"pattern": "a", "options": ""}}, "x" * 2000]
 )
-def test_ids_that_cannot_be_are_refused(things: MadeCollection, identity: object) -> None:
+def test_invalid_ids_are_rejected(things: MadeCollection, identity: object) -> None:
     problem(things.caller.post(f"{things.path}/documents", {"_id": identity}), 400, "invalid_id")
 
 
@@ -84,12 +84,12 @@ def test_put_creates_then_replaces(things: MadeCollection) -> None:
     assert second.json()["created_at"] == first.json()["created_at"]
 
 
-def test_put_of_another_id_than_the_path_s_is_refused(things: MadeCollection) -> None:
+def test_put_of_another_id_than_that_of_the_path_is_rejected(things: MadeCollection) -> None:
     answer = things.caller.put(f"{things.path}/documents/a", {"_id": "b"})
     assert problem(answer, 400, "invalid_document")["errors"][0]["pointer"] == "/_id"
 
 
-def test_patch_applies_operators_and_answers_the_after_image(things: MadeCollection) -> None:
+def test_patch_applies_operators_and_returns_the_after_image(things: MadeCollection) -> None:
     things.insert({"_id": "a", "n": 1, "tags": ["x"]})
     answer = things.caller.patch(
         f"{things.path}/documents/a", {"$inc": {"n": 2}, "$push": {"tags": "y"}}
@@ -99,7 +99,7 @@ def test_patch_applies_operators_and_answers_the_after_image(things: MadeCollect
     assert answer.json()["version"] == 2
 
 
-def test_patch_takes_merge_patches(things: MadeCollection) -> None:
+def test_patch_accepts_merge_patches(things: MadeCollection) -> None:
     things.insert({"_id": "a", "n": 1, "deep": {"x": 1, "y": 2}})
     answer = things.caller.call(
         "PATCH",
@@ -117,7 +117,7 @@ def test_patch_of_an_absent_document_needs_upsert(things: MadeCollection) -> Non
     assert (made.status_code, made.json()["document"]) == (201, {"_id": "a", "n": 1})
 
 
-def test_array_filters_travel_in_the_address(things: MadeCollection) -> None:
+def test_array_filters_can_be_given_in_the_url(things: MadeCollection) -> None:
     things.insert({"_id": "a", "v": [1, 5, 9]})
     filters = quote(json.dumps([{"big": {"$gt": 4}}]))
     answer = things.caller.patch(
@@ -126,7 +126,7 @@ def test_array_filters_travel_in_the_address(things: MadeCollection) -> None:
     assert answer.json()["document"]["v"] == [1, 0, 0]
 
 
-def test_a_deleted_document_is_gone_and_its_version_is_never_used_again(
+def test_the_version_of_a_deleted_document_is_never_reused(
     things: MadeCollection,
 ) -> None:
     things.insert({"_id": "a"})
@@ -137,7 +137,7 @@ def test_a_deleted_document_is_gone_and_its_version_is_never_used_again(
     assert things.insert({"_id": "a"})["version"] == 3
 
 
-def test_preconditions_are_held(things: MadeCollection) -> None:
+def test_preconditions_are_enforced(things: MadeCollection) -> None:
     things.insert({"_id": "a"})
     path = f"{things.path}/documents/a"
     problem(things.caller.put(path, {}, If_Match='"v2"'), 412, "precondition_failed")
@@ -148,7 +148,7 @@ def test_preconditions_are_held(things: MadeCollection) -> None:
     assert things.caller.get(path, If_None_Match='"v2"').status_code == 304
 
 
-def test_the_same_key_writes_once(things: MadeCollection) -> None:
+def test_a_repeated_idempotency_key_writes_once(things: MadeCollection) -> None:
     path = f"{things.path}/documents"
     first = things.caller.post(path, {"n": 1}, Idempotency_Key="k1")
     again = things.caller.post(path, {"n": 1}, Idempotency_Key="k1")
@@ -191,7 +191,7 @@ def test_bad_documents_get_a_clear_error(things: MadeCollection, body: bytes, co
     assert things.query() == []
 
 
-def test_a_schema_is_enforced_and_names_the_places(server: str) -> None:
+def test_a_schema_is_enforced_and_errors_name_the_fields(server: str) -> None:
     schema = {
         "bsonType": "object",
         "required": ["title"],
@@ -209,13 +209,13 @@ def test_a_schema_is_enforced_and_names_the_places(server: str) -> None:
     )
 
 
-def test_a_collection_that_is_not_there_is_not_found(things: MadeCollection) -> None:
+def test_a_missing_collection_is_not_found(things: MadeCollection) -> None:
     problem(things.caller.get("/v1/collections/nowhere/documents/a"), 404, "not_found")
     problem(things.caller.post("/v1/collections/nowhere/documents", {}), 404, "not_found")
     problem(things.caller.get("/v1/collections/No%2Fname/documents/a"), 404, "not_found")
 
 
-def test_wrong_methods_and_addresses_are_told_apart(things: MadeCollection) -> None:
+def test_wrong_methods_and_wrong_paths_get_different_errors(things: MadeCollection) -> None:
     answer = things.caller.delete(f"{things.path}/documents")
     problem(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, POST"
@@ -225,7 +225,9 @@ def test_wrong_methods_and_addresses_are_told_apart(things: MadeCollection) -> N
 
 
 @pytest.mark.parametrize("filters", [5, "x", {}, {"e": {"$gt": 1}}, True])
-def test_array_filters_of_another_type_are_named(things: MadeCollection, filters: object) -> None:
+def test_the_error_names_array_filters_of_the_wrong_type(
+    things: MadeCollection, filters: object
+) -> None:
     things.insert({"_id": "a", "xs": [1, 2]})
     change = {"$set": {"xs.$[e]": 5}}
     given = quote(json.dumps(filters))
@@ -239,7 +241,7 @@ def test_array_filters_of_another_type_are_named(things: MadeCollection, filters
 
 
 @pytest.mark.parametrize("update", [5, "x", [], None])
-def test_an_update_by_filter_that_is_no_object_is_named(
+def test_the_error_names_an_update_that_is_not_an_object(
     things: MadeCollection, update: object
 ) -> None:
     answer = things.caller.post(f"{things.path}/documents:update", {"filter": {}, "update": update})

@@ -79,7 +79,7 @@ def as_tuple(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("least", [0, 7, 18, 100])
-def test_groups_are_those_of_sql(sales: MadeCollection, least: int) -> None:
+def test_groups_equal_those_of_sql(sales: MadeCollection, least: int) -> None:
     found = rows(sales, filter={"pieces": {"$gte": least}}, group=GROUP)
     assert [as_tuple(row) for row in found] == by_sql(sales, least)
 
@@ -95,7 +95,7 @@ def test_a_row_is_an_envelope_without_a_version(sales: MadeCollection) -> None:
     assert row["document"] == {**row["id"], "sales": row["document"]["sales"]}
 
 
-def test_groups_are_sorted_and_cut_as_documents_are(sales: MadeCollection) -> None:
+def test_groups_are_sorted_and_limited_like_documents(sales: MadeCollection) -> None:
     all_of_them = [as_tuple(row) for row in rows(sales, group=GROUP)]
     in_order = sorted(all_of_them, key=lambda row: (-int(str(row[2])), all_of_them.index(row)))
     sort = [["count", -1], ["shop", 1], ["item.kind", 1]]
@@ -103,7 +103,7 @@ def test_groups_are_sorted_and_cut_as_documents_are(sales: MadeCollection) -> No
     assert [as_tuple(row) for row in found] == in_order[2:6]
 
 
-def test_the_same_is_asked_by_url_and_explained(sales: MadeCollection) -> None:
+def test_groups_can_be_queried_by_url_and_explained(sales: MadeCollection) -> None:
     text = json.dumps(GROUP)
     by_url = sales.caller.get(f"{sales.path}/documents?{urlencode({'group': text})}")
     assert by_url.json()["rows"] == rows(sales, group=GROUP)
@@ -111,7 +111,7 @@ def test_the_same_is_asked_by_url_and_explained(sales: MadeCollection) -> None:
     assert explained.json()["plan"]["reads_everything"]
 
 
-def test_what_may_not_be_read_is_in_no_group(server: str) -> None:
+def test_hidden_documents_are_in_no_group(server: str) -> None:
     made = make_collection(server, rules={"read": {"public": True}})
     made.insert_many([{"public": number % 3 == 0, "n": number} for number in range(30)])
     group = {"by": ["public"], "measures": {"sum": {"op": "sum", "field": "n"}}}
@@ -131,7 +131,7 @@ def test_what_may_not_be_read_is_in_no_group(server: str) -> None:
         ({"group": GROUP, "cursor": "abc"}, "invalid_group", "/cursor"),
     ],
 )
-def test_what_cannot_be_grouped_is_refused_by_name(
+def test_the_error_names_what_cannot_be_grouped(
     sales: MadeCollection, body: dict[str, object], code: str, pointer: str
 ) -> None:
     refused = problem(sales.ask(body), 400, code)

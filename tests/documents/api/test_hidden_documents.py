@@ -195,7 +195,9 @@ EQUAL: dict[str, Asking] = {
 
 
 @pytest.mark.parametrize("name", EQUAL)
-def test_a_hidden_document_is_answered_as_an_absent_one(todos: MadeCollection, name: str) -> None:
+def test_responses_for_hidden_and_absent_documents_are_equal(
+    todos: MadeCollection, name: str
+) -> None:
     ada = user(todos)
     asking = EQUAL[name]
     hidden, absent = (shown(asking(todos, ada, i), i) for i in (HIDDEN, ABSENT))
@@ -205,7 +207,7 @@ def test_a_hidden_document_is_answered_as_an_absent_one(todos: MadeCollection, n
     assert not todos.query({"_id": ABSENT})
 
 
-def test_followed_cursors_pass_over_hidden_documents_as_over_absent_ones(
+def test_cursors_skip_hidden_documents_like_absent_ones(
     todos: MadeCollection,
 ) -> None:
     ada = user(todos)
@@ -225,7 +227,7 @@ def test_followed_cursors_pass_over_hidden_documents_as_over_absent_ones(
     assert seen[0].count('"document"') == 3
 
 
-def test_tickets_and_what_they_open_tell_hidden_documents_from_absent_ones_by_nothing(
+def test_tickets_and_their_streams_do_not_distinguish_hidden_documents(
     todos: MadeCollection,
 ) -> None:
     ada = user(todos)
@@ -254,7 +256,7 @@ def test_tickets_and_what_they_open_tell_hidden_documents_from_absent_ones_by_no
         many(lambda i: {"insert": {"_id": i, "owner": "ada"}}, ordered=True),
     ],
 )
-def test_a_taken_id_is_refused_in_the_words_of_the_create_rule(
+def test_a_taken_hidden_id_is_rejected_like_a_violated_create_rule(
     todos: MadeCollection, asking: Asking
 ) -> None:
     ada = user(todos)
@@ -267,7 +269,7 @@ def test_a_taken_id_is_refused_in_the_words_of_the_create_rule(
     problem(readable(todos, ada, "open"), 409, "duplicate_id")
 
 
-def test_a_taken_value_of_a_unique_index_is_named_to_those_who_may_read_it(server: str) -> None:
+def test_only_readers_of_a_document_learn_its_unique_value(server: str) -> None:
     people = make_collection(server, rules=RULES, indexes=[("email", [("email", 1)], True)])
     issuer = {
         "name": "login",
@@ -307,7 +309,7 @@ MESSAGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_a_connection_tells_no_more_than_a_call(todos: MadeCollection) -> None:
+def test_a_connection_reveals_no_more_than_a_call(todos: MadeCollection) -> None:
     ada = user(todos)
     with opened(todos.caller.base) as client:
         token = ada.headers["Authorization"].removeprefix("Bearer ")
@@ -337,7 +339,7 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_a_mutation_tells_no_more_than_a_call(todos: MadeCollection, mutation: str) -> None:
+def test_a_mutation_reveals_no_more_than_a_call(todos: MadeCollection, mutation: str) -> None:
     ada, answers = user(todos), []
     for identity in (HIDDEN, ABSENT):
         declared = {"c": "String!", "k": "JSON!", "u": "JSON!", "d": "JSON!", "i": "JSON!"}

@@ -67,7 +67,7 @@ def test_a_stranger_sees_and_changes_nothing(
 @pytest.mark.parametrize(
     "table", ["documents_document", "documents_indexentry", "documents_collection"]
 )
-def test_the_database_hides_other_tenants_rows_from_code_that_forgets(
+def test_the_database_hides_other_tenants_rows_from_code_without_a_filter(
     victim: MadeCollection, table: str
 ) -> None:
     other = make_tenant().tenant

@@ -64,7 +64,9 @@ def test_a_round_trip_carries_small_bodies_and_parts_of_what_it_omits() -> None:
 
 
 @pytest.mark.parametrize("sort", [None, [["rank", 1]], [["rank", -1]], [["n", -1]]])
-def test_large_documents_come_in_order_page_by_page(large: MadeCollection, sort: object) -> None:
+def test_large_documents_are_returned_in_order_page_by_page(
+    large: MadeCollection, sort: object
+) -> None:
     wanted = list(range(DOCUMENTS)) if sort is None else list(range(DOCUMENTS))[::-1]
     found: list[Any] = []
     cursor = None
@@ -91,12 +93,14 @@ def test_results_of_large_documents_take_turns(elsewhere: tuple[MadeCollection, 
     _fits(process, lambda: made.ids({"n": {"$gte": 0}}, limit=30))
 
 
-def test_documents_before_a_page_are_not_kept(elsewhere: tuple[MadeCollection, int]) -> None:
+def test_documents_before_a_page_are_not_kept_in_memory(
+    elsewhere: tuple[MadeCollection, int],
+) -> None:
     made, process = elsewhere
     _fits(process, lambda: made.ids(offset=DOCUMENTS - 2) == [DOCUMENTS - 2, DOCUMENTS - 1])
 
 
-def test_documents_by_id_are_refused_if_they_have_too_many_bytes(
+def test_documents_by_id_are_rejected_if_they_have_too_many_bytes(
     elsewhere: tuple[MadeCollection, int],
 ) -> None:
     made, process = elsewhere
@@ -117,7 +121,7 @@ def test_lookups_of_large_documents_are_complete(large: MadeCollection) -> None:
     assert order["found"] == [_document(number) for number in (1, 2, 4, 7)]
 
 
-def test_an_update_of_large_documents_falls_into_transactions_that_fit(
+def test_an_update_of_large_documents_is_split_into_transactions(
     large: MadeCollection,
 ) -> None:
     path = f"{large.path}/documents:bulk"

@@ -14,7 +14,7 @@ from tests.peak_memory import peak_memory
 REQUESTS, CLIENTS, MOST_ADDED_MIB = 4, 16, 256
 
 
-def test_as_many_ids_as_are_allowed_fit_at_their_longest(server: str) -> None:
+def test_the_maximum_number_of_longest_ids_fits(server: str) -> None:
     made = make_collection(server)
     longest = ["é" * 508 + f"{number:04}" for number in range(1_000)]
     answer = made.caller.post(f"{made.path}/documents:get", {"ids": longest})

@@ -79,13 +79,13 @@ def _decoded(value: object) -> object:
 
 
 @pytest.mark.parametrize("least", [0, 20, 45, 100])
-def test_what_is_looked_up_is_what_sql_joins(todos: MadeCollection, least: int) -> None:
+def test_lookups_equal_joins_of_sql(todos: MadeCollection, least: int) -> None:
     found = todos.query({"rank": {"$gte": least}}, lookup=LOOKUP, sort=[["rank", 1]], limit=1000)
     shown = [(document["_id"], document["by"], document["tags"]) for document in found]
     assert shown == by_sql(todos, least)
 
 
-def test_pages_and_projections_are_those_of_documents(todos: MadeCollection) -> None:
+def test_pages_and_projections_work_as_for_documents(todos: MadeCollection) -> None:
     own = todos.query(sort=[["rank", -1]], offset=3, limit=5)
     shown = todos.query(sort=[["rank", -1]], offset=3, limit=5, lookup=LOOKUP)
     for each, alone in zip(shown, own, strict=True):
@@ -98,7 +98,7 @@ def test_pages_and_projections_are_those_of_documents(todos: MadeCollection) -> 
     assert both == todos.query(lookup=LOOKUP, limit=300)
 
 
-def test_a_name_that_is_taken_is_replaced_where_it_stands(todos: MadeCollection) -> None:
+def test_a_lookup_replaces_a_field_of_the_same_name_in_place(todos: MadeCollection) -> None:
     lookup = [{"from": "people", "local": "owner", "as": "owner"}]
     (own,) = todos.query({"owner": "p1"}, limit=1)
     (shown,) = todos.query({"owner": "p1"}, limit=1, lookup=lookup)
@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_replaced_where_it_stands(todos: MadeCollection)
     assert shown["owner"] == {"_id": "p1", "name": "name 1"}
 
 
-def test_the_same_is_asked_by_url(todos: MadeCollection) -> None:
+def test_lookups_can_be_queried_by_url(todos: MadeCollection) -> None:
     parameters = urlencode({"lookup": json.dumps(LOOKUP), "limit": "5"})
     by_url = todos.caller.get(f"{todos.path}/documents?{parameters}").json()
     assert [item["document"] for item in by_url["items"]] == todos.query(lookup=LOOKUP, limit=5)
@@ -121,7 +121,7 @@ def test_references_are_found_through_arrays_of_documents(server: str) -> None:
     assert shown["goods"] == [{"_id": 2.0}, {"_id": 1}]
 
 
-def test_what_may_not_be_read_is_absent(server: str) -> None:
+def test_hidden_documents_are_absent_from_lookups(server: str) -> None:
     made = make_collection(server, rules={"read": True})
     open_ = make_collection(server, made=made.made, rules={"read": {"public": True}})
     closed = make_collection(server, made=made.made)
@@ -143,7 +143,9 @@ def test_what_may_not_be_read_is_absent(server: str) -> None:
     assert len(made.ask(body).json()["items"][0]["document"]["c"]) == 3
 
 
-def test_a_key_looks_up_only_what_it_may_use(todos: MadeCollection, server: str) -> None:
+def test_a_key_looks_up_only_collections_that_it_may_read(
+    todos: MadeCollection, server: str
+) -> None:
     key = make_key(todos.made.tenant, scopes=["documents:read"], collections=["todos", "people"])
     kept = with_key(server, key)
     path, body = f"{todos.path}/query", {"lookup": LOOKUP[:1], "limit": 1}
@@ -163,7 +165,7 @@ def test_a_key_looks_up_only_what_it_may_use(todos: MadeCollection, server: str)
         ([{**LOOKUP[0], "let": 1}], "/lookup/0/let"),
     ],
 )
-def test_what_cannot_be_looked_up_is_refused_by_name(
+def test_the_error_names_what_cannot_be_looked_up(
     todos: MadeCollection, lookup: object, pointer: str
 ) -> None:
     found = problem(todos.ask({"lookup": lookup}), 400, "invalid_lookup")

@@ -91,7 +91,7 @@ def pages(made: MadeCollection, body: dict[str, object]) -> list[Any]:
 
 
 @pytest.mark.parametrize("asked", FILTERS, ids=json.dumps)
-def test_indexes_change_the_speed_and_never_the_answer(
+def test_indexes_never_change_the_answer(
     things: MadeCollection, unindexed: MadeCollection, asked: Any
 ) -> None:
     for sort in SORTS:
@@ -105,7 +105,7 @@ def test_indexes_change_the_speed_and_never_the_answer(
 
 
 @pytest.mark.parametrize("way", [1, -1])
-def test_a_document_found_by_one_value_has_its_place_by_another(server: str, way: int) -> None:
+def test_a_document_matched_by_one_value_is_sorted_by_another(server: str, way: int) -> None:
     made = make_collection(server, indexes=[("a", [("a", way)], False)])
     made.insert_many([{"_id": number, "a": 100 + number} for number in range(100)])
     made.insert_many([{"_id": "first", "a": [0, 150]}, {"_id": "last", "a": [150, 900]}])
@@ -116,23 +116,23 @@ def test_a_document_found_by_one_value_has_its_place_by_another(server: str, way
         assert len(pages(made, body)) == 102
 
 
-def test_without_a_sort_documents_come_by_id(things: MadeCollection) -> None:
+def test_without_a_sort_documents_are_ordered_by_id(things: MadeCollection) -> None:
     assert things.ids(limit=5) == [0, 1, 2, 3, 4]
 
 
-def test_windows_are_cut_after_sorting(things: MadeCollection) -> None:
+def test_windows_are_applied_after_sorting(things: MadeCollection) -> None:
     every = things.ids(sort=[["rank", -1]], limit=1000)
     assert things.ids(sort=[["rank", -1]], offset=10, limit=5) == every[10:15]
 
 
-def test_a_projection_shows_parts(things: MadeCollection) -> None:
+def test_a_projection_selects_fields(things: MadeCollection) -> None:
     (shown,) = things.query({"_id": 1}, projection={"group": 1})
     assert set(shown) == {"_id", "group"}
     (hidden,) = things.query({"_id": 1}, projection={"group": 0})
     assert "group" not in hidden
 
 
-def test_the_address_asks_the_same_as_the_body(things: MadeCollection) -> None:
+def test_a_query_by_url_equals_a_query_by_body(things: MadeCollection) -> None:
     body = {"filter": {"group": 2}, "sort": [["rank", 1]], "limit": 7}
     address = urlencode({name: json.dumps(value) for name, value in body.items()})
     by_url = things.caller.get(f"{things.path}/documents?{address}")
@@ -147,7 +147,7 @@ def test_a_cursor_belongs_to_its_query(things: MadeCollection) -> None:
 
 
 @pytest.mark.parametrize("asked", FILTERS[:12], ids=json.dumps)
-def test_counting_agrees_with_asking(things: MadeCollection, asked: Any) -> None:
+def test_counts_agree_with_query_results(things: MadeCollection, asked: Any) -> None:
     counted = things.caller.post(f"{things.path}/count", {"filter": asked})
     assert counted.json() == {"count": len(things.ids(asked, limit=1000))}
 
@@ -167,7 +167,7 @@ def test_counting_agrees_with_asking(things: MadeCollection, asked: Any) -> None
         ({"nonsense": 1}, "invalid_body", "/nonsense"),
     ],
 )
-def test_a_bad_query_is_pointed_at(
+def test_the_error_points_to_a_mistake_in_a_query(
     things: MadeCollection, body: object, code: str, pointer: str
 ) -> None:
     found = problem(things.ask(body), 400, code)
@@ -201,13 +201,13 @@ def test_explain_shows_ranges_of_ids(things: MadeCollection) -> None:
     assert "Index Cond" in conditions(plan)
 
 
-def test_explain_says_when_everything_is_read(things: MadeCollection) -> None:
+def test_explain_reports_a_full_scan(things: MadeCollection) -> None:
     plan = things.caller.post(f"{things.path}/explain", {"filter": {"x": {"$mod": [2, 0]}}}).json()
     assert plan["plan"]["reads_everything"] is True
     assert plan["grid"] == {"indexable": False, "access": []}
 
 
-def test_text_and_distance_have_orders_of_their_own(server: str) -> None:
+def test_text_and_distance_queries_have_their_own_order(server: str) -> None:
     places = make_collection(server)
     places.insert_many(
         [

@@ -44,7 +44,7 @@ def exported(things: MadeCollection, query: str = "", **headers: str) -> list[An
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_what_was_imported_is_exported_in_the_order_of_ids(things: MadeCollection) -> None:
+def test_imported_documents_are_exported_in_the_order_of_ids(things: MadeCollection) -> None:
     documents = [{"_id": number, "n": number % 7} for number in range(2_500)]
     job = send(things, lines_of(reversed(documents))).json()
     assert (job["state"], job["lines"], job["written"]) == ("done", 2_500, 2_500)
@@ -53,14 +53,16 @@ def test_what_was_imported_is_exported_in_the_order_of_ids(things: MadeCollectio
     assert chosen == [document for document in documents if document["n"] == 3]
 
 
-def test_types_survive_the_way_out_and_in(things: MadeCollection) -> None:
+def test_types_survive_export_and_import(things: MadeCollection) -> None:
     line = '{"_id":{"$numberInt":"1"},"d":{"$numberDecimal":"1.10"},"l":{"$numberLong":"5"}}'
     send(things, line.encode())
     answer = things.caller.get(f"{things.path}/export", Rillbase_EJSON="canonical")
     assert answer.text == line + "\n"
 
 
-def test_broken_lines_are_reported_by_number_and_the_rest_goes_in(things: MadeCollection) -> None:
+def test_broken_lines_are_reported_by_number_and_the_rest_is_imported(
+    things: MadeCollection,
+) -> None:
     lines = b'{"_id":1}\nnonsense\n\n{"_id":1}\n[]\n{"_id":[1]}\n{"_id":2}'
     job = send(things, lines).json()
     assert (job["state"], job["lines"], job["written"], job["failed"]) == ("done", 7, 2, 4)
@@ -73,7 +75,7 @@ def test_broken_lines_are_reported_by_number_and_the_rest_goes_in(things: MadeCo
     assert things.ids() == [1, 2]
 
 
-def test_modes_decide_about_documents_that_exist(things: MadeCollection) -> None:
+def test_the_mode_determines_what_happens_to_existing_documents(things: MadeCollection) -> None:
     things.insert({"_id": "a", "n": 1})
     lines = lines_of([{"_id": "a", "n": 2}, {"_id": "b", "n": 2}])
     skipped = send(things, lines, "?mode=skip").json()
@@ -85,7 +87,7 @@ def test_modes_decide_about_documents_that_exist(things: MadeCollection) -> None
     problem(send(things, lines, "?mode=guess"), 400, "invalid_parameter")
 
 
-def test_compressed_lines_are_taken(things: MadeCollection) -> None:
+def test_compressed_lines_are_accepted(things: MadeCollection) -> None:
     lines = gzip.compress(lines_of({"_id": number} for number in range(50)))
     assert send(things, lines, Content_Encoding="gzip").json()["written"] == 50
     problem(send(things, lines[:-9], Content_Encoding="gzip"), 400, "invalid_body")
@@ -93,13 +95,15 @@ def test_compressed_lines_are_taken(things: MadeCollection) -> None:
     problem(send(things, lines, Content_Encoding="br"), 415, "unsupported_media_type")
 
 
-def test_a_small_stream_that_unpacks_to_a_huge_line_is_refused(things: MadeCollection) -> None:
+def test_a_small_stream_that_decompresses_to_a_huge_line_is_rejected(
+    things: MadeCollection,
+) -> None:
     bomb = gzip.compress(b"x" * (40 * 1024 * 1024))
     problem(send(things, bomb, Content_Encoding="gzip"), 413, "body_too_large")
     assert things.ids() == []
 
 
-def test_every_member_of_a_compressed_file_is_taken(things: MadeCollection) -> None:
+def test_every_member_of_a_compressed_file_is_imported(things: MadeCollection) -> None:
     members = [gzip.compress(lines_of([{"_id": number}])) for number in range(300)]
     padding = b"\0" * 512
     told = send(things, b"".join(members) + padding, Content_Encoding="gzip").json()
@@ -119,7 +123,7 @@ def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
     assert peak.added_mib < 16
 
 
-def test_blank_lines_need_no_transactions_of_their_own() -> None:
+def test_blank_lines_start_no_transactions() -> None:
     from documents.transfer.importing import ImportBatch
 
     batch = ImportBatch(1)
@@ -128,7 +132,7 @@ def test_blank_lines_need_no_transactions_of_their_own() -> None:
     assert (batch.is_full, batch.lines) == (False, 100_000)
 
 
-def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) -> None:
+def test_an_interrupted_import_resumes_at_its_position(things: MadeCollection) -> None:
     documents = [{"_id": number} for number in range(3_500)]
     every = lines_of(documents)
     cut_off(things, every[: len(every) // 2], announced=len(every))
@@ -142,7 +146,7 @@ def test_an_import_that_breaks_off_goes_on_where_it_was(things: MadeCollection) 
     problem(send(things, every, f"?resume={job['id']}"), 409, "conflict")
 
 
-def test_an_import_ends_when_its_client_hangs_up_however_much_has_arrived(
+def test_an_import_ends_when_its_client_disconnects(
     things: MadeCollection,
 ) -> None:
     lines = 400
@@ -218,14 +222,14 @@ def test_an_export_obeys_the_read_rule(server: str) -> None:
     problem(hidden.anonymous().get(f"{hidden.path}/export"), 403, "forbidden")
 
 
-def test_what_is_wrong_is_told_before_anything_is_sent(things: MadeCollection) -> None:
+def test_a_mistake_is_reported_before_anything_is_sent(things: MadeCollection) -> None:
     answer = things.caller.get(f"{things.path}/export?filter=" + quote('{"a":{"$x":1}}'))
     problem(answer, 400, "unsupported_operator")
     problem(things.caller.get("/v1/collections/nowhere/export"), 404, "not_found")
     problem(things.caller.get(f"{things.path}/imports/nonsense"), 404, "not_found")
 
 
-def test_another_tenant_s_imports_are_not_there(server: str, things: MadeCollection) -> None:
+def test_another_tenant_s_imports_are_not_found(server: str, things: MadeCollection) -> None:
     job = send(things, b'{"_id":1}').json()
     other = make_collection(server, name=things.name)
     stranger: Caller = other.caller

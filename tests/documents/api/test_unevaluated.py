@@ -48,7 +48,7 @@ LEFT_OUT = ("documents_not_evaluated", 1)
 
 
 @pytest.mark.parametrize("sort", [None, [["size", -1]], [["ref", 1], ["size", 1]]])
-def test_a_query_goes_on_without_it_and_says_so(things: MadeCollection, sort: Any) -> None:
+def test_a_query_omits_the_document_and_reports_it(things: MadeCollection, sort: Any) -> None:
     body = {"filter": COSTLY, **({"sort": sort} if sort else {})}
     answer = things.ask(body).json()
     assert {item["id"] for item in answer["items"]} == {"a", "c"}
@@ -56,7 +56,9 @@ def test_a_query_goes_on_without_it_and_says_so(things: MadeCollection, sort: An
     assert "notices" not in things.ask({"filter": {"size": {"$gt": 0}}}).json()
 
 
-def test_so_do_counts_groups_lookups_and_pages(things: MadeCollection) -> None:
+def test_counts_groups_lookups_and_pages_omit_the_document_and_report_it(
+    things: MadeCollection,
+) -> None:
     count = things.caller.post(f"{things.path}/count", {"filter": COSTLY}).json()
     assert (count["count"], notice(count)) == (2, LEFT_OUT)
     group = {"by": [], "measures": {"n": {"op": "count"}}}
@@ -72,7 +74,9 @@ def test_so_do_counts_groups_lookups_and_pages(things: MadeCollection) -> None:
     assert [item["id"] for item in first["items"] + rest["items"]] == ["a", "c"]
 
 
-def test_a_value_that_an_expression_does_not_take_is_no_different(things: MadeCollection) -> None:
+def test_a_value_that_an_expression_does_not_accept_is_treated_alike(
+    things: MadeCollection,
+) -> None:
     things.insert({"_id": "zero", "size": 0})
     answer = things.ask({"filter": DIVIDING}).json()
     assert [item["id"] for item in answer["items"]] == ["a", "c"]
@@ -94,7 +98,7 @@ def test_what_cannot_be_grouped_or_looked_up_is_left_out(things: MadeCollection)
     assert notice(shown) == LEFT_OUT
 
 
-def test_of_a_document_to_which_a_projection_cannot_be_applied_the_id_is_shown(
+def test_only_the_id_is_shown_if_a_projection_cannot_be_applied(
     things: MadeCollection,
 ) -> None:
     things.insert_many([{"_id": "l", "list": [4, 7]}, {"_id": "m", "list": [5], "size": 9}])
@@ -107,7 +111,7 @@ def test_of_a_document_to_which_a_projection_cannot_be_applied_the_id_is_shown(
     assert notice(answer) == LEFT_OUT
 
 
-def test_changes_by_filter_pass_it_over(things: MadeCollection) -> None:
+def test_changes_by_filter_skip_the_document(things: MadeCollection) -> None:
     body = {"filter": COSTLY, "update": {"$set": {"seen": True}}}
     counts = things.caller.post(f"{things.path}/documents:update", body).json()
     assert (counts["changed"], notice(counts)) == (2, LEFT_OUT)
@@ -116,7 +120,7 @@ def test_changes_by_filter_pass_it_over(things: MadeCollection) -> None:
     assert things.ids() == ["huge"]
 
 
-def test_a_change_by_filter_goes_on_behind_a_document_that_cannot_take_it(server: str) -> None:
+def test_a_change_by_filter_continues_after_a_document_that_rejects_it(server: str) -> None:
     things = make_collection(server, indexes=[("list", [("list", 1)], False)])
     # An index takes 10,000 keys of a document.
     full = list(range(9_999))
@@ -130,13 +134,13 @@ def test_a_change_by_filter_goes_on_behind_a_document_that_cannot_take_it(server
         assert ErrorEntry.objects.filter(code="documents_not_evaluated").exists()
 
 
-def test_an_export_goes_on_without_it(things: MadeCollection) -> None:
+def test_an_export_omits_the_document(things: MadeCollection) -> None:
     wanted = quote(json.dumps(COSTLY))
     lines = things.caller.get(f"{things.path}/export?filter={wanted}").text
     assert [json.loads(line)["_id"] for line in lines.splitlines()] == ["a", "c"]
 
 
-def test_explain_and_the_error_log_tell_of_it(things: MadeCollection) -> None:
+def test_explain_and_the_error_log_report_the_document(things: MadeCollection) -> None:
     explained = things.caller.post(f"{things.path}/explain", {"filter": COSTLY}).json()
     assert notice(explained) == LEFT_OUT
     things.ask({"filter": COSTLY})
@@ -178,7 +182,7 @@ def test_a_rule_that_cannot_be_evaluated_allows_nothing(server: str) -> None:
     assert things.ids() == ["a", "b", "huge"]
 
 
-def test_a_schema_that_cannot_be_checked_refuses_the_write(server: str) -> None:
+def test_a_schema_that_cannot_be_evaluated_rejects_the_write(server: str) -> None:
     listed = {"bsonType": "array", "items": {"bsonType": "int"}}
     # Each of the branches looks at the whole list.
     schema = {"properties": {"list": {"allOf": [listed] * 30}}}
@@ -190,7 +194,7 @@ def test_a_schema_that_cannot_be_checked_refuses_the_write(server: str) -> None:
     assert things.ids() == ["a"]
 
 
-def test_arrays_side_by_side_are_found_through_any_order_and_index(server: str) -> None:
+def test_parallel_arrays_are_found_with_any_order_and_index(server: str) -> None:
     fields = [("rank", 1), ("title", 1)]
     things = make_collection(server, indexes=[("both", fields, False)])
     things.insert_many(
@@ -216,7 +220,7 @@ LONG = [None] * 100_001
 WIDE = {f"a{n}": [0] * 90_000 for n in range(6)}
 
 
-def test_documents_with_too_many_elements_are_refused_however_they_are_written(
+def test_every_kind_of_write_rejects_documents_with_too_many_elements(
     server: str,
 ) -> None:
     things = make_collection(server, rules=RULES)

@@ -60,9 +60,7 @@ def run(made: MadeTenant, index: Index) -> None:
     backfill.backfill(tenant=str(made.tenant.id), index=index.number)
 
 
-def test_documents_that_were_there_are_found_by_a_new_index(
-    caller: Caller, made: MadeTenant
-) -> None:
+def test_existing_documents_are_found_by_a_new_index(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, [{"_id": n, "rank": [n, -n]} for n in range(50)])
     assert declare(caller, made, BY_RANK)[0]["state"] == "building"
     index = stored.index(identity, "by-rank")
@@ -77,14 +75,14 @@ def test_documents_that_were_there_are_found_by_a_new_index(
     assert stored.entries(index.number) == stored.wanted_entries(index)
 
 
-def test_an_index_over_an_empty_collection_is_ready_at_once(
+def test_an_index_over_an_empty_collection_is_ready_immediately(
     caller: Caller, made: MadeTenant
 ) -> None:
     collection(caller, made, [])
     assert declare(caller, made, BY_RANK)[0]["state"] == "ready"
 
 
-def test_progress_is_seen_and_never_hidden_by_an_etag(caller: Caller, made: MadeTenant) -> None:
+def test_progress_changes_the_etag(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, [{"rank": n} for n in range(50)])
     declare(caller, made, BY_RANK)
     index = stored.index(identity, "by-rank")
@@ -98,7 +96,7 @@ def test_progress_is_seen_and_never_hidden_by_an_etag(caller: Caller, made: Made
     assert shown(caller, made)["state"] == "ready"
 
 
-def test_a_backfill_that_was_cut_off_goes_on_where_it_was(caller: Caller, made: MadeTenant) -> None:
+def test_an_interrupted_backfill_resumes_at_its_position(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, [{"rank": n} for n in range(50)])
     declare(caller, made, BY_RANK)
     index = stored.index(identity, "by-rank")
@@ -108,7 +106,7 @@ def test_a_backfill_that_was_cut_off_goes_on_where_it_was(caller: Caller, made: 
     assert stored.entries(index.number) == stored.wanted_entries(index)
 
 
-def test_a_dropped_index_is_built_no_further_and_leaves_nothing(
+def test_the_backfill_of_a_dropped_index_stops_and_leaves_no_rows(
     caller: Caller, made: MadeTenant
 ) -> None:
     identity = collection(caller, made, [{"rank": n} for n in range(50)])
@@ -122,7 +120,7 @@ def test_a_dropped_index_is_built_no_further_and_leaves_nothing(
     assert not Index.unscoped.using("relay").filter(number=index.number).exists()
 
 
-def test_two_documents_with_the_same_values_fail_a_unique_index(
+def test_duplicate_values_make_the_backfill_of_a_unique_index_fail(
     caller: Caller, made: MadeTenant
 ) -> None:
     documents: list[object] = [{"_id": n, "email": f"{n}@example.test"} for n in range(50)]
@@ -152,7 +150,7 @@ def test_a_failed_index_is_built_again_when_it_is_declared_again(
     assert shown(caller, made)["state"] == "ready"
 
 
-def test_a_document_that_cannot_be_indexed_fails_the_index_by_name(
+def test_a_document_that_cannot_be_indexed_is_named_in_the_index_error(
     caller: Caller, made: MadeTenant
 ) -> None:
     many = list(range(200))
@@ -164,7 +162,7 @@ def test_a_document_that_cannot_be_indexed_fails_the_index_by_name(
     assert "side-by-side" in str(failed["error"])
 
 
-def test_while_a_unique_index_is_built_writers_keep_it(caller: Caller, made: MadeTenant) -> None:
+def test_writers_obey_a_unique_index_during_its_backfill(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, [{"_id": "old", "email": "x"}])
     declare(caller, made, BY_EMAIL)
     taken = caller.post("/v1/collections/things/documents", {"_id": "new", "email": "y"})
@@ -176,9 +174,7 @@ def test_while_a_unique_index_is_built_writers_keep_it(caller: Caller, made: Mad
     assert stored.entries(index.number) == stored.wanted_entries(index)
 
 
-def test_writes_that_go_on_meanwhile_leave_the_index_exact(
-    caller: Caller, made: MadeTenant
-) -> None:
+def test_concurrent_writes_leave_the_index_exact(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, [{"_id": n, "rank": n} for n in range(200)])
     declare(caller, made, BY_RANK)
     index = stored.index(identity, "by-rank")

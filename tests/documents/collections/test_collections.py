@@ -35,7 +35,7 @@ def create(caller: Caller, made: MadeTenant, **fields: object) -> dict[str, obje
     return body
 
 
-def test_a_new_collection_is_read_as_it_was_declared(caller: Caller, made: MadeTenant) -> None:
+def test_a_new_collection_is_returned_as_declared(caller: Caller, made: MadeTenant) -> None:
     body = {
         "name": "todos",
         "schema": {"type": "object", "required": ["title"]},
@@ -163,7 +163,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_wrong_is_pointed_at_and_makes_nothing(
+def test_the_error_points_to_the_mistake_and_nothing_is_created(
     caller: Caller, made: MadeTenant, what: str
 ) -> None:
     body, code, pointer = REFUSED[what]
@@ -172,7 +172,7 @@ def test_what_is_wrong_is_pointed_at_and_makes_nothing(
     assert caller.get(path_of(made)).json()["items"] == []
 
 
-def test_a_change_leaves_what_it_does_not_name(caller: Caller, made: MadeTenant) -> None:
+def test_a_change_keeps_members_that_it_does_not_name(caller: Caller, made: MadeTenant) -> None:
     first = create(caller, made, access_rules=RULES, indexes=[INDEX])
     answer = caller.patch(path_of(made, "todos"), {"schema": {"type": "object"}})
     assert answer.status_code == 200, answer.text
@@ -185,7 +185,7 @@ def test_a_change_leaves_what_it_does_not_name(caller: Caller, made: MadeTenant)
     assert (removed["schema"], removed["access_rules"]) == (None, {})
 
 
-def test_a_change_cannot_half_declare_an_index(caller: Caller, made: MadeTenant) -> None:
+def test_a_change_cannot_declare_part_of_an_index(caller: Caller, made: MadeTenant) -> None:
     create(caller, made)
     answer = caller.patch(path_of(made, "todos"), {"indexes": [{"name": "i"}]})
     errors = problem(answer, 400, "invalid_body")["errors"]
@@ -207,7 +207,9 @@ def test_indexes_are_added_and_removed_by_name(caller: Caller, made: MadeTenant)
     assert [(i["name"], i["fields"]) for i in replaced["indexes"]] == [("new", [["z", -1]])]
 
 
-def test_a_change_applies_to_the_version_that_was_seen(caller: Caller, made: MadeTenant) -> None:
+def test_a_change_applies_only_to_the_version_that_was_read(
+    caller: Caller, made: MadeTenant
+) -> None:
     create(caller, made)
     path = path_of(made, "todos")
     assert caller.patch(path, {"ttl": None}, If_Match='"v1"').status_code == 200
@@ -216,7 +218,7 @@ def test_a_change_applies_to_the_version_that_was_seen(caller: Caller, made: Mad
     assert caller.get(path, If_None_Match='"v2"').status_code == 304
 
 
-def test_a_name_is_taken_once_and_free_after_the_drop(caller: Caller, made: MadeTenant) -> None:
+def test_a_name_is_unique_and_free_after_the_drop(caller: Caller, made: MadeTenant) -> None:
     first = create(caller, made)
     problem(caller.post(path_of(made), {"name": "todos"}), 409, "name_taken")
     assert caller.delete(path_of(made, "todos")).status_code == 204
@@ -231,7 +233,7 @@ def test_two_tenants_may_use_one_name(server: str, caller: Caller, made: MadeTen
     create(with_key(server, other.admin_key), other)
 
 
-def test_creating_twice_with_one_idempotency_key_makes_one(
+def test_creating_twice_with_one_idempotency_key_creates_one(
     caller: Caller, made: MadeTenant
 ) -> None:
     first = caller.post(path_of(made), {"name": "once"}, Idempotency_Key="make-it")
@@ -255,7 +257,7 @@ def test_the_list_is_paged(caller: Caller, made: MadeTenant) -> None:
     assert seen == names[::-1]
 
 
-def test_the_quota_bounds_collections_and_counts_them(caller: Caller, made: MadeTenant) -> None:
+def test_the_quota_limits_the_number_of_collections(caller: Caller, made: MadeTenant) -> None:
     Quota(tenant=made.tenant, limits={"collections": 2}).save(using="staff")
     create(caller, made, name="a")
     create(caller, made, name="b")
@@ -266,7 +268,9 @@ def test_the_quota_bounds_collections_and_counts_them(caller: Caller, made: Made
     create(caller, made, name="c")
 
 
-def test_viewers_read_and_developers_change(server: str, caller: Caller, made: MadeTenant) -> None:
+def test_viewers_may_read_and_developers_may_change_collections(
+    server: str, caller: Caller, made: MadeTenant
+) -> None:
     create(caller, made)
     viewer = signed_in(server, make_member(made.tenant, Role.VIEWER))
     assert viewer.get(path_of(made, "todos")).status_code == 200
@@ -279,7 +283,7 @@ def test_viewers_read_and_developers_change(server: str, caller: Caller, made: M
     assert developer.delete(path_of(made, "b")).status_code == 204
 
 
-def test_data_plane_keys_do_not_enter(server: str, made: MadeTenant) -> None:
+def test_data_plane_keys_are_rejected(server: str, made: MadeTenant) -> None:
     key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
     problem(with_key(server, key).get(path_of(made)), 403, "forbidden")
 
@@ -302,7 +306,7 @@ def test_each_change_is_in_the_audit_log(caller: Caller, made: MadeTenant) -> No
     assert (before["access_rules"], after["access_rules"]) == ({}, RULES)
 
 
-def test_a_changed_schema_binds_the_next_write(caller: Caller, made: MadeTenant) -> None:
+def test_a_changed_schema_applies_to_the_next_write(caller: Caller, made: MadeTenant) -> None:
     create(caller, made)
     documents = "/v1/collections/todos/documents"
     assert caller.post(documents, {"_id": "a"}).status_code == 201
@@ -313,7 +317,7 @@ def test_a_changed_schema_binds_the_next_write(caller: Caller, made: MadeTenant)
     assert caller.post(documents, {"_id": "b"}).status_code == 201
 
 
-def test_a_changed_rule_binds_the_next_write_of_an_end_user(
+def test_a_changed_rule_applies_to_the_next_write_of_an_end_user(
     server: str, caller: Caller, made: MadeTenant
 ) -> None:
     create(caller, made, access_rules={"create": True})

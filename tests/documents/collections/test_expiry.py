@@ -45,9 +45,7 @@ def ids(caller: Caller) -> list[object]:
     return [item["id"] for item in answer.json()["items"]]
 
 
-def test_a_document_goes_when_its_date_is_past_and_not_before(
-    caller: Caller, made: MadeTenant
-) -> None:
+def test_a_document_expires_after_its_date_and_not_before(caller: Caller, made: MadeTenant) -> None:
     collection(caller, made)
     documents = [
         {"_id": "old", "at": ago(61)},
@@ -80,7 +78,7 @@ def test_expiry_is_an_ordinary_delete(caller: Caller, made: MadeTenant) -> None:
     assert again.json()["version"] == 3
 
 
-def test_a_backlog_is_worked_off_in_batches(
+def test_a_backlog_is_processed_in_batches(
     caller: Caller, made: MadeTenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expiry, "BATCH_DOCUMENTS", 20)
@@ -100,7 +98,7 @@ def test_large_documents_expire_too(
     assert ids(caller) == []
 
 
-def test_a_ttl_can_be_given_later_changed_and_taken_back(caller: Caller, made: MadeTenant) -> None:
+def test_a_ttl_can_be_added_changed_and_removed(caller: Caller, made: MadeTenant) -> None:
     identity = collection(caller, made, ttl=None)
     stored.put(
         made.tenant.id, "visits", [{"_id": n, "at": ago(100), "on": ago(50)} for n in (1, 2)]

@@ -18,7 +18,7 @@ from tests.make import make_tenant
 INDEX = {"name": "by-x", "fields": [["x", 1]]}
 
 
-def test_a_dropped_collection_leaves_nothing_and_its_successor_is_another(
+def test_a_dropped_collection_leaves_nothing_and_its_name_can_be_reused(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "BATCH_ROWS", 7)
@@ -48,7 +48,7 @@ def test_a_dropped_collection_leaves_nothing_and_its_successor_is_another(
     assert len(stored.entries(stored.index(new, "by-x").number)) == 1
 
 
-def test_a_removal_without_time_left_goes_on_in_another_task(
+def test_a_removal_that_runs_out_of_time_continues_in_another_task(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "BATCH_ROWS", 7)
@@ -68,7 +68,7 @@ def test_a_removal_without_time_left_goes_on_in_another_task(
     assert stored.count(UUID(identity)) == 23
 
 
-def test_work_that_was_lost_is_queued_again(server: str) -> None:
+def test_lost_removals_are_queued_again(server: str) -> None:
     made = make_tenant()
     caller = with_key(server, made.admin_key)
     path = f"/api/v1/tenants/{made.slug}/collections"

@@ -54,7 +54,7 @@ def age(postgres_url: str, collection_id: UUID, by: datetime.timedelta) -> None:
         )
 
 
-def test_a_mark_is_kept_for_a_day_and_then_goes(
+def test_a_tombstone_is_removed_after_a_day(
     caller: Caller, made: MadeTenant, postgres_url: str
 ) -> None:
     identity = collection(caller, made)
@@ -70,7 +70,7 @@ def test_a_mark_is_kept_for_a_day_and_then_goes(
     assert caller.get("/v1/collections/things/documents/kept").status_code == 200
 
 
-def test_versions_go_on_above_those_of_purged_marks(
+def test_versions_continue_after_those_of_purged_tombstones(
     caller: Caller, made: MadeTenant, postgres_url: str
 ) -> None:
     identity = collection(caller, made)
@@ -85,7 +85,7 @@ def test_versions_go_on_above_those_of_purged_marks(
     assert insert(caller, "never-seen") == 7
 
 
-def test_a_purge_in_batches_removes_all(
+def test_a_purge_in_batches_removes_all_tombstones(
     caller: Caller, made: MadeTenant, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tombstones, "BATCH_ROWS", 3)
@@ -98,7 +98,7 @@ def test_a_purge_in_batches_removes_all(
     assert stored.count(identity) == 0
 
 
-def test_a_collection_that_is_being_written_to_does_not_hold_up_the_others(
+def test_a_collection_with_writes_does_not_delay_the_purge_of_others(
     caller: Caller, made: MadeTenant, postgres_url: str
 ) -> None:
     busy = collection(caller, made)

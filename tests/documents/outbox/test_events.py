@@ -59,7 +59,7 @@ async def test_entries_go_to_the_streams_of_their_keys_hashes(
     assert versions == [[1, 3], [2]]
 
 
-async def test_a_tenants_own_grid_epoch_gets_what_the_tenant_writes_and_nothing_else(
+async def test_a_dedicated_grid_epoch_gets_only_its_tenants_writes(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
     ours, others = uuid4(), uuid4()
@@ -111,7 +111,7 @@ async def test_an_atomic_batch_names_its_partitions_in_each_epoch(
         assert [found.partitions for p in (1, 3) for found in other.read(p)] == [(1, 3), (1, 3)]
 
 
-async def test_the_entries_of_a_batch_say_how_many_their_stream_was_given(
+async def test_the_entries_of_a_batch_contain_the_count_of_their_stream(
     events: EventLayer, streams: Streams
 ) -> None:
     look = await installed(events)
@@ -127,7 +127,7 @@ async def test_the_entries_of_a_batch_say_how_many_their_stream_was_given(
     assert [found.number for found in streams.read(0)] == [None, 2, 3]
 
 
-async def test_nothing_is_appended_before_a_relay_has_set_the_streams_up(
+async def test_nothing_is_appended_before_a_relay_has_set_up_the_streams(
     events: EventLayer, streams: Streams
 ) -> None:
     look = await events.look()
@@ -144,7 +144,7 @@ async def test_nothing_is_appended_before_a_relay_has_set_the_streams_up(
         (-60 * SECOND_US, AppendVerdict.AHEAD),
     ],
 )
-async def test_a_stamp_must_be_of_the_last_five_seconds(
+async def test_a_stamp_must_be_from_the_last_five_seconds(
     events: EventLayer, streams: Streams, age_us: int, verdict: AppendVerdict
 ) -> None:
     look = await installed(events)
@@ -153,7 +153,7 @@ async def test_a_stamp_must_be_of_the_last_five_seconds(
     assert len(streams.images()) == (verdict is AppendVerdict.OK)
 
 
-async def test_a_relay_with_an_older_token_is_refused_everything(
+async def test_every_call_of_a_relay_with_an_older_token_is_rejected(
     events: EventLayer, streams: Streams
 ) -> None:
     look = await installed(events)
@@ -165,7 +165,7 @@ async def test_a_relay_with_an_older_token_is_refused_everything(
     assert streams.images() == []
 
 
-async def test_a_relay_of_an_older_installation_cannot_bring_its_streams_back(
+async def test_a_relay_of_an_older_installation_cannot_restore_its_streams(
     wire: ValkeyWire,
 ) -> None:
     await EventLayer(wire, 2).install(1, "1:2")
@@ -174,7 +174,7 @@ async def test_a_relay_of_an_older_installation_cannot_bring_its_streams_back(
     assert (await before.look()).random == ""
 
 
-async def test_a_new_installation_forgets_the_streams_of_the_old(
+async def test_a_new_installation_removes_the_streams_of_the_old_one(
     wire: ValkeyWire, valkey: OwnValkey
 ) -> None:
     old = EventLayer(wire, 1)
@@ -207,7 +207,7 @@ async def test_a_tick_names_token_incarnation_snapshot_and_valkeys_time(
     assert look.time_us <= found.time_us <= (await events.look()).time_us
 
 
-async def test_a_tick_for_a_server_that_was_emptied_since_is_refused(
+async def test_a_tick_for_a_server_that_has_been_emptied_is_rejected(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
     look = await installed(events)
@@ -218,7 +218,7 @@ async def test_a_tick_for_a_server_that_was_emptied_since_is_refused(
     assert await tick(events, look) is AppendVerdict.REBORN
 
 
-async def test_a_tick_for_a_server_that_was_restarted_since_is_refused(
+async def test_a_tick_for_a_server_that_has_been_restarted_is_rejected(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
     look = await installed(events)
@@ -230,7 +230,7 @@ async def test_a_tick_for_a_server_that_was_restarted_since_is_refused(
     assert await tick(events, look) is AppendVerdict.REBORN
 
 
-async def test_the_function_comes_back_after_everything_was_flushed(
+async def test_the_function_is_loaded_again_after_a_flush(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:
     await installed(events)
@@ -242,7 +242,7 @@ async def test_the_function_comes_back_after_everything_was_flushed(
     assert len(streams.images()) == 1
 
 
-async def test_streams_are_trimmed_by_bytes_and_the_count_goes_on(
+async def test_streams_are_trimmed_by_bytes_and_their_counts_continue(
     events: EventLayer, streams: Streams
 ) -> None:
     limit, size, number = 64 * 1024, 1024, 300
@@ -268,7 +268,7 @@ async def test_streams_are_trimmed_by_age(
         assert client.llen(f"{stream(1, 1, 1)}:trim") <= 1
 
 
-async def test_a_server_without_memory_refuses_entries_and_gets_some_back_by_trimming(
+async def test_a_server_without_memory_rejects_entries_until_streams_are_trimmed(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:
     await installed(events, retention_ms=50, retention_bytes=64 * 1024)
@@ -282,7 +282,7 @@ async def test_a_server_without_memory_refuses_entries_and_gets_some_back_by_tri
         assert len(streams.read(1)) < 200
 
 
-async def test_an_epoch_that_is_retired_takes_its_streams_along(
+async def test_the_streams_of_a_retired_epoch_are_removed(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
     await installed(events, "1:2 2:3")
@@ -293,7 +293,9 @@ async def test_an_epoch_that_is_retired_takes_its_streams_along(
         assert client.keys("{rillbase}:events:1:2:*")
 
 
-async def test_names_tell_nothing_of_tenants(events: EventLayer, valkey: OwnValkey) -> None:
+async def test_stream_names_reveal_nothing_about_tenants(
+    events: EventLayer, valkey: OwnValkey
+) -> None:
     await installed(events)
     await append(events, [(1, entry())])
     with valkey.client() as client:

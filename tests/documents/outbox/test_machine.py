@@ -36,21 +36,21 @@ def run(seeds: range) -> list[Simulation]:
 
 
 @pytest.mark.parametrize("start", range(0, 5 * BATCH, BATCH))
-def test_ticks_tell_the_truth_and_every_write_comes_out(start: int) -> None:
+def test_ticks_are_true_and_every_write_is_published(start: int) -> None:
     finished = run(range(start, start + BATCH))
     assert sum(simulation.ticks for simulation in finished) > 50 * BATCH
     assert sum(simulation.written for simulation in finished) > 300 * BATCH
     assert any(simulation.database.emptied for simulation in finished)
 
 
-def test_a_tick_may_follow_when_only_an_older_version_is_kept() -> None:
+def test_a_tick_may_follow_if_only_an_older_version_is_kept() -> None:
     # The slot of the newest version was emptied before that of the first.
     run(range(2_122, 2_123))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1200)
-def test_ticks_tell_the_truth_in_thousands_of_histories() -> None:
+def test_ticks_are_true_in_thousands_of_histories() -> None:
     finished = run(range(1_000, 6_000))
     assert sum(simulation.written for simulation in finished) > 1_000_000
 
@@ -134,7 +134,7 @@ def take_stamps_of_any_age(patch: pytest.MonkeyPatch) -> None:
         (let_nobody_go_before_others, 0),
     ],
 )
-def test_without_any_one_rule_the_simulation_finds_a_lie(
+def test_the_simulation_detects_the_absence_of_any_single_rule(
     broken_rule: Callable[[pytest.MonkeyPatch], None],
     first_seed: int,
     monkeypatch: pytest.MonkeyPatch,

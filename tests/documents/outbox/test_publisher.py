@@ -71,7 +71,7 @@ def marked(url: str, xid: int) -> bool:
         return connection.execute(query, [str(xid)]).fetchone() is not None
 
 
-async def test_a_write_comes_out_as_it_was_committed(
+async def test_a_write_is_published_as_committed(
     publisher: LoopPublisher, streams: Streams
 ) -> None:
     tenant, collection = uuid4(), uuid4()
@@ -101,7 +101,7 @@ async def test_a_write_comes_out_as_it_was_committed(
         )
 
 
-async def test_what_was_published_is_marked_so_that_the_relay_leaves_it(
+async def test_published_writes_are_marked_and_skipped_by_the_relay(
     publisher: LoopPublisher, postgres_url: str
 ) -> None:
     writes = wrote(put(1))
@@ -117,7 +117,7 @@ async def test_a_batch_over_two_partitions_is_one_group(
     assert [entry.partitions for p in (0, 1) for entry in streams.read(p)] == [(0, 1), (0, 1)]
 
 
-async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_out(
+async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_published(
     publisher: LoopPublisher, streams: Streams, postgres_url: str
 ) -> None:
     half = bytes(CALL_BYTES // 2)
@@ -129,7 +129,7 @@ async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_out(
     )
 
 
-async def test_a_writer_that_slept_through_its_publication_cannot_make_up_for_it(
+async def test_a_writer_that_slept_too_long_cannot_publish_any_more(
     publisher: LoopPublisher, streams: Streams, postgres_url: str
 ) -> None:
     now_us = publisher.stamp()
@@ -144,7 +144,7 @@ async def test_a_writer_that_slept_through_its_publication_cannot_make_up_for_it
     assert not marked(postgres_url, slept.xid)
 
 
-async def test_writes_neither_wait_nor_fail_while_valkey_is_away_and_publishing_goes_on_after(
+async def test_writes_succeed_while_valkey_is_down_and_publishing_resumes_after(
     publisher: LoopPublisher, valkey: OwnValkey, events: EventLayer, streams: Streams
 ) -> None:
     valkey.kill()
@@ -160,7 +160,7 @@ async def test_writes_neither_wait_nor_fail_while_valkey_is_away_and_publishing_
     assert [image.key for image in streams.images()] == [b"key 3"]
 
 
-async def test_after_valkey_was_emptied_nothing_is_published_until_a_relay_has_set_it_up(
+async def test_an_emptied_valkey_gets_no_entries_until_a_relay_has_set_it_up(
     publisher: LoopPublisher, valkey: OwnValkey, events: EventLayer, streams: Streams
 ) -> None:
     with valkey.client() as client:
@@ -174,7 +174,7 @@ async def test_after_valkey_was_emptied_nothing_is_published_until_a_relay_has_s
     assert [image.key for image in streams.images()] == [b"key 2"]
 
 
-async def test_while_valkey_hangs_the_queue_takes_no_more_than_its_bound(
+async def test_while_valkey_hangs_the_queue_stays_within_its_limit(
     publisher: LoopPublisher, valkey: OwnValkey, streams: Streams
 ) -> None:
     body = bytes(4 * 1024 * 1024)

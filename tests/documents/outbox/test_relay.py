@@ -53,7 +53,7 @@ def proven(streams: Streams, xid: int) -> bool:
     )
 
 
-async def test_what_no_writer_publishes_the_relay_does(
+async def test_the_relay_publishes_what_writers_did_not(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
     writer.write(4, 7, body=b"as it stands")
@@ -63,7 +63,7 @@ async def test_what_no_writer_publishes_the_relay_does(
         assert (image.tenant_id, image.rules_version) == (writer.tenant, 1)
 
 
-async def test_a_delete_carries_the_id_and_an_outrun_version_no_body(
+async def test_a_delete_contains_the_id_and_a_superseded_version_has_no_body(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
     with writer.transaction() as first:
@@ -79,7 +79,7 @@ async def test_a_delete_carries_the_id_and_an_outrun_version_no_body(
     }
 
 
-async def test_who_wrote_a_document_again_comes_out_before_who_wrote_it_first(
+async def test_a_later_writer_of_a_document_is_published_before_an_earlier_one(
     streams: Streams,
     writer: SqlWriter,
     valkey: OwnValkey,
@@ -105,7 +105,7 @@ async def test_who_wrote_a_document_again_comes_out_before_who_wrote_it_first(
     ]
 
 
-async def test_a_batch_says_which_partitions_it_touches(
+async def test_a_batch_names_its_partitions(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
     writer.write(2, 3, 4, batch=True)
@@ -121,7 +121,7 @@ async def test_a_batch_says_which_partitions_it_touches(
     assert named == {**batch, key_bytes(5): ()}
 
 
-async def test_a_transaction_that_commits_late_comes_out_and_no_tick_vouched_for_it_before(
+async def test_a_late_commit_is_published_and_no_earlier_tick_covers_it(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
     with writer.transaction() as late:
@@ -148,7 +148,7 @@ async def test_ticks_count_the_entries_of_their_stream(
                 assert entry.content.count == number
 
 
-async def test_a_transaction_larger_than_a_page_comes_out_whole(
+async def test_a_transaction_larger_than_a_page_is_published_completely(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
     with writer.transaction() as large:
@@ -160,7 +160,7 @@ async def test_a_transaction_larger_than_a_page_comes_out_whole(
     )
 
 
-async def test_after_valkey_was_emptied_everything_kept_comes_out_again_before_the_next_tick(
+async def test_an_emptied_valkey_gets_all_kept_writes_before_the_next_tick(
     relay: RelayLoop, streams: Streams, writer: SqlWriter, valkey: OwnValkey
 ) -> None:
     with writer.transaction() as written:
@@ -175,7 +175,7 @@ async def test_after_valkey_was_emptied_everything_kept_comes_out_again_before_t
     assert streams.ticks()[0].token >= first.token
 
 
-async def test_after_valkey_was_killed_everything_kept_comes_out_again(
+async def test_a_killed_valkey_gets_all_kept_writes_again(
     relay: RelayLoop, streams: Streams, writer: SqlWriter, valkey: OwnValkey
 ) -> None:
     with writer.transaction() as before:

@@ -63,7 +63,7 @@ def kept(writer: SqlWriter) -> int:
     return int(found[0]) if found else 0
 
 
-async def test_a_slot_is_emptied_once_all_of_it_was_marked_long_enough_ago(
+async def test_a_slot_is_emptied_after_all_of_it_has_been_marked_long_enough(
     rows: OutboxRows, slot: int, postgres_url: str
 ) -> None:
     writer = SqlWriter(postgres_url)
@@ -77,7 +77,7 @@ async def test_a_slot_is_emptied_once_all_of_it_was_marked_long_enough_ago(
     assert kept(writer) == 0
 
 
-async def test_a_slot_is_left_alone_while_somebody_may_still_commit_into_it(
+async def test_a_slot_is_kept_while_a_transaction_may_still_commit_into_it(
     rows: OutboxRows, slot: int, postgres_url: str
 ) -> None:
     writer = SqlWriter(postgres_url)
@@ -93,7 +93,7 @@ async def test_a_slot_is_left_alone_while_somebody_may_still_commit_into_it(
     assert kept(writer) == 2
 
 
-async def test_a_slot_waits_for_the_one_before_whose_last_marks_it_holds(
+async def test_a_slot_waits_for_the_previous_one_whose_marks_it_contains(
     rows: OutboxRows, slot: int, postgres_url: str
 ) -> None:
     writer = SqlWriter(postgres_url)
@@ -118,7 +118,7 @@ def test_a_page_ends_before_it_grows_too_large_but_never_inside_a_batch() -> Non
     assert [size.id for size in cut(listed[2:], all_listed=True)] == [3, 4]
 
 
-def test_a_page_has_no_part_of_a_batch_that_may_go_on_behind_what_was_listed() -> None:
+def test_a_page_has_no_part_of_a_batch_that_may_continue_after_it() -> None:
     listed = sizes((1, 1, False), (2, 1, True), (2, 1, True))
     assert [size.id for size in cut(listed, all_listed=False)] == [1]
     assert [size.id for size in cut(listed, all_listed=True)] == [1, 2, 3]
@@ -128,7 +128,7 @@ def test_one_document_larger_than_a_page_is_a_page() -> None:
     assert len(cut(sizes((1, 16 * MIB, False), (1, 1, False)), all_listed=True)) == 1
 
 
-def test_a_batch_too_large_to_be_appended_at_once_is_cut_like_anything_else() -> None:
+def test_a_batch_too_large_for_one_call_is_split() -> None:
     assert len(cut(sizes(*[(1, 16 * MIB, True)] * 3), all_listed=True)) == 1
 
 

@@ -67,7 +67,7 @@ class SlowServers:
         return RequestDone()
 
 
-def test_transactions_come_out_although_each_answer_takes_longer_than_a_long_round() -> None:
+def test_transactions_are_published_although_each_reply_is_slow() -> None:
     relay, servers, now_s = RelayMachine(), SlowServers([10, 20]), 0.0
     for _ in range(40):
         now_s = max(now_s, relay.due_s)

@@ -42,7 +42,7 @@ def test_samples_are_loaded_once(caller: Caller, made: MadeTenant) -> None:
     assert {name: count(caller, name) for name in NAMES} == counts
 
 
-def test_what_a_person_has_deleted_does_not_come_back(caller: Caller, made: MadeTenant) -> None:
+def test_deleted_samples_are_not_loaded_again(caller: Caller, made: MadeTenant) -> None:
     load_samples(made.tenant.id)
     answer = caller.post("/v1/collections/todos/documents:delete", {"filter": {}})
     assert answer.status_code == 200, answer.text

@@ -30,7 +30,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SessionPool]:
     return lent
 
 
-def test_a_thousand_who_ask_at_once_take_one_session(sessions: list[SessionPool]) -> None:
+def test_a_thousand_concurrent_callers_use_one_session(sessions: list[SessionPool]) -> None:
     tenant = make_tenant().tenant
     with scoped(tenant_id=tenant.id):
         collection = Collection.objects.create(name=NAME)
@@ -44,7 +44,7 @@ def test_a_thousand_who_ask_at_once_take_one_session(sessions: list[SessionPool]
     assert len(sessions) == 1
 
 
-def test_each_learns_that_there_is_no_such_collection(sessions: list[SessionPool]) -> None:
+def test_each_caller_learns_that_the_collection_does_not_exist(sessions: list[SessionPool]) -> None:
     tenant = make_tenant().tenant
 
     async def ask() -> list[object]:

@@ -42,28 +42,28 @@ def write(made: MadeTenant, *operations: Operation, atomic: bool = True) -> list
     ]
 
 
-def test_an_id_that_somebody_has_after_all_is_a_duplicate(made: MadeTenant) -> None:
+def test_a_new_id_that_is_taken_is_a_duplicate(made: MadeTenant) -> None:
     taken = new_document()
     assert write(made, taken) == [1]
     with pytest.raises(DuplicateId):
         write(made, taken)
 
 
-def test_only_the_document_that_is_there_is_refused(made: MadeTenant) -> None:
+def test_only_the_existing_document_is_rejected(made: MadeTenant) -> None:
     taken = new_document()
     write(made, taken)
     ended = write(made, new_document(), taken, new_document(), atomic=False)
     assert ended == [1, "duplicate_id", 1]
 
 
-def test_an_id_that_was_deleted_goes_on_from_its_version(made: MadeTenant) -> None:
+def test_a_deleted_id_continues_from_its_version(made: MadeTenant) -> None:
     again = new_document()
     write(made, again)
     assert write(made, Operation.delete(again.id)) == [2]
     assert write(made, again) == [3]
 
 
-def test_one_group_may_make_change_and_delete_a_new_document(made: MadeTenant) -> None:
+def test_one_group_may_create_change_and_delete_a_document(made: MadeTenant) -> None:
     fresh = new_document()
     update = Operation.update(fresh.id, Value.parse(b'{"$inc": {"a": 1}}'))
     assert write(made, fresh, update, Operation.delete(fresh.id), fresh) == [1, 2, 3, 4]

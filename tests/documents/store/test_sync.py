@@ -19,7 +19,7 @@ NAME = "things"
 WRITES = 200
 
 
-def test_a_process_that_serves_keeps_no_socket_of_what_it_wrote_that_way(
+def test_a_serving_process_keeps_no_socket_of_a_synchronous_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(publisher._Process, "publishes", True)

@@ -37,16 +37,14 @@ def create(caller: Caller, made: MadeTenant, **members: object) -> dict[str, Any
     return body
 
 
-def test_without_one_of_its_own_a_tenant_sees_the_shared_grid(
-    admin: Caller, made: MadeTenant
-) -> None:
+def test_a_tenant_without_a_cluster_sees_the_shared_grid(admin: Caller, made: MadeTenant) -> None:
     body = admin.get(path(made)).json()
     assert (body["launcher"], body["state"]) == ("shared", "shared")
     assert (body["write_partitions"], body["version"]) == (None, None)
     assert [grid["epoch"] for grid in body["grids"]] == [1]
 
 
-def test_a_cluster_is_wanted_with_what_is_usual(admin: Caller, made: MadeTenant) -> None:
+def test_a_cluster_is_requested_with_defaults(admin: Caller, made: MadeTenant) -> None:
     answer = admin.post(path(made))
     assert answer.status_code == 202, answer.text
     assert answer.headers["Location"] == path(made)
@@ -58,7 +56,9 @@ def test_a_cluster_is_wanted_with_what_is_usual(admin: Caller, made: MadeTenant)
     assert (body["tier"], body["image"], body["idle_after_s"]) == ("burstable", None, 1800)
 
 
-def test_a_cluster_is_changed_at_the_version_that_was_seen(admin: Caller, made: MadeTenant) -> None:
+def test_a_cluster_is_changed_only_at_the_version_that_was_read(
+    admin: Caller, made: MadeTenant
+) -> None:
     create(admin, made, write_partitions=1)
     problem(
         admin.patch(path(made), {"write_partitions": 3}, If_Match='"v7"'),
@@ -87,14 +87,14 @@ def test_a_cluster_is_changed_at_the_version_that_was_seen(admin: Caller, made: 
         ("replicas", 2),
     ],
 )
-def test_what_cannot_be_is_refused_at_its_place(
+def test_the_error_points_to_an_invalid_value(
     admin: Caller, made: MadeTenant, member: str, value: object
 ) -> None:
     body = problem(admin.post(path(made), {member: value}), 400, "invalid_body")
     assert [error["pointer"] for error in body["errors"]] == [f"/{member}"]
 
 
-def test_a_plan_says_how_large_a_cluster_may_be(server: str) -> None:
+def test_a_plan_limits_the_size_of_a_cluster(server: str) -> None:
     made = make_tenant(plan="standard")
     caller = with_key(server, made.admin_key)
     problem(caller.post(path(made)), 403, "quota_exceeded")
@@ -107,7 +107,7 @@ def test_a_plan_says_how_large_a_cluster_may_be(server: str) -> None:
     assert quota["used"]["cluster_write_partitions"] == 3
 
 
-def test_another_size_is_proposed_from_what_the_nodes_have_to_do(
+def test_another_size_is_proposed_from_the_load_of_the_nodes(
     admin: Caller, made: MadeTenant, valkey_url: str
 ) -> None:
     create(admin, made, write_partitions=1, query_partitions=2)
@@ -132,9 +132,7 @@ def test_a_tenant_has_one_cluster_at_most(admin: Caller, made: MadeTenant) -> No
     problem(admin.post(path(made)), 409, "cluster_exists")
 
 
-def test_a_cluster_that_is_given_up_stays_to_be_seen_until_it_is_gone(
-    admin: Caller, made: MadeTenant
-) -> None:
+def test_a_removed_cluster_is_shown_until_it_is_gone(admin: Caller, made: MadeTenant) -> None:
     create(admin, made)
     assert admin.delete(path(made)).json()["state"] == "deleting"
     # Whoever repeats it changes nothing.
@@ -144,12 +142,12 @@ def test_a_cluster_that_is_given_up_stays_to_be_seen_until_it_is_gone(
     assert admin.get(path(made)).json()["state"] == "deleting"
 
 
-def test_there_is_nothing_to_change_without_a_cluster(admin: Caller, made: MadeTenant) -> None:
+def test_a_missing_cluster_cannot_be_changed(admin: Caller, made: MadeTenant) -> None:
     problem(admin.patch(path(made), {"tier": "guaranteed"}), 404, "not_found")
     problem(admin.delete(path(made)), 404, "not_found")
 
 
-def test_viewers_and_developers_look_and_admins_decide(
+def test_viewers_and_developers_may_read_and_admins_may_change_a_cluster(
     server: str, admin: Caller, made: MadeTenant
 ) -> None:
     create(admin, made)
@@ -177,7 +175,7 @@ def test_each_change_is_in_the_audit_log(admin: Caller, made: MadeTenant) -> Non
         assert (before["tier"], after["tier"]) == ("burstable", "guaranteed")
 
 
-def test_an_installation_that_offers_none_says_so(
+def test_an_installation_without_clusters_reports_it(
     server: str, admin: Caller, made: MadeTenant, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_CLUSTERS", "off")
@@ -185,7 +183,7 @@ def test_an_installation_that_offers_none_says_so(
     assert admin.get(path(made)).json()["launcher"] == "shared"
 
 
-def test_a_change_is_looked_at_at_once(admin: Caller, made: MadeTenant) -> None:
+def test_a_change_is_reconciled_immediately(admin: Caller, made: MadeTenant) -> None:
     create(admin, made)
     before = Cluster.unscoped.using("relay").get(tenant_id=made.tenant.id).due_at
     Cluster.unscoped.using("relay").filter(tenant_id=made.tenant.id).update(failures=5)

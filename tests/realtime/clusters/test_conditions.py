@@ -20,7 +20,7 @@ def pod(part: str, **status: Any) -> dict[str, Any]:
     return {"metadata": {"labels": {"app.kubernetes.io/component": part}}, "status": status}
 
 
-def test_a_condition_keeps_the_time_at_which_it_came_about() -> None:
+def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     first = conditions.merged([], [ClusterCondition("Applied", True, "Applied", "3 objects")], NOW)
     again = conditions.merged(first, [ClusterCondition("Applied", True, "AsDescribed", "")], LATER)
     assert again[0]["last_transition_at"] == "2026-11-21T12:00:00.000Z"  # type: ignore[index,call-overload]
@@ -32,20 +32,20 @@ def test_a_condition_keeps_the_time_at_which_it_came_about() -> None:
     assert other[0]["status"] == "Unknown"  # type: ignore[index,call-overload]
 
 
-def test_what_was_not_looked_at_stays_as_it_was() -> None:
+def test_conditions_that_were_not_observed_stay_unchanged() -> None:
     first = conditions.merged([], [ClusterCondition("Running", True, "DriverReady", "")], NOW)
     both = conditions.merged(first, [ClusterCondition("Applied", None, "ApiServerAway", "")], LATER)
     assert [one["type"] for one in both if isinstance(one, dict)] == ["Running", "Applied"]
 
 
-def test_a_pod_that_finds_no_image_says_so() -> None:
+def test_a_pod_without_an_image_is_reported() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     found = conditions.pods([pod("grid", containerStatuses=[{"state": {"waiting": waiting}}])])
     told = conditions.running(found, awake=True, grids=1)
     assert (told.holds, told.reason, told.message) == (False, "ImagePullBackOff", "no such image")
 
 
-def test_a_pod_that_finds_no_machine_says_so() -> None:
+def test_a_pod_that_cannot_be_scheduled_is_reported() -> None:
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     found = conditions.pods([pod("executor", conditions=[{**refused, "message": "0/3 nodes"}])])
     told = conditions.running(found, awake=True, grids=1)
@@ -68,7 +68,7 @@ def test_ready_drivers_and_running_executors_are_counted() -> None:
         (None, True, 1, [True], Cluster.State.FAILING),
     ],
 )
-def test_one_word_sums_it_up(
+def test_the_state_is_one_word(
     *, applied: bool | None, awake: bool, grids: int, watches: list[bool], state: str
 ) -> None:
     found = [

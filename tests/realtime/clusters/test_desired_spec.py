@@ -38,11 +38,11 @@ def wished(cluster: Cluster) -> ClusterSpec:
     return desired_spec(cluster, "acme", GRIDS, awake=True)
 
 
-def test_all_grids_in_force_are_wanted() -> None:
+def test_all_active_grid_epochs_are_desired() -> None:
     assert wished(row()).grids == (GridSpec(1001, GridSize(2)), GridSpec(1002, GridSize(4)))
 
 
-def test_the_same_row_gives_the_same_wish_and_another_tenant_other_secrets() -> None:
+def test_the_specification_is_deterministic_and_secrets_differ_by_tenant() -> None:
     cluster, other = row(), row()
     assert wished(cluster) == wished(cluster)
     first, second = wished(cluster).secrets, wished(other).secrets
@@ -60,7 +60,7 @@ def test_nodes_get_one_login_and_none_of_the_installations_keys() -> None:
     assert environment().rillbase_key_pepper.get_secret_value() not in told
 
 
-def test_nodes_may_start_in_production_with_what_they_are_told(
+def test_nodes_can_start_in_production_with_their_settings(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:
     from foundation.environment import Environment
@@ -81,7 +81,7 @@ def test_nodes_may_start_in_production_with_what_they_are_told(
     assert Environment().rillbase_env == "production"
 
 
-def test_servers_are_known_by_host_and_port() -> None:
+def test_servers_are_given_by_host_and_port() -> None:
     found = wished(row()).installation
     assert found.namespace == "data"
     assert found.servers == (
@@ -95,10 +95,10 @@ def test_servers_are_known_by_host_and_port() -> None:
     ("chosen", "image"),
     [("", "rillbase/spark:1"), ("next", "rillbase/spark:2"), ("gone", "rillbase/spark:1")],
 )
-def test_an_image_is_one_that_is_offered(chosen: str, image: str) -> None:
+def test_an_image_has_to_be_an_offered_one(chosen: str, image: str) -> None:
     assert wished(row(image=chosen)).image == image
 
 
-def test_a_wish_is_of_use_without_what_is_secret() -> None:
+def test_a_specification_can_be_used_without_its_secrets() -> None:
     assert "password" not in repr(wished(row()))
     assert replace(wished(row()), secrets={}).namespace.startswith("rillbase-t-")

@@ -13,7 +13,7 @@ from realtime.clusters.kubernetes.differences import (
 from realtime.clusters.kubernetes.objects.naming import MANAGER, Object
 
 
-def test_differences_name_their_places() -> None:
+def test_differences_name_their_paths() -> None:
     before: Object = {"spec": {"replicas": 1, "ports": [{"port": 1}, {"port": 2}]}}
     after: Object = {"spec": {"replicas": 0, "ports": [{"port": 1}, {"port": 3}], "paused": True}}
     assert differences(before, after) == [
@@ -23,7 +23,7 @@ def test_differences_name_their_places() -> None:
     ]
 
 
-def test_what_the_server_keeps_for_itself_is_no_difference() -> None:
+def test_fields_of_the_api_server_are_no_difference() -> None:
     before: Object = {
         "kind": "Pod",
         "metadata": {"uid": "1", "resourceVersion": "1"},
@@ -43,7 +43,7 @@ def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> 
     return {"manager": manager, "operation": operation, "fieldsV1": fields, **more}
 
 
-def test_what_others_have_added_becomes_ours() -> None:
+def test_fields_added_by_others_become_ours() -> None:
     ours = entry(MANAGER, "Apply", {"f:spec": {"f:replicas": {}, "f:template": {"f:a": {}}}})
     strange = entry("kubectl-edit", "Update", {"f:spec": {"f:template": {"f:b": {}}}})
     state = entry("kube-controller-manager", "Update", {"f:status": {}}, subresource="status")
@@ -52,7 +52,7 @@ def test_what_others_have_added_becomes_ours() -> None:
     assert taken == [{**ours, "fieldsV1": joined}, state]
 
 
-def test_labels_and_states_of_others_are_left_to_them() -> None:
+def test_labels_and_status_of_others_are_kept() -> None:
     ours = entry(MANAGER, "Apply", {"f:spec": {}})
     labels = entry("someone", "Update", {"f:metadata": {"f:labels": {"f:team": {}}}})
     assert taken_over({"metadata": {"managedFields": [ours, labels]}}) is None

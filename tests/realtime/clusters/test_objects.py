@@ -59,7 +59,7 @@ def validator(version: str, kind: str) -> Any:
 
 @every_wish
 @pytest.mark.parametrize("version", kube_tools.SUPPORTED)
-def test_each_supported_kubernetes_knows_every_field(name: str, version: str) -> None:
+def test_every_supported_kubernetes_accepts_every_field(name: str, version: str) -> None:
     objects = made(WISHES[name])
     templates = [{**pod, "apiVersion": "v1", "kind": "Pod"} for pod in pods(objects).values()]
     for each in [*objects, *templates]:
@@ -70,12 +70,12 @@ def test_each_supported_kubernetes_knows_every_field(name: str, version: str) ->
 
 
 @every_wish
-def test_the_same_wish_always_gives_the_same_objects(name: str) -> None:
+def test_the_same_specification_gives_the_same_objects(name: str) -> None:
     assert json.dumps(render(WISHES[name])) == json.dumps(render(WISHES[name]))
 
 
 @every_wish
-def test_everything_says_whose_it_is_and_which_part(name: str) -> None:
+def test_every_object_is_labelled_with_tenant_and_part(name: str) -> None:
     objects = made(WISHES[name])
     for each in [*objects, *pods(objects).values()]:
         labels = each["metadata"]["labels"]
@@ -96,7 +96,7 @@ def test_two_tenants_have_nothing_in_common() -> None:
 
 
 @every_wish
-def test_pods_keep_to_restricted_pod_security_and_write_nowhere(name: str) -> None:
+def test_pods_obey_restricted_pod_security_and_have_read_only_file_systems(name: str) -> None:
     for part, pod in pods(made(WISHES[name])).items():
         spec = pod["spec"]
         assert spec["securityContext"]["runAsNonRoot"] is True
@@ -115,7 +115,7 @@ def test_pods_keep_to_restricted_pod_security_and_write_nowhere(name: str) -> No
 
 
 @every_wish
-def test_driver_and_executors_know_each_other_by_a_file_from_the_secret(name: str) -> None:
+def test_driver_and_executors_authenticate_with_a_file_from_the_secret(name: str) -> None:
     objects = made(WISHES[name])
     (secret,) = of(objects, "Secret")
     for pod in pods(objects).values():
@@ -125,7 +125,7 @@ def test_driver_and_executors_know_each_other_by_a_file_from_the_secret(name: st
 
 
 @every_wish
-def test_secrets_stand_in_the_secret_and_nowhere_else(name: str) -> None:
+def test_secret_values_are_only_in_the_secret(name: str) -> None:
     objects = made(WISHES[name])
     (secret,) = of(objects, "Secret")
     assert base64.b64decode(secret["data"]["EVENTS_URL"]).decode().startswith("redis://:very")
@@ -135,7 +135,7 @@ def test_secrets_stand_in_the_secret_and_nowhere_else(name: str) -> None:
     assert "very-secret" not in repr(WISHES[name])
 
 
-def test_other_settings_and_secrets_start_the_driver_anew() -> None:
+def test_changed_settings_and_secrets_restart_the_driver() -> None:
     def told(wanted: ClusterSpec) -> object:
         (driver,) = of(made(wanted), "Deployment")
         return driver["spec"]["template"]["metadata"]["annotations"]["rillbase.dev/settings"]
@@ -145,7 +145,7 @@ def test_other_settings_and_secrets_start_the_driver_anew() -> None:
     assert told(USUAL) != told(replace(USUAL, node_size="medium"))
 
 
-def test_a_cluster_that_sleeps_has_its_objects_and_no_pods() -> None:
+def test_an_idle_cluster_has_objects_but_no_pods() -> None:
     (awake,), (asleep,) = (
         of(made(each), "Deployment") for each in (USUAL, replace(USUAL, awake=False))
     )
@@ -167,7 +167,7 @@ def spark_settings(objects: list[Object]) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in text.splitlines())
 
 
-def test_spark_is_told_what_the_charts_own_grid_tells_it() -> None:
+def test_spark_gets_the_same_settings_as_in_the_chart() -> None:
     """Both run the same program: a setting that one of them needs, the other needs, too."""
     chart = rendered("everything").one("ConfigMap", "-grid-spark")["data"]["spark-defaults.conf"]
     names = {line.split(" ")[0] for line in chart.splitlines() if line and not line.startswith("#")}
@@ -179,7 +179,7 @@ def _mib(quantity: str) -> int:
 
 
 @every_wish
-def test_the_quota_has_room_for_another_grid_beside_those_there_are(name: str) -> None:
+def test_the_quota_has_room_for_another_grid(name: str) -> None:
     wanted = WISHES[name]
     (quota,) = of(made(wanted), "ResourceQuota")
     largest = max(wanted.grids, key=lambda grid: grid.size.nodes)
@@ -195,7 +195,7 @@ def test_the_quota_has_room_for_another_grid_beside_those_there_are(name: str) -
     assert _mib(limits["max"]["memory"]) >= wanted.size.memory_mib
 
 
-def test_what_is_guaranteed_is_asked_for_in_full() -> None:
+def test_guaranteed_resources_are_requested_in_full() -> None:
     objects = made(WISHES["large and guaranteed"])
     (box,) = containers(pods(objects)["grid"])
     assert box["resources"]["requests"] == box["resources"]["limits"]
@@ -218,7 +218,7 @@ def opens(policy: Object, way: str, pod: Object, peer: Object, port: int) -> boo
 
 
 @every_wish
-def test_driver_and_executors_meet_and_nobody_else_does(name: str) -> None:
+def test_only_driver_and_executors_can_connect_to_each_other(name: str) -> None:
     objects = made(WISHES[name])
     policies = of(objects, "NetworkPolicy")
     labels = {part: pod["metadata"]["labels"] for part, pod in pods(objects).items()}
@@ -238,7 +238,7 @@ def test_driver_and_executors_meet_and_nobody_else_does(name: str) -> None:
     assert closed["spec"]["ingress"] == []
 
 
-def test_nothing_of_another_tenants_namespace_comes_in() -> None:
+def test_pods_of_another_tenants_namespace_cannot_connect() -> None:
     for policy in of(made(USUAL), "NetworkPolicy"):
         for rule in policy["spec"].get("ingress", []):
             for peer in rule["from"]:
@@ -248,7 +248,7 @@ def test_nothing_of_another_tenants_namespace_comes_in() -> None:
                     assert spaces == {"matchExpressions": [refused]}
 
 
-def test_nodes_go_to_the_installations_servers_alone() -> None:
+def test_nodes_can_connect_only_to_the_installations_servers() -> None:
     (policy,) = [e for e in of(made(USUAL), "NetworkPolicy") if e["metadata"]["name"] == "servers"]
     (rule,) = policy["spec"]["egress"]
     (peer,) = rule["to"]
@@ -257,7 +257,7 @@ def test_nodes_go_to_the_installations_servers_alone() -> None:
     assert [each["port"] for each in rule["ports"]] == [5432, 6379]
 
 
-def test_accounts_get_two_roles_that_the_chart_has_written() -> None:
+def test_accounts_are_bound_to_two_roles_of_the_chart() -> None:
     bindings = {each["metadata"]["name"]: each for each in of(made(USUAL), "RoleBinding")}
     assert {name: each["roleRef"]["name"] for name, each in bindings.items()} == {
         "provisioner": "rb-tenant",

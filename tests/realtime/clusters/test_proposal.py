@@ -21,7 +21,7 @@ def loads(size: GridSize, busiest: NodeLoad = QUIET, sorts: NodeLoad = SORTS) ->
     return [busiest, *[QUIET] * (size.filter_nodes - 1), *[sorts] * size.query_partitions]
 
 
-def test_a_grid_that_suits_its_load_is_left_as_it_is() -> None:
+def test_no_change_is_proposed_for_a_grid_that_suits_its_load() -> None:
     assert propose(GridSize(2), loads(GridSize(2)), MEMORY) is None
 
 
@@ -34,7 +34,7 @@ def test_a_grid_that_suits_its_load_is_left_as_it_is() -> None:
         (replace(QUIET, image_bytes=300 * MIB), GridSize(4), "memory", "320 MiB"),
     ],
 )
-def test_the_dimension_grows_that_divides_what_there_is_too_much_of(
+def test_the_overloaded_dimension_grows(
     busiest: NodeLoad, wanted: GridSize, reason: str, says: str
 ) -> None:
     found = propose(GridSize(2), loads(GridSize(2), busiest), MEMORY)
@@ -49,7 +49,7 @@ def test_only_more_query_partitions_relieve_a_sort_node() -> None:
     assert found.size == GridSize(2, 2)
 
 
-def test_a_grid_with_little_to_do_is_halved_until_it_is_one_node() -> None:
+def test_a_grid_with_little_load_is_halved_down_to_one_node() -> None:
     idle, calm = replace(QUIET, busy=0.01), replace(SORTS, busy=0.01)
     size, sizes = GridSize(3, 2), []
     while found := propose(size, [idle] * size.filter_nodes + [calm] * size.nodes, MEMORY):
@@ -59,7 +59,7 @@ def test_a_grid_with_little_to_do_is_halved_until_it_is_one_node() -> None:
     assert sizes == [GridSize(2, 2), GridSize(1, 2), GridSize(1)]
 
 
-def test_what_is_proposed_for_a_load_is_not_taken_back_under_the_same_load() -> None:
+def test_a_followed_proposal_is_stable_under_the_same_load() -> None:
     busy = replace(QUIET, busy=0.6)
     grown = propose(GridSize(2), [busy, busy, SORTS], MEMORY)
     assert grown is not None
@@ -73,6 +73,6 @@ def test_nothing_is_proposed_before_all_nodes_know_their_load() -> None:
     assert propose(GridSize(2), [busy, busy], MEMORY) is None
 
 
-def test_a_grid_of_the_largest_size_is_not_to_grow() -> None:
+def test_a_grid_of_the_largest_size_does_not_grow() -> None:
     busy = replace(QUIET, busy=0.9)
     assert propose(GridSize(64), [busy] * 64 + [SORTS], MEMORY) is None

@@ -66,7 +66,7 @@ def sent(valkey: redis.Redis) -> list[str]:
     return [message for message in messages if isinstance(message, str)]
 
 
-def test_whoever_is_due_is_sent_to_the_queue_of_the_provisioner(
+def test_due_clusters_are_sent_to_the_queue_of_the_provisioner(
     cluster: Cluster, valkey: redis.Redis
 ) -> None:
     tasks.sweep()
@@ -81,7 +81,7 @@ def _arguments(message: str) -> str:
     return base64.b64decode(json.loads(message)["body"]).decode()
 
 
-def test_without_kubernetes_the_row_says_so_and_it_is_tried_later(
+def test_without_kubernetes_the_row_reports_it_and_the_run_is_retried(
     cluster: Cluster, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_CLUSTERS_KUBECONFIG", "/nonexistent/kubeconfig")
@@ -100,7 +100,7 @@ def test_without_kubernetes_the_row_says_so_and_it_is_tried_later(
     assert [pause >= least for pause, least in zip(pauses_s, (1, 2, 4), strict=True)] == [True] * 3
 
 
-def test_a_wish_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
+def test_a_cluster_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
     rows(cluster.tenant_id).update(due_at=timezone.now())
     claimed = reconcile.claim(cluster.tenant_id)
     assert claimed is not None
@@ -111,7 +111,7 @@ def test_a_wish_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> None:
     assert (row.failures, row.due_at) == (0, changed_at)
 
 
-def test_a_cluster_that_sleeps_is_due_when_somebody_watches(
+def test_an_idle_cluster_is_due_when_there_is_a_subscription(
     cluster: Cluster, valkey: redis.Redis
 ) -> None:
     epochs.add(cluster.tenant_id, GridSize(1))
@@ -127,7 +127,7 @@ def test_a_cluster_that_sleeps_is_due_when_somebody_watches(
     valkey.delete(key)
 
 
-def test_a_grid_that_is_there_takes_no_further_number(cluster: Cluster) -> None:
+def test_an_existing_grid_gets_no_further_epoch(cluster: Cluster) -> None:
     epochs.add(cluster.tenant_id, GridSize(1))
     (first,) = epochs.in_force(cluster.tenant_id)
     for _ in range(3):
@@ -142,7 +142,7 @@ def test_a_grid_that_is_there_takes_no_further_number(cluster: Cluster) -> None:
     assert other.grid.epoch == first.grid.epoch + 1
 
 
-def test_clusters_are_swept_only_where_there_may_be_some(
+def test_clusters_are_swept_only_if_there_may_be_some(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:
     assert beat_schedule()["realtime.clusters.sweep"]["options"] == {"expires": 2.0, "queue": QUEUE}

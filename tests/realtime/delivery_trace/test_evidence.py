@@ -59,12 +59,12 @@ def test_an_entry_of_the_document_is_read(named: TracedDocument) -> None:
     ],
     ids=["tenant", "collection", "key", "content"],
 )
-def test_what_others_wrote_under_the_same_key_is_no_evidence(
+def test_writes_of_other_tenants_under_the_same_key_are_no_evidence(
     named: TracedDocument, other: Image
 ) -> None:
     assert named.image(encode_image(other)) is None
 
 
-def test_what_is_no_image_is_no_evidence(named: TracedDocument) -> None:
+def test_entries_without_an_image_are_no_evidence(named: TracedDocument) -> None:
     assert named.image(KEY) is None
     assert named.image(b"\1\4" + KEY) is None

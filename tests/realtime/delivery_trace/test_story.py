@@ -155,7 +155,7 @@ FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_verdict_falls_at_its_stage(evidence: Evidence, verdict: str, stage: str) -> None:
+def test_each_verdict_has_its_stage(evidence: Evidence, verdict: str, stage: str) -> None:
     told = story.render(evidence)
     steps = told["steps"]
     assert isinstance(steps, list)
@@ -170,7 +170,7 @@ def test_every_verdict_has_its_sentence_and_its_row_in_the_guide() -> None:
     assert [verdict for verdict in wording.SUMMARIES if f"`{verdict}`" not in text] == []
 
 
-def test_a_change_that_was_shown_is_told_although_its_content_is_gone() -> None:
+def test_a_delivery_is_reported_although_its_content_is_gone() -> None:
     gone = replace(
         EVIDENCE,
         row=None,
@@ -184,7 +184,7 @@ def test_a_change_that_was_shown_is_told_although_its_content_is_gone() -> None:
     assert told["newest_version"] == 8
 
 
-def test_changes_that_undid_one_another_are_not_called_events() -> None:
+def test_changes_that_cancelled_out_are_not_reported_as_events() -> None:
     changes = shown("together", first_event=None, last_event=None)
     told = story.render(replace(EVIDENCE, hub=hub(changes=changes)))
     assert told["verdict"] == "coalesced"

@@ -81,7 +81,7 @@ async def pass_a_millisecond(grid: GridLayer) -> None:
         pass
 
 
-async def test_a_partition_is_one_holders_until_the_lease_ends(grid: GridLayer) -> None:
+async def test_a_partition_has_one_holder_until_the_lease_ends(grid: GridLayer) -> None:
     first = await grid.lease(NODE, "one", LONG_MS)
     refused = await grid.lease(NODE, "two", LONG_MS)
     assert first.held
@@ -103,13 +103,13 @@ async def test_the_next_holder_has_a_higher_token(grid: GridLayer) -> None:
     assert second.token > first.token
 
 
-async def test_who_lets_go_is_succeeded_at_once(grid: GridLayer) -> None:
+async def test_a_released_lease_can_be_taken_immediately(grid: GridLayer) -> None:
     await grid.lease(NODE, "one", LONG_MS)
     await grid.lease(NODE, "one", 0)
     assert (await grid.lease(NODE, "two", LONG_MS)).held
 
 
-async def test_who_lets_go_late_takes_the_partition_from_nobody(grid: GridLayer) -> None:
+async def test_a_late_release_does_not_affect_the_new_holder(grid: GridLayer) -> None:
     await grid.lease(NODE, "one", SHORT_MS)
     await pass_a_millisecond(grid)
     second = await grid.lease(NODE, "two", SHORT_MS)
@@ -118,7 +118,7 @@ async def test_who_lets_go_late_takes_the_partition_from_nobody(grid: GridLayer)
     assert await grid.append(NODE, second.token, 0, [b"still the holder's"])
 
 
-async def test_a_holder_whose_lease_has_ended_may_write_until_somebody_else_takes_it(
+async def test_a_holder_may_write_after_its_lease_until_there_is_a_new_holder(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     mine = await grid.lease(NODE, "one", SHORT_MS)
@@ -129,7 +129,7 @@ async def test_a_holder_whose_lease_has_ended_may_write_until_somebody_else_take
     assert logged(client) == [b"late"]
 
 
-async def test_tokens_rise_when_the_server_has_forgotten_them(
+async def test_tokens_increase_even_if_the_server_has_lost_them(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     before = await grid.lease(NODE, "one", LONG_MS)
@@ -140,7 +140,7 @@ async def test_tokens_rise_when_the_server_has_forgotten_them(
     assert logged(client) == []
 
 
-async def test_nodes_say_with_each_renewal_how_they_are(grid: GridLayer) -> None:
+async def test_nodes_report_their_state_with_each_renewal(grid: GridLayer) -> None:
     lease = await grid.lease(NODE, "one", LONG_MS, b'{"state":"running"}')
     time_us, found = await grid.leases([NODE, filter_node(0, 1)])
     assert list(found) == [NODE]
@@ -149,7 +149,7 @@ async def test_nodes_say_with_each_renewal_how_they_are(grid: GridLayer) -> None
     assert found[NODE].until_ms > time_us // 1000
 
 
-async def test_a_lease_of_one_node_is_none_of_another(grid: GridLayer) -> None:
+async def test_the_leases_of_nodes_are_independent(grid: GridLayer) -> None:
     mine = await grid.lease(NODE, "one", LONG_MS)
     assert not await grid.append(filter_node(0, 1), mine.token, 0, [b"elsewhere"])
 
@@ -162,14 +162,14 @@ async def test_a_query_gets_an_activation_number_in_registry_and_request(
     assert registry(client) == {QUERY: numbered(DEFINITION, QUERY, activation, b"defined")}
 
 
-async def test_a_query_that_is_alive_keeps_its_activation_number(
+async def test_a_live_query_keeps_its_activation_number(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     assert await register(grid, hub="one") == await register(grid, hub="two")
     assert len(requests(client)) == 2
 
 
-async def test_requests_are_numbered_so_that_a_missing_one_is_noticed(
+async def test_requests_are_numbered_so_that_gaps_are_detected(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await register(grid)
@@ -178,7 +178,7 @@ async def test_requests_are_numbered_so_that_a_missing_one_is_noticed(
     assert [fields[b"n"] for fields in found] == [b"1", b"2"]
 
 
-async def test_a_query_nobody_holds_ends_after_its_time(
+async def test_a_query_without_holders_ends_after_its_time(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("hub", LONG_MS)
@@ -192,7 +192,7 @@ async def test_a_query_nobody_holds_ends_after_its_time(
     assert requests(client)[-1] == numbered(EXPIRE, QUERY, activation)
 
 
-async def test_a_query_that_comes_back_in_time_lives_on(
+async def test_a_query_that_is_registered_again_in_time_continues(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("hub", LONG_MS)
@@ -204,7 +204,7 @@ async def test_a_query_that_comes_back_in_time_lives_on(
     assert QUERY in registry(client)
 
 
-async def test_a_server_that_registered_too_early_holds_what_it_registered(
+async def test_a_server_that_registered_early_holds_its_queries(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("hub", LONG_MS)
@@ -217,7 +217,7 @@ async def test_a_server_that_registered_too_early_holds_what_it_registered(
     assert await grid.hub_alive("hub", LONG_MS)
 
 
-async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
+async def test_an_ended_query_is_registered_again_with_a_higher_number(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("hub", LONG_MS)
@@ -230,9 +230,7 @@ async def test_a_query_that_has_ended_comes_back_with_a_higher_number(
     assert before < ended < await register(grid)
 
 
-async def test_a_renewal_brings_rows_to_a_query_that_lives(
-    grid: GridLayer, client: redis.Redis
-) -> None:
+async def test_a_renewal_adds_rows_to_a_live_query(grid: GridLayer, client: redis.Redis) -> None:
     await grid.hub_alive("hub", LONG_MS)
     activation = await register(grid)
     assert await renew(grid) == activation
@@ -244,7 +242,7 @@ async def test_a_renewal_brings_rows_to_a_query_that_lives(
     assert registry(client) == {}
 
 
-async def test_a_renewal_revives_no_query_that_has_ended(
+async def test_a_renewal_does_not_revive_an_ended_query(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     other = await register(grid, OTHER)
@@ -257,7 +255,7 @@ async def test_a_renewal_revives_no_query_that_has_ended(
     assert len(requests(client)) == len(before) + 1
 
 
-async def test_positions_of_another_life_register_nothing(
+async def test_positions_of_another_incarnation_register_nothing(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     client.hset("{rillbase}:events:1:state", "random", "first")
@@ -268,7 +266,7 @@ async def test_positions_of_another_life_register_nothing(
     assert (requests(client), registry(client)) == ([], {})
 
 
-async def test_a_query_lives_while_one_of_its_holders_does(
+async def test_a_query_continues_as_long_as_it_has_a_holder(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("alive", LONG_MS)
@@ -281,7 +279,7 @@ async def test_a_query_lives_while_one_of_its_holders_does(
     assert list(registry(client)) == [QUERY]
 
 
-async def test_letting_go_twice_counts_once(grid: GridLayer, client: redis.Redis) -> None:
+async def test_a_repeated_release_counts_once(grid: GridLayer, client: redis.Redis) -> None:
     await grid.hub_alive("one", LONG_MS)
     await grid.hub_alive("two", LONG_MS)
     await register(grid, hub="one")
@@ -293,7 +291,9 @@ async def test_letting_go_twice_counts_once(grid: GridLayer, client: redis.Redis
     assert QUERY in registry(client)
 
 
-async def test_an_app_server_that_was_given_up_is_told_to_register_again(grid: GridLayer) -> None:
+async def test_an_app_server_that_was_considered_dead_has_to_register_again(
+    grid: GridLayer,
+) -> None:
     assert not await grid.hub_alive("hub", 0)
     assert await grid.hub_alive("hub", 0)
     await pass_a_millisecond(grid)
@@ -313,7 +313,7 @@ async def test_many_queries_end_in_several_calls(grid: GridLayer, client: redis.
     assert registry(client) == {}
 
 
-async def test_ends_are_those_of_streams_as_they_stand(
+async def test_ends_are_the_current_ends_of_the_streams(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     assert (await grid.ends(2, 0)).writes == ("0-0", "0-0")
@@ -326,7 +326,7 @@ async def test_ends_are_those_of_streams_as_they_stand(
     assert found.log == last.decode()
 
 
-async def test_entries_of_the_log_are_numbered_without_a_hole(
+async def test_entries_of_the_log_are_numbered_without_gaps(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     token = (await grid.lease(NODE, "one", LONG_MS)).token
@@ -354,7 +354,7 @@ async def test_old_entries_of_the_log_are_dropped(grid: GridLayer, client: redis
     assert len(entries(client, name)) < 150
 
 
-async def test_a_server_that_was_replaced_is_given_the_function(
+async def test_the_function_is_loaded_into_a_replaced_server(
     wire: ValkeyWire, grid: GridLayer, client: redis.Redis
 ) -> None:
     client.function_flush("SYNC")

@@ -94,7 +94,7 @@ class Story:
             self.round()
 
 
-def test_a_node_that_falls_silent_is_killed_and_started_again() -> None:
+def test_a_silent_node_is_killed_and_restarted() -> None:
     story = Story()
     story.for_s(60)
     assert len(story.machines.tasks) == len(NODES)
@@ -106,7 +106,7 @@ def test_a_node_that_falls_silent_is_killed_and_started_again() -> None:
     assert len(story.machines.tasks) == len(NODES) + 1
 
 
-def test_an_application_that_only_looks_alive_has_to_begin_again() -> None:
+def test_an_application_that_only_looks_alive_is_restarted() -> None:
     story = Story()
     story.for_s(60)
     lost_s = story.now_s
@@ -117,7 +117,7 @@ def test_an_application_that_only_looks_alive_has_to_begin_again() -> None:
     assert story.now_s - lost_s < PLACEMENT_TRIES * (PLACED_WITHIN_S + 1)
 
 
-def test_tasks_that_are_rejected_at_once_count_as_tries() -> None:
+def test_immediately_rejected_tasks_count_as_attempts() -> None:
     story = Story()
     story.machines.rejects = True
     story.silent.update(NODES)
@@ -125,7 +125,7 @@ def test_tasks_that_are_rejected_at_once_count_as_tries() -> None:
         story.for_s(25)
 
 
-def test_a_node_that_breaks_after_it_was_placed_ends_nobody_else_s_work() -> None:
+def test_a_node_that_fails_after_placement_does_not_affect_others() -> None:
     story = Story()
     story.for_s(10)
     for _ in range(20):
@@ -134,7 +134,7 @@ def test_a_node_that_breaks_after_it_was_placed_ends_nobody_else_s_work() -> Non
     assert not any(task.killed for task in story.machines.tasks)
 
 
-def test_nodes_wait_for_machines_without_being_started_again() -> None:
+def test_nodes_that_wait_for_machines_are_not_restarted() -> None:
     story = Story()
     story.machines.capacity = 0
     story.silent.update(NODES)
@@ -144,7 +144,7 @@ def test_nodes_wait_for_machines_without_being_started_again() -> None:
         story.for_s(20)
 
 
-def test_an_application_that_cannot_start_is_tried_ever_more_rarely_and_says_why() -> None:
+def test_an_application_that_cannot_start_is_retried_with_backoff_and_a_reason() -> None:
     story = Story()
     cause = "org.apache.spark.SparkException: the port is taken"
     story.machines.refusal = RuntimeError(f"An error occurred\n{cause}\n\tat a.b.C(D.java:1)")
@@ -161,7 +161,7 @@ def test_an_application_that_cannot_start_is_tried_ever_more_rarely_and_says_why
     assert len(story.machines.tasks) == len(NODES)
 
 
-def test_pauses_double_up_to_a_bound_and_differ_by_chance() -> None:
+def test_pauses_double_up_to_a_limit_with_jitter() -> None:
     backoff = RetryTimer(random.Random(1))
     now_s, pauses = 0.0, list[float]()
     for _ in range(12):

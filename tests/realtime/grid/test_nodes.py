@@ -56,7 +56,7 @@ async def insert(things: MadeCollection, *numbers: int) -> None:
         await asyncio.to_thread(things.insert, {"n": number})
 
 
-async def test_a_registered_query_is_told_of_the_writes_that_concern_it(
+async def test_a_registered_query_is_notified_of_its_writes(
     nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
 ) -> None:
     asked = await watched(valkey_url, query(things), news)
@@ -67,7 +67,7 @@ async def test_a_registered_query_is_told_of_the_writes_that_concern_it(
     assert len(news.of("match", asked.hash)) == 3
 
 
-async def test_a_sorted_query_is_told_of_its_window(
+async def test_a_sorted_query_is_notified_of_its_window(
     nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
 ) -> None:
     asked = await watched(valkey_url, query(things, is_sorted=True), news)
@@ -77,7 +77,7 @@ async def test_a_sorted_query_is_told_of_its_window(
     assert found.source == "sort"
 
 
-async def test_a_node_that_was_killed_comes_back_and_tells_what_it_knows(
+async def test_a_killed_node_is_restarted_and_rebuilds_its_state(
     nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
 ) -> None:
     asked = await watched(valkey_url, query(things), news)
@@ -107,16 +107,14 @@ def rebuilt(news: Log, old_life: int) -> list[News]:
     return [found for found in told if found.token == max(lives)] if lives else []
 
 
-async def test_a_node_that_was_told_to_end_lets_the_next_one_in_at_once(
-    nodes: RunningGrid, news: Log
-) -> None:
+async def test_a_stopped_node_releases_its_lease_immediately(nodes: RunningGrid, news: Log) -> None:
     nodes.tasks["filter:0:1"].stop()
     await until(lambda: nodes.tasks["filter:0:1"].ended() is not None, "the node's end")
     _, held = await nodes.look()
     assert held["filter:0:1"].until_ms <= (await nodes.look())[0] // 1000
 
 
-async def test_nodes_outlive_an_event_layer_that_was_emptied(
+async def test_nodes_survive_an_emptied_event_layer(
     nodes: RunningGrid, client: redis.Redis, things: MadeCollection, valkey_url: str
 ) -> None:
     client.flushdb()
@@ -131,7 +129,7 @@ async def test_nodes_outlive_an_event_layer_that_was_emptied(
     await until(lambda: bool(news.of("match", asked.hash)), "the match")
 
 
-async def test_an_entry_that_nobody_can_read_stops_no_node(
+async def test_an_unreadable_entry_stops_no_node(
     nodes: RunningGrid, news: Log, client: redis.Redis, things: MadeCollection, valkey_url: str
 ) -> None:
     asked = await watched(valkey_url, query(things), news)
@@ -142,7 +140,7 @@ async def test_an_entry_that_nobody_can_read_stops_no_node(
     await until(lambda: bool(news.of("match", asked.hash)), "the match")
 
 
-async def test_ticks_come_out_of_every_node(nodes: RunningGrid, news: Log) -> None:
+async def test_every_node_publishes_ticks(nodes: RunningGrid, news: Log) -> None:
     await until(
         lambda: {found.source for found in news.of("tick")} == FILTER_NODES | {"sort"},
         "ticks of all nodes",
@@ -159,7 +157,7 @@ os._exit(1)
 """
 
 
-def test_a_node_whose_supervisor_has_died_ends() -> None:
+def test_a_node_ends_after_its_supervisor_has_died() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _ABANDON],
         cwd=ROOT,
@@ -184,7 +182,7 @@ def _runs(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_node_can_be_told_as_text() -> None:
+def test_a_node_has_a_text_form() -> None:
     node = NodeSpec(1, 2, 0, None, 4)
     assert NodeSpec.from_json(node.to_json()) == node
     assert node.name == "sort:0"

@@ -14,11 +14,11 @@ def delay_after(restarts: RestartDelays, now_s: float) -> float:
     return tenths / 10
 
 
-def test_what_was_never_started_may_be_started_at_once() -> None:
+def test_a_node_that_has_never_run_may_start_immediately() -> None:
     assert RestartDelays().due(0.0)
 
 
-def test_each_short_life_doubles_the_delay_up_to_a_bound() -> None:
+def test_each_short_run_doubles_the_delay_up_to_a_limit() -> None:
     restarts, now_s, delays = RestartDelays(), 100.0, []
     for _ in range(8):
         restarts.started(now_s)
@@ -27,7 +27,7 @@ def test_each_short_life_doubles_the_delay_up_to_a_bound() -> None:
     assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST_DELAY_S, LONGEST_DELAY_S]
 
 
-def test_a_good_life_makes_the_next_delay_short_again() -> None:
+def test_a_long_run_resets_the_delay() -> None:
     restarts = RestartDelays()
     for start_s in (100.0, 200.0, 300.0):
         restarts.started(start_s)

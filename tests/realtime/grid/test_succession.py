@@ -8,14 +8,14 @@ from realtime.grid.succession import OVERLAP_S, Succession
 OLD, NEW, NEWER = GridEpoch(1, 1, 2), GridEpoch(1, 2, 2, 2), GridEpoch(1, 3, 4)
 
 
-def test_those_before_the_newest_go_once_it_has_watched_for_long_enough() -> None:
+def test_older_grids_are_retired_once_the_newest_has_been_ready_long_enough() -> None:
     succession = Succession()
     assert succession.ripe([OLD, NEW], watches=True, now_s=100) is None
     assert succession.ripe([OLD, NEW], watches=True, now_s=99 + OVERLAP_S) is None
     assert succession.ripe([OLD, NEW], watches=True, now_s=100 + OVERLAP_S) == NEW
 
 
-def test_a_break_begins_the_time_anew() -> None:
+def test_an_interruption_restarts_the_time() -> None:
     succession = Succession()
     succession.ripe([OLD, NEW], watches=True, now_s=0)
     assert succession.ripe([OLD, NEW], watches=False, now_s=OVERLAP_S) is None
@@ -23,7 +23,7 @@ def test_a_break_begins_the_time_anew() -> None:
     assert succession.ripe([OLD, NEW], watches=True, now_s=2 * OVERLAP_S + 1) == NEW
 
 
-def test_a_newer_one_has_to_watch_for_as_long_itself() -> None:
+def test_a_newer_grid_has_to_be_ready_for_as_long_itself() -> None:
     succession = Succession()
     succession.ripe([OLD, NEW], watches=True, now_s=0)
     assert succession.ripe([OLD, NEW, NEWER], watches=True, now_s=OVERLAP_S) is None

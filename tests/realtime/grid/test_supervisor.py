@@ -94,7 +94,7 @@ async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:
     """Answer nothing else."""
 
 
-async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None:
+async def test_a_killed_node_is_restarted(relay: RelayLoop) -> None:
     async with running_service(GridSupervisor(ProcessLauncher())) as supervisor:
         await until(lambda: supervisor.ready, "all nodes to watch")
         before = reports(supervisor)[FIRST]
@@ -112,7 +112,7 @@ async def test_a_node_that_was_killed_is_started_again(relay: RelayLoop) -> None
         )
 
 
-async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
+async def test_a_hung_node_is_replaced(relay: RelayLoop) -> None:
     async with running_service(GridSupervisor(ProcessLauncher())) as supervisor:
         await until(lambda: supervisor.ready, "all nodes to watch")
         before = reports(supervisor)[FIRST]
@@ -134,7 +134,7 @@ async def test_a_node_that_hangs_is_replaced(relay: RelayLoop) -> None:
     grids.close()
 
 
-async def test_every_grid_epoch_that_is_served_has_its_nodes(
+async def test_every_active_grid_epoch_has_its_nodes(
     client: redis.Redis, postgres_url: str
 ) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as admin:
@@ -154,7 +154,7 @@ async def test_every_grid_epoch_that_is_served_has_its_nodes(
     }
 
 
-async def test_what_a_retired_grid_has_left_is_deleted(
+async def test_the_keys_of_a_retired_grid_are_deleted(
     client: redis.Redis, postgres_url: str
 ) -> None:
     kept, left = "{rillbase}:events:1:1:registry:0", "{rillbase}:events:1:9:held:0:hub"
@@ -173,7 +173,7 @@ async def test_what_a_retired_grid_has_left_is_deleted(
     assert client.exists(kept)
 
 
-async def test_a_launcher_that_is_lost_ends_the_service(client: redis.Redis) -> None:
+async def test_the_loss_of_the_launcher_ends_the_service(client: redis.Redis) -> None:
     place = Place()
     service = asyncio.create_task(GridSupervisor(place).run())
     await until(lambda: len(place.started) >= 3, "the nodes")
@@ -182,7 +182,7 @@ async def test_a_launcher_that_is_lost_ends_the_service(client: redis.Redis) -> 
         await asyncio.wait_for(service, TIMEOUT_S)
 
 
-async def test_nobody_watches_where_nothing_holds_a_lease(client: redis.Redis) -> None:
+async def test_no_node_is_ready_without_a_lease(client: redis.Redis) -> None:
     place = Place()
     async with running_service(GridSupervisor(place)) as supervisor:
         await until(

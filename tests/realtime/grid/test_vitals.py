@@ -43,14 +43,14 @@ class Watched:
         return self.now_s - began_s
 
 
-def test_a_node_that_never_gives_a_sign_could_not_be_placed() -> None:
+def test_a_node_without_any_heartbeat_could_not_be_placed() -> None:
     node = Watched()
     assert node.verdict is NodeHealth.STARTING
     assert node.seconds_until(NodeHealth.UNPLACED, None) == PLACED_WITHIN_S
     assert not node.vitals.placed
 
 
-def test_nobody_expects_a_sign_of_a_node_for_which_there_is_no_room() -> None:
+def test_no_heartbeat_is_expected_of_a_node_without_a_machine() -> None:
     node = Watched()
     for _ in range(1_000):
         assert node.look(None, room=False) is NodeHealth.STARTING
@@ -67,7 +67,7 @@ def test_on_a_busy_machine_a_start_may_take_longer() -> None:
     assert looks * ROUND_S == 3.5 * PLACED_WITHIN_S
 
 
-def test_a_process_that_was_stopped_gives_no_sign_any_more() -> None:
+def test_a_stopped_process_sends_no_heartbeats() -> None:
     node = Watched()
     assert node.look(Heartbeat(1, 0)) is NodeHealth.ALIVE
     assert node.look(Heartbeat(2, 9)) is NodeHealth.ALIVE
@@ -75,7 +75,7 @@ def test_a_process_that_was_stopped_gives_no_sign_any_more() -> None:
     assert node.vitals.placed
 
 
-def test_a_loop_that_is_busy_for_long_is_well_and_one_that_never_goes_on_is_stuck() -> None:
+def test_a_busy_loop_is_healthy_and_one_without_progress_is_stuck() -> None:
     node = Watched()
     node.look(Heartbeat(1, 7))
     assert node.seconds_until(NodeHealth.STUCK, Heartbeat(1, 7), beating=True) == STUCK_S
@@ -87,20 +87,20 @@ def test_a_step_is_enough() -> None:
         assert node.look(Heartbeat(number + 1, number // 400)) is NodeHealth.ALIVE
 
 
-def test_signs_that_have_gone_are_as_good_as_none_that_are_new() -> None:
+def test_lost_heartbeats_count_as_missing() -> None:
     node = Watched()
     node.look(Heartbeat(5, 5))
     assert node.seconds_until(NodeHealth.SILENT, None) == SILENT_S
 
 
-def test_a_supervisor_that_was_away_has_not_seen_a_node_be_silent() -> None:
+def test_a_suspended_supervisor_does_not_count_silence_of_nodes() -> None:
     node = Watched()
     node.look(Heartbeat(1, 1))
     assert node.look(Heartbeat(1, 1), after_s=600.0) is NodeHealth.ALIVE
     assert node.look(Heartbeat(2, 2)) is NodeHealth.ALIVE
 
 
-def test_signs_are_read_as_nodes_write_them() -> None:
+def test_heartbeats_are_read_as_nodes_write_them() -> None:
     assert Heartbeat.parse(b"12 3456") == Heartbeat(12, 3456)
     for text in (b"", b"12", b"x 1", b"-1 2", b"1 2 3"):
         assert Heartbeat.parse(text) is None

@@ -24,7 +24,7 @@ from tests.realtime.pretended import pretended_grid
 from tests.waiting import until
 
 
-async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
+async def test_a_subscriber_waits_while_the_event_layer_is_briefly_unavailable(
     valkey: OwnValkey,
     settings_environment: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -42,7 +42,7 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_away(
     await close_relay_pool()
 
 
-async def test_a_hub_starts_when_another_server_says_that_it_stops(
+async def test_a_hub_starts_when_another_server_announces_its_stop(
     valkey: OwnValkey, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("EVENTS_URL", valkey.url)
@@ -68,7 +68,7 @@ def _with_connections(work: Callable[[], object]) -> None:
         connections.close_all()
 
 
-async def test_a_tenants_own_grid_is_found_at_once_when_it_is_announced(
+async def test_an_announced_dedicated_grid_is_used_immediately(
     valkey: OwnValkey,
     settings_environment: pytest.MonkeyPatch,
     made: MadeTenant,

@@ -17,7 +17,7 @@ def key_of(todos: MadeCollection) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-def test_a_client_that_does_not_read_holds_nobody_up_and_catches_up(
+def test_a_client_that_does_not_read_delays_no_other_and_catches_up(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
     quick = subscribe(client, "quick", collection=todos.name, projection={"n": 1})
@@ -46,7 +46,7 @@ def test_a_connection_has_at_most_a_thousand_subscriptions(
     assert client.wait_for(lambda f: f["type"] == "error")["error"]["code"] == "id_in_use"
 
 
-def test_a_result_of_many_rows_comes_in_parts(client: Client, todos: MadeCollection) -> None:
+def test_a_result_of_many_rows_is_sent_in_parts(client: Client, todos: MadeCollection) -> None:
     for start in range(0, 300, 100):
         todos.insert_many([{"_id": f"d{n:03}", **DOCUMENT} for n in range(start, start + 100)])
     answer = subscribe(client, "s", collection=todos.name)
@@ -56,7 +56,7 @@ def test_a_result_of_many_rows_comes_in_parts(client: Client, todos: MadeCollect
     assert len(answer.items) == 300
 
 
-def test_results_of_large_documents_come_one_after_the_other_up_to_a_bound(
+def test_results_of_large_documents_are_sent_one_after_the_other_up_to_a_limit(
     client: Client, todos: MadeCollection
 ) -> None:
     text = "x" * 1_000_000
@@ -71,9 +71,7 @@ def test_results_of_large_documents_come_one_after_the_other_up_to_a_bound(
     assert ended["error"]["code"] == "result_too_large"
 
 
-def test_a_throttled_client_gets_changes_put_together(
-    client: Client, todos: MadeCollection
-) -> None:
+def test_a_throttled_client_gets_coalesced_changes(client: Client, todos: MadeCollection) -> None:
     answer = subscribe(client, "s", collection=todos.name, options={"throttle_ms": 1500})
     todos.insert({"_id": "a", "n": 0})
     answer.until_shows([{"_id": "a", "n": 0}])
@@ -83,7 +81,7 @@ def test_a_throttled_client_gets_changes_put_together(
     assert len(answer.events) < 15
 
 
-def test_many_who_watch_the_same_share_one_query(
+def test_equal_subscriptions_share_one_query(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
     answers = [subscribe(client, f"s{n}", collection=todos.name) for n in range(20)]

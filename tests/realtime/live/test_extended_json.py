@@ -52,7 +52,7 @@ def documents(frame: dict[str, Any]) -> list[Any]:
     return [item["document"] for item in frame["items"]]
 
 
-def test_a_websocket_is_pushed_every_type_as_it_was_written(
+def test_a_websocket_receives_every_type_as_it_was_written(
     server: str, todos: MadeCollection, key: str
 ) -> None:
     todos.insert(DOCUMENT)
@@ -90,7 +90,9 @@ def frames_of(answer: requests.Response) -> Any:
 
 
 @pytest.mark.parametrize("way", ["header", "parameter", "ticket"])
-def test_a_stream_is_pushed_every_type_as_it_was_written(todos: MadeCollection, way: str) -> None:
+def test_an_event_stream_receives_every_type_as_it_was_written(
+    todos: MadeCollection, way: str
+) -> None:
     todos.insert(DOCUMENT)
     url, headers = f"{todos.caller.base}{todos.path}/live", dict(todos.caller.headers)
     if way == "header":

@@ -25,7 +25,7 @@ def told_of(todos: MadeCollection) -> list[str]:
     return sorted({entry.code for entry in rows})
 
 
-def test_while_the_grid_is_away_answers_are_stale_and_then_made_good(
+def test_answers_are_stale_while_the_grid_is_down_and_then_corrected(
     client: Client, todos: MadeCollection, backstage: Backstage
 ) -> None:
     todos.insert({"_id": "a"})
@@ -45,7 +45,7 @@ def test_while_the_grid_is_away_answers_are_stale_and_then_made_good(
         answer.until_shows([{"_id": "b"}], timeout_s=HEALED_S)
 
 
-def test_an_emptied_event_layer_is_healed(
+def test_subscriptions_recover_from_an_emptied_event_layer(
     client: Client, todos: MadeCollection, backstage: Backstage
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name)
@@ -57,7 +57,7 @@ def test_an_emptied_event_layer_is_healed(
     answer.until_shows([{"_id": "a"}, {"_id": "b"}], timeout_s=HEALED_S)
 
 
-def test_entries_that_nobody_can_read_are_passed_over(
+def test_unreadable_entries_are_skipped(
     client: Client, todos: MadeCollection, backstage: Backstage
 ) -> None:
     answers = [
@@ -75,7 +75,7 @@ def test_entries_that_nobody_can_read_are_passed_over(
         until_state(answer, "live", timeout_s=HEALED_S)
 
 
-def test_while_the_relay_is_away_answers_are_stale(
+def test_answers_are_stale_while_the_relay_is_down(
     client: Client, todos: MadeCollection, backstage: Backstage
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name)
@@ -87,7 +87,7 @@ def test_while_the_relay_is_away_answers_are_stale(
     answer.until_shows([{"_id": "a"}])
 
 
-def test_a_server_that_ends_says_goodbye(todos: MadeCollection) -> None:
+def test_a_stopping_server_sends_goodbye(todos: MadeCollection) -> None:
     key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
     with another_server() as other, greeted(other.url, key) as client:
         subscribe(client, "s", collection=todos.name)

@@ -20,7 +20,7 @@ def key_of(todos: MadeCollection) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-def test_a_client_that_comes_back_gets_what_it_missed(server: str, todos: MadeCollection) -> None:
+def test_a_reconnected_client_gets_missed_changes(server: str, todos: MadeCollection) -> None:
     query = {"collection": todos.name, "filter": {"n": {"$gte": 0}}}
     with greeted(server, key_of(todos)) as client:
         answer = subscribe(client, "s", **query)
@@ -38,7 +38,7 @@ def test_a_client_that_comes_back_gets_what_it_missed(server: str, todos: MadeCo
         ]
 
 
-def test_a_client_goes_on_at_another_server(server: str, todos: MadeCollection) -> None:
+def test_a_client_resumes_at_another_server(server: str, todos: MadeCollection) -> None:
     query = {"collection": todos.name}
     with another_server() as other:
         with greeted(other.url, key_of(todos)) as client:
@@ -55,7 +55,7 @@ def test_a_client_goes_on_at_another_server(server: str, todos: MadeCollection) 
             assert all(frame["type"] in ("ready", "event") for frame in back.frames)
 
 
-def test_a_token_of_somebody_else_begins_anew(server: str, todos: MadeCollection) -> None:
+def test_another_users_token_starts_over(server: str, todos: MadeCollection) -> None:
     query = {"collection": todos.name}
     with greeted(server, key_of(todos)) as client:
         answer = subscribe(client, "s", **query)
@@ -75,7 +75,7 @@ def test_whole_results_instead_of_events(client: Client, todos: MadeCollection) 
     assert answer.events == []
 
 
-def test_only_the_kinds_of_change_that_are_wanted(client: Client, todos: MadeCollection) -> None:
+def test_only_requested_kinds_of_change_are_sent(client: Client, todos: MadeCollection) -> None:
     answer = subscribe(client, "s", collection=todos.name, options={"events": ["remove"]})
     todos.insert({"_id": "a"})
     todos.caller.delete(f"{todos.path}/documents/a")
@@ -83,7 +83,7 @@ def test_only_the_kinds_of_change_that_are_wanted(client: Client, todos: MadeCol
     assert answer.until("event")["match"] == "remove"
 
 
-def test_a_projection_shows_a_part(client: Client, todos: MadeCollection) -> None:
+def test_a_projection_selects_fields_of_a_live_query(client: Client, todos: MadeCollection) -> None:
     answer = subscribe(client, "s", collection=todos.name, projection={"n": 1})
     todos.insert({"_id": "a", "n": 1, "text": "long"})
     answer.until_shows([{"_id": "a", "n": 1}])
@@ -128,7 +128,7 @@ def events_of(
             yield name, token, json.loads(value)
 
 
-def test_a_query_is_watched_by_server_sent_events(todos: MadeCollection, client: Client) -> None:
+def test_a_live_query_over_server_sent_events(todos: MadeCollection, client: Client) -> None:
     url = f"{todos.caller.base}{todos.path}/live?filter=%7B%22n%22:1%7D"
     with requests.get(url, headers=todos.caller.headers, stream=True, timeout=60) as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
@@ -145,7 +145,7 @@ def test_a_query_is_watched_by_server_sent_events(todos: MadeCollection, client:
         assert "b" in [next(told)[2].get("key") for _ in range(2)]
 
 
-def test_an_event_source_forgets_where_it_was_when_it_is_reset(
+def test_a_reset_clears_the_position_of_an_event_source(
     todos: MadeCollection, client: Client
 ) -> None:
     url, old = f"{todos.caller.base}{todos.path}/live", "of-another-time"
@@ -157,7 +157,7 @@ def test_an_event_source_forgets_where_it_was_when_it_is_reset(
         assert (name, token) == ("result", frame["resume"])
 
 
-def test_an_event_source_watches_with_a_ticket(todos: MadeCollection, client: Client) -> None:
+def test_an_event_source_subscribes_with_a_ticket(todos: MadeCollection, client: Client) -> None:
     todos.insert({"_id": "a", "n": 1})
     body = {"live": {"collection": todos.name, "filter": {"n": 1}}}
     url = todos.caller.post("/v1/realtime/tickets", body).json()["url"]
@@ -168,7 +168,7 @@ def test_an_event_source_watches_with_a_ticket(todos: MadeCollection, client: Cl
             assert frame["items"][0]["id"] == "a"  # type: ignore[index]
 
 
-def test_a_quota_holds_over_all_servers(server: str, todos: MadeCollection) -> None:
+def test_a_quota_applies_across_all_servers(server: str, todos: MadeCollection) -> None:
     limits = {"subscriptions": 2}
     Quota(tenant=todos.made.tenant, limits=limits).save(using="staff")
     query = {"collection": todos.name}

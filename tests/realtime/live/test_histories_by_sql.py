@@ -186,7 +186,7 @@ def readers(world: World) -> Iterator[dict[bool, Client]]:
         yield {False: everything, True: public}
 
 
-def test_groups_and_lookups_are_those_of_sql_through_a_random_history(world: World) -> None:
+def test_groups_and_lookups_equal_sql_through_a_random_history(world: World) -> None:
     watched: list[tuple[Answer, Query]] = []
     with readers(world) as clients:
         for step in range(STEPS):

@@ -71,7 +71,7 @@ def goes_on(client: Client, todos: MadeCollection, *, writes: int = 20) -> None:
         answer.until_shows([{"_id": "a", "n": number}])
 
 
-def test_a_client_that_asks_for_ten_thousand_subscriptions_gets_what_its_quota_allows(
+def test_ten_thousand_requested_subscriptions_are_limited_by_the_quota(
     server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
 ) -> None:
     codes: Counter[str] = Counter()
@@ -97,7 +97,7 @@ def test_a_client_that_asks_for_ten_thousand_subscriptions_gets_what_its_quota_a
     assert codes == {"ready": ALLOWED, "too_many_subscriptions": MANY - ALLOWED}
 
 
-def test_garbage_is_answered_or_ends_its_own_connection(
+def test_garbage_gets_an_error_or_ends_only_its_own_connection(
     server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
 ) -> None:
     chance = random.Random(5)
@@ -119,7 +119,7 @@ def test_garbage_is_answered_or_ends_its_own_connection(
         goes_on(client, todos)
 
 
-def test_a_tenant_of_residual_queries_has_a_thousand_of_them_and_others_are_served(
+def test_a_tenant_with_a_thousand_residual_queries_does_not_block_others(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
     hostile = another(server, 5 * RESIDUAL)

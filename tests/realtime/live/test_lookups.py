@@ -27,7 +27,7 @@ def looking_up(todos: MadeCollection, people: MadeCollection, **more: object) ->
     return {"collection": todos.name, "lookup": lookup, **more}
 
 
-def test_a_change_of_either_side_is_told(
+def test_a_change_of_either_side_is_delivered(
     client: Client, todos: MadeCollection, people: MadeCollection
 ) -> None:
     people.insert({"_id": "ann", "age": 1})
@@ -63,7 +63,7 @@ def test_one_transaction_over_both_sides_is_one_change(
     assert [event["match"] for event in answer.events] == ["add"]
 
 
-def test_what_may_not_be_read_is_absent_and_a_rule_that_changes_hides_it(
+def test_hidden_documents_are_absent_and_a_changed_rule_hides_them(
     server: str, backstage: Backstage
 ) -> None:
     todos = make_collection(server, rules={"read": True})
@@ -87,7 +87,7 @@ def test_what_may_not_be_read_is_absent_and_a_rule_that_changes_hides_it(
         assert "77" not in json.dumps([frame.get("document") for frame in answer.events])
 
 
-def test_a_document_of_a_large_collection_that_was_not_read_is_read_then(
+def test_a_document_of_a_large_collection_is_read_when_it_is_referenced(
     client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
 ) -> None:
     backstage.start_worker()

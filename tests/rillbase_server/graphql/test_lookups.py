@@ -193,7 +193,9 @@ def test_several_where_one_is_asked_for_are_a_mistake_in_their_place(
     assert [each["key"] for each in both["todosByKey"]["lookupMany"]["people"]] == ["ann", "bob"]
 
 
-def test_a_key_looks_up_only_what_it_may_use(todos: MadeCollection, server: str) -> None:
+def test_a_key_looks_up_only_collections_that_it_may_read(
+    todos: MadeCollection, server: str
+) -> None:
     key = make_key(todos.made.tenant, scopes=["documents:read"], collections=["todos", "people"])
     error = Asking(with_key(server, key)).refused(PAGE)
     assert error["extensions"]["code"] == "forbidden"
