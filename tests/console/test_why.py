@@ -32,7 +32,7 @@ def test_the_way_of_a_change_is_told_stage_by_stage(
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
         for document, stage, told in (
-            ("low", "stopped", "`rank` is 2; asked for is: at least 5."),
+            ("low", "stopped", "`rank` is 2; expected: at least 5."),
             ("high", "passed", "event 1"),
         ):
             window.type(".why input", document)

@@ -75,7 +75,7 @@ impl Add {
         now: Millis,
     ) -> Result<Self> {
         if events.len() > MOST_EVENTS {
-            let detail = "there are 4,000 events at most in one call";
+            let detail = "a call may have at most 4,000 events";
             return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
         let shape = aggregate.shape();
@@ -138,7 +138,7 @@ impl Event {
     ) -> Result<Self> {
         let definition = &shape.current.definition;
         if definition.source == ContributionSource::View {
-            let detail = "this aggregate follows a collection, and takes no events";
+            let detail = "this aggregate follows a collection, and does not take events";
             return Err(Error::new(AggregateErrorCode::BadEvent, detail));
         }
         let contribution = Contribution::of(definition, fields, now)?;
@@ -205,7 +205,7 @@ fn read_id(
     };
     let at = Contribution::moment(definition, fields, now)?;
     if at.saturating_add(REMEMBERED) <= now {
-        let detail = "the event is older than ids are remembered, which is 24 hours";
+        let detail = "the event is older than 24 hours, the time for which ids are remembered";
         return Err(Error::at(
             AggregateErrorCode::EventTooOld,
             pointer(definition),
@@ -331,7 +331,7 @@ impl Aggregates {
         if add.aggregate.is_dropped() {
             return Err(Error::new(
                 AggregateErrorCode::Unknown,
-                "there is no aggregate of this name",
+                "the aggregate does not exist",
             ));
         }
         match add.refresh(now)? {

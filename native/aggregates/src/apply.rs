@@ -70,11 +70,11 @@ impl Apply {
     ) -> Result<Self> {
         let built = aggregate.generation(generation)?;
         if built.definition.source != ContributionSource::View {
-            let detail = "this aggregate is of events, and follows no collection";
+            let detail = "this aggregate takes events, and does not follow a collection";
             return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
         if partition.len() > MOST_TEXT_BYTES {
-            let detail = "a partition has 256 bytes at most";
+            let detail = "a partition may have at most 256 bytes";
             return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
         let position = match position {
@@ -111,10 +111,11 @@ impl ViewChange {
         contribution: impl FnOnce(Document<'_>) -> Result<Contribution>,
     ) -> Result<Self> {
         let key = change.get("key");
-        let key = key.ok_or_else(|| refuse(index, "/key", "a change names its document's key"))?;
+        let key =
+            key.ok_or_else(|| refuse(index, "/key", "a change must name its document's key"))?;
         let version = change.get("version").and_then(|value| value.as_exact_i64());
-        let version =
-            version.ok_or_else(|| refuse(index, "/version", "a change has a whole version"))?;
+        let version = version
+            .ok_or_else(|| refuse(index, "/version", "a change must have an integer version"))?;
         let contribution = match change.get("row") {
             None | Some(ValueRef::Null) => None,
             Some(ValueRef::Document(row)) => {
@@ -198,7 +199,7 @@ impl Aggregates {
         if apply.aggregate.is_dropped() {
             return Err(Error::new(
                 AggregateErrorCode::Unknown,
-                "there is no aggregate of this name",
+                "the aggregate does not exist",
             ));
         }
         let generation = apply.aggregate.generation(apply.generation)?;

@@ -168,7 +168,7 @@ impl AggregateEntry {
         let refusal = || {
             Error::new(
                 AggregateErrorCode::NoGeneration,
-                "there is no such generation (any more)",
+                "the generation does not exist (any more)",
             )
         };
         generation.cloned().ok_or_else(refusal)
@@ -280,12 +280,8 @@ impl AggregateCatalog {
     pub(crate) fn find(&self, namespace: u64, name: &str) -> Result<Arc<AggregateEntry>> {
         let known = self.known.read();
         let existing = known.get(&(namespace, name.to_owned())).cloned();
-        existing.ok_or_else(|| {
-            Error::new(
-                AggregateErrorCode::Unknown,
-                "there is no aggregate of this name",
-            )
-        })
+        existing
+            .ok_or_else(|| Error::new(AggregateErrorCode::Unknown, "the aggregate does not exist"))
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<AggregateEntry>> {
@@ -320,7 +316,7 @@ impl AggregateCatalog {
             return Err(Error::new(AggregateErrorCode::Exists, detail));
         }
         if existing.is_none() && self.of(namespace).len() >= MOST {
-            let detail = "a namespace has 10,000 aggregates at most";
+            let detail = "a namespace may have at most 10,000 aggregates";
             return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
         let number = *next;

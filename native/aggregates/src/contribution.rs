@@ -208,7 +208,7 @@ impl<'a> ContributionReader<'a> {
             Some(moment) => Ok(moment),
             None if self.is_event => Err(Self::refuse(
                 field,
-                "is no time: RFC 3339, or milliseconds since 1970",
+                "is not a time: RFC 3339, or milliseconds since 1970",
             )),
             None => Ok(0),
         }
@@ -277,10 +277,10 @@ impl<'a> ContributionReader<'a> {
             Err(misfit) => misfit,
         };
         Err(match misfit {
-            Misfit::NoNumber => Self::refuse(field, "is no number"),
-            Misfit::TooFine => Self::refuse(field, "has more places than the measure keeps"),
+            Misfit::NoNumber => Self::refuse(field, "is not a number"),
+            Misfit::TooFine => Self::refuse(field, "has more decimal places than the measure"),
             Misfit::TooLarge => {
-                let detail = format!("'{}' is larger than the measure takes", field.name);
+                let detail = format!("'{}' is too large for the measure", field.name);
                 Error::at(AggregateErrorCode::Overflow, field.pointer(), detail)
             }
         })
@@ -343,8 +343,8 @@ mod tests {
     fn an_event_that_makes_no_sense_is_refused_and_a_document_is_passed_over() {
         for (event, expected) in [
             (r#"{"a":[1]}"#, "/a 'a' is neither"),
-            (r#"{"at":"noon"}"#, "/at 'at' is no time"),
-            (r#"{"x":"many"}"#, "/x 'x' is no number"),
+            (r#"{"at":"noon"}"#, "/at 'at' is not a time"),
+            (r#"{"x":"many"}"#, "/x 'x' is not a number"),
             (r#"{"x":1.234}"#, "/x 'x' has more places"),
             (r#"{"x":1e30}"#, "/x 'x' is larger"),
             (r#"{"i":1e300}"#, "/i 'i' is larger"),

@@ -123,6 +123,6 @@ fn full(item: ItemContribution<'_>) -> Error {
         Some(field) => (field.name.as_str(), field.pointer()),
         None => ("", String::new()),
     };
-    let detail = format!("a row has 100,000 different values of '{name}' and takes no other");
+    let detail = format!("a row has 100,000 different values of '{name}', the maximum");
     Error::at(AggregateErrorCode::TooManyItems, pointer, detail)
 }

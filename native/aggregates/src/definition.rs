@@ -227,7 +227,7 @@ impl AggregateDefinition {
         names.sort_unstable();
         let mut pairs = names.iter().zip(names.iter().skip(1));
         match pairs.find(|(left, right)| left == right) {
-            Some((name, _)) => Err(refuse("", format!("the name '{name}' is given twice"))),
+            Some((name, _)) => Err(refuse("", format!("the name '{name}' appears twice"))),
             None => Ok(()),
         }
     }
@@ -296,7 +296,10 @@ fn parse_dimensions(document: Document<'_>) -> Result<Vec<DottedField>> {
         dimensions.push(DottedField::new(name));
     }
     if dimensions.len() > MOST_DIMENSIONS {
-        return Err(refuse("/dimensions", "there are 16 dimensions at most"));
+        return Err(refuse(
+            "/dimensions",
+            "an aggregate may have at most 16 dimensions",
+        ));
     }
     Ok(dimensions)
 }
@@ -330,7 +333,10 @@ fn parse_retention(document: Document<'_>, time: Option<&TimeBucketing>) -> Resu
         return Ok(None);
     };
     if time.is_none() {
-        return Err(refuse("/retention", "what has no time is kept for good"));
+        return Err(refuse(
+            "/retention",
+            "an aggregate without time has no retention",
+        ));
     }
     let length = duration(text(Some(value), "/retention")?);
     let length = length.ok_or_else(|| refuse("/retention", "a retention is such as \"90d\""))?;
@@ -349,8 +355,8 @@ fn parse_rollups(document: Document<'_>, dimensions: &[DottedField]) -> Result<V
             let dimension = dimensions.iter().position(|field| field.name == name);
             match dimension {
                 Some(dimension) if !rollup.contains(&dimension) => rollup.push(dimension),
-                Some(_) => return Err(refuse(pointer, format!("'{name}' is given twice"))),
-                None => return Err(refuse(pointer, format!("'{name}' is no dimension"))),
+                Some(_) => return Err(refuse(pointer, format!("'{name}' appears twice"))),
+                None => return Err(refuse(pointer, format!("'{name}' is not a dimension"))),
             }
         }
         if rollup.len() == dimensions.len() {
@@ -359,13 +365,16 @@ fn parse_rollups(document: Document<'_>, dimensions: &[DottedField]) -> Result<V
                 *first = rollup;
             }
         } else if rollups.contains(&rollup) {
-            return Err(refuse(pointer, "a rollup is given twice"));
+            return Err(refuse(pointer, "a rollup appears twice"));
         } else {
             rollups.push(rollup);
         }
     }
     if rollups.len() > MOST_ROLLUPS {
-        return Err(refuse("/rollups", "there are 16 rollups at most"));
+        return Err(refuse(
+            "/rollups",
+            "an aggregate may have at most 16 rollups",
+        ));
     }
     Ok(rollups)
 }
@@ -412,7 +421,10 @@ fn parse_measures(
         });
     }
     if measures.len() > MOST_MEASURES {
-        return Err(refuse("/measures", "there are 64 measures at most"));
+        return Err(refuse(
+            "/measures",
+            "an aggregate may have at most 64 measures",
+        ));
     }
     Ok((measures, RowState(empty)))
 }
@@ -446,7 +458,7 @@ fn parse_op(body: Document<'_>, pointer: &str) -> Result<MeasureOperator> {
         "top" => &["op", "field", "k"],
         _ => {
             let known = "count, sum, avg, min, max, distinct, quantiles, top";
-            let detail = format!("'{name}' is none of {known}");
+            let detail = format!("'{name}' must be one of {known}");
             return Err(refuse(format!("{pointer}/op"), detail));
         }
     };
@@ -502,7 +514,7 @@ fn parse_number(body: Document<'_>, pointer: &str) -> Result<SumType> {
         None => Ok(number),
         Some(_) => Err(refuse(
             format!("{pointer}/scale"),
-            "only decimals have a scale",
+            "only a decimal has a scale",
         )),
     }
 }
@@ -574,7 +586,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, expected) in [
-            ("[]", "- a document is expected, in braces"),
+            ("[]", "- expected a document in braces"),
             ("{}", "/measures an object is expected"),
             (
                 r#"{"measures":{},"extra":1}"#,
@@ -586,15 +598,15 @@ mod tests {
             ),
             (
                 r#"{"measures":{},"dimensions":["a"],"rollups":[["b"]]}"#,
-                "/rollups/0 'b' is no dimension",
+                "/rollups/0 'b' is not a dimension",
             ),
             (
                 r#"{"measures":{"a":{"op":"count"}},"dimensions":["a"]}"#,
-                "- the name 'a' is given twice",
+                "- the name 'a' appears twice",
             ),
             (
                 r#"{"measures":{},"retention":"1d"}"#,
-                "/retention what has no time is kept for good",
+                "/retention an aggregate without time has no retention",
             ),
             (
                 r#"{"measures":{},"time":{"field":"at","bucket":"5y"}}"#,

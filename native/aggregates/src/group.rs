@@ -110,7 +110,9 @@ struct Commit {
 
 impl Commit {
     fn complete(self, results: &mut GroupResults) -> Result<Sequence> {
-        let ticket = self.ticket.ok_or_else(|| conflict("it was not asked"))?;
+        let ticket = self
+            .ticket
+            .ok_or_else(|| conflict("its writes were not checked"))?;
         let sequence = results.take(ticket)?;
         self.read
             .iter()

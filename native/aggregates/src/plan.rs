@@ -147,7 +147,10 @@ impl<'a> AggregatePlan<'a> {
             (Some(Compare::Previous), _) if by_time => Ok(Some(self.bucket)),
             (Some(Compare::Previous), _) => match (self.from, self.to) {
                 (Some(from), Some(to)) if from < to => Ok(Some(to - from)),
-                _ => Err(refuse("/compare", "say from when to when the period is")),
+                _ => Err(refuse(
+                    "/compare",
+                    "the period needs a beginning and an end",
+                )),
             },
         }
     }
@@ -225,7 +228,7 @@ fn choose(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<us
             let has: BTreeSet<usize> = rollup.iter().copied().collect();
             asked.as_ref() == Some(&has)
         });
-        return rollup.ok_or_else(|| refuse("/rollup", "there is no rollup of these dimensions"));
+        return rollup.ok_or_else(|| refuse("/rollup", "no rollup has these dimensions"));
     }
     let Some(group_by) = &query.group_by else {
         return Ok(0);
@@ -273,7 +276,7 @@ fn group(
             .into_iter()
             .find(|name| by(definition, dimensions, name).is_none());
         if let Some(name) = unknown {
-            let detail = format!("'{name}' is no dimension of the rollup that is read");
+            let detail = format!("'{name}' is not a dimension of the rollup that is read");
             let pointer = format!("/filter/{}", crate::error::segment(name));
             return Err(refuse(pointer, detail));
         }
@@ -288,9 +291,9 @@ fn group(
         let pointer = format!("/group_by/{place}");
         match by(definition, dimensions, name) {
             Some(by) if !group.contains(&by) => group.push(by),
-            Some(_) => return Err(refuse(pointer, format!("'{name}' is given twice"))),
+            Some(_) => return Err(refuse(pointer, format!("'{name}' appears twice"))),
             None => {
-                let detail = format!("'{name}' is no dimension of the rollup that is read");
+                let detail = format!("'{name}' is not a dimension of the rollup that is read");
                 return Err(refuse(pointer, detail));
             }
         }
@@ -309,7 +312,7 @@ fn shown<'a>(
     let find = |(place, name): (usize, &String)| {
         let measure = all().find(|(_, measure)| measure.name == *name);
         measure.ok_or_else(|| {
-            let detail = format!("'{name}' is no measure");
+            let detail = format!("'{name}' is not a measure");
             refuse(format!("/measures/{place}"), detail)
         })
     };

@@ -52,11 +52,11 @@ impl Aggregates {
             aggregate.is_dropped() || !Arc::ptr_eq(shape, &aggregate.shape())
         };
         if staged.read.iter().any(has_changed) {
-            return Err(conflict("an aggregate was defined anew"));
+            return Err(conflict("an aggregate was redefined"));
         }
         for key in staged.group.ids.keys() {
             if taken.contains(key) || self.db.get(&self.spaces.ids, key)?.is_some() {
-                return Err(conflict("an event was added by somebody else"));
+                return Err(conflict("an event was added by another transaction"));
             }
         }
         Ok(())

@@ -165,15 +165,15 @@ fn a_call_is_refused_as_a_whole_and_says_which_event_was_wrong() {
     let world = World::new(1);
     world.define("calls", CALLS);
     for (event, expected) in [
-        (r#"{"ms":"slow"}"#.to_owned(), "1 /ms 'ms' is no number"),
+        (r#"{"ms":"slow"}"#.to_owned(), "1 /ms 'ms' is not a number"),
         (
             r#"{"ms":1.25}"#.to_owned(),
-            "1 /ms 'ms' has more places than the measure keeps",
+            "1 /ms 'ms' has more decimal places than the measure",
         ),
         (r#"{"ms":1"#.to_owned(), "1 - "),
         (
             format!(r#"{{"event_id":"a","at":{}}}"#, NOW - 86_400_000),
-            "1 /at the event is older than ids are remembered, which is 24 hours",
+            "1 /at the event is older than 24 hours, the time for which ids are remembered",
         ),
         (
             format!(r#"{{"at":{}}}"#, NOW - 40 * 86_400_000),
@@ -301,15 +301,21 @@ fn a_query_that_makes_no_sense_is_refused_with_its_place() {
     for (query, expected) in [
         (
             r#"{"group_by":["server"]}"#,
-            "/group_by/0 'server' is no dimension",
+            "/group_by/0 'server' is not a dimension",
         ),
-        (r#"{"filter":{"ms":1}}"#, "/filter/ms 'ms' is no dimension"),
+        (
+            r#"{"filter":{"ms":1}}"#,
+            "/filter/ms 'ms' is not a dimension",
+        ),
         (
             r#"{"rollup":["app"],"group_by":["customer"]}"#,
             "/group_by/0 'customer' is no",
         ),
         (r#"{"rollup":["at"]}"#, "/rollup there is no rollup"),
-        (r#"{"measures":["p99"]}"#, "/measures/0 'p99' is no measure"),
+        (
+            r#"{"measures":["p99"]}"#,
+            "/measures/0 'p99' is not a measure",
+        ),
         (r#"{"order":[["p99",1]]}"#, "/order/0 'p99' is not shown"),
         (r#"{"bucket":"7m"}"#, "/bucket it must be a multiple"),
         (

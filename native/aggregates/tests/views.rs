@@ -281,5 +281,5 @@ fn a_view_is_built_anew_beside_the_one_that_is_seen() {
     assert_eq!(world.rows("stock", shops), r#"[{"shop":"s1","n":1}]"#);
     assert_eq!(store.positions(second).unwrap(), []);
     let gone = world.apply("stock", first, ("p0", "6"), &[]).unwrap_err();
-    assert_eq!(gone.to_string(), "there is no such generation (any more)");
+    assert_eq!(gone.to_string(), "the generation does not exist (any more)");
 }

@@ -98,7 +98,7 @@ fn parse_lines(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusa
             parse_request(line).map_err(|error| DocumentRefusal::from(error).inside(&here))?;
         bytes += value.as_ref().content_bytes();
         if bytes > OPERATIONS_BYTES {
-            let detail = format!("a list of operations has at most {OPERATIONS_BYTES} bytes");
+            let detail = format!("a list of operations may have at most {OPERATIONS_BYTES} bytes");
             return Err(DocumentRefusal::at("document_too_large", &here, detail));
         }
         operations.push(Ok(one(value.as_ref(), reading, &here)?));
@@ -138,7 +138,7 @@ fn one(
         parts.take(name, value, reading, &place.key(name))?;
     }
     let Some((name, argument)) = parts.asked else {
-        let detail = "an operation is one of insert, replace, update, delete";
+        let detail = "an operation must be one of insert, replace, update, delete";
         return Err(DocumentRefusal::at("invalid_body", place, detail));
     };
     if reading.transaction && parts.collection.is_none() {
@@ -176,13 +176,13 @@ impl<'a> OperationParts<'a> {
                     return Err(DocumentRefusal::at(
                         "invalid_body",
                         place,
-                        "one operation at a time",
+                        "only one operation is allowed",
                     ));
                 }
             }
             ("if_version", number) => {
                 self.if_version = Some(number.as_exact_i64().ok_or_else(|| {
-                    DocumentRefusal::at("invalid_body", place, "a version is a whole number")
+                    DocumentRefusal::at("invalid_body", place, "a version must be an integer")
                 })?);
             }
             ("collection", ValueRef::String(text)) if reading.transaction => {
@@ -298,5 +298,5 @@ fn flag(
 }
 
 fn unknown(place: &ParseLocation<'_>) -> DocumentRefusal {
-    DocumentRefusal::at("invalid_body", place, "this member is not known")
+    DocumentRefusal::at("invalid_body", place, "unknown member")
 }

@@ -57,7 +57,7 @@ impl CollectionDefinition {
             Ok(violations) => Err(DocumentRefusal::of_schema(violations)),
             Err(failure) => Err(DocumentRefusal::new(
                 "query_too_expensive",
-                format!("the collection's schema cannot be checked on this document: {failure}"),
+                format!("the collection's schema cannot be evaluated for this document: {failure}"),
             )),
         }
     }

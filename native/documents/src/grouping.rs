@@ -74,7 +74,7 @@ impl Grouping {
             }
             self.matched += 1;
             if self.matched > self.most {
-                let detail = format!("a query groups at most {} documents", self.most);
+                let detail = format!("a query may group at most {} documents", self.most);
                 return Err(DocumentRefusal::new("query_too_expensive", detail));
             }
             self.add(share);

@@ -22,7 +22,7 @@ pub fn parse(segment: &str) -> Result<Value, DocumentRefusal> {
     if segment.contains('\0') {
         return Err(DocumentRefusal::new(
             "invalid_id",
-            "a string holds no NUL character",
+            "a string must not contain a NUL character",
         ));
     }
     match object_id(segment) {
@@ -81,7 +81,7 @@ pub fn key(id: ValueRef<'_>) -> Result<Vec<u8>, DocumentRefusal> {
     }
     let key = encode_key(id);
     if key.len() > KEY_BYTES {
-        let detail = format!("an _id takes at most {KEY_BYTES} bytes");
+        let detail = format!("an _id may take at most {KEY_BYTES} bytes");
         return Err(DocumentRefusal::new("invalid_id", detail));
     }
     Ok(key)

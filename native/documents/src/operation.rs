@@ -187,7 +187,7 @@ impl DocumentOperation {
             (DocumentAction::Insert(document), None) => Ok(Some(document.clone())),
             (_, None) if !self.upsert => Err(DocumentRefusal::new(
                 "not_found",
-                "there is no such document",
+                "the document does not exist",
             )),
             (DocumentAction::Replace(document), _) => Ok(Some(document.clone())),
             (DocumentAction::Merge(patch), before) => self.merged(patch, before).map(Some),
@@ -200,7 +200,7 @@ impl DocumentOperation {
             }
             (DocumentAction::Delete(_), None) => Err(DocumentRefusal::new(
                 "not_found",
-                "there is no such document",
+                "the document does not exist",
             )),
         }
     }
@@ -304,7 +304,7 @@ fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Documen
         Some(given) if !equal(given, id) => Err(DocumentRefusal::at(
             "invalid_document",
             &ParseLocation::root().key("_id"),
-            "the document's _id is not the one that it is addressed by",
+            "the document's _id differs from the one in the address",
         )),
         _ => Ok(()),
     }

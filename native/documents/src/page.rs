@@ -97,7 +97,7 @@ impl ResultPage {
             bytes += embedded.len();
             row.embedded = Some(embedded);
             if bytes > most {
-                let detail = "the documents with what is looked up are too large together";
+                let detail = "the documents and their lookups are too large together";
                 return Err(DocumentRefusal::new("query_too_expensive", detail));
             }
         }

@@ -69,7 +69,7 @@ impl WriteRequest {
         let mut targets = self.targets.iter();
         targets
             .find(|target| target.name == name)
-            .ok_or_else(|| DocumentRefusal::new("not_found", "There is no such collection."))
+            .ok_or_else(|| DocumentRefusal::new("not_found", "The collection does not exist."))
     }
 }
 

@@ -20,7 +20,7 @@ impl Precondition {
             return Err(failed("The document exists."));
         }
         if !present && (self.present || self.versions.is_some()) {
-            return Err(failed("There is no such document."));
+            return Err(failed("The document does not exist."));
         }
         match &self.versions {
             Some(versions) if !versions.contains(&version) => {

@@ -56,7 +56,7 @@ impl AccessRule {
             _ => Err(DocumentRefusal::at(
                 "invalid_filter",
                 place,
-                "a rule is a filter, true or false",
+                "a rule must be a filter, true or false",
             )),
         }
     }
@@ -333,7 +333,8 @@ impl Binding<'_> {
         self.inserted_bytes += value.content_bytes();
         if self.inserted_bytes > FILTER_BYTES {
             // A rule may name a long claim very often.
-            let detail = format!("a rule has at most {FILTER_BYTES} bytes with its claims");
+            let detail =
+                format!("a rule may have at most {FILTER_BYTES} bytes including its claims");
             return Err(DocumentRefusal::at("filter_too_large", place, detail));
         }
         sink.put(value);
@@ -399,7 +400,7 @@ fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), D
                     return Err(DocumentRefusal::at(
                         "invalid_filter",
                         &here,
-                        "a claim is a literal; it cannot stand here",
+                        "a claim is a literal, which is not allowed here",
                     ));
                 }
                 refuse_claims(value, &here)?;

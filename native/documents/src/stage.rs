@@ -204,7 +204,7 @@ impl<'p> WriteStaging<'p> {
         let plan = self.plan;
         plan.collections
             .get(target.collection)
-            .ok_or_else(|| DocumentRefusal::new("not_found", "There is no such collection."))
+            .ok_or_else(|| DocumentRefusal::new("not_found", "The collection does not exist."))
     }
 
     fn current(&self, collection: usize, key: &[u8]) -> StagedDocument<'_> {
@@ -303,7 +303,7 @@ fn rules<'a>(
     } else if !exists {
         return Err(DocumentRefusal::new(
             "not_found",
-            "There is no such document.",
+            "The document does not exist.",
         ));
     } else if matches!(operation.action, DocumentAction::Delete(_)) {
         rules.delete = Some(required(access.delete.as_deref(), "delete")?);

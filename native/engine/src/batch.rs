@@ -133,7 +133,7 @@ impl WriteBatch {
     /// The key is gone.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
         if keyspace.options().layout().asks_for_attributes() {
-            self.refuse("this keyspace asks what a delete is about: use delete_with");
+            self.refuse("this keyspace needs the attributes of a delete: use delete_with");
         }
         self.begin(EntryKind::Delete, keyspace, key);
     }

@@ -48,7 +48,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
         });
     }
     Err(Error::InvalidArgument {
-        what: format!("{name:?} is no table, manifest or segment of a log"),
+        what: format!("{name:?} is not a table, manifest or log segment"),
     })
 }
 
@@ -115,7 +115,7 @@ fn dump_table(vfs: &dyn Vfs, path: &Path, number: u64, line: &mut dyn FnMut(Stri
 fn dump_batch(index: u64, logged: Option<Logged<'_>>, body: &[u8], line: &mut dyn FnMut(String)) {
     let Some(logged) = logged else {
         line(format!(
-            "record {index}: {} bytes that are no batch",
+            "record {index}: {} bytes that are not a batch",
             body.len()
         ));
         return;

@@ -161,10 +161,10 @@ impl fmt::Display for Error {
                 "{} is damaged at offset {offset}: {detail}",
                 file.display()
             ),
-            Self::Full { why } => write!(out, "there is no room on the disk: {why}"),
+            Self::Full { why } => write!(out, "the disk is full: {why}"),
             Self::Poisoned { why } => write!(
                 out,
-                "an earlier write may be lost, so nothing more is written until it is opened again: {why}"
+                "an earlier write may be lost, so writes are rejected until the database is opened again: {why}"
             ),
             Self::Locked { path } => {
                 write!(out, "{} is locked: it is open elsewhere", path.display())

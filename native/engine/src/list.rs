@@ -210,7 +210,7 @@ fn element_of(key: &[u8], value: &[u8]) -> Result<ListElement> {
         })
     };
     read().ok_or_else(|| Error::InvalidArgument {
-        what: "an entry of this keyspace is no element of a list".into(),
+        what: "an entry of this keyspace is not an element of a list".into(),
     })
 }
 

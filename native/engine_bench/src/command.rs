@@ -32,7 +32,7 @@ impl Arguments {
 
     fn text(&self, name: &str) -> Result<&str> {
         let given = self.0.get(name).map(String::as_str);
-        given.ok_or_else(|| format!("--{name} is needed").into())
+        given.ok_or_else(|| format!("--{name} is required").into())
     }
 
     fn count(&self, name: &str, otherwise: u64) -> Result<u64> {

@@ -85,7 +85,7 @@ fn check(code: c_int) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
-    Err(format!("LMDB refused with code {code}").into())
+    Err(format!("LMDB failed with code {code}").into())
 }
 
 /// Opens an environment; `None`: the library is not there.

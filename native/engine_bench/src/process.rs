@@ -24,7 +24,7 @@ fn counted(name: &str) -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     Ok(line
-        .ok_or("the system does not count what is read and written")?
+        .ok_or("the system does not count bytes read and written")?
         .parse()?)
 }
 

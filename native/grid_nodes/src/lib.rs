@@ -17,7 +17,7 @@
 )]
 #![allow(
     clippy::missing_errors_doc,
-    reason = "everything fails alike: the connection broke or somebody answered in another form"
+    reason = "all errors are alike: a broken connection or an unexpected reply"
 )]
 
 mod heartbeat;

@@ -37,9 +37,9 @@ pub enum ValkeyError {
 impl fmt::Display for ValkeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Away(error) => write!(f, "the event layer is away: {error}"),
-            Self::Refused(text) => write!(f, "the event layer refused: {text}"),
-            Self::Form(text) => write!(f, "the event layer answered in another form: {text}"),
+            Self::Away(error) => write!(f, "the event layer is unavailable: {error}"),
+            Self::Refused(text) => write!(f, "the event layer rejected a call: {text}"),
+            Self::Form(text) => write!(f, "the event layer returned an unexpected reply: {text}"),
             Self::Unusable(text) => f.write_str(text),
         }
     }

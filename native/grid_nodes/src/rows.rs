@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
             None => Ok(CopyItem::CutOff),
             Some(-1) => Ok(CopyItem::End),
             Some(COLUMNS) => self.columns(),
-            Some(_) => Err(DocumentReadError("a row has other columns".into())),
+            Some(_) => Err(DocumentReadError("a row has unexpected columns".into())),
         }
     }
 

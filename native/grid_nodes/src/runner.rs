@@ -105,13 +105,13 @@ fn lives<M: Machine>(
         });
         let trouble = match catch_unwind(once) {
             Ok(TermEnd::Stopped) => return,
-            Ok(TermEnd::Fenced) => "another holder has the partition".to_owned(),
+            Ok(TermEnd::Fenced) => "the partition has another holder".to_owned(),
             Ok(TermEnd::Away(failure)) => failure.to_string(),
             Ok(TermEnd::Unread(unread)) => unread.to_string(),
             Err(_) => {
                 suspects.accuse();
                 control.change(|figures| figures.panics += 1);
-                "the node broke on something that it handled".to_owned()
+                "the node panicked while handling an entry".to_owned()
             }
         };
         control.change(|figures| {

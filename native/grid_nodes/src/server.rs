@@ -70,7 +70,7 @@ impl ValkeyServer {
 }
 
 fn tls(address: &ValkeyAddress, options: &str) -> Result<Tls, ValkeyError> {
-    let wrong = || ValkeyError::Unusable("of TLS only `ssl_ca_certs=<path>` can be chosen");
+    let wrong = || ValkeyError::Unusable("the only supported TLS option is `ssl_ca_certs=<path>`");
     let ValkeyAddress::Tcp(place) = address else {
         return Err(wrong());
     };

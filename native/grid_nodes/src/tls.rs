@@ -54,7 +54,7 @@ fn authorities(path: &str) -> Result<RootCertStore, ValkeyError> {
     }
     if roots.is_empty() {
         return Err(ValkeyError::Unusable(
-            "nobody is known who could vouch for the server",
+            "no trusted certificate authority is available",
         ));
     }
     Ok(roots)

@@ -112,7 +112,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
 
     fn end(&self) -> Result<(), ReadStop<S::Error>> {
         if self.at < self.text.len() || self.is_cut {
-            return self.malformed("expected nothing after the document");
+            return self.malformed("unexpected data after the document");
         }
         Ok(())
     }

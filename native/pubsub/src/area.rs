@@ -28,7 +28,7 @@ impl TopicArea {
     pub fn circle(centre: [f64; 2], radius: f64) -> Result<Self> {
         if !centre.iter().all(|at| at.is_finite()) || !radius.is_finite() || radius < 0.0 {
             return Err(refused(
-                "a circle needs a finite centre and a finite radius from 0 on",
+                "a circle needs a finite centre and a finite, non-negative radius",
             ));
         }
         Ok(Self::Circle { centre, radius })

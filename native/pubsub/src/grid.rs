@@ -61,16 +61,16 @@ impl CellGrid {
         let is_box = bounds.iter().all(|side| side.is_finite()) && west < east && south < north;
         let refused = |what| Err(Error::InvalidArea { what });
         if !is_box {
-            return refused("a grid needs a finite box with an inside");
+            return refused("a grid needs a finite box that is not empty");
         }
         if !(2..=16).contains(&sides) || depth > 30 {
-            return refused("a grid is cut into 2 to 16 cells a side, 30 times at most");
+            return refused("a grid is divided into 2 to 16 cells per side, at most 30 times");
         }
         if sides
             .checked_pow(depth)
             .is_none_or(|leaves| leaves > 1 << 31)
         {
-            return refused("a grid has 2^31 leaves a side at most");
+            return refused("a grid may have at most 2^31 leaves per side");
         }
         Ok(Self {
             bounds,
@@ -208,7 +208,7 @@ impl CellGrid {
 
     /// All leaves at or below a cell.
     pub fn leaves_below(&self, cell: &DeweyId) -> Result<Vec<DeweyId>> {
-        let what = "the id is no cell of this grid";
+        let what = "the id is not a cell of this grid";
         let refused = Error::InvalidId { what };
         if self.rectangle(cell).is_none() {
             return Err(refused);

@@ -44,7 +44,7 @@ impl DeweyId {
             return Ok(id);
         }
         if text.split('.').count() > MOST_COMPONENTS {
-            return Err(refused("an id has at most 64 components"));
+            return Err(refused("an id may have at most 64 components"));
         }
         for component in text.split('.') {
             id.push_text(component)?;
@@ -149,7 +149,7 @@ impl DeweyId {
 
     fn push_text(&mut self, component: &str) -> Result<()> {
         if component.is_empty() {
-            return Err(refused("an id has no empty components"));
+            return Err(refused("an id must not have empty components"));
         }
         let is_number = component.bytes().all(|byte| byte.is_ascii_digit());
         if is_number && (component == "0" || !component.starts_with('0')) {
@@ -158,7 +158,7 @@ impl DeweyId {
             return Ok(());
         }
         if component.contains('\0') {
-            return Err(refused("an id has no zero bytes"));
+            return Err(refused("an id must not contain zero bytes"));
         }
         if component.len() > MOST_COMPONENT_BYTES {
             return Err(refused("a component of an id is too long"));

@@ -101,7 +101,7 @@ impl TopicPlace {
 
     /// A cell of a grid, or a node of a tree that is as regular.
     pub fn cell(grid: &CellGrid, id: DeweyId, granularity: Granularity) -> Result<Self> {
-        let what = "the id is no cell of this grid";
+        let what = "the id is not a cell of this grid";
         let sides = grid.rectangle(&id).ok_or(Error::InvalidId { what })?;
         let ids = match granularity {
             Granularity::Fixed => grid.leaves_below(&id)?,

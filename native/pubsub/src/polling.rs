@@ -299,7 +299,7 @@ fn name_of(number: Sequence, about: &About) -> SubscriptionLocator {
 }
 
 fn unsupported<T>() -> Result<T> {
-    let what = "subscriptions that are polled for are not stored, so nothing finds them";
+    let what = "polled subscriptions are not stored, so they cannot be found";
     Err(Error::Unsupported { what })
 }
 

@@ -9,14 +9,14 @@ pyo3::create_exception!(
     rillbase_native,
     JsonError,
     PyValueError,
-    "Why and where a JSON document was refused; `str()` of it is for people."
+    "Why and where a JSON document was rejected; `str()` of it is for people."
 );
 
 pyo3::create_exception!(
     rillbase_native,
     QueryError,
     PyValueError,
-    "Why and where a query, a document or an operation was refused."
+    "Why and where a query, a document or an operation was rejected."
 );
 
 pyo3::create_exception!(
@@ -30,7 +30,7 @@ pyo3::create_exception!(
     rillbase_native,
     NodeError,
     PyException,
-    "What the storage node refused: `code` for programs, `str()` for people."
+    "Why the storage node rejected a command: `code` for programs, `str()` for people."
 );
 
 /// What a node answered instead: a word for programs, and a text.

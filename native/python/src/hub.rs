@@ -351,7 +351,7 @@ impl PyHub {
 }
 
 fn place(text: &str) -> PyResult<StreamId> {
-    stream_id(text).ok_or_else(|| PyValueError::new_err("no stream id"))
+    stream_id(text).ok_or_else(|| PyValueError::new_err("not a stream id"))
 }
 
 fn decoded(py: Python<'_>, entries: &[PyEntry]) -> PyResult<Vec<(StreamId, Notification)>> {

@@ -63,7 +63,7 @@ impl<'py> ObjectBuilder<'py> {
     fn finish(mut self) -> PyResult<Bound<'py, PyAny>> {
         self.values
             .pop()
-            .ok_or_else(|| PyRuntimeError::new_err("the reader told no document"))
+            .ok_or_else(|| PyRuntimeError::new_err("the reader returned no document"))
     }
 
     fn add(&mut self, value: Bound<'py, PyAny>) -> PyResult<()> {

@@ -322,7 +322,7 @@ impl PyLiveQuery {
         let positions: Option<Vec<_>> = positions.iter().map(|text| stream_id(text)).collect();
         let request = NodeRequest::Register {
             query: (*self.definition).clone(),
-            positions: positions.ok_or_else(|| PyValueError::new_err("no stream ids"))?,
+            positions: positions.ok_or_else(|| PyValueError::new_err("not stream ids"))?,
             snapshot: as_snapshot(snapshot),
             rows: as_rows(&rows, self.definition.sorted),
             complete,

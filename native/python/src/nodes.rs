@@ -46,7 +46,7 @@ impl GridNode {
         let server =
             ValkeyServer::parse(url).map_err(|error| PyValueError::new_err(error.to_string()))?;
         if write_partitions == 0 || write_partition.is_some_and(|one| one >= write_partitions) {
-            return Err(PyValueError::new_err("there is no such write partition"));
+            return Err(PyValueError::new_err("the write partition does not exist"));
         }
         let place = NodeSettings {
             server,

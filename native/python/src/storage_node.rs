@@ -60,12 +60,7 @@ impl NodeSpeaker {
             let mut held = self.speaker.lock().unwrap_or_else(PoisonError::into_inner);
             held.as_mut().and_then(act)
         });
-        said.ok_or_else(|| {
-            node_error(
-                py,
-                "STOPPED the node is closed, or this speaker is given up",
-            )
-        })
+        said.ok_or_else(|| node_error(py, "STOPPED the node or this client is closed"))
     }
 
     fn call(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {

@@ -37,7 +37,7 @@ impl PyValue {
     pub(crate) fn document(&self) -> PyResult<Document<'_>> {
         match &self.inner {
             Bson::Document(document) => Ok(document.as_ref()),
-            _ => Err(PyTypeError::new_err("the value is no object")),
+            _ => Err(PyTypeError::new_err("the value is not an object")),
         }
     }
 }
@@ -114,20 +114,20 @@ impl PyValue {
     fn items(&self) -> PyResult<Vec<Self>> {
         match &self.inner {
             Bson::Array(array) => Ok(array.as_ref().iter().map(Self::of).collect()),
-            _ => Err(PyTypeError::new_err("the value is no array")),
+            _ => Err(PyTypeError::new_err("the value is not an array")),
         }
     }
 
     fn text(&self) -> PyResult<&str> {
         match &self.inner {
             Bson::String(text) => Ok(text),
-            _ => Err(PyTypeError::new_err("the value is no string")),
+            _ => Err(PyTypeError::new_err("the value is not a string")),
         }
     }
 
     fn integer(&self) -> PyResult<i64> {
         let number = self.view().as_exact_i64();
-        number.ok_or_else(|| PyTypeError::new_err("the value is no whole number"))
+        number.ok_or_else(|| PyTypeError::new_err("the value is not an integer"))
     }
 
     fn boolean(&self) -> PyResult<bool> {

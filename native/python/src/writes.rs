@@ -411,7 +411,9 @@ impl Outcomes {
                 inner: change.clone(),
             }),
             Some(Err(refusal)) => Err(refused(py, refusal.clone())),
-            None => Err(PyIndexError::new_err("there are fewer operations")),
+            None => Err(PyIndexError::new_err(
+                "the index is beyond the last operation",
+            )),
         }
     }
 

@@ -207,11 +207,11 @@ impl EvaluationFailure {
         let (code, detail) = match self {
             Self::OutOfSteps => (
                 ErrorCode::QueryTooExpensive,
-                "one evaluation took more than a million steps".into(),
+                "the evaluation took more than a million steps".into(),
             ),
             Self::OutOfMemory => (
                 ErrorCode::QueryTooExpensive,
-                "one evaluation needed more than 16 MiB".into(),
+                "the evaluation needed more than 16 MiB".into(),
             ),
             Self::Refused(detail) => (ErrorCode::EvaluationFailed, String::from(detail)),
         };

@@ -172,7 +172,7 @@ fn expand<'p, 'a>(
         *count += 1;
         if *count > INDEX_KEYS {
             return Err(EvaluationFailure::refused(format!(
-                "a document has at most {INDEX_KEYS} keys in an index"
+                "a document may have at most {INDEX_KEYS} keys in an index"
             )));
         }
         let values: Vec<ValueRef<'a>> = fields.iter().map(|field| value_of(*field)).collect();

@@ -56,7 +56,7 @@ pub fn index_keys(
     });
     if product.is_none_or(|product| product > INDEX_KEYS) {
         return Err(EvaluationFailure::refused(format!(
-            "a document has at most {INDEX_KEYS} keys in an index"
+            "a document may have at most {INDEX_KEYS} keys in an index"
         )));
     }
     let mut keys = vec![Vec::new()];

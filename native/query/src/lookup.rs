@@ -98,7 +98,7 @@ impl<'a> References<'a> {
         }
         if self.ids.len() > LOOKUP_REFERENCES {
             return Err(EvaluationFailure::refused(format!(
-                "a document refers to at most {LOOKUP_REFERENCES} others by one lookup"
+                "a document may refer to at most {LOOKUP_REFERENCES} others by one lookup"
             )));
         }
         Ok(())
@@ -116,12 +116,12 @@ impl LookupFields {
             let here = place.index(index);
             let lookup = parse_one(item, &here)?;
             if lookups.iter().any(|earlier| earlier.name == lookup.name) {
-                return Err(refuse(&here.key("as"), "there is a lookup of this name"));
+                return Err(refuse(&here.key("as"), "a lookup already has this name"));
             }
             lookups.push(lookup);
         }
         if lookups.is_empty() || lookups.len() > LOOKUPS {
-            let detail = format!("a query has between one and {LOOKUPS} lookups");
+            let detail = format!("a query may have one to {LOOKUPS} lookups");
             return Err(refuse(place, detail));
         }
         Ok(Self(lookups))
@@ -230,7 +230,7 @@ fn parse_one(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<LookupFie
             }
             "as" => {
                 let plain = text.filter(|text| is_field_name(text) && *text != "_id");
-                let plain = plain.ok_or_else(|| refuse(&here, "no name for what is looked up"))?;
+                let plain = plain.ok_or_else(|| refuse(&here, "not a valid name for a lookup"))?;
                 name = Some(plain.to_owned());
             }
             _ => return Err(refuse(&here, "a lookup has `from`, `local` and `as`")),

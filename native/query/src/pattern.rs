@@ -24,14 +24,16 @@ impl Pattern {
     /// Compiles a pattern; the refusal says what is wrong.
     pub fn new(source: &str, options: &str) -> Result<Self, String> {
         if source.len() > REGEX_PATTERN_BYTES {
-            return Err(format!("a pattern has at most {REGEX_PATTERN_BYTES} bytes"));
+            return Err(format!(
+                "a pattern may have at most {REGEX_PATTERN_BYTES} bytes"
+            ));
         }
         let mut letters: Vec<char> = options.chars().collect();
         letters.sort_unstable();
         letters.dedup();
         if let Some(letter) = letters.iter().find(|letter| !"imsux".contains(**letter)) {
             return Err(format!(
-                "'{letter}' is no option of a regular expression; i, m, s, u and x are"
+                "'{letter}' is not an option of regular expressions; the options are i, m, s, u and x"
             ));
         }
         let extended = letters.contains(&'x');
@@ -380,7 +382,7 @@ impl<'p> Translator<'p> {
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         {
-            return Err("a property's name has letters only".into());
+            return Err("a property's name may have only letters".into());
         }
         self.out.push_str(&format!("\\{letter}{{{name}}}"));
         Ok(())
@@ -407,7 +409,9 @@ impl<'p> Translator<'p> {
                 u32::from(control.to_ascii_uppercase()) ^ 0x40
             }
             other if other.is_ascii_alphanumeric() => {
-                return Err(format!("\\{other} is no escape of regular expressions"));
+                return Err(format!(
+                    "\\{other} is not an escape sequence of regular expressions"
+                ));
             }
             other => return Ok(other),
         };

@@ -67,7 +67,7 @@ impl Sort {
         if keys.len() > SORT_KEYS {
             return Err(refuse(
                 place,
-                format!("a sort has at most {SORT_KEYS} keys"),
+                format!("a sort may have at most {SORT_KEYS} keys"),
             ));
         }
         for (index, key) in keys.iter().enumerate() {

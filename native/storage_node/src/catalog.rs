@@ -62,7 +62,7 @@ impl Namespace {
 
     pub(crate) fn topic(&self, name: &str) -> Result<Arc<TopicEntry>> {
         let topic = self.topics.read().get(name).cloned();
-        topic.ok_or_else(|| CommandRefusal::new("NO_TOPIC", "there is no topic of this name"))
+        topic.ok_or_else(|| CommandRefusal::new("NO_TOPIC", "the topic does not exist"))
     }
 
     pub(crate) fn topics(&self) -> Vec<Arc<TopicEntry>> {
@@ -107,9 +107,7 @@ impl NamespaceCatalog {
 
     pub(crate) fn namespace(&self, name: &str) -> Result<Arc<Namespace>> {
         let namespace = self.namespaces.read().get(name).cloned();
-        namespace.ok_or_else(|| {
-            CommandRefusal::new("NO_NAMESPACE", "there is no namespace of this name")
-        })
+        namespace.ok_or_else(|| CommandRefusal::new("NO_NAMESPACE", "the namespace does not exist"))
     }
 
     pub(crate) fn namespaces(&self) -> Vec<Arc<Namespace>> {
@@ -207,7 +205,7 @@ impl NamespaceCatalog {
         if namespace.topics.read().len() >= MOST_TOPICS {
             return Err(CommandRefusal::new(
                 "TOO_MANY",
-                "a namespace has 10,000 topics at most",
+                "a namespace may have at most 10,000 topics",
             ));
         }
         let topic = TopicEntry {
@@ -330,7 +328,9 @@ fn check_token(token: &[u8]) -> Result<()> {
     if token.len() >= 16 {
         return Ok(());
     }
-    Err(CommandRefusal::syntax("a token has 16 bytes at least"))
+    Err(CommandRefusal::syntax(
+        "a token must have at least 16 bytes",
+    ))
 }
 
 fn malformed() -> CommandRefusal {

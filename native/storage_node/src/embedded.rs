@@ -116,7 +116,7 @@ impl Speaker {
         let mut out = Vec::new();
         if node.is_stopping() {
             ReplyWriter::new(&mut out, self.session.version)
-                .error("STOPPED", "the node is being stopped");
+                .error("STOPPED", "the node is stopping");
             return Some(out);
         }
         match node.begin(&mut self.session, words, &mut out) {

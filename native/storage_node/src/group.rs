@@ -103,7 +103,7 @@ impl<'a> WritesByKind<'a> {
             Under::Reading(_) => Some(Ok(GroupOutcome::Set)),
             Under::Ended => Some(Err(CommandRefusal::new(
                 "NOTX",
-                "there is no such transaction (any more)",
+                "the transaction does not exist (any more)",
             ))),
         };
         self.ends.push(end);
@@ -276,7 +276,7 @@ fn ended(
     let mut written = || match committed.next() {
         // The engine would name its own key.
         Some(Err(aggregates::Error::Engine(Error::Conflict { .. }))) => {
-            let text = "somebody else was faster: begin again";
+            let text = "another write conflicts: begin again";
             Err(CommandRefusal::new("CONFLICT", text))
         }
         Some(Err(other)) => Err(other.into()),

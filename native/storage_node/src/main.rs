@@ -59,22 +59,22 @@ fn run() -> Result<(), String> {
         }
     });
     server.wait().map_err(text)?;
-    report("all is durable; good-bye");
+    report("all writes are durable; the node has stopped");
     Ok(())
 }
 
 fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
     let token = std::env::var(TOKEN).unwrap_or_default();
     if token.len() < LEAST_TOKEN_BYTES {
-        return Err(format!("{TOKEN} needs {LEAST_TOKEN_BYTES} bytes at least"));
+        return Err(format!("{TOKEN} needs at least {LEAST_TOKEN_BYTES} bytes"));
     }
-    let directory: String = asked.take("directory")?.ok_or("--directory is needed")?;
+    let directory: String = asked.take("directory")?.ok_or("--directory is required")?;
     let mut options = NodeOptions::new(directory, token);
     if let Some(word) = asked.take::<String>("durability")? {
         options.durability = match word.as_str() {
             "sync" => Durability::Sync,
             "buffered" => Durability::Buffered,
-            _ => return Err("--durability is sync or buffered".into()),
+            _ => return Err("--durability must be sync or buffered".into()),
         };
     }
     options.reserve_bytes = asked
@@ -90,7 +90,7 @@ fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
     options.in_flight_bytes = mib(asked.take("in-flight-mib")?, options.in_flight_bytes);
     if options.in_flight_bytes < LEAST_IN_FLIGHT_MIB << 20 {
         return Err(format!(
-            "--in-flight-mib is {LEAST_IN_FLIGHT_MIB} at least: two of the largest requests"
+            "--in-flight-mib must be at least {LEAST_IN_FLIGHT_MIB}, which fits two of the largest requests"
         ));
     }
     options.cache_bytes = mib(asked.take("cache-mib")?, options.cache_bytes);
@@ -121,7 +121,7 @@ impl NodeArguments {
         let value = self.0.remove(name);
         let parsed = value.map(|value| {
             let parsed = value.parse();
-            parsed.map_err(|_| format!("--{name} {value}: that cannot be"))
+            parsed.map_err(|_| format!("--{name} {value}: invalid value"))
         });
         parsed.transpose()
     }

@@ -52,26 +52,26 @@ macro_rules! counters {
 
 counters! {
     connections "Connections accepted."
-    refused_connections "Connections refused: too many."
-    refused_from_address "Connections refused: too many from their address."
-    evicted_strangers "Connections closed before they said who they are, since others needed room."
-    late_strangers "Connections closed because they did not say in time who they are."
-    stalled_requests "Connections closed because a request did not come whole in time."
+    refused_connections "Connections rejected because too many are open."
+    refused_from_address "Connections rejected because too many from their address are open."
+    evicted_strangers "Connections closed before they authenticated, to make room for others."
+    late_strangers "Connections closed because they did not authenticate in time."
+    stalled_requests "Connections closed because a request did not arrive completely in time."
     stalled_readers "Connections closed because they read none of a reply in time."
-    postponed_reads "Times that a connection was not read because too much was in memory."
-    slow_readers "Connections given up because they did not read."
-    protocol_errors "Connections closed because of bytes that are no request."
-    wrong_tokens "Attempts to come in by a wrong token."
-    commands "Commands done or refused."
-    refused_commands "Commands refused."
-    publications "Publications made."
-    subscriptions "Subscriptions made."
-    matches "Meetings of publications and subscriptions that were answered."
+    postponed_reads "Reads postponed because too many bytes were in memory."
+    slow_readers "Connections closed because they did not read."
+    protocol_errors "Connections closed because of invalid requests."
+    wrong_tokens "Attempts to authenticate with a wrong token."
+    commands "Commands executed or rejected."
+    refused_commands "Commands rejected."
+    publications "Publications created."
+    subscriptions "Subscriptions created."
+    matches "Matches of publications with subscriptions."
     acks "Positions acknowledged."
-    events "Events added to aggregates, or known already."
+    events "Events added to aggregates, or already known."
     queries "Queries of aggregates that were answered."
-    repeated_queries "Queries among them that had been answered at their moment before."
-    query_micros "Microseconds that answering them took."
+    repeated_queries "Queries of aggregates answered from the result of an earlier one."
+    query_micros "Microseconds spent on queries of aggregates."
     commit_groups "Groups of writes that became durable together."
     commit_group_writes "Writes in those groups."
     commit_micros "Microseconds that commits took."
@@ -159,7 +159,7 @@ fn of_engine(node: &NodeCore) -> Vec<Figure> {
         (
             "engine_runs",
             "gauge",
-            "Sorted runs that a read may have to ask.",
+            "Sorted runs that a read may have to search.",
             number(runs),
         ),
         (
@@ -189,7 +189,7 @@ fn of_engine(node: &NodeCore) -> Vec<Figure> {
         (
             "engine_write_amplification",
             "gauge",
-            "Bytes written in all, by bytes of batches.",
+            "Bytes written altogether, divided by the bytes of batches.",
             stats.write_amplification,
         ),
         (
@@ -238,13 +238,13 @@ fn of_health(node: &NodeCore) -> Vec<Figure> {
         (
             "engine_poisoned",
             "gauge",
-            "1 once nothing can be written any more; the node ends.",
+            "1 once writes are no longer possible; the node stops.",
             is(WriteAvailability::Failed),
         ),
         (
             "engine_full",
             "gauge",
-            "1 while writes are refused for lack of room on the disk.",
+            "1 while writes are rejected because the disk is full.",
             is(WriteAvailability::Full),
         ),
     ]

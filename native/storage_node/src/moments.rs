@@ -167,11 +167,11 @@ impl Moments {
             opened.count()
         };
         if count(&|opener| opener == namespace) >= of_one {
-            let text = "this namespace has 250 snapshots open: close some";
+            let text = "this namespace has 250 open snapshots: close some";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
         if count(&|_| true) >= of_all {
-            let text = "there are 1,000 snapshots open: try again in a while";
+            let text = "there are 1,000 open snapshots: retry later";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
         Ok(self.hold(&mut state, db.snapshot(), SnapshotKind::Opened(namespace)))
@@ -248,7 +248,7 @@ impl Moments {
 fn expired() -> CommandRefusal {
     CommandRefusal::new(
         "SNAPSHOTEXPIRED",
-        "there is no such snapshot (any more): they live for 60 seconds",
+        "the snapshot does not exist (any more): snapshots live for 60 seconds",
     )
 }
 

@@ -96,7 +96,7 @@ fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
         Ok(format) if !FORMAT.starts_with(&format) => {
             let path = path.display();
             Err(NodeFailure(format!(
-                "{path} names a format that this version does not know"
+                "{path} has a format that this version does not support"
             )))
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),

@@ -63,7 +63,7 @@ impl From<engine::Error> for CommandRefusal {
         if error.is_full() {
             return Self::new(
                 "STORAGE_FULL",
-                "there is no room on the disk of the storage node: nothing was written, try again once there is room",
+                "the disk of the storage node is full: nothing was written; retry after space has been freed",
             );
         }
         Self::from_code(error.code(), error.to_string())

@@ -65,7 +65,7 @@ impl TopicKind {
                 Self::grid(sides, words.number()?, words.number()?)
             }
             other => Err(CommandRefusal::syntax(format!(
-                "{other:?} is no kind of topic: flat, hierarchy, geo or grid"
+                "{other:?} is not a kind of topic: flat, hierarchy, geo or grid"
             ))),
         }
     }
@@ -127,10 +127,10 @@ impl TopicKind {
             }
             ("ID" | "CELL" | "CIRCLE" | "BOX", _) => Err(CommandRefusal::new(
                 "INVALID_PLACE",
-                format!("a place in a topic of kind {} is no {word}", self.name()),
+                format!("a topic of kind {} does not accept {word}", self.name()),
             )),
             _ => Err(CommandRefusal::syntax(
-                "a place is ID, CELL, CIRCLE or BOX with its words",
+                "a place is ID, CELL, CIRCLE or BOX with its arguments",
             )),
         }
     }
@@ -157,9 +157,10 @@ impl TopicKind {
         match (extent, self.grid_of()) {
             (TopicExtent::Id(id) | TopicExtent::Cell(id, _), _) => Ok(vec![id.clone()]),
             (TopicExtent::Area(area), Some(grid)) => Ok(grid.cover(area, Granularity::Variable)?),
-            (TopicExtent::Area(_), None) => {
-                Err(CommandRefusal::new("MALFORMED", "an area among ids"))
-            }
+            (TopicExtent::Area(_), None) => Err(CommandRefusal::new(
+                "MALFORMED",
+                "unexpected area in a topic of ids",
+            )),
         }
     }
 

@@ -45,7 +45,7 @@ impl Under {
             Self::Writing(transaction, staged) => Ok((transaction, staged)),
             Self::Reading(_) => Err(CommandRefusal::new(
                 "READONLY",
-                "the transaction only reads",
+                "the transaction is read-only",
             )),
             Self::Ended => Err(unknown()),
         }
@@ -110,13 +110,13 @@ impl Transactions {
         let (of_one, of_all) = MOST;
         let open = self.open.lock();
         if open.len() >= of_all {
-            let text = "there are 10,000 transactions under way";
+            let text = "there are 10,000 open transactions";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
         // Mostly there are few in all, and none to be counted.
         let own = open.values().filter(|one| one.namespace == namespace);
         if open.len() >= of_one && own.count() >= of_one {
-            let text = "this namespace has 1,000 transactions under way";
+            let text = "this namespace has 1,000 open transactions";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
         Ok(())
@@ -150,5 +150,5 @@ impl Transactions {
 }
 
 fn unknown() -> CommandRefusal {
-    CommandRefusal::new("NOTX", "there is no such transaction (any more)")
+    CommandRefusal::new("NOTX", "the transaction does not exist (any more)")
 }

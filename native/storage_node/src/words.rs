@@ -25,7 +25,7 @@ impl<'a> Words<'a> {
         let (first, rest) = self
             .left
             .split_first()
-            .ok_or_else(|| CommandRefusal::syntax("a word is missing at the end"))?;
+            .ok_or_else(|| CommandRefusal::syntax("an argument is missing at the end"))?;
         self.left = rest;
         Ok(first)
     }
@@ -33,7 +33,7 @@ impl<'a> Words<'a> {
     /// The next word, as text.
     pub(crate) fn text(&mut self) -> Result<&'a str> {
         let word = self.next()?;
-        std::str::from_utf8(word).map_err(|_| CommandRefusal::syntax("a word is not UTF-8"))
+        std::str::from_utf8(word).map_err(|_| CommandRefusal::syntax("an argument is not UTF-8"))
     }
 
     /// The next word as a keyword: whatever its case.
@@ -75,5 +75,5 @@ impl<'a> Words<'a> {
 /// A word that nothing is known about.
 pub(crate) fn unknown(word: &[u8]) -> CommandRefusal {
     let shown = word.get(..word.len().min(64)).unwrap_or_default();
-    CommandRefusal::syntax(format!("unexpected word '{}'", shown.escape_ascii()))
+    CommandRefusal::syntax(format!("unexpected argument '{}'", shown.escape_ascii()))
 }

@@ -196,4 +196,4 @@ def test_a_document_that_leaves_shows_why_it_no_longer_matches() -> None:
     told = story.render(left)
     steps = {step["stage"]: step for step in cast("list[JsonObject]", told["steps"])}
     assert told["verdict"] == "told"
-    assert "`n` is 2; asked for is: greater than 3." in str(steps["filter"]["detail"])
+    assert "`n` is 2; expected: greater than 3." in str(steps["filter"]["detail"])

@@ -47,7 +47,7 @@ def test_a_document_that_does_not_match_names_the_predicate_and_the_value(
     told = Member(todos).verdict("s", "a", "no_match")
     assert stages(told)["filter"] == "stopped"
     found = step(told, "filter")
-    assert "`priority` is 2; asked for is: greater than 3." in found["detail"]
+    assert "`priority` is 2; expected: greater than 3." in found["detail"]
     (part,) = [one for one in found["facts"]["explanation"]["reason"]["parts"] if one["decides"]]
     assert (json.loads(part["clause"]), part["found"]) == ({"priority": {"$gt": 3}}, ["2"])
 
@@ -201,7 +201,7 @@ def test_the_command_line_lists_what_is_watched_and_tells_why(
     words = " ".join(told.split())
     assert "✓ Written" in words
     assert "✗ The query's filter" in words
-    assert "`n` is 2; asked for is: greater than 3." in words
+    assert "`n` is 2; expected: greater than 3." in words
     assert json.loads(ran(todos, public, "a", "--json"))["verdict"] == "no_match"
     refused = run(todos, "no.such", "a")
     assert refused.returncode == 1

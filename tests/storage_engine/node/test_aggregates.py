@@ -53,9 +53,9 @@ class Writer:
                 ask(client, "RB.TX.COMMIT", transaction)
             except (*AWAY, redis.ResponseError) as error:
                 # A transaction is gone with the node that it was begun with.
-                if isinstance(error, redis.ResponseError) and "no such transaction" not in str(
-                    error
-                ):
+                if isinstance(
+                    error, redis.ResponseError
+                ) and "transaction does not exist" not in str(error):
                     raise
                 continue
             return

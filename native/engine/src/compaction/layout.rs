@@ -230,10 +230,10 @@ impl TableLayout for Strategy {
 pub(crate) fn check(options: &KeyspaceOptions) -> Result<()> {
     let what = match options.layout().apart() {
         Apart::Zones if options.merge.is_some() => {
-            "tables that lie apart by zone cannot hold merge operands"
+            "tables separated by zone cannot hold merge operands"
         }
         Apart::Zones if options.extractor.is_none() => {
-            "tables lie apart by zone only with an extractor, which tells the zones"
+            "tables separated by zone need an extractor, which returns the zones"
         }
         _ => return Ok(()),
     };

@@ -159,7 +159,7 @@ pub fn restore(
     let sound = verify(vfs, from, &mut |_, _| ())?;
     make_empty(&**vfs, to)?;
     let current = manifest::current(&**vfs, from)?.ok_or_else(|| Error::InvalidArgument {
-        what: format!("there is no database in {}", from.display()),
+        what: format!("{} contains no database", from.display()),
     })?;
     let tables = recovery::describe(&**vfs, from)?;
     let numbers: BTreeSet<u64> = tables
@@ -183,11 +183,7 @@ pub fn restore(
     Manifest::create(vfs, to, manifest_number(&current), &edits)?;
     let copy = verify(vfs, to, &mut |_, _| ())?;
     if (copy.tables, copy.entries) != (sound.tables, sound.entries) {
-        return Err(Error::corruption(
-            to,
-            0,
-            "the copy does not hold what the backup does",
-        ));
+        return Err(Error::corruption(to, 0, "the copy differs from the backup"));
     }
     Ok(copy)
 }

@@ -137,7 +137,7 @@ impl GroupResults {
 
 fn nothing_behind() -> Error {
     Error::InvalidArgument {
-        what: "there is nothing behind a batch without writes".into(),
+        what: "an empty batch has no position".into(),
     }
 }
 

@@ -94,7 +94,7 @@ impl CommitState {
                 .iter()
                 .find(|(keyspace, _)| keyspace.id() == *id);
             memtable.cloned().ok_or_else(|| Error::InvalidArgument {
-                what: format!("there is no keyspace {id} any more"),
+                what: format!("the keyspace {id} no longer exists"),
             })
         };
         keyspaces.iter().map(find).collect()

@@ -184,7 +184,7 @@ pub(crate) fn describe(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Description>>
     };
     let edits = manifest::read(vfs, &path)?;
     let description = Description::of(edits);
-    let detail = "its edits contradict one another";
+    let detail = "its edits contradict each other";
     description
         .map(Some)
         .ok_or_else(|| Error::corruption(&path, 0, detail))
@@ -358,7 +358,7 @@ fn keyspace_of(
     let unknown = own.merge.is_none() && options.unknown_merges;
     if merge != described.merge && !unknown {
         let what = format!(
-            "keyspace {name:?} was made with merge {:?} and is opened with {merge:?}",
+            "keyspace {name:?} was created with merge {:?} and cannot be opened with {merge:?}",
             described.merge
         );
         return Err(Error::InvalidArgument { what });

@@ -80,7 +80,7 @@ impl Replay<'_> {
         record: &'a WalRecord,
         waiting: &mut Vec<ReplayedEntry<'a>>,
     ) -> Result<()> {
-        let detail = "a record of the log is no batch";
+        let detail = "a record of the log is not a batch";
         let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
         let logged = Logged::parse(&record.body, record.version).ok_or_else(malformed)?;
         self.core.time.observe(logged.time);
@@ -134,7 +134,7 @@ impl Replay<'_> {
             let memtable = Arc::clone(&keyspace.view().active);
             for ReplayedEntry { entry, tag } in alike {
                 if !memtable.insert(entry.key, entry.value, *tag) {
-                    let what = "a memtable holds no more entries".to_owned();
+                    let what = "the memtable is full".to_owned();
                     return Err(Error::InvalidArgument { what });
                 }
             }

@@ -206,7 +206,7 @@ impl DbTransaction {
             None => Ok(()),
             Some((_, key)) => Err(Error::Conflict {
                 what: format!(
-                    "key {:?} was written by somebody else",
+                    "key {:?} was written by another transaction",
                     key.escape_ascii().to_string()
                 ),
             }),

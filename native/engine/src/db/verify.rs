@@ -33,7 +33,7 @@ pub fn verify(
 ) -> Result<DatabaseReport> {
     let _lock = recovery::lock(&**vfs, dir)?;
     let description = recovery::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
-        what: format!("there is no database in {}", dir.display()),
+        what: format!("{} contains no database", dir.display()),
     })?;
     let total = description.files().map(|(_, meta)| meta.size).sum();
     let blocks = Arc::new(BlockCache::new(0, 0));

@@ -389,7 +389,7 @@ fn insert(logging: &Logging) -> Result<()> {
         let tag = Tag::new(sequence, entry.kind);
         if !memtable.insert(entry.key, entry.value, tag) {
             return Err(Error::InvalidArgument {
-                what: "a memtable has no place for more entries".into(),
+                what: "the memtable is full".into(),
             });
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn decompress(codec: u8, body: &[u8]) -> Result<Vec<u8>, &'static str
     match codec {
         LZ4 => lz4_flex::block::decompress(packed, size).map_err(|_| "LZ4 is malformed"),
         ZSTD => unpack(packed, size).ok_or("zstd is malformed"),
-        _ => Err("the codec is not known"),
+        _ => Err("unknown codec"),
     }
 }
 

@@ -39,7 +39,7 @@ impl TableReader {
         }
         if entries != self.properties().entries {
             let counted = self.properties().entries;
-            let detail = format!("{entries} entries were found where {counted} are counted");
+            let detail = format!("found {entries} entries instead of {counted}");
             return Err(Error::corruption(self.path(), 0, detail));
         }
         Ok(entries)

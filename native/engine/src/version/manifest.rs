@@ -149,7 +149,7 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
         return Err(Error::corruption(
             path,
             0,
-            "it does not begin as a manifest",
+            "it does not start like a manifest",
         ));
     }
     match u32_at(&bytes, MAGIC.len()) {

@@ -57,7 +57,7 @@ pub(super) fn check_header(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<()>
     let detail = if bytes == *file_header(number) {
         return Ok(());
     } else if u64_at(&bytes, 8) == Some(number) && bytes.starts_with(&MAGIC) && version > VERSION {
-        format!("format version {version} is not known")
+        format!("unknown format version {version}")
     } else {
         "the header is not that of this block file".to_owned()
     };

@@ -32,13 +32,13 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
     let number = name
         .and_then(number_of)
         .ok_or_else(|| Error::InvalidArgument {
-            what: format!("{} is no segment of a log", path.display()),
+            what: format!("{} is not a segment of a log", path.display()),
         })?;
     let file = vfs.open_read(path)?;
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     file.read_exact_at(0, &mut bytes)?;
     let header = SegmentHeader::decode(&bytes, number).map_err(|fault| {
-        Error::corruption(path, 0, format!("the header is not sound: {fault:?}"))
+        Error::corruption(path, 0, format!("the header is not valid: {fault:?}"))
     })?;
     show(Dumped::Other(format!("{header:?}")));
     let start = SEGMENT_HEADER_BYTES as u64;
@@ -70,14 +70,14 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
             }
             RecordKind::Floor => show(Dumped::Other(match decode_floor(record.body) {
                 Some(floor) => format!("records below {} are dropped", floor.index),
-                None => "a floor that is misshapen".to_owned(),
+                None => "a malformed floor".to_owned(),
             })),
             RecordKind::Close => show(Dumped::Other("closed".to_owned())),
         }
     }
     let offset = scanner.offset();
     show(Dumped::Other(format!(
-        "no record stands at offset {offset}"
+        "there is no record at offset {offset}"
     )));
     Ok(())
 }

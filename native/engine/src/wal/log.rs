@@ -321,7 +321,7 @@ impl Wal {
             index..index
         })?;
         if !allowed.contains(&index) {
-            let what = format!("there is no record {index}, the log has {allowed:?}");
+            let what = format!("record {index} does not exist; the log has {allowed:?}");
             return Err(Error::InvalidArgument { what });
         }
         let synced = self.sync_through(&written);

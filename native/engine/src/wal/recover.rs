@@ -104,7 +104,7 @@ impl<'a> SegmentHeaders<'a> {
             let read = file.read_at(0, &mut bytes)?;
             let header = SegmentHeader::decode(bytes.get(..read).unwrap_or(&[]), number);
             if let Err(HeaderFault::Version(version)) = header {
-                let detail = format!("format version {version} is not known");
+                let detail = format!("unknown format version {version}");
                 return Err(Error::corruption(file.path(), 4, detail));
             }
             list.insert(number, (file, header.ok()));
@@ -172,7 +172,7 @@ impl<'a> SegmentHeaders<'a> {
             };
             if previous.number >= at.number || previous.base > at.base {
                 let path = path_of(self.dir, at.number);
-                let detail = "the segment before it does not come before it";
+                let detail = "it does not follow the previous segment";
                 return Err(Error::corruption(&path, 0, detail));
             }
             floor = floor.max(previous.floor);
@@ -278,7 +278,7 @@ impl<'a> RecoveryPass<'a> {
 
     fn record(&mut self, header: &SegmentHeader, record: &Raw<'_>) -> Result<()> {
         let path = || path_of(self.files.dir, header.number);
-        let misshapen = || Error::corruption(&path(), record.start, "the record is misshapen");
+        let misshapen = || Error::corruption(&path(), record.start, "the record is malformed");
         let expected = self.recovered.next_index;
         // In version 2 only those that drop others have an index.
         let index = match record.kind {
@@ -322,7 +322,7 @@ impl<'a> RecoveryPass<'a> {
     fn out_of_order(&self, header: &SegmentHeader, offset: u64, index: u64) -> Error {
         let path = path_of(self.files.dir, header.number);
         let expected = self.recovered.next_index;
-        let detail = format!("record {index} stands where {expected} belongs");
+        let detail = format!("found record {index} instead of {expected}");
         Error::corruption(&path, offset, detail)
     }
 
@@ -347,7 +347,7 @@ impl<'a> RecoveryPass<'a> {
         }
         self.recovered.synced = self.recovered.synced.max(beyond.synced);
         if self.recovered.synced > self.recovered.end {
-            let detail = "no sound record stands here, but the log was synced beyond";
+            let detail = "there is no valid record here, but the log was synced beyond";
             return Err(Error::corruption(&file, offset, detail));
         }
         self.recovered.clean = false;

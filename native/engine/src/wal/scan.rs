@@ -133,7 +133,7 @@ impl<'a> Scanner<'a> {
 }
 
 fn unknown_kind(path: &Path, offset: u64, kind: u8) -> Error {
-    Error::corruption(path, offset, format!("no record is of kind {kind}"))
+    Error::corruption(path, offset, format!("unknown kind of record: {kind}"))
 }
 
 /// What stands behind damage.

@@ -42,7 +42,9 @@ impl Wal {
         if !queue.dropped(written.epoch, written.end) {
             return Ok(());
         }
-        let why = queue.why_stalled().unwrap_or("a write found none");
+        let why = queue
+            .why_stalled()
+            .unwrap_or("a write failed for lack of space");
         Err(Error::Full {
             why: why.to_owned(),
         })

@@ -81,7 +81,7 @@ fn read_span(
         let offset = scanner.offset();
         let damaged = |detail: &str| Error::corruption(segment.file().path(), offset, detail);
         let Some(raw) = scanner.next()? else {
-            return Err(damaged("no sound record stands here any more"));
+            return Err(damaged("the record is no longer valid"));
         };
         if !matches!(raw.kind, RecordKind::Data | RecordKind::Referring) {
             continue;
@@ -93,7 +93,7 @@ fn read_span(
         expected = expected.saturating_add(1);
         if index >= from {
             let read = record(&raw, index, segment.home.version);
-            records.push(read.ok_or_else(|| damaged("the record is misshapen"))?);
+            records.push(read.ok_or_else(|| damaged("the record is malformed"))?);
         }
     }
     Ok(records)

@@ -64,7 +64,7 @@ pub(super) fn status(name: &str, live: bool) -> String {
 /// Documents are left out of the result.
 pub(super) fn unevaluated(name: &str, count: u32) -> String {
     let mut out = begin("notice", name);
-    let detail = "Documents are left out of the result: they cannot be evaluated.";
+    let detail = "Documents that cannot be evaluated are missing from the result.";
     let code = "documents_not_evaluated";
     let _ = write!(
         out,

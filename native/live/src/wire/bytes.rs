@@ -127,7 +127,9 @@ impl<'a> MessageReader<'a> {
         let (xmin, xmax) = (self.u64()?, self.u64()?);
         let running = self.list(8, Self::u64)?;
         if !running.is_sorted() {
-            return Err(MalformedMessage("running transactions do not rise"));
+            return Err(MalformedMessage(
+                "the running transactions are not in ascending order",
+            ));
         }
         Ok(PgSnapshot {
             xmin,

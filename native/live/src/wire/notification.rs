@@ -113,7 +113,7 @@ fn event(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, Malforme
         UNEVALUATED => NodeEvent::Unevaluated {
             queries: reader.hashes()?,
         },
-        _ => return Err(MalformedMessage("unknown kind of news")),
+        _ => return Err(MalformedMessage("unknown kind of notification")),
     })
 }
 

@@ -211,7 +211,7 @@ fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, Ma
         limit: match (reader.flag()?, reader.u32()?) {
             (true, limit) => Some(limit),
             (false, 0) => None,
-            (false, _) => return Err(MalformedMessage("a limit that is none")),
+            (false, _) => return Err(MalformedMessage("invalid limit")),
         },
         slack: reader.u32()?,
         filter: reader.long()?.into(),
@@ -236,7 +236,7 @@ fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, Ma
 fn not_empty<'r>(reader: &mut MessageReader<'r>) -> Result<&'r [u8], MalformedMessage> {
     let document = reader.long()?;
     if document.is_empty() {
-        return Err(MalformedMessage("a group, lookups or a rule that are none"));
+        return Err(MalformedMessage("invalid group, lookups or rule"));
     }
     Ok(document)
 }

@@ -83,7 +83,7 @@ impl Engine {
 
 fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Error> {
     let unknown = || Error::InvalidArgument {
-        what: format!("there is no keyspace {name:?}"),
+        what: format!("the keyspace {name:?} does not exist"),
     };
     db.keyspace(name).ok_or_else(unknown)
 }

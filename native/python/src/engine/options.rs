@@ -88,7 +88,7 @@ impl OneOrMore {
 }
 
 fn unknown(what: &str, name: &str) -> PyErr {
-    PyValueError::new_err(format!("there is no {what} {name:?}"))
+    PyValueError::new_err(format!("unknown {what} {name:?}"))
 }
 
 fn compression_named(name: &str) -> PyResult<Compression> {

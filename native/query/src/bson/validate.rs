@@ -14,7 +14,7 @@ pub fn validate(bytes: &[u8]) -> Result<(), Error> {
     let place = ParseLocation::root();
     if bytes.len() > DOCUMENT_BYTES {
         let detail = format!(
-            "the document has {} bytes, {DOCUMENT_BYTES} are allowed",
+            "the document has {} bytes; at most {DOCUMENT_BYTES} are allowed",
             bytes.len()
         );
         return Err(Error::new(ErrorCode::DocumentTooLarge, &place, detail));
@@ -28,7 +28,7 @@ fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
 
 fn document(bytes: &[u8], depth: usize, place: &ParseLocation<'_>) -> Result<(), Error> {
     if depth > NESTING_DEPTH {
-        let detail = format!("documents nest at most {NESTING_DEPTH} deep");
+        let detail = format!("documents may be nested at most {NESTING_DEPTH} levels deep");
         return Err(Error::new(ErrorCode::NestingTooDeep, place, detail));
     }
     if length_at(bytes) != Some(bytes.len()) || bytes.len() < 5 {

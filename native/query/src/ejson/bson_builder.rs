@@ -30,7 +30,7 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
         _ => Err(Error::new(
             ErrorCode::InvalidJson,
             &ParseLocation::root(),
-            "a document is expected, in braces",
+            "expected a document in braces",
         )),
     }
 }
@@ -229,7 +229,7 @@ impl ByteBound {
         if bytes <= self.bytes {
             return Ok(());
         }
-        let detail = format!("a {} has at most {} bytes", self.what, self.bytes);
+        let detail = format!("a {} may have at most {} bytes", self.what, self.bytes);
         Err(BuildRefusal {
             code: self.code,
             member: self.member,

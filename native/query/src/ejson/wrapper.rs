@@ -54,7 +54,7 @@ pub(super) fn unwrap(document: Document<'_>) -> Result<Unwrapped<'_>, BuildRefus
     };
     if !alone {
         return Err(BuildRefusal::new(format!(
-            "{key} must stand alone in its object"
+            "{key} must be the only member of its object"
         )));
     }
     Ok(Unwrapped::Borrowed(borrowed))
@@ -155,7 +155,9 @@ fn marked<'a>(
     if is_right {
         Ok(value)
     } else {
-        Err(BuildRefusal::new(format!("{key} takes only its one mark")))
+        Err(BuildRefusal::new(format!(
+            "{key} takes only its single value"
+        )))
     }
 }
 
@@ -252,7 +254,7 @@ fn code(document: Document<'_>) -> Result<Unwrapped<'_>, BuildRefusal> {
             Ok(Unwrapped::Borrowed(ValueRef::CodeWithScope(code, scope)))
         }
         _ => Err(BuildRefusal::new(
-            "$code takes a string, and beside it at most $scope, a document",
+            "$code takes a string; only $scope, a document, may accompany it",
         )),
     }
 }

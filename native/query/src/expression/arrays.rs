@@ -132,7 +132,7 @@ fn slice<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
 fn range<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
     let part = |index| {
         let number = i32::try_from(args.whole(index)?);
-        number.map_err(|_| args.refuse("takes numbers of 32 bits"))
+        number.map_err(|_| args.refuse("takes 32-bit numbers"))
     };
     let (start, end) = (part(0)?, part(1)?);
     let step = if args.given(2) { part(2)? } else { 1 };
@@ -240,7 +240,7 @@ fn sort<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> 
             keyed.sort_by(|a, b| a.0.cmp(&b.0));
             return Ok(array(keyed.into_iter().map(|(_, value)| value)));
         }
-        _ => return Err(args.refuse("sorts by 1, -1 or a document of fields")),
+        _ => return Err(args.refuse("takes 1, -1 or a document of fields as its order")),
     }
     Ok(array(values))
 }

@@ -86,7 +86,7 @@ fn convert(value: ValueRef<'_>, to: BsonType) -> Result<Value, String> {
 }
 
 fn range(to: BsonType) -> String {
-    format!("gives a number out of the range of {}", to.alias())
+    format!("results in a number outside the range of {}", to.alias())
 }
 
 /// A whole number of 64 bits; fractions are cut.
@@ -98,7 +98,7 @@ fn whole(value: ValueRef<'_>) -> Result<Option<i64>, String> {
             let body = digits.strip_prefix(['-', '+']).unwrap_or(digits);
             let plain = !body.is_empty() && body.bytes().all(|byte| byte.is_ascii_digit());
             let parsed = digits.parse().ok().filter(|_| plain);
-            Some(parsed.ok_or_else(|| format!("cannot read '{digits}' as a whole number"))?)
+            Some(parsed.ok_or_else(|| format!("cannot parse '{digits}' as an integer"))?)
         }
         number => match NumericValue::from_value(number) {
             Some(number) => Some(number.truncate().ok_or_else(|| range(BsonType::Int64))?),
@@ -124,7 +124,7 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<f64>, String> {
 }
 
 fn parse_decimal(digits: &str) -> Result<Decimal, String> {
-    Decimal::parse_rounded(digits).map_err(|_| format!("cannot read '{digits}' as a number"))
+    Decimal::parse_rounded(digits).map_err(|_| format!("cannot parse '{digits}' as a number"))
 }
 
 fn to_decimal(value: ValueRef<'_>) -> Result<Option<Decimal>, String> {
@@ -150,7 +150,7 @@ fn to_date(value: ValueRef<'_>) -> Result<Option<i64>, String> {
             .ok()
             .map(|seconds| seconds * 1000),
         ValueRef::String(text) => {
-            Some(parse_date(text, None).ok_or_else(|| format!("cannot read '{text}' as a date"))?)
+            Some(parse_date(text, None).ok_or_else(|| format!("cannot parse '{text}' as a date"))?)
         }
         _ => None,
     })

@@ -59,7 +59,7 @@ fn zone(args: &Args<'_>, index: usize) -> Result<Option<DateZone>, EvaluationFai
     let name = args.text(index)?;
     match DateZone::parse(name) {
         Some(zone) => Ok(Some(zone)),
-        None => Err(args.refuse(&format!("does not know the time zone '{name}'"))),
+        None => Err(args.refuse(&format!("has an unknown time zone: '{name}'"))),
     }
 }
 
@@ -135,7 +135,7 @@ fn to_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     };
     match format_date(millis, format, &zone) {
         Some(written) => Ok(text(written)),
-        None => Err(args.refuse("knows no such format, or the year is not in 0 … 9999")),
+        None => Err(args.refuse("does not support this format, or the year is not in 0 … 9999")),
     }
 }
 
@@ -158,7 +158,7 @@ fn from_text<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     match parsed {
         Some(millis) => Ok(own(Value::Date(millis))),
         None if args.given(3) => Ok(args.take(3)),
-        None => Err(args.refuse("cannot read this text as a date")),
+        None => Err(args.refuse("cannot parse this text as a date")),
     }
 }
 
@@ -204,11 +204,11 @@ fn from_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
         millisecond: part(9, 0)?,
     };
     if civil.year.abs() > 300_000_000 {
-        return Err(args.refuse("gives a date out of range"));
+        return Err(args.refuse("results in a date out of range"));
     }
     zone.moment(civil)
         .map(|millis| own(Value::Date(millis)))
-        .ok_or_else(|| args.refuse("gives a date out of range"))
+        .ok_or_else(|| args.refuse("results in a date out of range"))
 }
 
 fn to_parts<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
@@ -261,7 +261,7 @@ fn add<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let moved = amount.and_then(|amount| calendar::add(millis, unit, amount, &zone));
     moved
         .map(|millis| own(Value::Date(millis)))
-        .ok_or_else(|| args.refuse("gives a date out of range"))
+        .ok_or_else(|| args.refuse("results in a date out of range"))
 }
 
 fn difference<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
@@ -292,5 +292,5 @@ fn truncate<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let start = calendar::truncate(millis, unit(args, 1)?, size, &zone, week_start(args, 4)?);
     start
         .map(|millis| own(Value::Date(millis)))
-        .ok_or_else(|| args.refuse("gives a date out of range"))
+        .ok_or_else(|| args.refuse("results in a date out of range"))
 }

@@ -291,7 +291,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
                 Some(limit) if limit > 0 => usize::try_from(limit).unwrap_or(usize::MAX),
                 _ => {
                     return Err(EvaluationFailure::refused(
-                        "the limit of $filter is a whole number above zero",
+                        "the limit of $filter must be a positive integer",
                     ));
                 }
             },

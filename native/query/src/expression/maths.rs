@@ -139,7 +139,7 @@ fn date_of<'a>(args: &Args<'_>, total: ValueRef<'_>) -> Result<Out<'a>, Evaluati
     };
     millis
         .map(|millis| own(Value::Date(millis)))
-        .ok_or_else(|| args.refuse("gives a date out of range"))
+        .ok_or_else(|| args.refuse("results in a date out of range"))
 }
 
 /// A result beyond 64 bits becomes a double.
@@ -248,7 +248,7 @@ fn round<'a>(args: &Args<'_>, places: i32, mode: Rounding) -> Result<Out<'a>, Ev
         NumericValue::Int(int) => {
             let rounded = Decimal::from(int).round_to(places, mode).to_exact_i64();
             sized(
-                rounded.ok_or_else(|| args.refuse("gives a number beyond 64 bits"))?,
+                rounded.ok_or_else(|| args.refuse("results in a number of more than 64 bits"))?,
                 narrow,
             )
         }

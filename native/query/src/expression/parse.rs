@@ -32,7 +32,7 @@ impl ExpressionParser {
         self.nodes += 1;
         if depth > EXPRESSION_DEPTH || self.nodes > 10 * FILTER_NODES {
             let detail = format!(
-                "an expression nests at most {EXPRESSION_DEPTH} deep and has {} nodes",
+                "an expression may be nested at most {EXPRESSION_DEPTH} levels deep and have {} nodes",
                 10 * FILTER_NODES
             );
             return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
@@ -89,7 +89,8 @@ impl ExpressionParser {
     }
 
     fn depends_on_moment(&mut self, name: &str, place: &ParseLocation<'_>) {
-        let detail = format!("{name} depends on the moment, which a subscription cannot follow");
+        let detail =
+            format!("{name} depends on the current time, which a live query does not support");
         self.moment
             .get_or_insert_with(|| Error::new(ErrorCode::NotLive, place, detail));
     }
@@ -104,7 +105,10 @@ impl ExpressionParser {
         let first = document.iter().next();
         if let Some((name, argument)) = first.filter(|(name, _)| name.starts_with('$')) {
             if document.len() != 1 {
-                return Err(refuse(place, "an operator stands alone in its document"));
+                return Err(refuse(
+                    place,
+                    "an operator must be the only member of its document",
+                ));
             }
             return self.operator(name, argument, depth, &place.key(name));
         }
@@ -114,7 +118,7 @@ impl ExpressionParser {
             if name.starts_with('$') || name.contains('.') {
                 return Err(refuse(
                     &here,
-                    "a field of a document to build has neither '$' in front nor dots",
+                    "the name of a new field must not start with '$' or contain dots",
                 ));
             }
             fields.push((name.to_owned(), self.expression(value, depth, &here)?));
@@ -151,7 +155,7 @@ impl ExpressionParser {
                 Err(Error::new(
                     ErrorCode::UnsupportedOperator,
                     place,
-                    "$rand is not supported: an answer must be repeatable",
+                    "$rand is not supported, because results must be repeatable",
                 ))
             }
             _ => self.call(name, argument, depth, place),
@@ -185,7 +189,7 @@ impl ExpressionParser {
         let Some((function, shape)) = Function::from_name(name) else {
             let detail = match name {
                 "$function" | "$accumulator" | "$where" => {
-                    format!("{name} runs JavaScript, which is refused always")
+                    format!("{name} runs JavaScript, which is never allowed")
                 }
                 _ => format!("the expression {name} is unknown or not supported"),
             };
@@ -288,7 +292,7 @@ impl ExpressionParser {
         if let Some((key, _)) = document.iter().find(|(key, _)| !names.contains(key)) {
             return Err(refuse(
                 &place.key(key),
-                format!("only {} are known here", names.join(", ")),
+                format!("only {} are allowed here", names.join(", ")),
             ));
         }
         Ok(names.map(|name| document.get(name)))
@@ -492,7 +496,7 @@ fn constant_pattern(
     if !options.is_empty() && !beside.is_empty() {
         return Err(refuse(
             &here,
-            "options stand in the regular expression or in options, not in both",
+            "options are allowed in the regular expression or in options, not in both",
         ));
     }
     let pattern = Pattern::new(&source, &(options + &beside));
@@ -515,7 +519,7 @@ fn segments(path: &str, place: &ParseLocation<'_>) -> Result<Box<[PathSegment]>,
     {
         return Err(refuse(
             place,
-            "a field path has no empty parts and none that begins with '$'",
+            "a field path must not have empty parts or parts that start with '$'",
         ));
     }
     Ok(path.split('.').map(PathSegment::new).collect())

@@ -77,7 +77,7 @@ fn substring_bytes<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     });
     match whole.get(start..end) {
         Some(part) => Ok(text(part)),
-        None => Err(args.refuse("would cut a character in two")),
+        None => Err(args.refuse("would split a character")),
     }
 }
 

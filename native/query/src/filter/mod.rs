@@ -70,7 +70,7 @@ impl Filter {
     /// Parses a filter that stands at `place` of a larger input.
     pub fn parse_at(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         if document.as_bytes().len() > FILTER_BYTES {
-            let detail = format!("a filter has at most {FILTER_BYTES} bytes");
+            let detail = format!("a filter may have at most {FILTER_BYTES} bytes");
             return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         let mut parser = FilterParser::default();

@@ -39,7 +39,7 @@ impl FilterParser {
             "$mod" => modulo(value, place)?,
             "$regex" => regex(value, siblings, place)?,
             "$options" if siblings.get("$regex").is_some() => return Ok(None),
-            "$options" => return Err(refuse(place, "$options needs a $regex beside it")),
+            "$options" => return Err(refuse(place, "$options requires $regex")),
             "$size" => Test::Size(size(value, place)?),
             "$all" => return self.all(path, value, depth, place).map(Some),
             "$elemMatch" => self.element(value, depth, place)?,
@@ -123,8 +123,9 @@ impl FilterParser {
                 }
                 ValueRef::Document(document) if elements => {
                     let inner = document.get("$elemMatch").filter(|_| document.len() == 1);
-                    let inner = inner
-                        .ok_or_else(|| refuse(&here, "$elemMatch stands alone inside $all"))?;
+                    let inner = inner.ok_or_else(|| {
+                        refuse(&here, "$elemMatch must be the only operator inside $all")
+                    })?;
                     self.element(inner, depth, &here.key("$elemMatch"))?
                 }
                 ValueRef::Document(document) if first_is_operator(document) => {
@@ -198,13 +199,13 @@ fn list(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<List, Error> {
     for (index, value) in array.iter().enumerate() {
         let here = place.index(index);
         if index >= IN_VALUES {
-            let detail = format!("a list has at most {IN_VALUES} values");
+            let detail = format!("a list may have at most {IN_VALUES} values");
             return Err(Error::new(ErrorCode::FilterTooLarge, &here, detail));
         }
         match value {
             ValueRef::Regex(regex) => patterns.push(pattern(regex.pattern, regex.options, &here)?),
             ValueRef::Document(document) if first_is_operator(document) => {
-                return Err(refuse(&here, "operators cannot stand in a list of values"));
+                return Err(refuse(&here, "a list of values must not contain operators"));
             }
             _ => values.push(owned(value, &here)?),
         }
@@ -272,7 +273,7 @@ fn regex(
         (ValueRef::Regex(_), Some(_)) => {
             return Err(refuse(
                 place,
-                "options stand in $regex or in $options, not in both",
+                "options are allowed in $regex or in $options, not in both",
             ));
         }
         _ => {

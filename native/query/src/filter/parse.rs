@@ -38,7 +38,7 @@ pub(super) fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Er
 pub(super) fn unsupported(place: &ParseLocation<'_>, name: &str) -> Error {
     let detail = match name {
         "$where" | "$function" | "$accumulator" => {
-            format!("{name} runs JavaScript, which is refused always")
+            format!("{name} runs JavaScript, which is never allowed")
         }
         _ => format!("the operator {name} is unknown or not supported"),
     };
@@ -50,7 +50,7 @@ impl FilterParser {
     pub(crate) fn count(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
         self.nodes += 1;
         if self.nodes > FILTER_NODES {
-            let detail = format!("a filter has at most {FILTER_NODES} nodes");
+            let detail = format!("a filter may have at most {FILTER_NODES} nodes");
             return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         Ok(())
@@ -58,7 +58,7 @@ impl FilterParser {
 
     fn deeper(depth: usize, place: &ParseLocation<'_>) -> Result<usize, Error> {
         if depth >= FILTER_DEPTH {
-            let detail = format!("a filter nests at most {FILTER_DEPTH} deep");
+            let detail = format!("a filter may be nested at most {FILTER_DEPTH} levels deep");
             return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
         }
         Ok(depth + 1)
@@ -109,7 +109,7 @@ impl FilterParser {
             }
             "$comment" => Ok(None),
             "$expr" if self.in_element => {
-                Err(refuse(place, "$expr cannot stand inside $elemMatch"))
+                Err(refuse(place, "$expr is not allowed inside $elemMatch"))
             }
             "$expr" => self.whole_expression(value, place).map(Some),
             "$jsonSchema" => {
@@ -123,7 +123,7 @@ impl FilterParser {
                 if self.negations > 0 || std::mem::replace(&mut self.has_text, true) {
                     return Err(refuse(
                         place,
-                        "$text stands once in a filter, and not under a negation",
+                        "$text is allowed only once in a filter, and not under a negation",
                     ));
                 }
                 Ok(Some(FilterClause::Whole(Arc::new(Whole::Text(
@@ -145,7 +145,7 @@ impl FilterParser {
         if misplaced || std::mem::replace(&mut self.has_near, true) {
             return Err(refuse(
                 place,
-                format!("{name} stands once in a filter, at its top or in $and"),
+                format!("{name} is allowed only once in a filter, at its top level or in $and"),
             ));
         }
         Ok(())
@@ -225,10 +225,7 @@ impl FilterParser {
         for (name, value) in document.iter() {
             let here = place.key(name);
             if !name.starts_with('$') {
-                return Err(refuse(
-                    &here,
-                    "operators and fields cannot stand side by side",
-                ));
+                return Err(refuse(&here, "operators and fields cannot be mixed"));
             }
             self.count(&here)?;
             all.extend(self.operator(path, name, value, document, depth, &here)?);
@@ -286,7 +283,7 @@ impl FilterParser {
         if matches!(first, "$where" | "$expr" | "$text" | "$jsonSchema") {
             return Err(refuse(
                 place,
-                format!("{first} cannot stand inside $elemMatch"),
+                format!("{first} is not allowed inside $elemMatch"),
             ));
         }
         if of_values {

@@ -127,7 +127,7 @@ impl Near {
 fn center(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Vector, Error> {
     for (key, _) in document.iter() {
         if !matches!(key, "$geometry" | "$maxDistance" | "$minDistance") {
-            let detail = "only $geometry, $maxDistance and $minDistance are known here";
+            let detail = "only $geometry, $maxDistance and $minDistance are allowed here";
             return Err(refuse(&place.key(key), detail));
         }
     }

@@ -137,7 +137,7 @@ fn check_reference(document: Document<'_>) -> Result<(), Wrong> {
         .and_then(|inner| inner.get("name"));
     match name.and_then(|name| name.as_str()) {
         Some("EPSG:4326" | "urn:ogc:def:crs:OGC:1.3:CRS84") => Ok(()),
-        _ => Err("only the reference systems EPSG:4326 and CRS84 are known"),
+        _ => Err("only the reference systems EPSG:4326 and CRS84 are supported"),
     }
 }
 

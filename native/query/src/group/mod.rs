@@ -138,7 +138,7 @@ impl GroupDefinition {
                 return Err(Error::new(
                     ErrorCode::InvalidSort,
                     &place.index(index),
-                    "groups are sorted by what they are grouped by, or by their measures",
+                    "groups can be sorted only by their fields and measures",
                 ));
             }
         }

@@ -30,14 +30,14 @@ pub(super) fn group(
         let names: Vec<&str> = path.segments().iter().map(|one| &*one.name).collect();
         if !grow(&mut shape, &names, number) {
             let by = place.key("by");
-            let detail = "one path is the other, or its beginning";
+            let detail = "one path equals the other, or is a prefix of it";
             return Err(refuse(&by.index(number), detail));
         }
     }
     for measure in &measures {
         if shape.iter().any(|branch| branch.name == measure.name) {
             let all = place.key("measures");
-            let detail = "documents are grouped by a field of this name";
+            let detail = "a group field already has this name";
             return Err(refuse(&all.key(&measure.name), detail));
         }
     }
@@ -61,7 +61,7 @@ fn paths(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<FieldPath
         paths.push(path(item, &place.index(index))?);
     }
     if paths.len() > GROUP_FIELDS {
-        let detail = format!("documents are grouped by at most {GROUP_FIELDS} fields");
+        let detail = format!("documents may be grouped by at most {GROUP_FIELDS} fields");
         return Err(refuse(place, detail));
     }
     Ok(paths)
@@ -115,10 +115,10 @@ fn measures(
     for (name, value) in document.iter() {
         let here = place.key(name);
         if !is_field_name(name) || name == "_id" {
-            return Err(refuse(&here, "no name for a measure"));
+            return Err(refuse(&here, "not a valid name for a measure"));
         }
         if measures.iter().any(|earlier| earlier.name == name) {
-            return Err(refuse(&here, "there is a measure of this name"));
+            return Err(refuse(&here, "a measure already has this name"));
         }
         let Some(written) = value.as_document() else {
             return Err(refuse(
@@ -129,7 +129,7 @@ fn measures(
         measures.push(measure(name, written, &here)?);
     }
     if measures.len() > GROUP_MEASURES {
-        let detail = format!("a group has at most {GROUP_MEASURES} measures");
+        let detail = format!("a group may have at most {GROUP_MEASURES} measures");
         return Err(refuse(place, detail));
     }
     Ok(measures)
@@ -162,7 +162,7 @@ fn measure(
     match (operation, &field) {
         (GroupOperator::Count, Some(_)) => Err(refuse(
             &place.key("field"),
-            "`count` counts documents: it has no field",
+            "`count` counts documents and takes no field",
         )),
         (GroupOperator::Count, None) | (_, Some(_)) => Ok(MeasureDefinition {
             name: name.to_owned(),

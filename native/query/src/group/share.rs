@@ -97,7 +97,7 @@ pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), EvaluationFailure> {
     };
     if bytes > GROUP_VALUE_BYTES {
         return Err(EvaluationFailure::refused(format!(
-            "a value to group by, or of `min` and `max`, has at most {GROUP_VALUE_BYTES} bytes"
+            "a value to group by, or of `min` and `max`, may have at most {GROUP_VALUE_BYTES} bytes"
         )));
     }
     Ok(())

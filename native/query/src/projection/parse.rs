@@ -66,7 +66,7 @@ impl ProjectionMode {
         if self.fields > CHANGES {
             return Err(refuse(
                 place,
-                format!("a projection has at most {CHANGES} fields"),
+                format!("a projection may have at most {CHANGES} fields"),
             ));
         }
         let (path, positional) = match key.strip_suffix(".$") {
@@ -81,7 +81,7 @@ impl ProjectionMode {
         {
             return Err(refuse(
                 place,
-                "a projection names fields; '$' may only stand at the end of a path",
+                "a projection names fields; '$' is allowed only at the end of a path",
             ));
         }
         if positional {
@@ -106,7 +106,7 @@ impl ProjectionMode {
         if std::mem::replace(&mut self.positional, true) {
             return Err(refuse(
                 place,
-                "a projection has at most one positional field",
+                "a projection may have at most one positional field",
             ));
         }
         self.decide(true, place)
@@ -244,7 +244,7 @@ fn insert(
     part: ProjectionPart,
     place: &ParseLocation<'_>,
 ) -> Result<(), Error> {
-    let collision = || refuse(place, "two fields of the projection collide");
+    let collision = || refuse(place, "two fields of the projection conflict");
     let Some((first, rest)) = names.split_first() else {
         return Err(collision());
     };

@@ -76,14 +76,14 @@ impl Checking<'_> {
             SchemaRule::Not(schema) => (
                 !self.quietly(schema, value)?,
                 "not",
-                "what is excluded holds",
+                "the value matches what is excluded",
             ),
             SchemaRule::Enum(keys) => {
                 self.fuel.steps(keys.len() as u64 / 16)?;
                 (
                     keys.contains(&unordered_key(value)),
                     "enum",
-                    "the value is none of those allowed",
+                    "the value is not one of those allowed",
                 )
             }
             SchemaRule::Unique => (
@@ -175,7 +175,7 @@ impl Checking<'_> {
             Rest::Allowed => Ok(true),
             Rest::Schema(schema) => self.schema(schema, value, place),
             Rest::Refused => {
-                self.note(place, keyword, "it is not allowed here");
+                self.note(place, keyword, "not allowed here");
                 Ok(false)
             }
         }
@@ -245,9 +245,11 @@ impl Checking<'_> {
 /// Rules that look at the value alone; they hold for other types.
 fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
     match rule {
-        SchemaRule::Kinds { keyword, kinds } => {
-            (kinds.contains(value.kind()), keyword, "the type is another")
-        }
+        SchemaRule::Kinds { keyword, kinds } => (
+            kinds.contains(value.kind()),
+            keyword,
+            "the type does not match",
+        ),
         SchemaRule::Minimum { bound, exclusive } => {
             let order = compare(value, bound.as_ref());
             let holds = !value.is_number()
@@ -274,7 +276,7 @@ fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'stat
         SchemaRule::MultipleOf(factor) => (
             is_multiple(value, factor),
             "multipleOf",
-            "the number is no multiple",
+            "the number is not a multiple",
         ),
         SchemaRule::Length { least, most } => {
             let holds = value

@@ -25,8 +25,9 @@ pub(super) fn schema(
         .ok_or_else(|| refuse(place, "a schema is a document"))?;
     *nodes += 1;
     if depth > EXPRESSION_DEPTH || *nodes > FILTER_NODES {
-        let detail =
-            format!("a schema nests at most {EXPRESSION_DEPTH} deep and has {FILTER_NODES} parts");
+        let detail = format!(
+            "a schema may be nested at most {EXPRESSION_DEPTH} levels deep and have {FILTER_NODES} parts"
+        );
         return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
     }
     let mut parsing = SchemaParser {
@@ -169,7 +170,7 @@ impl SchemaParser<'_, '_> {
                 Some(_) => {
                     return Err(refuse(
                         &here,
-                        format!("{exclusive} is true or false, beside {bound}"),
+                        format!("{exclusive} takes true or false, and requires {bound}"),
                     ));
                 }
             };
@@ -212,7 +213,7 @@ impl SchemaParser<'_, '_> {
                 count.map(Some).ok_or_else(|| {
                     refuse(
                         &place.key(keyword),
-                        format!("{keyword} is a whole number from zero"),
+                        format!("{keyword} must be a non-negative integer"),
                     )
                 })
             }
@@ -324,7 +325,7 @@ fn kinds(
         value
             .as_str()
             .and_then(named)
-            .ok_or_else(|| refuse(place, "this is no name of a type"))
+            .ok_or_else(|| refuse(place, "this is not the name of a type"))
     };
     let Some(array) = value.as_array() else {
         return one(value, place);
@@ -391,5 +392,5 @@ fn positive(number: Value, place: &ParseLocation<'_>) -> Result<Value, Error> {
     if crate::number::compare(number.as_ref(), ValueRef::Int32(0)).is_gt() {
         return Ok(number);
     }
-    Err(refuse(place, "a number above zero is expected"))
+    Err(refuse(place, "a positive number is expected"))
 }

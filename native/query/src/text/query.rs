@@ -68,7 +68,7 @@ impl TextQuery {
                 ("$caseSensitive" | "$diacriticSensitive", _) => {
                     return Err(refuse(&here, format!("{key} takes a boolean")));
                 }
-                _ => return Err(refuse(&here, "$text has no such option")),
+                _ => return Err(refuse(&here, "$text does not have this option")),
             }
         }
         let search = search.ok_or_else(|| refuse(place, "$text needs $search"))?;

@@ -256,7 +256,7 @@ impl UpdateWalk<'_> {
         };
         if index >= ARRAY_ELEMENTS {
             return Err(invalid(format!(
-                "an array grows to at most {ARRAY_ELEMENTS} elements by a position"
+                "an update of a position may extend an array to at most {ARRAY_ELEMENTS} elements"
             )));
         }
         self.environment.fuel.bytes((index - elements.len()) * 8)?;
@@ -284,7 +284,7 @@ impl UpdateWalk<'_> {
         let UpdateSegment::Field(segment) = step else {
             let text = step.text(self.filters);
             return Err(invalid(format!(
-                "'{text}' needs an array, and there is none"
+                "'{text}' requires an array, which is missing"
             )));
         };
         let inner = self.created(rest, operation)?;

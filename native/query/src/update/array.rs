@@ -52,7 +52,7 @@ impl Push {
             let whole = || {
                 value
                     .as_exact_i64()
-                    .ok_or_else(|| refuse(&here, format!("{name} takes a whole number")))
+                    .ok_or_else(|| refuse(&here, format!("{name} takes an integer")))
             };
             match name {
                 "$each" => match value.as_array() {
@@ -65,7 +65,7 @@ impl Push {
                 _ => {
                     return Err(refuse(
                         &here,
-                        "$push knows $each, $position, $slice and $sort",
+                        "$push supports only $each, $position, $slice and $sort",
                     ));
                 }
             }

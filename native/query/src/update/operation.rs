@@ -114,7 +114,7 @@ impl UpdateOperation {
                 None => return Err(refuse(place, "$pullAll takes an array")),
             },
             "$bit" => bits(argument, place)?,
-            _ => return Err(refuse(place, format!("{name} is no update operator"))),
+            _ => return Err(refuse(place, format!("{name} is not an update operator"))),
         })
     }
 
@@ -248,7 +248,7 @@ fn each(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Value>,
         }
         (Some(_), _) => Err(refuse(
             place,
-            "$each takes an array and stands alone in $addToSet",
+            "$each takes an array and must be the only member of $addToSet",
         )),
         (None, value) => Ok(vec![owned(value)]),
     }

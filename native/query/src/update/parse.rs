@@ -51,7 +51,7 @@ pub(super) fn changes(
     if changes.len() > CHANGES {
         return Err(refuse(
             place,
-            format!("an update has at most {CHANGES} fields"),
+            format!("an update may have at most {CHANGES} fields"),
         ));
     }
     changes.sort_by(|a, b| by_path(&a.steps, &b.steps));
@@ -137,7 +137,7 @@ fn check_conflicts(changes: &[PathChange]) -> Result<(), Error> {
         for other in changes.iter().skip(index + 1) {
             let shared = change.steps.iter().zip(&other.steps).all(|(a, b)| a == b);
             if shared {
-                let detail = "two changes of the update concern the same place";
+                let detail = "two changes of the update conflict at the same place";
                 return Err(Error {
                     code: ErrorCode::InvalidUpdate,
                     pointer: other.pointer.clone(),

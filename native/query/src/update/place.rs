@@ -65,7 +65,7 @@ impl ArrayFilters {
                 ));
             }
             if index >= CHANGES {
-                return Err(refuse(&here, "there are too many array filters"));
+                return Err(refuse(&here, "too many array filters"));
             }
             all.list.push(ArrayFilter {
                 name,
@@ -121,7 +121,7 @@ fn name_of(root: &FilterClause, place: &ParseLocation<'_>) -> Result<String, Err
         ));
     }
     if rest.iter().any(|name| name != first) {
-        return Err(refuse(place, "an array filter names one element only"));
+        return Err(refuse(place, "an array filter may name only one element"));
     }
     Ok(first.clone())
 }
@@ -160,7 +160,7 @@ pub(super) fn steps(
         return Err(refuse(place, "the path is too deep"));
     }
     if !matches!(steps.first(), Some(UpdateSegment::Field(_))) {
-        return Err(refuse(place, "a path begins with a field"));
+        return Err(refuse(place, "a path must start with a field"));
     }
     if steps
         .iter()
@@ -170,7 +170,7 @@ pub(super) fn steps(
     {
         return Err(refuse(
             place,
-            "a path has at most one positional operator '$'",
+            "a path may have at most one positional operator '$'",
         ));
     }
     Ok(steps)
@@ -182,7 +182,7 @@ fn step(
     place: &ParseLocation<'_>,
 ) -> Result<UpdateSegment, Error> {
     match part {
-        "" => return Err(refuse(place, "a path has no empty parts")),
+        "" => return Err(refuse(place, "a path must not have empty parts")),
         "$" => return Ok(UpdateSegment::Matched),
         "$[]" => return Ok(UpdateSegment::All),
         "$ref" | "$id" | "$db" => return Ok(UpdateSegment::Field(PathSegment::new(part))),
@@ -195,12 +195,12 @@ fn step(
         let index = filters.use_named(name);
         return index
             .map(UpdateSegment::Filtered)
-            .ok_or_else(|| refuse(place, format!("there is no array filter named '{name}'")));
+            .ok_or_else(|| refuse(place, format!("no array filter is named '{name}'")));
     }
     if part.starts_with('$') {
         return Err(refuse(
             place,
-            "a field of an update does not begin with '$'",
+            "a field of an update must not start with '$'",
         ));
     }
     Ok(UpdateSegment::Field(PathSegment::new(part)))

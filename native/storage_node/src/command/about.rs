@@ -80,7 +80,7 @@ pub(super) fn client(
             let name = words.text()?;
             if name.len() > 128 || !name.bytes().all(|byte| (b'!'..=b'~').contains(&byte)) {
                 return Err(CommandRefusal::syntax(
-                    "a client's name is 128 visible characters at most",
+                    "a client's name may have at most 128 visible characters",
                 ));
             }
             name.clone_into(&mut session.client.name.lock());

@@ -229,7 +229,7 @@ fn place(text: &str) -> Result<(u64, usize)> {
         let (sequence, index) = text.split_once('-')?;
         Some((sequence.parse().ok()?, index.parse().ok()?))
     };
-    read().ok_or_else(|| CommandRefusal::syntax(format!("{text:?} is no position of an event")))
+    read().ok_or_else(|| CommandRefusal::syntax(format!("{text:?} is not a position of an event")))
 }
 
 /// The moment that a query asks about.
@@ -331,13 +331,13 @@ pub(super) fn watch(
     };
     words.end()?;
     if session.watches.len() >= MOST_WATCHED {
-        let text = "a connection watches 1,000 queries at most";
+        let text = "a connection may watch at most 1,000 queries";
         return Err(CommandRefusal::new("TOO_MANY", text));
     }
     let asked_at = node.now();
     let query = parse(node, text)?;
     if query.moment != Asked::Shared {
-        let text = "/snapshot what is watched is always the newest";
+        let text = "/snapshot a watched query always reads the newest snapshot";
         return Err(CommandRefusal::new("BADQUERY", text));
     }
     // Before the moment is taken: what changes later is told of.

@@ -36,7 +36,7 @@ fn subscription(session: &CommandSession, words: &mut Words<'_>) -> Result<Locat
 }
 
 fn ended() -> CommandRefusal {
-    CommandRefusal::new("ENDED", "the subscription has ended, or never was")
+    CommandRefusal::new("ENDED", "the subscription has ended, or never existed")
 }
 
 pub(super) fn needs_version_3(session: &CommandSession) -> Result<()> {
@@ -45,7 +45,7 @@ pub(super) fn needs_version_3(session: &CommandSession) -> Result<()> {
     }
     Err(CommandRefusal::new(
         "NOPROTO",
-        "pushes need version 3 of the protocol: HELLO 3. RB.SUB.READ does without",
+        "pushes need version 3 of the protocol: send HELLO 3, or use RB.SUB.READ",
     ))
 }
 
@@ -78,7 +78,7 @@ pub(super) fn join(
     if session.follows.len() >= MOST_FOLLOWED {
         return Err(CommandRefusal::new(
             "TOO_MANY",
-            "a connection listens to 10,000 subscriptions at most",
+            "a connection may listen to at most 10,000 subscriptions",
         ));
     }
     let listener = listener(session, topic, name);
@@ -94,7 +94,7 @@ pub(super) fn join(
         if publications.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
             return Err(CommandRefusal::new(
                 "TOO_FAR_BEHIND",
-                "more was missed than is pushed: RB.SUB.READ it",
+                "too much was missed to be pushed: read it with RB.SUB.READ",
             ));
         }
         Ok(publications)
@@ -180,7 +180,7 @@ pub(super) fn ack(
     if position > node.db.snapshot().sequence() {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
-            "nothing has this position yet",
+            "no publication has this position yet",
         ));
     }
     if node

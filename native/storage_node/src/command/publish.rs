@@ -41,7 +41,7 @@ fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
     if name.len() > MOST_NAME_BYTES {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
-            "a name has 1,024 bytes at most",
+            "a name may have at most 1,024 bytes",
         ));
     }
     Ok(name.to_vec())

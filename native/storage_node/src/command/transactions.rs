@@ -111,7 +111,7 @@ pub(super) fn query(
     let aggregate = find(node, session, words.text()?)?;
     let query = parse(node, words.text()?)?;
     if query.moment != Asked::Shared {
-        let text = "a transaction sees the moment at which it began";
+        let text = "a transaction reads the snapshot at which it began";
         return Err(CommandRefusal::new("BADQUERY", format!("/snapshot {text}")));
     }
     let under = open.lock();

@@ -28,7 +28,7 @@ pub(super) fn key(session: &CommandSession, word: &[u8]) -> Result<Vec<u8>> {
     if word.len() > MOST_KEY_BYTES {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
-            "a key has 4,096 bytes at most",
+            "a key may have at most 4,096 bytes",
         ));
     }
     Ok([&prefix(session.namespace()?), word].concat())

@@ -146,7 +146,7 @@ impl RequestParser {
         match bytes.get(end..end.saturating_add(2)) {
             None => return Ok(false),
             Some(b"\r\n") => {}
-            Some(_) => return Err(RequestSyntaxError("expected CRLF behind a bulk string")),
+            Some(_) => return Err(RequestSyntaxError("expected CRLF after a bulk string")),
         }
         self.words.push(self.at..end);
         self.at = end + 2;
@@ -208,7 +208,7 @@ impl RequestParser {
             at += word.len() + 1;
         }
         if self.words.len() > limits.words {
-            return Err(RequestSyntaxError("too many words"));
+            return Err(RequestSyntaxError("too many arguments"));
         }
         self.at = end + 1;
         self.state = ParserState::Header(0);

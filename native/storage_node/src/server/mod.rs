@@ -167,17 +167,17 @@ fn keep_aggregates(node: &NodeCore) {
 fn log_health(node: &NodeCore, health: WriteAvailability) {
     match health {
         WriteAvailability::Well => {
-            crate::log::info("there is room on the disk again: writes are taken");
+            crate::log::info("the disk has space again: writes are accepted");
         }
         WriteAvailability::Full => {
             let why = node.db.why_full().unwrap_or_default();
             crate::log::warning(&format!(
-                "there is no room on the disk: writes are refused until there is, reads go on: {why}"
+                "the disk is full: writes are rejected until space is freed, reads continue: {why}"
             ));
         }
         WriteAvailability::Failed => {
             let why = node.db.why_poisoned().unwrap_or_default();
-            crate::log::warning(&format!("the node ends: {why}"));
+            crate::log::warning(&format!("the node stops: {why}"));
         }
     }
 }

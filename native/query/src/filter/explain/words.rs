@@ -74,15 +74,15 @@ pub(super) fn sentence(
                 let asked = format!("not {}", display_test(&predicate.test));
                 return about(&predicate.path.text(), found, holds, &asked);
             }
-            FilterClause::Whole(whole) => format!("it is not so that {}", of_whole(whole)),
-            _ => "it is not so".to_owned(),
+            FilterClause::Whole(whole) => format!("not that {}", of_whole(whole)),
+            _ => "the negated condition does not hold".to_owned(),
         },
         FilterClause::Whole(whole) => of_whole(whole),
     };
     match holds {
         Ok(true) => format!("The document matches: {asked}."),
-        Ok(false) => format!("The document does not match: it would if {asked}."),
-        Err(failure) => format!("Nobody can say whether {asked}: {failure}."),
+        Ok(false) => format!("The document does not match; expected: {asked}."),
+        Err(failure) => format!("It cannot be determined whether {asked}: {failure}."),
     }
 }
 
@@ -93,15 +93,15 @@ fn about(
     asked: &str,
 ) -> String {
     let there = match found {
-        [] => format!("`{path}` leads to nothing"),
-        [only] if only == "missing" => format!("`{path}` is not there"),
+        [] => format!("`{path}` leads to no value"),
+        [only] if only == "missing" => format!("`{path}` is missing"),
         [only] => format!("`{path}` is {only}"),
         several => format!("`{path}` has the values {}", several.join(", ")),
     };
     match holds {
-        Ok(true) => format!("{there}, as asked: {asked}."),
-        Ok(false) => format!("{there}; asked for is: {asked}."),
-        Err(failure) => format!("{there}; asked for is: {asked}. It came to no answer: {failure}."),
+        Ok(true) => format!("{there}, as expected: {asked}."),
+        Ok(false) => format!("{there}; expected: {asked}."),
+        Err(failure) => format!("{there}; expected: {asked}. The evaluation failed: {failure}."),
     }
 }
 
@@ -123,7 +123,7 @@ fn other_types(test: &Test, path: &str, document: Document<'_>) -> String {
         return String::new();
     }
     format!(
-        " A value of the type {} never compares with one of the type {}.",
+        " A value of type {} never matches one of type {}.",
         value.kind().alias(),
         operand.kind().alias()
     )
@@ -156,16 +156,16 @@ fn display_test(test: &Test) -> String {
                 values.chain(patterns).collect::<Vec<_>>().join(", ")
             ))
         }
-        Test::Exists => "there".to_owned(),
+        Test::Exists => "present".to_owned(),
         Test::Type(kinds) => {
             let names: Vec<&str> = kinds.iter().map(BsonType::alias).collect();
-            format!("of the type {}", names.join(" or "))
+            format!("of type {}", names.join(" or "))
         }
         Test::Mod { divisor, remainder } => {
             format!("{remainder} as the remainder of a division by {divisor}")
         }
-        Test::Regex(pattern) => format!("text that {} finds", written(pattern)),
-        Test::Size(size) => format!("an array of {size}"),
+        Test::Regex(pattern) => format!("text that matches {}", written(pattern)),
+        Test::Size(size) => format!("an array of length {size}"),
         Test::Bits(test) => cut(&format!("{} of {:?}", test.bits.name(), test.positions)),
         Test::ElementDocument(_) | Test::ElementValue(_) => {
             "an array with an element for which all of `$elemMatch` holds".to_owned()
@@ -188,7 +188,7 @@ fn written(pattern: &Pattern) -> String {
 fn of_whole(whole: &Whole) -> String {
     match whole {
         Whole::Expression(..) => "its `$expr` is true".to_owned(),
-        Whole::Schema(..) => "the `$jsonSchema` allows the document".to_owned(),
-        Whole::Text(_) => "the document's text has what `$text` searches for".to_owned(),
+        Whole::Schema(..) => "the document satisfies `$jsonSchema`".to_owned(),
+        Whole::Text(_) => "the document's text matches `$text`".to_owned(),
     }
 }
