@@ -345,10 +345,10 @@ mod tests {
             (r#"{"a":[1]}"#, "/a 'a' is neither"),
             (r#"{"at":"noon"}"#, "/at 'at' is not a time"),
             (r#"{"x":"many"}"#, "/x 'x' is not a number"),
-            (r#"{"x":1.234}"#, "/x 'x' has more places"),
-            (r#"{"x":1e30}"#, "/x 'x' is larger"),
-            (r#"{"i":1e300}"#, "/i 'i' is larger"),
-            (r#"{"i":0.5}"#, "/i 'i' has more places"),
+            (r#"{"x":1.234}"#, "/x 'x' has more decimal places"),
+            (r#"{"x":1e30}"#, "/x 'x' is too large"),
+            (r#"{"i":1e300}"#, "/i 'i' is too large"),
+            (r#"{"i":0.5}"#, "/i 'i' has more decimal places"),
         ] {
             let refusal = of(event, "events").unwrap_err().to_string();
             assert!(refusal.starts_with(expected), "{refusal}");

@@ -309,9 +309,9 @@ fn a_query_that_makes_no_sense_is_refused_with_its_place() {
         ),
         (
             r#"{"rollup":["app"],"group_by":["customer"]}"#,
-            "/group_by/0 'customer' is no",
+            "/group_by/0 'customer' is not a dimension",
         ),
-        (r#"{"rollup":["at"]}"#, "/rollup there is no rollup"),
+        (r#"{"rollup":["at"]}"#, "/rollup no rollup has"),
         (
             r#"{"measures":["p99"]}"#,
             "/measures/0 'p99' is not a measure",
@@ -320,7 +320,7 @@ fn a_query_that_makes_no_sense_is_refused_with_its_place() {
         (r#"{"bucket":"7m"}"#, "/bucket it must be a multiple"),
         (
             r#"{"group_by":[],"compare":"previous"}"#,
-            "/compare say from when",
+            "/compare the period needs",
         ),
     ] {
         let refusal = world.refusal("calls", query);
@@ -379,7 +379,7 @@ fn a_row_takes_a_hundred_thousand_values_and_no_other() {
         let refused = world.add("visits", &[visit(7), visit(100_000)]);
         refused.unwrap_err().to_string()
     };
-    let expected = "1 /page a row has 100,000 different values of 'page' and takes no other";
+    let expected = "1 /page a row has 100,000 different values of 'page', the maximum";
     assert_eq!(other(&world), expected);
     world.add("visits", &[visit(7)]).unwrap();
     let elsewhere = r#"{"site":"b","page":-1}"#.to_owned();

@@ -135,7 +135,7 @@ fn the_first_to_commit_wins_on_ordinary_rows_and_nobody_loses_on_aggregates() {
     commit(db, store, (second.1, second.0)).unwrap();
     let lost = commit(db, store, (first.1, first.0)).unwrap_err();
     assert!(
-        lost.to_string().contains("written by somebody else"),
+        lost.to_string().contains("written by another transaction"),
         "{lost}"
     );
     commit(db, store, (third.1, third.0)).unwrap();

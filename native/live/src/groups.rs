@@ -11,7 +11,7 @@ use rillbase_query::group::{GroupDefinition, GroupRow, GroupTable};
 use crate::message::{QueryDefinition, ResultRow};
 use crate::sort_node::SortOrder;
 
-/// How a query groups; none: it does not.
+/// How a query groups documents; `None` if it does not.
 pub fn group_of(query: &QueryDefinition) -> Result<Option<Arc<GroupDefinition>>, DocumentRefusal> {
     if !query.is_grouped() {
         return Ok(None);
@@ -22,7 +22,7 @@ pub fn group_of(query: &QueryDefinition) -> Result<Option<Arc<GroupDefinition>>,
     Ok(Some(Arc::new(group)))
 }
 
-/// A group's row, as it is told.
+/// A group's row, as it is reported.
 pub(crate) fn row(shown: &GroupRow) -> ResultRow {
     ResultRow::of_group(Arc::clone(&shown.key), shown.body.as_bytes().into())
 }
@@ -36,7 +36,7 @@ pub(crate) fn rows(
 ) -> Result<Vec<ResultRow>, DocumentRefusal> {
     let mut groups = GroupTable::new(Arc::clone(group));
     for document in documents {
-        // What cannot be grouped is left out, as sort nodes leave it out.
+        // Documents that cannot be grouped are omitted, as sort nodes omit them.
         if let Ok(share) = group.share(Document::trusted(&document.body)) {
             groups.add(share);
         }

@@ -1,4 +1,4 @@
-//! Real-time queries: who watches what, and what they must be told.
+//! Real-time queries: who subscribes to what, and what they must be sent.
 //!
 //! Filter node, sort node and hub are pure state machines: (state, message, time) → (state,
 //! messages). They do no I/O, read no clock and draw no random numbers, so production loops and the
@@ -6,13 +6,14 @@
 //!
 //! In the order in which data flows:
 //!
-//! - [`message`] — what the parties say to one another; [`wire`] — its bytes; [`snapshot`] — which
+//! - [`message`] — the messages between the parties; [`wire`] — their bytes; [`snapshot`] — which
 //!   transactions a reader has seen.
 //! - [`partition`] — which node sees a document or a query.
-//! - [`filter_node`] — which answers a write changes; [`sort_node`] — the windows of sorted queries;
-//!   [`node`] — what both give out; [`groups`] — rows that stand for many documents, [`lookups`] —
-//!   documents with others that they refer to, [`registered_rows`] — what is shown of either at first.
-//! - [`hub`] — what subscribers are told.
+//! - [`filter_node`] — which results a write changes; [`sort_node`] — the windows of sorted
+//!   queries; [`node`] — the input and output of both; [`groups`] — rows that stand for many
+//!   documents, [`lookups`] — documents with others that they refer to, [`registered_rows`] — the
+//!   first rows of either.
+//! - [`hub`] — what subscribers are sent.
 #![allow(
     clippy::must_use_candidate,
     reason = "the attribute is given where dropping the result is a mistake"

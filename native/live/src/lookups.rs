@@ -13,10 +13,10 @@ use rillbase_query::projection::{Matched, Projection};
 
 use crate::message::{Foreign, QueryDefinition, ResultRow};
 
-/// What a query looks up, and what of the documents that it makes is shown.
+/// What a query looks up, and what it shows of the resulting documents.
 ///
-/// A projection is part of such a query, and not applied by hubs: a change of something that it does
-/// not show is none, as rows are the same iff they show the same.
+/// A projection is part of such a query, and is not applied by hubs: a change that it does not show
+/// is no change, since rows are equal if and only if they show the same.
 #[derive(Debug)]
 pub struct Join {
     lookups: LookupFields,
@@ -66,7 +66,7 @@ impl Join {
         &self.lookups
     }
 
-    /// A document as it is shown, with others of each side that `find` knows by key.
+    /// A document as it is shown, with the documents of each side that `find` returns by key.
     pub(crate) fn row(
         &self,
         own: &ResultRow,
@@ -90,7 +90,7 @@ impl Join {
     }
 }
 
-/// The definition's bytes of what a query looks up and shows.
+/// The encoded definition of what a query looks up and shows.
 pub fn definition(lookups: &LookupFields, projection: Option<ValueRef<'_>>) -> Vec<u8> {
     let canonical = lookups.canonical();
     let mut writer = DocumentWriter::new();
@@ -103,7 +103,7 @@ pub fn definition(lookups: &LookupFields, projection: Option<ValueRef<'_>>) -> V
     writer.finish()
 }
 
-/// What a query looks up; none: nothing.
+/// What a query looks up; `None` if it has no lookups.
 pub fn join_of(query: &QueryDefinition) -> Result<Option<Arc<Join>>, DocumentRefusal> {
     if !query.looks_up() {
         return Ok(None);

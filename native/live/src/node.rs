@@ -1,4 +1,4 @@
-//! What filter nodes and sort nodes have in common: what they are told and what they give out.
+//! What filter nodes and sort nodes have in common: their input and output.
 
 use std::collections::HashMap;
 
@@ -8,70 +8,71 @@ use crate::message::{
 };
 use crate::snapshot::PgSnapshot;
 
-/// Something that a node handles. `E` is an entry of its own stream: a write for a filter node, a
-/// notification for a sort node.
+/// An input of a node. `E` is an entry of its own stream: a write for a filter node, a notification
+/// for a sort node.
 #[derive(Debug, Clone)]
 pub enum NodeInput<E> {
-    /// A rebuild is about to begin; the first thing that a new node is given. What comes out must be
-    /// in the log before anything of `Begin` is read.
+    /// A rebuild is about to start; the first input of a new node. Its output must be in the log
+    /// before anything of `Begin` is read.
     Start,
-    /// The rebuild begins.
+    /// The rebuild starts.
     Begin(Begin),
     /// Documents that the rebuild's snapshot sees, bodies included: a filter node needs those of its
     /// partition, a sort node those of all collections that sorted queries read. Each document comes
     /// once.
     Rows {
-        /// Whose rows.
+        /// Their collection.
         collection: [u8; 16],
         /// The documents.
         rows: Vec<ResultRow>,
     },
-    /// All rows have been given. From here on the node reads its stream after [`Begin::position`] and
-    /// the request stream after [`Begin::requests`].
+    /// All rows have been passed. From here on the node reads its stream after [`Begin::position`]
+    /// and the request stream after [`Begin::requests`].
     End,
     /// The next entry of the request stream.
     Request {
         /// Its id.
         id: StreamId,
-        /// What it says.
+        /// The request.
         request: NodeRequest,
     },
-    /// The next entry of its own stream; of the log also what it said itself.
+    /// The next entry of its own stream; for the log, this includes its own notifications.
     Entry {
         /// Its id.
         id: StreamId,
-        /// What it says.
+        /// The entry.
         entry: E,
     },
-    /// The next entry of its own stream, which nobody can handle: it could not be read, or the node
-    /// broke on it twice.
+    /// The next entry of its own stream, which cannot be handled: it could not be read, or the node
+    /// panicked on it twice.
     Quarantined {
         /// Its id.
         id: StreamId,
-        /// Whose queries it may concern, if that could be read.
+        /// The collection that it concerns, if that could be read.
         collection: Option<[u8; 16]>,
     },
-    /// One of the documents of a rebuild was left out, as the node broke on it twice. To be said
-    /// after [`NodeInput::End`].
+    /// A document of a rebuild was omitted, because the node panicked on it twice. Must follow
+    /// [`NodeInput::End`].
     LeftOut {
-        /// Whose it was.
+        /// Its collection.
         collection: [u8; 16],
     },
-    /// Whatever was in both streams has been given. To be said whenever a read came back with less
-    /// than it asked for, and at least every 100 ms: a batch is known to be whole by it. Never while
-    /// requests that could have been read wait.
+    /// Everything in both streams has been passed. Must be sent whenever a read returned less than
+    /// it asked for, and at least every 100 ms: it proves that a batch is complete. Never while
+    /// requests that could have been read are waiting.
     Idle,
 }
 
-/// How a rebuild begins.
+/// How a rebuild starts.
 #[derive(Debug, Clone)]
 pub struct Begin {
-    /// The end of the node's own stream, noted before anything else. What a write stream held before
-    /// is seen by the snapshot.
+    /// The end of the node's own stream, noted before anything else. The snapshot sees what a write
+    /// stream held before.
     pub position: StreamId,
-    /// How many entries a write stream had been given up to there; a log's writers count themselves.
+    /// How many entries had been appended to a write stream up to that position; the writers of a
+    /// log count their own.
     pub count: u64,
-    /// The end of the request stream, noted at the same moment.
+    /// The end of the request stream, noted at the same time.
     pub requests: StreamId,
     /// All queries of the query partition, from the registry. Read after the ends were noted.
     pub queries: Vec<QueryDefinition>,
@@ -81,7 +82,7 @@ pub struct Begin {
     pub rules: HashMap<[u8; 16], u64>,
 }
 
-/// What a node wants done.
+/// An action that a node requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,
@@ -100,15 +101,15 @@ pub enum NodeOutput {
 pub enum Why {
     /// Entries were lost: the counts disagree.
     Lost,
-    /// The event layer or the database began another life.
+    /// The event layer or the database started another incarnation.
     Incarnation,
-    /// An entry could not be handled, and nobody knows which queries it concerned.
+    /// An entry could not be handled, and the queries that it concerned are unknown.
     Unreadable,
-    /// For a sort node: a filter node was rebuilt, and what it said before its end may be lost.
+    /// For a sort node: a filter node was rebuilt, and its reports before it ended may be lost.
     FilterNode,
 }
 
-/// Numbers what a node says.
+/// Numbers a node's notifications.
 #[derive(Debug)]
 pub(crate) struct Voice {
     source: NotificationSource,

@@ -1,4 +1,4 @@
-//! Which write partition a document belongs to, and which query partition a query.
+//! The write partition of a document and the query partition of a query.
 //!
 //! `documents/outbox/events.lua` and the statement in `realtime/grid/documents.py` compute write
 //! partitions of stored hashes themselves. `tests/partitions.tsv` has the vectors that all agree on.
@@ -7,9 +7,9 @@ use rillbase_documents::id::key_hash;
 
 use crate::message::QueryHash;
 
-/// The most write partitions that a grid has.
+/// The maximum number of write partitions in a grid.
 const MOST_WRITE_PARTITIONS: u16 = 64;
-/// Up to this many hashes cover a batch as they are.
+/// Up to this many hashes cover a batch unchanged.
 const FEW_HASHES: usize = 500;
 
 /// The write partition of a document.
@@ -23,13 +23,13 @@ pub fn query_partition(hash: &QueryHash, partitions: u16) -> u16 {
     remainder(u64::from_be_bytes(*first), partitions)
 }
 
-/// Hashes of keys that fall into the same write partitions as all of these, in every grid. The
-/// rows of an atomic batch are stored with them, and grids differ in their number of partitions.
+/// Hashes of keys that cover the same write partitions as all of these, in every grid. The rows of
+/// an atomic batch are stored with them, and grids differ in their number of partitions.
 pub fn covering_hashes(hashes: Vec<i32>) -> Vec<i32> {
     if hashes.len() <= FEW_HASHES {
         return hashes;
     }
-    // By number of partitions, a bit for each that no chosen hash falls into yet.
+    // By number of partitions, a bit for each partition that no chosen hash covers yet.
     let mut missing: Vec<(u16, u64)> = (1..=MOST_WRITE_PARTITIONS)
         .map(|partitions| (partitions, u64::MAX >> (MOST_WRITE_PARTITIONS - partitions)))
         .collect();
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn few_hashes_cover_very_many() {
         for skipped in [1, 3, 64] {
-            // Some partitions of every grid are touched by none.
+            // Some partitions of every grid are not touched.
             let hashes: Vec<i32> = (1_u32..20_000)
                 .map(|n| i32::try_from(n.wrapping_mul(2_654_435_761) >> 1).unwrap())
                 .filter(|hash| skipped == 1 || hash % skipped != 0)

@@ -1,12 +1,12 @@
-//! The rows of a query as they are shown, from the documents that its registration brings.
+//! The rows of a query as they are shown, from the documents of its registration.
 
 use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{Foreign, QueryDefinition, ResultRow};
 use crate::{groups, lookups};
 
-/// The rows of a query in order: documents, documents with others, or what stands for groups of
-/// them. Of groups, offset and limit are still to be applied.
+/// The rows of a query in order: documents, documents with others, or rows that stand for groups of
+/// them. For groups, offset and limit are still to be applied.
 pub fn rows(
     query: &QueryDefinition,
     documents: Vec<ResultRow>,

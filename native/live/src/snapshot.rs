@@ -1,19 +1,19 @@
-//! Which transactions somebody has seen: PostgreSQL's `pg_snapshot`.
+//! Which transactions a reader has seen: PostgreSQL's `pg_snapshot`.
 
-/// Transactions below `xmin` are over, those from `xmax` on are not visible, and those between are
-/// visible unless they are among `running`.
+/// Transactions below `xmin` have ended, those from `xmax` on are not visible, and those between
+/// are visible unless they are among `running`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PgSnapshot {
     /// The lowest transaction that was still running.
     pub xmin: u64,
-    /// The first that had not begun.
+    /// The first transaction that had not started.
     pub xmax: u64,
-    /// Those between that were still running, rising.
+    /// Those between that were still running, in ascending order.
     pub running: Vec<u64>,
 }
 
 impl PgSnapshot {
-    /// Whether a transaction that has committed is visible.
+    /// Whether a committed transaction is visible.
     pub fn sees(&self, xid: u64) -> bool {
         xid < self.xmin || (xid < self.xmax && self.running.binary_search(&xid).is_err())
     }

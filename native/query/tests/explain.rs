@@ -70,8 +70,8 @@ fn the_test_that_fails_is_named_with_the_value_that_it_met() {
             r#"{"tags":{"$size":3},"name":{"$regex":"^Ad","$options":"i"}}"#,
             r#"{"tags":["x","y"],"name":"Grace"}"#,
             vec![
-                r#"`name` is "Grace"; expected: text that /^Ad/i finds."#,
-                r#"`tags` is ["x","y"]; expected: an array of 3."#,
+                r#"`name` is "Grace"; expected: text that matches /^Ad/i."#,
+                r#"`tags` is ["x","y"]; expected: an array of length 3."#,
             ],
         ),
         (

@@ -1,31 +1,31 @@
-//! What a filter node is, and how much it keeps.
+//! The configuration and limits of a filter node.
 
 use crate::message::FencingToken;
 
-/// What a filter node is, and how much it keeps.
+/// The configuration and limits of a filter node.
 #[derive(Debug, Clone)]
 pub struct FilterNodeConfig {
     /// Its write partition.
     pub partition: u16,
     /// How many write partitions there are.
     pub partitions: u16,
-    /// Its lease's token. Another token is another node.
+    /// Its lease's token. A node with another token is a different node.
     pub token: FencingToken,
-    /// For how long after-images are kept for registrations, in microseconds.
+    /// How long after-images are kept for registrations, in microseconds.
     pub retained_us: u64,
-    /// How many bytes of them.
+    /// The maximum number of bytes of retained after-images.
     pub retained_bytes: usize,
-    /// For how long versions are remembered after the last write, in microseconds. Longer than
-    /// anybody can publish late.
+    /// How long versions are remembered after the last write, in microseconds. This is longer than
+    /// any publication can be delayed.
     pub remembered_us: u64,
-    /// How many bytes of rows one `Rebase` carries.
+    /// The maximum bytes of rows in one `Rebase`.
     pub rebase_bytes: usize,
-    /// What the index of queries may hold.
+    /// The limits of the index of queries.
     pub limits: rillbase_matching::MatcherLimits,
 }
 
 impl FilterNodeConfig {
-    /// The usual bounds.
+    /// A configuration with the default limits.
     pub fn new(partition: u16, partitions: u16, token: FencingToken) -> Self {
         Self {
             partition,

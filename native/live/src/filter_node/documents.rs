@@ -6,27 +6,27 @@ use std::sync::Arc;
 use super::incremental_map::{DocumentId, IncrementalMap};
 use super::queries::QueryHandle;
 
-/// How many documents one look at what may be forgotten takes.
+/// The maximum number of documents that one sweep examines.
 const SWEEP: usize = 10_000;
 
-/// A document that was written lately or that some query has.
+/// A document that was written recently or that is in some query's result.
 #[derive(Debug, Default)]
 pub(super) struct TrackedDocument {
-    /// The highest version whose after-image was handled; 0: none was.
+    /// The highest version whose after-image was handled; 0 if none was.
     pub(super) handled: u64,
-    /// The queries that have it, rising by number. Some may be gone.
+    /// The queries whose results contain it, in ascending order. Some may have ended.
     pub(super) members: Vec<QueryHandle>,
-    /// Which lower versions were met: bit 0 is the one below `handled`.
+    /// The lower versions that were seen: bit 0 is the one directly below `handled`.
     met: u64,
-    /// A version above `handled` was met of which nobody knows the content.
+    /// A version above `handled` was seen whose content is unknown.
     pub(super) doubtful: bool,
-    /// The same of one below it.
+    /// A version below `handled` was seen whose content is unknown.
     pub(super) obscure: bool,
     touched_us: u64,
 }
 
 impl TrackedDocument {
-    /// Goes on to a higher version.
+    /// Advances to a higher version.
     pub(super) fn advance(&mut self, version: u64) {
         let distance = version.saturating_sub(self.handled);
         let shift = u32::try_from(distance).unwrap_or(u32::MAX);
@@ -37,8 +37,8 @@ impl TrackedDocument {
         self.handled = version;
     }
 
-    /// Notes a version below the handled one. Returns whether it was met for the first time, as far
-    /// as that is remembered.
+    /// Records a version below the handled one. Returns whether it was seen for the first time, as
+    /// far as that is remembered.
     pub(super) fn meet(&mut self, version: u64) -> bool {
         let below = self.handled.checked_sub(version + 1);
         let below = below.and_then(|below| u32::try_from(below).ok());
@@ -50,13 +50,13 @@ impl TrackedDocument {
         first
     }
 
-    /// Whether a query has it.
+    /// Whether a query's result contains it.
     pub(super) fn has(&self, member: QueryHandle) -> bool {
         let index = self.members.binary_search_by_key(&member.id, |m| m.id);
         index.is_ok_and(|index| self.members.get(index) == Some(&member))
     }
 
-    /// Notes that a query has it. Returns whether it had it before.
+    /// Records that a query's result contains it. Returns whether it already did.
     pub(super) fn join(&mut self, member: QueryHandle) -> bool {
         match self.members.binary_search_by_key(&member.id, |m| m.id) {
             Ok(index) => match self.members.get_mut(index) {
@@ -70,7 +70,7 @@ impl TrackedDocument {
         }
     }
 
-    /// Notes that a query does not have it. Returns whether it had it before.
+    /// Records that a query's result does not contain it. Returns whether it did before.
     pub(super) fn leave(&mut self, member: QueryHandle) -> bool {
         match self.members.binary_search_by_key(&member.id, |m| m.id) {
             Ok(index) => self.members.remove(index) == member,
@@ -83,7 +83,7 @@ impl TrackedDocument {
 #[derive(Debug)]
 pub(super) struct TrackedDocuments {
     known: IncrementalMap<TrackedDocument>,
-    /// When to look whether a document may be forgotten. Each document is here once.
+    /// When to check whether a document may be forgotten. Each document is here once.
     due: VecDeque<(u64, DocumentId)>,
     remembered_us: u64,
 }
@@ -97,7 +97,7 @@ impl TrackedDocuments {
         }
     }
 
-    /// The document, remembered from now on.
+    /// Returns the document and remembers it from now on.
     pub(super) fn touch(
         &mut self,
         collection: [u8; 16],
@@ -124,7 +124,7 @@ impl TrackedDocuments {
         self.known.get_mut(&name)
     }
 
-    /// Forgets documents that were not written for long and that no query has.
+    /// Forgets documents that have not been written for a while and are in no result.
     pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(QueryHandle) -> bool) {
         for _ in 0..SWEEP {
             match self.due.pop_front() {

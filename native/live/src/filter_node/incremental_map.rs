@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The maximum number of entries in a table. A full one is split.
 const FULL: usize = 512;
-/// Two sibling tables are merged when together they have at most so many entries.
+/// Two sibling tables are merged when together they have at most this many entries.
 const SPARSE: usize = FULL / 8;
 /// The maximum depth of the tree. The tables need the other bits of the hash.
 const DEEPEST: u32 = 32;

@@ -1,16 +1,16 @@
-//! The filter node: which answers a write changes, for the queries of one query partition and the
+//! The filter node: which results a write changes, for the queries of one query partition and the
 //! documents of one write partition.
 //!
-//! It knows for each document that some query has, or that was written lately, the highest version
-//! that it handled and the queries that this version matches. A write is matched against all queries
-//! of its collection ([`rillbase_matching`]); the difference with the list before says which
-//! answers it enters, stays in and leaves. Writes come in any order and repeatedly: a version that
-//! is not higher than the handled one changes nothing.
+//! For each document that is in some query's result or was written recently, it knows the highest
+//! version that it handled and the queries that this version matches. A write is matched against
+//! all queries of its collection ([`rillbase_matching`]); the difference from the previous list
+//! says which results it enters, stays in and leaves. Writes arrive in any order and repeatedly: a
+//! version that is not higher than the handled one changes nothing.
 //!
-//! A query comes with the rows that its snapshot sees, and with the end of the write stream from
-//! before that snapshot. What came behind that end is replayed for it from what is [`retained`];
-//! what the snapshot sees is ignored for it, then and later ([`queries::Guard`]). Rows of those who
-//! join later may be [`unconfirmed_rows`] of what the node has handled.
+//! A query is registered with the rows that its snapshot sees and with the end of the write stream
+//! from before that snapshot. Entries after that end are replayed for it from [`retained`]; writes
+//! that the snapshot sees are ignored for it, then and later ([`queries::Guard`]). Rows of
+//! subscribers that join later may be [`unconfirmed_rows`], ahead of what the node has handled.
 //!
 //! ```text
 //! write stream ── Write ─▶ stream (counts) ─▶ retained
@@ -51,7 +51,7 @@ use stream::{StreamProgress, TickVerdict};
 use unconfirmed_rows::UnconfirmedRows;
 use writes::MatchBuffers;
 
-/// What a filter node handles.
+/// The input of a filter node.
 pub type Input = node::NodeInput<WriteEntry>;
 
 /// The state machine of a filter node. See the module.
@@ -76,18 +76,18 @@ pub struct FilterNode {
 
 #[derive(Debug)]
 enum FilterPhase {
-    /// Its state is incomplete, and no rebuild has begun.
+    /// Its state is incomplete, and no rebuild has started.
     NeedsRebuild,
     Rebuilding(FilterRebuild),
     Running,
 }
 
-/// What an operator may want to see of a filter node.
+/// Figures about a filter node for operators.
 #[derive(Debug, Clone)]
 pub struct FilterFigures {
-    /// Queries that are watched.
+    /// Registered queries.
     pub queries: usize,
-    /// Documents that are remembered.
+    /// Remembered documents.
     pub documents: usize,
     /// Bytes of retained after-images.
     pub retained_bytes: usize,
@@ -96,7 +96,7 @@ pub struct FilterFigures {
 }
 
 impl FilterNode {
-    /// A node that knows nothing yet. It is given [`Input::Start`] first.
+    /// A node without state. Its first input must be [`Input::Start`].
     pub fn new(config: FilterNodeConfig) -> Self {
         let begin = StreamId::default();
         Self {
@@ -116,7 +116,7 @@ impl FilterNode {
         }
     }
 
-    /// Handles one input at a time that never runs backward by much: by clocks that are set.
+    /// Handles one input. `now_us` never runs backward except by small clock adjustments.
     pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<NodeOutput>) {
         match input {
             Input::Start => self.start(out),
@@ -141,12 +141,12 @@ impl FilterNode {
         }
     }
 
-    /// Whether it watches; else it waits for a rebuild or is in the middle of one.
+    /// Whether it watches queries; otherwise it waits for a rebuild or is being rebuilt.
     pub const fn is_running(&self) -> bool {
         matches!(self.phase, FilterPhase::Running)
     }
 
-    /// What is to be seen of it.
+    /// The node's figures.
     pub fn figures(&self) -> FilterFigures {
         FilterFigures {
             queries: self.queries.len(),
@@ -178,7 +178,7 @@ impl FilterNode {
                 };
                 self.register(&registration, now_us, out);
             }
-            // Between sort node and app servers.
+            // Exchanged only by sort nodes and app servers.
             NodeRequest::Fetched { .. } => {}
         }
     }
@@ -220,7 +220,7 @@ impl FilterNode {
         self.poison(collection, out);
     }
 
-    /// Ends the queries that a document concerns which nobody can handle.
+    /// Ends the queries that an unreadable document may concern.
     fn poison(&mut self, collection: [u8; 16], out: &mut Vec<NodeOutput>) {
         let look_it_up = self.sides.users_of(&collection);
         for id in self.queries.ids() {

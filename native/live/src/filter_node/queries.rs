@@ -11,23 +11,23 @@ use rillbase_query::filter::Filter;
 use crate::message::{LookupSide, QueryDefinition, QueryHash, StreamId};
 use crate::snapshot::PgSnapshot;
 
-/// A query at one time of its number's life: numbers are given again, generations are not.
+/// A query and its generation: numbers are reused, generations are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QueryHandle {
     pub(super) id: QueryId,
     pub(super) generation: u32,
 }
 
-/// What a query's rows have seen already.
+/// What a query's rows already contain.
 ///
-/// Writes that the snapshot sees are in the rows that the query came with. They may still arrive:
-/// those on their way until a tick covers the snapshot, and their repetitions for as long as anybody
-/// may publish late. A node that never handled a write cannot tell a repetition by its version, so
-/// both must have passed before the guard falls.
+/// Writes that the snapshot sees are in the rows that the query was registered with. They may still
+/// arrive: those in transit until a tick covers the snapshot, and their repetitions for as long as
+/// a publication may be delayed. A node that never handled a write cannot recognize a repetition by
+/// its version, so both periods must have passed before the guard is released.
 #[derive(Debug)]
 pub(super) struct Guard {
     pub(super) snapshot: Arc<PgSnapshot>,
-    /// Set by a rebuild: whoever read before its snapshot finds the `Rebase` in the log.
+    /// Set by a rebuild: readers with an earlier snapshot find the `Rebase` in the log.
     pub(super) rebuilt: bool,
 }
 
@@ -41,7 +41,8 @@ pub(super) struct WatchedQuery {
     pub(super) sides: Arc<[LookupSide]>,
     rule: Arc<[u8]>,
     pub(super) guard: Option<Guard>,
-    /// Whoever noted a later end of the write stream has a snapshot later than the fallen guard's.
+    /// A reader that noted a later end of the write stream has a snapshot later than that of the
+    /// released guard.
     clear: StreamId,
 }
 
@@ -53,8 +54,8 @@ impl WatchedQuery {
             .is_some_and(|guard| guard.snapshot.sees(xid))
     }
 
-    /// Whether those who ask may read the document. This is rarely needed, so the rule is not kept
-    /// in another form than the query came with.
+    /// Whether the query's users may read the document. This is rarely needed, so the rule is kept
+    /// only in its encoded form.
     pub(super) fn may_read(&self, document: Document<'_>, now_ms: i64) -> bool {
         if self.rule.is_empty() {
             return true;
@@ -63,8 +64,8 @@ impl WatchedQuery {
         rule.is_ok_and(|rule| rule.matches_in(document, &EvaluationContext::at(now_ms)) == Ok(true))
     }
 
-    /// Whether somebody with this position and snapshot can join: everything that the snapshot does
-    /// not see was or will be told.
+    /// Whether a subscriber with this position and snapshot can join: everything that the snapshot
+    /// does not see has been or will be reported.
     pub(super) fn can_be_joined(&self, position: StreamId, snapshot: &PgSnapshot) -> bool {
         match &self.guard {
             Some(guard) => guard.rebuilt || snapshot.covers(&guard.snapshot),
@@ -85,7 +86,7 @@ pub(super) struct WatchedQueries {
     slots: Vec<Slot>,
     by_hash: HashMap<QueryHash, QueryId>,
     sorted: BTreeSet<QueryId>,
-    /// Guards by the earliest moment at which they may fall.
+    /// Guards by the earliest time at which they may be released.
     guards: VecDeque<(u64, QueryHandle)>,
     /// The last guard's snapshot: queries that are registered together share one.
     last: Option<Arc<PgSnapshot>>,
@@ -115,7 +116,7 @@ impl WatchedQueries {
         }
     }
 
-    /// Adds a query whose rows have seen `snapshot`; its guard stands until `guarded_until_us`.
+    /// Adds a query whose rows have seen `snapshot`; its guard is kept until `guarded_until_us`.
     pub(super) fn insert(
         &mut self,
         id: QueryId,
@@ -164,7 +165,8 @@ impl WatchedQueries {
         Some(query)
     }
 
-    /// Lets guards fall whose time is over and whose snapshot `complete`, a tick's, covers.
+    /// Releases guards that have expired and whose snapshot is covered by `complete`, a tick's
+    /// snapshot.
     pub(super) fn release(&mut self, now_us: u64, complete: &PgSnapshot, end: StreamId) {
         while let Some((until_us, member)) = self.guards.front().copied() {
             let alive = self.is_alive(member);
@@ -184,14 +186,14 @@ impl WatchedQueries {
         self.last = None;
     }
 
-    /// Numbers of all queries, rising.
+    /// Numbers of all queries, ascending.
     pub(super) fn ids(&self) -> Vec<QueryId> {
         let mut ids: Vec<_> = self.by_hash.values().copied().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// Numbers of a collection's sorted queries, rising.
+    /// Numbers of a collection's sorted queries, ascending.
     pub(super) fn sorted(&self, collection: &[u8; 16]) -> Vec<QueryId> {
         let sorted = self.sorted.iter().copied();
         let own = sorted.filter(|id| {

@@ -1,4 +1,5 @@
-//! A node that knows nothing, or no longer everything, is told all documents of its partition once.
+//! A rebuild: a node whose state is missing or incomplete reads all documents of its partition
+//! once.
 
 use std::collections::HashMap;
 
@@ -17,12 +18,12 @@ use super::stream::StreamProgress;
 use super::unconfirmed_rows::UnconfirmedRows;
 use super::{FilterNode, FilterPhase};
 
-/// A rebuild that is under way.
+/// A rebuild in progress.
 #[derive(Debug)]
 pub(super) struct FilterRebuild {
     snapshot: PgSnapshot,
     rules: HashMap<[u8; 16], u64>,
-    /// Rows that are not told yet, by query.
+    /// Rows that have not been reported yet, by query.
     pending: HashMap<QueryId, PendingRows>,
 }
 

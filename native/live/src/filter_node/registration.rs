@@ -1,4 +1,4 @@
-//! Queries come, are joined by others, are renewed, and go.
+//! Registering, joining, renewing and ending queries.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl FilterNode {
                 self.forget(id);
                 self.register_first(registration, now_us, out);
             }
-            // Whoever answers a renewal read nothing but a part of the result.
+            // A renewal reads only a part of the result.
             None if registration.renewal => self.answer(query, true, out),
             None => self.register_first(registration, now_us, out),
         }
@@ -93,7 +93,8 @@ impl FilterNode {
         }
     }
 
-    /// The query is watched already: somebody else joins, or its sort node was given new rows.
+    /// The query is already registered: another subscriber joins, or its sort node was given new
+    /// rows.
     fn register_again(
         &mut self,
         id: QueryId,
@@ -102,7 +103,7 @@ impl FilterNode {
         out: &mut Vec<NodeOutput>,
     ) {
         let query = registration.query;
-        // Those who join a sorted query start from what the sort node says.
+        // Subscribers that join a sorted query start from the sort node's window.
         let joins = query.sorted
             || self.queries.get(id).is_some_and(|known| {
                 known.can_be_joined(registration.position, registration.snapshot)
@@ -111,11 +112,12 @@ impl FilterNode {
         self.answer(query, !joins, out);
     }
 
-    /// Takes in others' rows, or their leaving would go unnoticed. The version that they have may
-    /// be ahead of the node ([`super::unconfirmed_rows`]). If it has handled a higher one, which then came
-    /// behind `position`, and that does not match, it says so now; unless it has said since that
-    /// the document left, which those who join hear, too: whoever goes on from the log must not be
-    /// told twice. False: that version is not here any more.
+    /// Adopts the rows of other subscribers; otherwise their removal would go unnoticed. Their
+    /// version may be ahead of the node ([`super::unconfirmed_rows`]). If the node has handled a
+    /// higher version, which then came after `position`, and that does not match, it reports the
+    /// removal now, unless it has reported since that the document left: the joining subscribers
+    /// read that too, and a subscriber that resumes from the log must not be notified twice.
+    /// Returns false if that version is no longer retained.
     fn adopt(
         &mut self,
         member: QueryHandle,
@@ -167,7 +169,7 @@ impl FilterNode {
         left.is_empty()
     }
 
-    /// Nobody but those who join may have them.
+    /// Only the joining subscribers may have them.
     fn report_departures(
         &mut self,
         query: &QueryDefinition,
@@ -191,8 +193,8 @@ impl FilterNode {
         self.repeat_done(batches, out);
     }
 
-    /// Batches that were done before the query was told of them are done again. The last one may go
-    /// on.
+    /// Repeats `Done` for batches that were finished before the query was notified of them. The
+    /// last one may still be open.
     fn repeat_done(&mut self, mut batches: Vec<u64>, out: &mut Vec<NodeOutput>) {
         batches.dedup();
         for xid in batches {
@@ -202,7 +204,7 @@ impl FilterNode {
         }
     }
 
-    /// Puts a query into the index; says so if that is refused.
+    /// Adds a query to the index, or reports why it was rejected.
     pub(super) fn add(
         &mut self,
         query: &QueryDefinition,
@@ -252,10 +254,11 @@ impl FilterNode {
         write_partition(key, self.config.partitions) == self.config.partition
     }
 
-    /// Tells a new query what its snapshot does not see and what came before it was known. Of each
-    /// document only the version handled last: what is behind `position` is all here, so a higher
-    /// version is met too. A sort node that was rebuilt between the two has the lower one, so what
-    /// that one matched is told to have left.
+    /// Reports to a new query what its snapshot does not see and what arrived before it was
+    /// registered: of each document only the version handled last, because everything after
+    /// `position` is retained, so a higher version is reported as well. A sort node that was
+    /// rebuilt in between has the lower version, so removals are reported for what that one
+    /// matched.
     fn replay(
         &mut self,
         member: QueryHandle,
@@ -298,8 +301,8 @@ impl FilterNode {
         self.repeat_done(batches, out);
     }
 
-    /// Tells a new query what it looks up and its snapshot does not see. Those who share the side are
-    /// told again.
+    /// Reports to a new query the looked-up documents that its snapshot does not see. Other queries
+    /// that share the side receive them again.
     fn replay_sides(
         &mut self,
         member: QueryHandle,
@@ -338,7 +341,7 @@ impl FilterNode {
         Ok(self.unseen(&filter, &side.collection, registration))
     }
 
-    /// What came behind a registration's position and is not in its rows, and whether it matches.
+    /// Images after a registration's position that are not in its rows, and whether they match.
     fn unseen(
         &self,
         filter: &Filter,
@@ -362,7 +365,7 @@ pub(crate) fn parse(query: &QueryDefinition) -> Result<Filter, DocumentRefusal> 
     Ok(Filter::parse(Document::parse(&query.filter)?)?)
 }
 
-/// Whether a document is in a query's answer. One that cannot be evaluated is not.
+/// Whether a document is in a query's result. A document that cannot be evaluated is not.
 fn matches(filter: &Filter, image: &AfterImage) -> bool {
     match &image.content {
         ImageContent::Document(body) => filter.matches(Document::trusted(body)) == Ok(true),

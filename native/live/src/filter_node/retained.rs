@@ -1,4 +1,5 @@
-//! After-images that are kept for a while: queries are registered some time after they were read.
+//! After-images that are kept for a while, because queries are registered some time after their
+//! rows were read.
 
 use std::collections::VecDeque;
 
@@ -9,7 +10,7 @@ struct RetainedImage {
     id: StreamId,
     at_us: u64,
     image: AfterImage,
-    /// Queries that were told that it left them.
+    /// Queries to which it was reported that the document left them.
     left: Vec<QueryHash>,
 }
 
@@ -29,7 +30,7 @@ impl RetainedImage {
     }
 }
 
-/// The last after-images in the order of the stream: all behind `floor`.
+/// The last after-images in stream order: all after `floor`.
 #[derive(Debug)]
 pub(super) struct Retained {
     kept: VecDeque<RetainedImage>,
@@ -62,7 +63,7 @@ impl Retained {
         self.trim(now_us);
     }
 
-    /// Drops what is too old or too much.
+    /// Drops entries that are too old or exceed the size limit.
     pub(super) fn trim(&mut self, now_us: u64) {
         while let Some(oldest) = self.kept.front() {
             let old = oldest.at_us.saturating_add(self.max_us) < now_us;
@@ -75,18 +76,18 @@ impl Retained {
         }
     }
 
-    /// Whether everything behind `position` is here.
+    /// Whether everything after `position` is retained.
     pub(super) fn reaches(&self, position: StreamId) -> bool {
         position >= self.floor
     }
 
-    /// What came behind `position`, in order.
+    /// The entries after `position`, in order.
     pub(super) fn after(&self, position: StreamId) -> impl Iterator<Item = &AfterImage> {
         let start = self.kept.partition_point(|kept| kept.id <= position);
         self.kept.range(start..).map(|kept| &kept.image)
     }
 
-    /// Notes that the last after-image left these queries, and they were told.
+    /// Records that the last after-image left these queries and that this was reported.
     pub(super) fn last_left(&mut self, image: &AfterImage, queries: &[QueryHash]) {
         let last = self.kept.back_mut();
         if let Some(kept) = last.filter(|kept| kept.image.xid == image.xid && kept.is(image)) {
@@ -94,7 +95,7 @@ impl Retained {
         }
     }
 
-    /// Notes the same of any that is here, and one query.
+    /// Records the same for one query and any retained image.
     pub(super) fn one_left(&mut self, image: &AfterImage, query: QueryHash) {
         let mut kept = self.kept.iter_mut().rev();
         if let Some(kept) = kept.find(|kept| kept.is(image)) {
@@ -114,7 +115,7 @@ impl Retained {
         departed.map(|kept| &kept.image)
     }
 
-    /// The after-image of one version, if it is here.
+    /// The after-image of one version, if it is retained.
     pub(super) fn find(
         &self,
         collection: &[u8; 16],

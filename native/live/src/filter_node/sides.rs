@@ -1,9 +1,9 @@
 //! Collections that queries look up.
 //!
-//! The index knows the access rule of a side as it knows a filter, but nobody remembers which
-//! documents match it: of every write of the collection those who look it up are told whether the
-//! document may be seen now. Whoever keeps such documents judges by versions, and by what its own
-//! rows have seen. So queries come to a side and leave it without anybody being asked, and share it.
+//! The index treats the access rule of a side like a filter, but does not remember which documents
+//! match it: every write of the collection is reported to the queries that look it up, with whether
+//! the document is visible now. Readers of such documents compare versions and what their own rows
+//! have seen. So queries can share a side, and join and leave it without further reads.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -31,7 +31,7 @@ pub(super) struct WatchedSides {
 }
 
 impl WatchedSides {
-    /// Takes the sides of a query in. If one is refused, none is.
+    /// Adds the sides of a query. If one is rejected, none is added.
     pub(super) fn join(
         &mut self,
         query: &QueryDefinition,
@@ -76,7 +76,7 @@ impl WatchedSides {
         Ok(())
     }
 
-    /// A query is gone.
+    /// Removes an ended query.
     pub(super) fn leave(&mut self, query: &QueryHash, sides: &[LookupSide], matcher: &mut Matcher) {
         for side in sides {
             let Some(id) = self.by_hash.get(&side.hash).copied() else {
@@ -120,8 +120,8 @@ impl WatchedSides {
             .collect()
     }
 
-    /// Who may see a written document of a collection, and who may not, by which of the index's
-    /// queries match.
+    /// Which users of a collection may see a written document, and which may not, by the queries of
+    /// the index that match.
     pub(super) fn judge(
         &self,
         collection: &[u8; 16],

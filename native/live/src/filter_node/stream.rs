@@ -4,25 +4,25 @@ use crate::message::{FencingToken, Incarnation, StreamId, StreamTick};
 use crate::node::Why;
 use crate::snapshot::PgSnapshot;
 
-/// What was read of the write stream.
+/// How much of the write stream was read.
 #[derive(Debug)]
 pub(super) struct StreamProgress {
     /// The last entry.
     end: StreamId,
-    /// Entries ever given to the stream, as far as read.
+    /// The number of entries ever appended to the stream, as far as it was read.
     count: u64,
-    /// Learnt from the first tick.
+    /// Set by the first tick.
     incarnation: Option<Incarnation>,
     relay: FencingToken,
-    /// The last tick's: everything that it sees was read.
+    /// The snapshot of the last tick: everything that it sees was read.
     complete: PgSnapshot,
 }
 
-/// What a tick is worth.
+/// How to treat a tick.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TickVerdict {
     Proof,
-    /// Of a relay that has been replaced.
+    /// From a relay that has been replaced.
     Outrun,
     Broken(Why),
 }

@@ -1,9 +1,11 @@
-//! Rows with which somebody joined a query, and whose after-images the node has not handled.
+//! Rows that a subscriber brought when it joined a query, and whose after-images the node has not
+//! handled.
 //!
-//! Whether anybody else has such a row is not known before its after-image comes, so that the row is
-//! no member by itself: with its after-image the document enters the query for all who do not have
-//! it, as it would have without those who joined. If a higher version comes first, those who joined
-//! have the lower one and others may have none: both are told ([`crate::message::NodeEvent::Match`]).
+//! Whether other subscribers have such a row is unknown before its after-image arrives, so the row
+//! alone does not make the document a member: with the after-image the document enters the query
+//! for all who do not have it, as it would have without the new subscriber. If a higher version
+//! arrives first, the new subscriber has the lower one and others may have none: both are notified
+//! ([`crate::message::NodeEvent::Match`]).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,18 +16,18 @@ use crate::snapshot::PgSnapshot;
 use super::incremental_map::{DocumentId, IncrementalMap};
 use super::queries::QueryHandle;
 
-/// Those who joined with one registration.
+/// The subscribers that joined with one registration.
 #[derive(Debug)]
 struct JoinedMembers {
     number: u64,
     member: QueryHandle,
-    /// What they have seen. A tick that covers it stands behind all after-images of their rows but
-    /// those of which nobody knows the content.
+    /// What they have seen. A tick that covers it follows all after-images of their rows except
+    /// those with unknown content.
     snapshot: PgSnapshot,
     documents: Vec<DocumentId>,
 }
 
-/// A document as one registration brought it.
+/// A document as brought by one registration.
 #[derive(Debug)]
 struct RegisteredRow {
     joined: u64,
@@ -39,12 +41,12 @@ pub(super) struct UnconfirmedRows {
     rows: IncrementalMap<Vec<RegisteredRow>>,
     documents: usize,
     joined: VecDeque<JoinedMembers>,
-    /// How many joined with such rows.
+    /// How many subscribers joined with such rows.
     count: u64,
 }
 
 impl UnconfirmedRows {
-    /// Notes rows, by key and version, that a registration has ahead of the node.
+    /// Records rows, by key and version, in which a registration is ahead of the node.
     pub(super) fn join(
         &mut self,
         member: QueryHandle,
@@ -76,8 +78,8 @@ impl UnconfirmedRows {
         });
     }
 
-    /// Takes an after-image that is handled now. Returns the queries that somebody joined with a
-    /// lower version which was not.
+    /// Takes an after-image that is being handled. Returns the queries that a subscriber joined
+    /// with a lower version that was not handled.
     pub(super) fn handled(&mut self, image: &AfterImage) -> Vec<QueryHandle> {
         if self.documents == 0 {
             return Vec::new();
@@ -103,8 +105,8 @@ impl UnconfirmedRows {
         }
     }
 
-    /// Forgets rows of registrations that `complete`, a tick's snapshot, covers, unless it has to be
-    /// kept in mind that nobody else has them.
+    /// Forgets rows of registrations that `complete`, a tick's snapshot, covers, unless the node
+    /// must remember that other subscribers lack them.
     pub(super) fn release(
         &mut self,
         complete: &PgSnapshot,

@@ -107,8 +107,8 @@ impl FilterNode {
         }
     }
 
-    /// Reports a document to the queries that could not evaluate it. The filter of a query holds its
-    /// access rule, so what fails may be a document that nobody who watches the query may read.
+    /// Reports a document to the queries that could not evaluate it. The filter of a query holds
+    /// its access rule, so the document may be one that none of its subscribers may read.
     fn report_unevaluated(
         &mut self,
         image: &AfterImage,
@@ -164,7 +164,7 @@ impl FilterNode {
     /// Emits removals for a version that was skipped because a higher one came first. No query was
     /// notified of it, but a sort node that was rebuilt between the two has read it from the
     /// database. So the document is removed from every sorted query that the skipped version
-    /// matches and the higher one does not. Of a superseded version the content is not known: all
+    /// matches and the higher one does not. The content of a superseded version is unknown, so all
     /// sorted queries of the collection are considered.
     fn emit_late_removals(&mut self, image: &AfterImage, out: &mut Vec<NodeOutput>) {
         let ids = if image.content == ImageContent::Superseded {

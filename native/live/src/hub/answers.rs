@@ -1,12 +1,12 @@
-//! What the nodes of a query answered to its registration, and what their words are worth for it.
+//! The answers of a query's nodes to its registration, and how much of what the nodes report
+//! counts.
 //!
-//! A node that has not answered goes on from others' rows, from those of an earlier registration, or
-//! from none: with its answer it may tell more of what it was done with before. So what it says of a
-//! batch, or of how far it has come, is said of this query only if it has answered the request that
-//! its rows came with: until then nobody knows, and once it has, whatever it had read is told. What
-//! it began with is another thing. It does not tell that to those who register later, whose rows may
-//! lack it; to those of before it has told its whole state, which says of itself whatever its
-//! snapshot sees.
+//! A node that has not answered continues from other subscribers' rows, from those of an earlier
+//! registration, or from none; with its answer it may report more of what it had handled before. So
+//! its reports about a batch, or about how far it has read, count for this query only once it has
+//! answered the request that its rows came with. The state that a node started with is different:
+//! it is not reported to queries registered later, whose rows may lack it; to those registered
+//! earlier the node has sent its whole state, which says itself what its snapshot sees.
 
 use std::collections::HashMap;
 
@@ -17,28 +17,29 @@ use crate::snapshot::PgSnapshot;
 struct RegistrationAnswer {
     /// The last request that it answers, and those before it.
     request: StreamId,
-    /// Where it answered the one that the rows came with, if it has.
+    /// The position of its answer to the request that the rows came with, if it has answered.
     at: StreamId,
-    /// Where it began.
+    /// The position at which it started.
     began: StreamId,
-    /// Where it answered the first registration, or has since it began.
+    /// The position of its answer to the first registration, or of its first answer since it
+    /// started.
     since: StreamId,
-    /// Where the next holder of its place began.
+    /// The position at which the next holder of its partition started.
     until: Option<StreamId>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct RegistrationAnswers {
-    /// The request that registered the query last, with the rows that it goes on from.
+    /// The request that registered the query last, with the rows that it continues from.
     request: StreamId,
     by: HashMap<NotificationSource, RegistrationAnswer>,
-    /// What a node's whole state of the query has seen, and where that was told.
+    /// What a node's whole state of the query has seen, and the position of that report.
     states: HashMap<NotificationSource, (PgSnapshot, StreamId)>,
 }
 
 impl RegistrationAnswers {
-    /// Other rows count from here on: of a new life, or of the same.
+    /// Other rows count from here on, of a new activation or of the same one.
     pub(super) fn begin(&mut self, request: StreamId, anew: bool) {
         if anew {
             self.by.clear();
@@ -52,14 +53,15 @@ impl RegistrationAnswers {
         self.request
     }
 
-    /// A node that began at `began` watches the query from `at` on, for all requests up to this one.
+    /// A node that started at `began` watches the query from `at` on, for all requests up to this
+    /// one.
     pub(super) fn answered(
         &mut self,
         source: NotificationSource,
         request: StreamId,
         (began, at): (StreamId, StreamId),
     ) {
-        // Somebody else holds its place by now.
+        // Another holder has replaced it.
         if at < began {
             return;
         }
@@ -94,27 +96,28 @@ impl RegistrationAnswers {
         self.states.insert(source, (snapshot.clone(), at));
     }
 
-    /// What the whole state that a node told last has seen, and where.
+    /// What the whole state that a node last reported has seen, and its position.
     pub(super) fn state_of(&self, source: NotificationSource) -> Option<(&PgSnapshot, StreamId)> {
         let state = self.states.get(&source);
         state.map(|(snapshot, at)| (snapshot, *at))
     }
 
-    /// A node has a new holder, who has answered nothing.
+    /// A node has a new holder, which has not answered yet.
     pub(super) fn restarted(&mut self, source: NotificationSource, at: StreamId) {
         if let Some(answer) = self.by.get_mut(&source) {
             answer.until.get_or_insert(at);
         }
     }
 
-    /// Whether who is a node now has answered.
+    /// Whether the node's current holder has answered.
     pub(super) fn has(&self, source: NotificationSource) -> bool {
         let answer = self.by.get(&source);
         answer.is_some_and(|answer| answer.until.is_none() && answer.request >= self.request)
     }
 
-    /// Where what a node says at a place of the log is said of the query, if it is: that it has read
-    /// so much, or that it began with so much. What it said before its answer is said with that.
+    /// The position at which a node's report counts for the query, if it does: that it has read up
+    /// to some point, or that it started with it. What it reported before its answer counts from
+    /// that answer on.
     pub(super) fn position_of(
         &self,
         source: NotificationSource,

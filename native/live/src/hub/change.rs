@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::message::{RemovalReason, ResultRow, WindowChange};
 use crate::sort_node::steps;
 
-/// One change of a result. Indexes are those of windows, at the moment of the step.
+/// One change of a result. Indexes are those of the window at that step.
 #[derive(Debug, Clone)]
 pub(super) enum ResultChange {
     Add {
@@ -23,7 +23,7 @@ pub(super) enum ResultChange {
         index: u32,
         row: Arc<ResultRow>,
     },
-    /// `row` is what was shown last: the event names its `_id`.
+    /// `row` is the row that was shown last: the event contains its `_id`.
     Remove {
         old_index: Option<u32>,
         row: Arc<ResultRow>,
@@ -32,7 +32,7 @@ pub(super) enum ResultChange {
     },
 }
 
-/// The rows of a result in order, as they were at one moment.
+/// The rows of a result in order, as they were at one time.
 #[derive(Debug)]
 pub(super) struct ResultList {
     pub(super) rows: Vec<Arc<ResultRow>>,
@@ -45,19 +45,18 @@ pub(super) struct ResultRows {
     order: ResultOrder,
     bytes: usize,
     thin: Thin,
-    /// What was listed last, while nothing has changed and somebody holds it.
+    /// The last list, while nothing has changed and it is still in use.
     listed: RefCell<Weak<ResultList>>,
 }
 
-/// Of which rows only the `_id` is left.
+/// Which rows have only their `_id` left.
 #[derive(Debug, Clone)]
 enum Thin {
-    /// Of none.
+    /// None.
     No,
-    /// Of any.
+    /// Possibly any.
     Yes,
-    /// Of these: they were filled with what was read in other versions. What was written to them
-    /// is on its way.
+    /// These: other versions of them were read. Their writes are on their way.
     But(HashSet<Arc<[u8]>>),
 }
 
@@ -70,7 +69,7 @@ enum ResultOrder {
 }
 
 impl ResultRows {
-    /// The rows of a registration. `offset` and `limit` cut a window out of them.
+    /// The rows of a registration. `offset` and `limit` select a window of them.
     pub(super) fn new(rows: Vec<ResultRow>, window: Option<(u32, Option<u32>)>) -> Self {
         let rows = rows.into_iter().map(Arc::new);
         match window {
@@ -105,7 +104,7 @@ impl ResultRows {
         self.bytes
     }
 
-    /// Whether some rows have lost their bodies, so that nobody can be given the whole.
+    /// Whether some rows have lost their bodies, so that the whole result cannot be sent.
     pub(super) fn is_thin(&self) -> bool {
         !matches!(self.thin, Thin::No)
     }
@@ -120,7 +119,7 @@ impl ResultRows {
         std::ptr::eq(self.listed.borrow().as_ptr(), Arc::as_ptr(listed))
     }
 
-    /// Lets bodies go; keys, versions and `_id`s stay, which is all that changes need.
+    /// Drops bodies. Keys, versions and `_id`s stay, which is all that changes need.
     pub(super) fn thin_out(&mut self) {
         let strip = |row: &mut Arc<ResultRow>| {
             if let Some(short) = without_body(row) {
@@ -136,7 +135,8 @@ impl ResultRows {
         self.changed();
     }
 
-    /// Takes bodies back from rows that were read again. Whatever has another version stays as it is.
+    /// Restores the bodies of rows that were read again. Rows with another version stay as they
+    /// are.
     pub(super) fn fill(&mut self, read: &[ResultRow]) {
         let read: HashMap<&[u8], &ResultRow> = read.iter().map(|row| (&*row.key, row)).collect();
         let mut missing = HashSet::new();
@@ -159,7 +159,7 @@ impl ResultRows {
         self.changed();
     }
 
-    /// A row is another one now, or gone.
+    /// A row has changed or was removed.
     fn touched(&mut self, key: &[u8]) {
         if let Thin::But(missing) = &mut self.thin
             && missing.remove(key)
@@ -181,7 +181,7 @@ impl ResultRows {
         *self.listed.get_mut() = Weak::new();
     }
 
-    /// All rows. As long as nothing changes, all who ask hold the same list.
+    /// All rows. While nothing changes, all callers share the same list.
     pub(super) fn list(&self) -> Arc<ResultList> {
         if let Some(known) = self.listed.borrow().upgrade() {
             return known;
@@ -201,8 +201,8 @@ impl ResultRows {
         }
     }
 
-    /// The same rows without those of which the key says so, and with these instead. Of an unsorted
-    /// result; none for a window.
+    /// The same rows without those whose key satisfies `goes`, and with `instead` added. Only for an
+    /// unsorted result; `None` for a window.
     pub(super) fn with(
         &self,
         goes: impl Fn(&[u8]) -> bool,
@@ -221,7 +221,7 @@ impl ResultRows {
         })
     }
 
-    /// Takes a row of an unsorted result in.
+    /// Inserts a row into an unsorted result.
     pub(super) fn put(&mut self, row: ResultRow) -> Option<ResultChange> {
         let ResultOrder::Keyed(rows) = &mut self.order else {
             return None;
@@ -241,7 +241,7 @@ impl ResultRows {
         Some(change)
     }
 
-    /// Takes a row of an unsorted result out.
+    /// Removes a row from an unsorted result.
     pub(super) fn take(
         &mut self,
         key: &[u8],
@@ -262,7 +262,7 @@ impl ResultRows {
         })
     }
 
-    /// Takes a step of a window.
+    /// Applies a step to a window.
     pub(super) fn step(&mut self, step: WindowChange) -> Option<ResultChange> {
         let ResultOrder::Window(rows) = &mut self.order else {
             return None;
@@ -280,7 +280,7 @@ impl ResultRows {
     }
 }
 
-/// Takes a step of a window; returns the change, and the bytes of the row that was there before.
+/// Applies a step to a window; returns the change and the bytes of the previous row.
 fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(ResultChange, usize)> {
     Some(match step {
         WindowChange::Add { index, row } => {
@@ -331,13 +331,13 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
     })
 }
 
-/// What a row takes, with what maps and counters take around it.
+/// The memory of a row, including its share of maps and counters.
 pub(super) fn bytes_of(row: &ResultRow) -> usize {
     const AROUND: usize = 192;
     row.body.len() + row.key.len() + AROUND
 }
 
-/// The row with its `_id` alone; none: it has little more.
+/// The row with only its `_id`; `None` if that saves little.
 fn without_body(row: &ResultRow) -> Option<ResultRow> {
     let body = row.id();
     (body.len() < row.body.len()).then(|| ResultRow {

@@ -1,4 +1,4 @@
-//! One subscription: what it has been told, and how it is told more.
+//! One subscription: what has been sent to it, and how further changes are sent.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::outbox::ClientOutbox;
 use super::token::ResumeToken;
 use super::trace::{ClientTrace, DeliveryMode};
 
-/// A larger group is a new result.
+/// A larger group is sent as a new result.
 const LARGEST_GROUP: usize = 500;
 
-/// How much waits for a client before changes are put together.
+/// The limits of a client's outbox before changes are coalesced.
 #[derive(Debug, Clone, Copy)]
 pub struct OutboxBounds {
     /// Frames.
     pub frames: usize,
     /// Bytes.
     pub bytes: usize,
-    /// Frames and bytes that are handed out before the client has to say that it has taken some.
+    /// Frames and bytes that are handed out before the client must acknowledge some.
     pub in_flight: (usize, usize),
 }
 
@@ -38,21 +38,20 @@ impl Default for OutboxBounds {
     }
 }
 
-/// How a subscriber wants to be told.
+/// How a subscriber wants to be notified.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
-    /// The whole result instead of events.
+    /// Whole results instead of events.
     pub whole_results: bool,
-    /// At most one group in so many microseconds.
+    /// At most one group in this many microseconds.
     pub throttle_us: u64,
-    /// Kinds of change that it does not want to hear of, in the order of `add`, `change`,
-    /// `changeIndex`, `remove`.
+    /// Kinds of change that are not sent, in the order of `add`, `change`, `changeIndex`, `remove`.
     pub muted: [bool; 4],
-    /// How documents are written.
+    /// The form in which documents are written.
     pub form: Form,
 }
 
-/// A group of changes, and the place in the log behind it.
+/// A group of changes, and the position in the log after it.
 pub(super) type MissedChanges = (Vec<ResultChange>, StreamId);
 
 fn bytes_of_missed((changes, _): &MissedChanges) -> usize {
@@ -65,33 +64,34 @@ fn bytes_of_missed((changes, _): &MissedChanges) -> usize {
     changes.iter().map(row).sum()
 }
 
-/// Where a subscription stands.
+/// The phase of a subscription.
 #[derive(Debug)]
 pub(super) enum ClientPhase {
     /// It has no result yet.
     Waiting,
-    /// It came with a token, and waits for its query to be ready.
+    /// It resumes with a token, and waits for its query to be ready.
     Resuming(ResumeToken),
-    /// What it missed is being read; what happens meanwhile waits behind. None: too much did.
+    /// The changes that it missed are being read; newer ones wait. `None` if there were too many.
     Replaying(ResumeToken, Option<Vec<MissedChanges>>),
-    /// It holds what the hub holds, or what is on its way leads there.
+    /// It has the hub's result, or the frames on their way lead to it.
     Running,
-    /// It did not read and memory was short: nothing is kept for it until it has taken what it was
-    /// handed.
+    /// It did not read while memory was short: nothing is kept for it until it has read what was
+    /// sent.
     CutOff,
 }
 
-/// What has happened to a query, for its subscribers.
+/// An update of a query, for its subscribers.
 pub(super) struct QueryUpdate<'n> {
     /// The changes, which have been applied to `rows`.
     pub(super) group: &'n [ResultChange],
-    /// Bodies of their events, rendered once for all who see whole documents in the same form.
+    /// Bodies of their events, rendered once for all subscribers that see whole documents in the
+    /// same form.
     pub(super) bodies: &'n [Arc<str>],
     /// The current result.
     pub(super) rows: &'n ResultRows,
 }
 
-/// Makes the token for a place at which so many events have been sent.
+/// Creates the token for a position after this many events.
 pub(super) type Seal<'s> = dyn Fn(u64) -> String + 's;
 
 /// A subscription. See the module.
@@ -109,27 +109,27 @@ pub(super) struct HubClient {
     /// The client does not read from that connection.
     pub(super) stuck: bool,
     pub(super) phase: ClientPhase,
-    /// It was told that its query is ready.
+    /// It was notified that its query is ready.
     pub(super) ready: bool,
-    /// It was told last that its query is live.
+    /// It was last notified that its query is live.
     pub(super) live: bool,
     pub(super) seq: u64,
     pub(super) events: u64,
     pub(super) over: bool,
-    /// Documents that are in no result, of which it has not been told.
+    /// Documents omitted from results that it has not been notified of.
     pub(super) unevaluated: u32,
-    /// It is in the hub's list of those with frames to hand out.
+    /// It is in the hub's list of clients with frames to hand out.
     pub(super) listed: bool,
     pub(super) outbox: ClientOutbox,
     projection: Option<Arc<Projection>>,
     options: ClientOptions,
     bounds: OutboxBounds,
     groups: u64,
-    /// While changes are coalesced.
+    /// Set while changes are coalesced.
     coalesced: Option<CoalescedChanges>,
     dirty: bool,
     due_us: u64,
-    /// When it took something, last.
+    /// When it last read something.
     pub(super) taken_us: u64,
     pub(super) trace: ClientTrace,
 }
@@ -176,7 +176,7 @@ impl HubClient {
         matches!(self.phase, ClientPhase::Waiting)
     }
 
-    /// What is kept for it alone, in bytes.
+    /// The bytes that are kept for it alone.
     pub(super) fn bytes(&self) -> usize {
         let missed = match &self.phase {
             ClientPhase::Replaying(_, Some(missed)) => missed.iter().map(bytes_of_missed).sum(),
@@ -185,18 +185,18 @@ impl HubClient {
         self.outbox.bytes() + self.coalesced.as_ref().map_or(0, CoalescedChanges::bytes) + missed
     }
 
-    /// Results as they were, which are kept for it.
+    /// Earlier results that are kept for it.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<ResultList>> {
         let window = self.coalesced.as_ref().and_then(CoalescedChanges::listed);
         self.outbox.listed().chain(window)
     }
 
-    /// Whether it will be told what is in the current rows, besides what changes from now on.
+    /// Whether it will be sent rows of the current result, besides later changes.
     pub(super) fn needs_bodies(&self) -> bool {
         self.options.whole_results || self.is_waiting() || self.is_behind()
     }
 
-    /// Drops what waits for it; returns whether that was anything.
+    /// Drops its pending frames; returns whether there were any.
     pub(super) fn cut_off(&mut self, now_us: u64) -> bool {
         if self.over || !matches!(self.phase, ClientPhase::Running) {
             return false;
@@ -211,7 +211,7 @@ impl HubClient {
         true
     }
 
-    /// Learns what has left for it; returns whether it begins anew.
+    /// Records what it has read; returns whether it restarts with a new result.
     pub(super) fn drained(&mut self, frames: usize, bytes: usize, now_us: u64) -> bool {
         self.taken_us = now_us;
         self.outbox.drained(frames, bytes);
@@ -222,7 +222,7 @@ impl HubClient {
         anew
     }
 
-    /// Is told that a new result follows, and waits for it.
+    /// Announces a new result, and waits for it.
     fn begin_anew(&mut self, reason: &'static str) {
         self.begins_anew(reason);
         self.outbox.clear();
@@ -234,19 +234,19 @@ impl HubClient {
         self.outbox.push(frames::reset(&self.name, reason));
     }
 
-    /// Notes that what waits is dropped.
+    /// Records that pending frames are dropped.
     fn begins_anew(&mut self, reason: &'static str) {
         let (handed, _) = self.outbox.numbers();
         self.trace
             .record_delivery(DeliveryMode::Anew(reason), (1, 0), handed);
     }
 
-    /// Whether something waits until it is due or there is room.
+    /// Whether changes wait until they are due or there is room.
     pub(super) fn is_behind(&self) -> bool {
         self.coalesced.is_some() || self.dirty
     }
 
-    /// The form of its next group, if that is sent at once, with bodies that are rendered for all.
+    /// The form of its next group, if that is sent at once with shared bodies.
     pub(super) fn shared_form(&self) -> Option<Form> {
         let shares = !self.options.whole_results && self.coalesced.is_none();
         (self.projection.is_none() && shares).then_some(self.options.form)
@@ -257,7 +257,7 @@ impl HubClient {
         self.options.whole_results
     }
 
-    /// Sends the whole result. What the client held before is replaced.
+    /// Sends the whole result, which replaces what the client has.
     pub(super) fn give(&mut self, rows: &ResultRows, seal: &Seal<'_>) {
         self.coalesced = None;
         self.dirty = false;
@@ -267,7 +267,7 @@ impl HubClient {
             .record_delivery(DeliveryMode::Result, (1, 0), number);
     }
 
-    /// Begins anew: a result follows, and events are counted from 1 again.
+    /// Restarts: a result follows, and events are counted from 1 again.
     pub(super) fn reset(&mut self, reason: &'static str, rows: &ResultRows, seal: &Seal<'_>) {
         if rows.is_thin() {
             self.begin_anew(reason);
@@ -363,8 +363,8 @@ impl HubClient {
         self.coalesce_if_full(rows, now_us);
     }
 
-    /// Sends what has been put together before its time, so that a token may say that everything
-    /// was told. False: there is no room for it yet.
+    /// Sends coalesced changes before they are due, so that a token may state that everything was
+    /// sent. Returns false if there is no room for them yet.
     pub(super) fn catch_up(
         &mut self,
         rows: &ResultRows,
@@ -412,7 +412,7 @@ impl HubClient {
             let frame = frames::event(&self.name, self.seq, &body, part, token.as_deref());
             self.outbox.push(frame);
         }
-        // Changes that were put together may leave nothing to tell.
+        // Coalesced changes may cancel out.
         let is_heard = count > 0 || update.group.is_empty();
         let how = if is_heard {
             DeliveryMode::Events

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// The size of a window in frames and bytes. Nothing more is sent while either is exceeded.
 const WINDOW: (usize, usize) = (1_024, 2 * 1024 * 1024);
-/// A connection with a full window is stuck when it has read nothing for so long.
+/// A connection with a full window is stuck when it has read nothing for this long.
 const STUCK_AFTER_US: u64 = 1_000_000;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What the hub tells its subscribers, and when.
+//! What the hub sends to its subscribers, and when.
 
 use crate::message::{Notification, QueryHash, StreamId};
 use crate::snapshot::PgSnapshot;
@@ -11,11 +11,11 @@ use super::sources::NotificationLog;
 use super::token::ResumeToken;
 use super::{ClientFrame, Hub, HubConfig, HubRequest, replay};
 
-/// Liveness is judged so often.
+/// The interval at which liveness is evaluated, in microseconds.
 const JUDGE_US: u64 = 200_000;
-/// Frames that one client is given before it is the next one's turn.
+/// The maximum number of frames for one client in its turn.
 const TURN: usize = 32;
-/// About how much is written out in one go: whoever else is served waits for so long.
+/// About how many bytes are rendered in one go: others wait for this long.
 const AT_ONCE_BYTES: usize = 512 * 1024;
 
 impl Hub {
@@ -28,8 +28,8 @@ impl Hub {
         }
     }
 
-    /// Tells a query's clients of a group of changes, which has been applied. `torn`: they begin
-    /// anew, since the group holds a batch that did not become whole by itself.
+    /// Sends a group of changes, which has been applied, to a query's clients. `torn`: they
+    /// restart, because the group holds a batch that was not completed by itself.
     pub(super) fn show(&mut self, hash: &QueryHash, changes: &[ResultChange], torn: bool) {
         if changes.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl Hub {
         }
     }
 
-    /// Gives a client its first result, if there is one and it has not come to go on.
+    /// Sends a client its first result, if there is one and the client does not resume.
     pub(super) fn begin(&mut self, id: u64) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
@@ -114,7 +114,8 @@ impl Hub {
         }
     }
 
-    /// Tells clients that their query is ready, once it is live; returns whether all know.
+    /// Notifies clients that their query is ready, once it is live; returns whether all were
+    /// notified.
     pub(super) fn make_all_ready(&mut self, hash: &QueryHash) -> bool {
         let Some(query) = self.queries.get(hash) else {
             return true;
@@ -130,8 +131,8 @@ impl Hub {
         if !log.is_some_and(|log| query.is_live(log, self.now_us)) {
             return false;
         }
-        // Who goes on from the log must not miss what only the registration saw, nor be told once
-        // more what only its own first result held.
+        // A client that resumes from the log must not miss what only the registration saw, nor be
+        // sent again what only its own first result contained.
         let passed = query.is_past_registration();
         let can_go_on = |seen: &PgSnapshot| {
             let mut sources = query.sources.iter();
@@ -151,7 +152,7 @@ impl Hub {
         all
     }
 
-    /// False: it still waits for something.
+    /// Returns false if it still waits for something.
     fn make_ready(&mut self, id: u64) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
             return true;
@@ -167,7 +168,7 @@ impl Hub {
         client.trace.at(self.now_us, query.trace.groups);
         match std::mem::replace(&mut client.phase, ClientPhase::Running) {
             ClientPhase::Running => {
-                // The token says that everything was told.
+                // The token states that everything was sent.
                 let caught_up = query
                     .with_leave(|leave, rows| client.catch_up(rows, self.now_us, leave, &seal));
                 if caught_up != Some(true) {
@@ -194,8 +195,9 @@ impl Hub {
         true
     }
 
-    /// Has read what a client missed up to a place in the log; one that is sent whole results needs
-    /// no more than the present one. False: it still waits for something.
+    /// Handles a client whose missed changes were read up to a position in the log; one that
+    /// receives whole results only needs the current one. Returns false if it still waits for
+    /// something.
     fn resume_client(&mut self, id: u64, token: ResumeToken, upto: StreamId) -> bool {
         let Some(client) = self.clients.get_mut(&id) else {
             return true;
@@ -218,7 +220,7 @@ impl Hub {
         true
     }
 
-    /// Takes what a client missed; none: the log no longer has it all.
+    /// Takes the entries that a client missed; `None` if the log no longer has all of them.
     pub fn replay(&mut self, id: u64, entries: Option<&[(StreamId, Notification)]>) {
         let Some(client) = self.clients.get_mut(&id) else {
             return;
@@ -274,7 +276,7 @@ impl Hub {
         self.has_frames_for(id);
     }
 
-    /// Lets time pass. `now_us` is Valkey's time.
+    /// Advances time. `now_us` is Valkey's time.
     pub fn tick(&mut self, now_us: u64) {
         self.now_us = now_us;
         for id in self.behind.clone() {
@@ -323,7 +325,7 @@ impl Hub {
         }
     }
 
-    /// Says that a query stands still, before anything else is said.
+    /// Reports that a query is stale before anything else is sent.
     pub(super) fn stands_still(&mut self, hash: &QueryHash) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
@@ -361,8 +363,8 @@ impl Hub {
         self.has_frames_for(id);
     }
 
-    /// Takes frames to send, about so many at most, in turn from all who have some and for whom
-    /// their connections have room.
+    /// Takes about this many frames to send, in turn from all clients that have some and whose
+    /// connections have room.
     pub fn poll(&mut self, most: usize) -> Vec<ClientFrame> {
         let (mut frames, mut bytes) = (Vec::new(), 0);
         while frames.len() < most
@@ -428,13 +430,13 @@ impl Hub {
 enum TurnOutcome {
     /// It may have more.
     More,
-    /// It has more, and goes on when its connection has room.
+    /// It has more, and continues when its connection has room.
     Waits,
     Nothing,
     Over,
 }
 
-/// Whether the log may lead from a token to the present.
+/// Whether the log may lead from a token to the current state.
 fn resumable(token: &ResumeToken, query: &HubQuery, log: &NotificationLog) -> bool {
     token.activation == query.activation
         && token.incarnation == log.incarnation
@@ -442,7 +444,7 @@ fn resumable(token: &ResumeToken, query: &HubQuery, log: &NotificationLog) -> bo
         && token.position <= query.shown_up_to(log)
 }
 
-/// What all tokens of a client have in common at one moment.
+/// What all tokens of a client have in common at one time.
 struct TokenStamp<'s> {
     config: &'s HubConfig,
     query: &'s HubQuery,
@@ -465,14 +467,14 @@ impl<'s> TokenStamp<'s> {
         }
     }
 
-    /// A token for one who has been told everything.
+    /// A token for a client that has been sent everything.
     fn seal(&self, seq: u64) -> String {
         let position = self.query.resume_from(self.log);
         self.at(&self.query.snapshot, position, seq)
     }
 
-    /// A token for one who has been told everything up to a place in the log, and whatever `seen`
-    /// sees.
+    /// A token for a client that has been sent everything up to a position in the log, and
+    /// everything that `seen` sees.
     fn at(&self, seen: &PgSnapshot, position: StreamId, seq: u64) -> String {
         self.config.sealer.seal(&ResumeToken {
             holder: self.holder,

@@ -1,4 +1,4 @@
-//! What subscribers are told, as JSON text.
+//! Frames for subscribers, as JSON text.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::message::{RemovalReason, ResultRow};
 
 use super::change::ResultChange;
 
-/// Documents of more bytes, as JSON, are left out of events.
+/// Documents larger than this, as JSON, are omitted from events.
 const LARGEST_DOCUMENT: usize = 1024 * 1024;
 
-/// Which of the events of one group a frame is.
+/// The place of a frame among the events of one group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventPart {
     pub(super) group: u64,
@@ -61,7 +61,7 @@ pub(super) fn status(name: &str, live: bool) -> String {
     end(out, None)
 }
 
-/// Documents are left out of the result.
+/// Reports documents that are omitted from the result.
 pub(super) fn unevaluated(name: &str, count: u32) -> String {
     let mut out = begin("notice", name);
     let detail = "Documents that cannot be evaluated are missing from the result.";

@@ -1,10 +1,10 @@
-//! From one grid to another: the nodes of a new epoch take over from those of the old one.
+//! Changing the grid: the nodes of a new epoch take over from those of the old one.
 //!
-//! What is shown stays. Every query is registered with the new nodes, whose rows are read in a
-//! snapshot that sees whatever the old ones have told here, since they are read later. So what is
-//! told then is the difference: nothing is missing and nothing comes twice.
+//! The displayed results stay. Every query is registered with the new nodes. Its rows are read
+//! later than anything the old nodes reported, so their snapshot sees all of that. Only the
+//! difference is sent, so nothing is lost and nothing is repeated.
 //!
-//! Whoever is live stays so for as long as the ticks of the old nodes count, two seconds as ever:
+//! Live queries stay live for as long as the ticks of the old nodes count, two seconds as always:
 //! most queries are registered by then, and their subscribers notice nothing.
 
 use crate::partition::query_partition;
@@ -14,13 +14,13 @@ use super::parts::GridShape;
 use super::{Hub, HubRequest};
 
 impl Hub {
-    /// Follows another grid. Logs that are read from here on are its own.
+    /// Switches to another grid. Logs that are read from here on belong to it.
     pub fn moved(&mut self, grid: GridShape) {
         self.config.installation = grid.installation;
         self.config.epoch = grid.epoch;
         self.config.write_partitions = grid.write_partitions;
         let before = std::mem::take(&mut self.logs);
-        // What was to be asked of the old grid need not be.
+        // Requests to the old grid are obsolete.
         self.requests.retain(|request| {
             matches!(request, HubRequest::RecheckAccess(_) | HubRequest::Fail(..))
         });
@@ -33,7 +33,7 @@ impl Hub {
             self.requests.push(HubRequest::Register(*hash));
         }
         for client in self.clients.values_mut() {
-            // What it missed was in the old log, of which its token is.
+            // What it missed is in the old log, to which its token belongs.
             if let ClientPhase::Replaying(token, _) = &client.phase {
                 client.phase = ClientPhase::Resuming(token.clone());
             }

@@ -1,4 +1,4 @@
-//! What the hub makes of the notification log.
+//! Processing the notification log in the hub.
 
 use std::collections::HashSet;
 
@@ -31,13 +31,13 @@ impl Hub {
         }
     }
 
-    /// Makes all queries of a log be registered again: messages may be missing.
+    /// Registers all queries of a log again, because messages may be missing.
     pub fn lost(&mut self, partition: u16) {
         self.forgotten(partition, &HashSet::new());
     }
 
-    /// Makes queries of a log be registered again that the event layer has forgotten. Those that it
-    /// holds were registered since: nothing of them is lost, and nobody is told that it may be.
+    /// Registers queries again that the event layer has forgotten. Those that it holds were
+    /// registered since: nothing of them is lost, and their subscribers are not notified.
     pub fn forgotten(&mut self, partition: u16, held: &HashSet<QueryHash>) {
         let queries = self.queries.iter();
         let lost = queries
@@ -48,7 +48,7 @@ impl Hub {
         }
     }
 
-    /// What is shown from here on may lack something, which subscribers are told first.
+    /// What is shown from here on may be incomplete, which subscribers are told first.
     fn register_again(&mut self, hash: &QueryHash) {
         if let Some(query) = self.queries.get_mut(hash)
             && query.register_again()
@@ -58,8 +58,8 @@ impl Hub {
         self.stands_still(hash);
     }
 
-    /// A batch does not become whole: nobody is shown a part of it, and those who watch begin anew
-    /// with rows that hold all of it.
+    /// A batch cannot be completed: its parts are not shown, and subscribers restart with rows that
+    /// contain all of it.
     fn tear(&mut self, hash: &QueryHash) {
         if let Some(query) = self.queries.get_mut(hash) {
             query.tear();
@@ -67,7 +67,8 @@ impl Hub {
         self.register_again(hash);
     }
 
-    /// Hands a message to whom it concerns; returns who may have something to show now.
+    /// Dispatches a message to the queries that it concerns; returns those that may have changes to
+    /// show.
     fn dispatch(
         &mut self,
         partition: u16,
@@ -208,7 +209,7 @@ impl Hub {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Fetch(*fetch, keys.clone()));
             }
-            // What was kept is judged when the rows are there.
+            // Kept messages are judged when the rows are available.
             _ if stands_still => {}
             NodeEvent::Match { image, removed, .. } if !query.definition.sorted => {
                 query.image(image, removed.contains(hash), (place, source));
@@ -223,9 +224,9 @@ impl Hub {
             } if *activation <= life => {
                 query.activated(source, (*activation, *request), (began, place.at));
             }
-            // It is another registration that the node does not go on from.
+            // The node cannot continue from a different registration.
             NodeEvent::TooOld { request, .. } if *request != query.request() => {}
-            // In another life it was registered by others since, so that ours is over.
+            // It was registered by others in another activation since, so ours is over.
             NodeEvent::Active { .. } | NodeEvent::TooOld { .. } => self.register_again(hash),
             _ => self.apply_state(hash, place, source, event),
         }

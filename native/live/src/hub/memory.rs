@@ -1,15 +1,15 @@
-//! What the hub's memory goes to, and what is let go when there is too much.
+//! The hub's memory usage, and what is released when there is too much.
 //!
-//! One budget holds for all subscriptions together. Beyond it, in this order:
+//! One budget applies to all subscriptions together. Beyond it, in this order:
 //!
-//! 1. Results that nobody was given lately lose their bodies. Changes need keys, versions and `_id`s
-//!    alone; who needs the whole result again has it read again.
-//! 2. Clients that do not take what they are sent lose what waits for them. Once they read again
-//!    they begin anew.
-//! 3. No result comes in that does not fit, and nobody is let in.
+//! 1. Results that were not sent recently lose their bodies. Changes need only keys, versions and
+//!    `_id`s; when the whole result is needed again, it is read again.
+//! 2. Clients that do not read lose their pending frames. They restart with a new result once they
+//!    read again.
+//! 3. Results that do not fit and new subscriptions are rejected.
 //! 4. The largest queries are ended.
 //!
-//! One query may take a quarter of the budget and one tenant a half, so that it is theirs that end.
+//! One query may use a quarter of the budget and one tenant a half; beyond that, theirs are ended.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -21,42 +21,43 @@ use super::change::{ResultList, bytes_of};
 use super::client::HubClient;
 use super::{Hub, HubRequest};
 
-/// What it takes to remember a key.
+/// The memory for remembering one key.
 pub(super) const KEY_BYTES: usize = 160;
-/// What is let go is enough for some time.
+/// Eviction releases enough memory to last for some time.
 const RELIEVED: (usize, usize) = (9, 10);
 /// Beyond this share of the budget queries are ended.
 const ENDING: (usize, usize) = (5, 4);
-/// A client that has taken nothing for so long does not read.
+/// A client that has read nothing for this long is considered not to read.
 const UNREAD_US: u64 = 2_000_000;
-/// Of the budget, frames that were handed out and not taken may have this part, before fewer are.
+/// The fraction of the budget for frames that were handed out and not read, before fewer are handed
+/// out.
 const IN_FLIGHT_PART: usize = 8;
 
-/// What the memory of a hub goes to, in bytes.
+/// The memory of a hub by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryUsage {
-    /// Current results, and what is remembered of rows that have gone.
+    /// Current results, and what is remembered of removed rows.
     pub results: usize,
-    /// What the log said and is not shown yet.
+    /// Log entries that are not shown yet.
     pub waiting: usize,
-    /// What clients have not taken.
+    /// Frames that clients have not read.
     pub outboxes: usize,
-    /// How often a result was let go.
+    /// How often a result was evicted.
     pub let_go: u64,
-    /// How often a client was cut off that did not read.
+    /// How often a client was cut off because it did not read.
     pub cut_off: u64,
-    /// How many queries were refused or ended for want of room.
+    /// How many queries were rejected or ended for lack of memory.
     pub refused: u64,
 }
 
 impl MemoryUsage {
-    /// All of it.
+    /// The total.
     pub fn total(&self) -> usize {
         self.results + self.waiting + self.outboxes
     }
 }
 
-/// What a message takes that is kept for later.
+/// The memory of a message that is kept for later.
 pub(super) fn event_bytes(event: &NodeEvent) -> usize {
     let rows = |rows: &[ResultRow]| rows.iter().map(bytes_of).sum::<usize>();
     let own = match event {
@@ -88,22 +89,22 @@ fn part(of: usize, (numerator, denominator): (usize, usize)) -> usize {
 }
 
 impl Hub {
-    /// What the memory goes to, as it was when it was looked at last.
+    /// The memory usage when it was last measured.
     pub fn memory(&self) -> MemoryUsage {
         self.memory
     }
 
-    /// Whether more subscriptions may come.
+    /// Whether new subscriptions may be accepted.
     pub fn has_room(&self) -> bool {
         self.memory.total() < self.config.memory_bytes
     }
 
-    /// Whether clients are handed less at once.
+    /// Whether clients are sent less at once.
     pub(super) fn is_short(&self) -> bool {
         self.in_flight_bytes > self.config.memory_bytes / IN_FLIGHT_PART
     }
 
-    /// Looks at the memory, and lets go of what is too much.
+    /// Measures the memory usage, and evicts what exceeds the budget.
     pub(super) fn keep_within_budget(&mut self) {
         self.look_at_memory();
         if self.memory.total() <= self.config.memory_bytes {
@@ -202,7 +203,7 @@ impl Hub {
                 self.behind.remove(&id);
             }
         }
-        // Results that were kept for several of them are gone with the last.
+        // Lists that several clients shared are released with the last of them.
         self.look_at_memory();
     }
 
@@ -224,7 +225,7 @@ impl Hub {
         }
     }
 
-    /// Whether a result may come in that is so large; if not, its subscribers are told.
+    /// Whether a result of this size is admitted; if not, its subscribers are notified.
     pub(super) fn admits(&mut self, hash: &QueryHash, bytes: usize) -> bool {
         let budget = self.config.memory_bytes;
         let Some(query) = self.queries.get(hash).filter(|query| query.rows.is_none()) else {
@@ -262,7 +263,7 @@ impl Hub {
             .push(HubRequest::Fail(*hash, code.to_owned(), detail.to_owned()));
     }
 
-    /// Has a query read again whose bodies were let go.
+    /// Reads a query again whose bodies were evicted.
     pub(super) fn refresh(&mut self, hash: &QueryHash) {
         if let Some(query) = self.queries.get_mut(hash)
             && query.rows.is_some()
@@ -273,7 +274,7 @@ impl Hub {
         }
     }
 
-    /// Gives those who wait for it the whole result, or has it read.
+    /// Sends the whole result to the clients that wait for it, or requests a read.
     pub(super) fn begin_all(&mut self, hash: &QueryHash) {
         let Some(query) = self.queries.get(hash) else {
             return;

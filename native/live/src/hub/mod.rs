@@ -1,7 +1,8 @@
-//! The hub of an app server: what its subscribers are told, from what the grid's nodes say.
+//! The hub of an app server: what its subscribers are sent, derived from what the grid's nodes
+//! report.
 //!
-//! It keeps the current result of each query that somebody here watches, applies every message of
-//! the notification log to it, and tells each subscriber what has changed since it was told last.
+//! It keeps the current result of each query with subscribers here, applies every message of the
+//! notification log to it, and sends each subscriber what has changed since the last message.
 //!
 //! ```text
 //! attach ───────────▶ query known? ── no ──▶ request: Register ──▶ registered(rows, snapshot)
@@ -9,9 +10,9 @@
 //! groups ───────────▶ client (projection, throttle, coalescing, numbering) ─▶ frames
 //! ```
 //!
-//! What comes from the log while a registration is on its way is kept and judged afterwards: the
-//! rows are known to hold whatever their snapshot sees, and the log is known from before it. A query
-//! that is registered again shows the difference once, so that nobody sees a version fall.
+//! Log entries that arrive during a registration are kept and judged afterwards: the rows contain
+//! whatever their snapshot sees, and the log is known from before it. A query that is registered
+//! again sends the difference once, so that no subscriber sees a version decrease.
 //!
 //! Files: [`sources`] and [`log_reader`] — the log; [`query`], [`queue`], [`window`], [`change`],
 //! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
@@ -68,7 +69,7 @@ pub struct Hub {
     logs: BTreeMap<u16, NotificationLog>,
     queries: HashMap<QueryHash, HubQuery>,
     clients: HashMap<u64, HubClient>,
-    /// Queries with changes that are not complete, or with clients that are not ready.
+    /// Queries with incomplete changes, or with clients that are not ready.
     waiting: BTreeSet<QueryHash>,
     /// Clients with frames to hand out, each once, in turn.
     outgoing: VecDeque<u64>,
@@ -77,7 +78,7 @@ pub struct Hub {
     requests: Vec<HubRequest>,
     now_us: u64,
     judged_us: u64,
-    /// How many queries were ever watched here.
+    /// How many queries this hub has ever started.
     begun: u64,
     memory: MemoryUsage,
     in_flight_bytes: usize,
@@ -86,7 +87,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub that watches nothing.
+    /// A hub without queries.
     pub fn new(config: HubConfig) -> Self {
         Self {
             shares: Shares::new(config.trace_bytes),
@@ -107,7 +108,7 @@ impl Hub {
         }
     }
 
-    /// Begins a subscription.
+    /// Starts a subscription.
     pub fn attach(&mut self, id: u64, attach: Attach) {
         let hash = attach.definition.hash;
         let mut client = HubClient::new(
@@ -164,7 +165,7 @@ impl Hub {
         ours.then_some(token)
     }
 
-    /// Ends a subscription without a word.
+    /// Ends a subscription without a message.
     pub fn detach(&mut self, id: u64) {
         let Some(client) = self.remove_client(id) else {
             return;
@@ -181,7 +182,7 @@ impl Hub {
         }
     }
 
-    /// Removes a subscription and returns its room to the connection.
+    /// Removes a subscription and returns its share of the window to the connection.
     fn remove_client(&mut self, id: u64) -> Option<HubClient> {
         let client = self.clients.remove(&id)?;
         let resumed = self
@@ -192,14 +193,14 @@ impl Hub {
         Some(client)
     }
 
-    /// Names the registration that a query waits for; to be asked for before the log's end is noted,
-    /// and given back with the rows. None: it waits for none.
+    /// Identifies the registration that a query waits for. It must be taken before the log's end is
+    /// noted, and passed back with the rows. `None` if the query waits for none.
     pub fn registration_id(&self, hash: &QueryHash) -> Option<u64> {
         self.queries.get(hash).and_then(HubQuery::registration_id)
     }
 
-    /// Takes the rows of a query, as registered behind `log_end` by the request `request`. Rows of
-    /// another registration than the one that is waited for are older than what was told since.
+    /// Takes the rows of a query, registered after `log_end` by the request `request`. Rows of a
+    /// registration other than the expected one are older than what was reported since.
     pub fn registered(
         &mut self,
         hash: &QueryHash,
@@ -235,8 +236,8 @@ impl Hub {
         if again {
             self.requests.push(HubRequest::Register(*hash));
         }
-        // Nothing of this is told by itself: those who held a result are told the difference, and
-        // the others get all of it.
+        // This alone sends nothing: clients with a result receive the difference, and the others
+        // all of it.
         let clients = query.clients.clone();
         query.clients.clear();
         let mut last = log_end;
@@ -257,7 +258,7 @@ impl Hub {
         self.settle(hash);
     }
 
-    /// A query cannot be registered: its subscribers are told why. `problem` is JSON.
+    /// A query cannot be registered: its subscribers are notified. `problem` is JSON.
     pub fn refused(&mut self, hash: &QueryHash, problem: &str) {
         let Some(query) = self.queries.remove(hash) else {
             return;
@@ -275,7 +276,7 @@ impl Hub {
         self.requests.push(HubRequest::Unregister(*hash));
     }
 
-    /// Learns what has left for a client.
+    /// Records what a client has read.
     pub fn drained(&mut self, id: u64, frames: usize, bytes: usize) {
         if let Some(client) = self.clients.get_mut(&id) {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes);
@@ -308,7 +309,7 @@ impl Hub {
         !self.outgoing.is_empty()
     }
 
-    /// A query's definition, while somebody watches it.
+    /// A query's definition, while it has subscribers.
     pub fn definition(&self, hash: &QueryHash) -> Option<&Arc<QueryDefinition>> {
         self.queries.get(hash).map(|query| &query.definition)
     }
@@ -319,7 +320,7 @@ impl Hub {
         query.map_or_else(Vec::new, |query| query.clients.iter().copied().collect())
     }
 
-    /// How a subscription goes.
+    /// The state of a subscription.
     pub fn figures(&self, id: u64) -> Option<ClientFigures> {
         let client = self.clients.get(&id)?;
         let query = self.queries.get(&client.query)?;

@@ -1,4 +1,4 @@
-//! What is on its way to one client: bounded, and handed out as fast as the client takes it.
+//! A client's outgoing frames: bounded, and handed out as fast as the client reads them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::change::ResultList;
 use super::client::OutboxBounds;
 use super::frames;
 
-/// A result is cut into parts of about so many bytes.
+/// A result is split into parts of about this many bytes.
 const PART_BYTES: usize = 1024 * 1024;
 /// Frames and bytes handed out and not reported as sent, while memory is short.
 const IN_FLIGHT_SHORT: (usize, usize) = (16, 64 * 1024);
@@ -18,7 +18,7 @@ const IN_FLIGHT_SHORT: (usize, usize) = (16, 64 * 1024);
 #[derive(Debug)]
 enum Out {
     Frame(String),
-    /// A result, of which rows are rendered when their part is sent.
+    /// A result whose rows are rendered when their part is sent.
     Result {
         listed: Arc<ResultList>,
         next: usize,
@@ -34,7 +34,7 @@ pub(super) struct ClientOutbox {
     bytes: usize,
     results: usize,
     in_flight: (usize, usize),
-    /// How many frames and results were ever handed out whole.
+    /// How many frames and results were ever handed out completely.
     handed: u64,
 }
 
@@ -43,27 +43,27 @@ impl ClientOutbox {
         self.waiting.len()
     }
 
-    /// Frames that the client has not taken.
+    /// Frames that the client has not read.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len() + self.in_flight.0
     }
 
-    /// Whether the client has taken all that it was handed.
+    /// Whether the client has read everything that was handed out.
     pub(super) fn is_drained(&self) -> bool {
         self.in_flight.0 == 0
     }
 
-    /// What it takes by itself, in bytes.
+    /// The bytes that it alone uses.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.in_flight.1
     }
 
-    /// Frames and bytes that were handed out and not taken.
+    /// Frames and bytes that were handed out and not read.
     pub(super) const fn in_flight(&self) -> (usize, usize) {
         self.in_flight
     }
 
-    /// Results that are on their way, as they were when they were asked for.
+    /// Results that are being sent, as they were when they were requested.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Arc<ResultList>> {
         let some = self.results > 0;
         let waiting = self.waiting.iter().filter(move |_| some);
@@ -78,7 +78,7 @@ impl ClientOutbox {
         self.waiting.push_back(Out::Frame(frame));
     }
 
-    /// The whole result, which replaces what the client holds.
+    /// Adds the whole result, which replaces what the client has.
     pub(super) fn push_result(&mut self, listed: Arc<ResultList>, resume: String) {
         self.results += 1;
         self.waiting.push_back(Out::Result {
@@ -89,12 +89,13 @@ impl ClientOutbox {
         });
     }
 
-    /// The number of what was pushed last. Numbers of what is cleared are given again.
+    /// The number of the last item pushed. Numbers of cleared items are reused.
     pub(super) fn last_number(&self) -> u64 {
         self.handed + self.waiting.len() as u64
     }
 
-    /// Up to which number it was handed out, and, at least, taken.
+    /// The number up to which items were handed out, and the number up to which they were at least
+    /// read.
     pub(super) fn numbers(&self) -> (u64, u64) {
         let taken = self.handed.saturating_sub(self.in_flight.0 as u64);
         (self.handed, taken)
@@ -110,7 +111,7 @@ impl ClientOutbox {
         self.waiting.len() >= bounds.frames || self.bytes >= bounds.bytes
     }
 
-    /// Whether there is room for what was put together meanwhile.
+    /// Whether there is room for coalesced changes.
     pub(super) fn has_room(&self, bounds: OutboxBounds) -> bool {
         self.waiting.len() <= bounds.frames / 2 && self.bytes <= bounds.bytes / 2
     }

@@ -1,4 +1,4 @@
-//! What a hub is told and what it answers.
+//! The input and output types of a hub.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::message::{FetchId, QueryDefinition, QueryHash, StreamId};
 use super::client::{ClientOptions, OutboxBounds};
 use super::token::Sealer;
 
-/// What holds for all of a hub.
+/// The configuration of a hub.
 #[derive(Debug, Clone)]
 pub struct HubConfig {
     /// Seals resume tokens.
@@ -20,15 +20,15 @@ pub struct HubConfig {
     pub epoch: u32,
     /// How many filter nodes each query has.
     pub write_partitions: u16,
-    /// What waits for one client.
+    /// The limits of a client's outbox.
     pub bounds: OutboxBounds,
-    /// What all subscriptions may take together.
+    /// The memory for all subscriptions together.
     pub memory_bytes: usize,
-    /// What the memory of how clients were told lately may take, besides that.
+    /// The additional memory for traces of recent deliveries.
     pub trace_bytes: usize,
 }
 
-/// A grid, as far as a hub has to know it.
+/// A grid, as far as a hub needs to know it.
 #[derive(Debug, Clone, Copy)]
 pub struct GridShape {
     /// The installation epoch.
@@ -41,37 +41,38 @@ pub struct GridShape {
     pub query_partitions: u16,
 }
 
-/// A subscription that begins.
+/// A new subscription.
 #[derive(Debug)]
 pub struct Attach {
     /// The name that the client chose.
     pub name: String,
-    /// What it watches.
+    /// Its query.
     pub definition: Arc<QueryDefinition>,
-    /// Where that is watched.
+    /// The query partition.
     pub partition: u16,
-    /// What it sees of documents.
+    /// The projection of its documents.
     pub projection: Option<Arc<Projection>>,
-    /// How it wants to be told.
+    /// How it wants to be notified.
     pub options: ClientOptions,
-    /// Names tenant and principal, hashed: who may use its tokens.
+    /// A hash of tenant and principal: who may use its tokens.
     pub holder: [u8; 16],
-    /// From where it wants to go on.
+    /// The token from which it wants to resume.
     pub resume: Option<String>,
-    /// Why it begins anew, if it was there before.
+    /// Why it restarts, if it was subscribed before.
     pub reset: Option<String>,
-    /// The connection that carries it, perhaps among others.
+    /// The connection that carries it, possibly with others.
     pub connection: u64,
 }
 
-/// What a hub asks of the app server.
+/// What a hub requests from the app server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubRequest {
     /// Read a query's rows and register it with the nodes, for the first time or again.
     Register(QueryHash),
     /// The last subscription of the query has ended.
     Unregister(QueryHash),
-    /// Read the rows again, with this many beyond the window: the sort node has run out of them.
+    /// Read the rows again, with this many beyond the window, because the sort node has run out of
+    /// them.
     Renew(QueryHash, u32),
     /// Read single documents of the looked-up collections for the sort node, by their keys.
     Fetch(FetchId, Vec<Vec<Arc<[u8]>>>),
@@ -96,10 +97,10 @@ pub enum HubRequest {
     LogUnevaluated(QueryHash, u32),
 }
 
-/// A frame for a client; `over`: it is the last.
+/// A frame for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFrame {
-    /// Whose.
+    /// The client.
     pub client: u64,
     /// JSON text.
     pub text: String,
@@ -107,18 +108,18 @@ pub struct ClientFrame {
     pub over: bool,
 }
 
-/// How a subscription goes.
+/// Figures about a subscription.
 #[derive(Debug, Clone)]
 pub struct ClientFigures {
     /// `starting`, `live` or `stale`.
     pub state: &'static str,
     /// Events sent.
     pub events: u64,
-    /// Events that have not been taken.
+    /// Events that have not been read.
     pub waiting: usize,
-    /// What is kept for this subscription alone.
+    /// The bytes that are kept for this subscription alone.
     pub waiting_bytes: usize,
-    /// What its query's result takes, which all who watch the query share.
+    /// The bytes of its query's result, which all subscribers of the query share.
     pub result_bytes: usize,
     /// How far behind the writes the query is, in microseconds.
     pub lag_us: Option<u64>,

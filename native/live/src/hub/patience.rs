@@ -1,9 +1,9 @@
-//! How long a query waits for its nodes to watch it, once it is registered.
+//! How long a query waits for its nodes once it is registered.
 //!
-//! A registration may be lost where nobody counts: an event layer that falls back to a moment before
-//! it, behind a hub that has heard of no life before this one. So when all nodes are there and the
-//! query still is not ready, it is registered again. Nodes that have too much to do are not helped by
-//! more, so each time is twice as long as the one before.
+//! A registration may be lost without a gap in any count: if an event layer returns to a state
+//! before it, and the hub has not heard of a previous incarnation. So when all nodes are present
+//! and the query still is not ready, it is registered again. More registrations do not help
+//! overloaded nodes, so the wait doubles each time.
 
 const FIRST_US: u64 = 10_000_000;
 const DOUBLINGS: u32 = 5;
@@ -16,7 +16,8 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Whether it is over. `due`: the query is registered, and all nodes that it waits for are there.
+    /// Whether the wait is over. `due`: the query is registered, and all nodes that it waits for
+    /// are present.
     pub(super) fn is_over(&mut self, ready: bool, due: bool, now_us: u64) -> bool {
         if ready {
             *self = Self::default();

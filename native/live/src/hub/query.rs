@@ -1,4 +1,4 @@
-//! One query that is watched here: its result, and what is not yet part of it.
+//! One query with subscribers in this hub: its result, and changes that are not yet part of it.
 
 mod registration;
 
@@ -23,7 +23,7 @@ use super::window::SortWindow;
 
 pub(super) use registration::RegistrationProgress;
 
-/// Removed keys are remembered for so long.
+/// How long removed keys are remembered.
 const GONE_US: u64 = 60_000_000;
 
 /// See the module.
@@ -32,32 +32,33 @@ pub(super) struct HubQuery {
     pub(super) definition: Arc<QueryDefinition>,
     pub(super) partition: u16,
     pub(super) clients: BTreeSet<u64>,
-    /// None: it has not been registered yet.
+    /// `None` until it is registered.
     pub(super) rows: Option<ResultRows>,
     pub(super) registration: RegistrationProgress,
-    /// Which of the queries that were watched here it is, and how often its rows were asked for.
+    /// The number of this query in the hub, and how often its rows were requested.
     asked: (u64, u64),
     held_back: HeldBack,
     pub(super) activation: u64,
-    /// What the rows of the registration have seen; default: nothing that the log may still bring.
+    /// What the rows of the registration have seen; the default if the log can no longer repeat any
+    /// of it.
     pub(super) snapshot: PgSnapshot,
-    /// When bodies came that had been let go, last.
+    /// When evicted bodies were last read again.
     refreshed_us: u64,
-    /// When somebody was given the whole result, last.
+    /// When the whole result was last sent to a client.
     pub(super) given_us: u64,
     /// Since when it is live.
     pub(super) live_us: Option<u64>,
-    /// A batch did not become whole: those who watch begin anew with the next rows.
+    /// A batch could not be completed: subscribers restart with the next rows.
     torn: bool,
-    /// Until when what the grid before this one has proved counts.
+    /// Until when the previous grid's proof counts.
     proven_until_us: u64,
-    /// A write was made under other access rules than these: nothing more is shown.
+    /// A write was made under access rules other than these: nothing more is shown.
     pub(super) outdated: bool,
     /// All its filter nodes and, if it is sorted, its sort node.
     pub(super) sources: Vec<NotificationSource>,
-    /// Which of them go on from its rows.
+    /// Which of them continue from its rows.
     answers: RegistrationAnswers,
-    /// A sorted query's dealings with its sort node.
+    /// The state shared with its sort node.
     window: SortWindow,
     patience: Patience,
     parts: HashMap<NotificationSource, Vec<ResultRow>>,
@@ -103,8 +104,9 @@ impl HubQuery {
         }
     }
 
-    /// Is watched by other nodes from here on. The rows stay, until those of the registration come.
-    /// What `log`, of the nodes before, has proved counts for as long as it would have without that.
+    /// Moves to the nodes of another grid. The rows stay until those of the registration arrive.
+    /// What `log`, the log of the previous nodes, has proved counts for as long as it would have
+    /// otherwise.
     pub(super) fn moved(&mut self, to: (u16, u16), log: Option<&NotificationLog>, now_us: u64) {
         if let Some(log) = log.filter(|log| self.is_live(log, now_us)) {
             self.proven_until_us = log.live_until_us(&self.sources);
@@ -176,7 +178,7 @@ impl HubQuery {
         now_us < self.proven_until_us && !self.outdated && !self.window.is_renewing()
     }
 
-    /// Nothing that was proved counts any more.
+    /// Nothing that was proved counts any longer.
     pub(super) fn stands_still(&mut self) {
         self.live_us = None;
         self.proven_until_us = 0;
@@ -187,21 +189,21 @@ impl HubQuery {
         sources.all(|source| log.is_live(*source, now_us))
     }
 
-    /// Whether its nodes are there and have not come to watch it for too long.
+    /// Whether its nodes are present and have not watched it for too long.
     pub(super) fn is_overdue(&mut self, log: &NotificationLog, now_us: u64) -> bool {
         let due =
             self.registration == RegistrationProgress::Done && self.has_live_nodes(log, now_us);
         self.patience.is_over(self.is_ready(), due, now_us)
     }
 
-    /// The place in the log up to which everything has been shown.
+    /// The position in the log up to which everything has been shown.
     pub(super) fn shown_up_to(&self, log: &NotificationLog) -> StreamId {
         self.queue.front().unwrap_or(log.position)
     }
 
-    /// The place from which a client can go on that was told everything until now. Zero: there is
-    /// none. It lies in front of what cannot be told from the log, so that who comes back in the
-    /// midst of that is reset.
+    /// The position from which a client that has received everything can resume. Zero if there is
+    /// none. It precedes what the log alone cannot explain, so that a client that returns in the
+    /// middle of that is reset.
     pub(super) fn resume_from(&self, log: &NotificationLog) -> StreamId {
         let unseen = self.definition.sorted && !self.window.is_shown();
         if unseen || self.may_lack_something() {
@@ -212,7 +214,7 @@ impl HubQuery {
         places.into_iter().flatten().fold(shown, StreamId::min)
     }
 
-    /// Why a row that is shown no longer is there.
+    /// Why a shown row was removed.
     pub(super) fn leave(&self) -> impl Fn(&ResultRow) -> (u64, RemovalReason) + use<'_> {
         |row| {
             self.removals
@@ -225,8 +227,8 @@ impl HubQuery {
         }
     }
 
-    /// Whether something may be shown that was written under access rules up to this version. If
-    /// not, nothing more is: others are in force.
+    /// Whether changes written under access rules up to this version may be shown. If not, nothing
+    /// more is shown, because newer rules are in force.
     pub(super) fn may_show(&mut self, rules_version: u64) -> bool {
         let rules = self.definition.rules_version;
         self.outdated |= rules != 0 && rules_version > rules;
@@ -267,7 +269,7 @@ impl HubQuery {
         self.queue.write((image.xid, &image.parts), step, place);
     }
 
-    /// Whether more waits than may.
+    /// Whether more is queued than allowed.
     pub(super) fn is_flooded(&self) -> bool {
         self.queue.is_flooded()
     }
@@ -276,9 +278,9 @@ impl HubQuery {
         self.queue.len() > 0
     }
 
-    /// Applies what is complete, in order; returns the changes, which belong together. While it may
-    /// lack something nothing is: what is told may be a part of a batch of which the rest was lost,
-    /// and the rows that make up for that would take back what was shown of a batch meanwhile.
+    /// Applies complete changes in order; returns those that belong together. Nothing is applied
+    /// while entries may be missing: what was received may be a part of a batch whose rest was
+    /// lost, and the rows that replace it would undo what was shown of a batch in the meantime.
     pub(super) fn settle(&mut self, log: &NotificationLog, now_us: u64) -> Vec<ResultChange> {
         let mut changes = Vec::new();
         if self.outdated || self.may_lack_something() {
@@ -300,17 +302,17 @@ impl HubQuery {
         changes
     }
 
-    /// Whether a batch did not become whole, and has to be read.
+    /// Whether a batch was not completed in time and must be read.
     pub(super) fn is_late(&self, now_us: u64) -> bool {
         !self.outdated && !self.may_lack_something() && self.queue.is_late(now_us, self.live_us)
     }
 
-    /// Notes that a batch did not become whole.
+    /// Records that a batch was not completed.
     pub(super) fn tear(&mut self) {
         self.torn = true;
     }
 
-    /// Whether a batch did not become whole before the rows came that are there now.
+    /// Whether a batch was not completed before the current rows arrived.
     pub(super) fn was_torn(&mut self) -> bool {
         std::mem::take(&mut self.torn)
     }
@@ -341,8 +343,8 @@ impl HubQuery {
         }
     }
 
-    /// A filter node told its members: they replace those of its partition. What is held in a newer
-    /// version, or is known to be gone since, stays so.
+    /// A filter node reported its members: they replace those of its partition. Rows that are newer
+    /// here, or are known to have been removed since, stay as they are.
     fn replace_partition(&mut self, partition: u16, reported: Vec<ResultRow>) -> Vec<ResultChange> {
         let filters = self
             .sources
@@ -371,7 +373,7 @@ impl HubQuery {
         before.map_or_else(Vec::new, |before| self.difference(&before.list().rows))
     }
 
-    /// What has changed since the result was another one.
+    /// The changes since the result `before`.
     pub(super) fn difference(&self, before: &[Arc<ResultRow>]) -> Vec<ResultChange> {
         let rows = self.rows.as_ref();
         rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
@@ -382,8 +384,8 @@ impl HubQuery {
         self.answers.request()
     }
 
-    /// A node that began and says so at these places watches the query, for all requests up to this
-    /// one.
+    /// A node that started and reports so at these positions watches the query, for all requests up
+    /// to this one.
     pub(super) fn activated(
         &mut self,
         source: NotificationSource,
@@ -395,13 +397,13 @@ impl HubQuery {
         }
     }
 
-    /// A new holder has begun: nothing of it counts until it says that it watches the query.
+    /// A new holder has started: nothing of it counts until it reports that it watches the query.
     pub(super) fn restarted(&mut self, source: NotificationSource, at: StreamId) {
         self.answers.restarted(source, at);
         self.window.restarted(source);
     }
 
-    /// A node's whole state, or a part of it; returns what changes at once.
+    /// Applies a node's whole state, or a part of it; returns the immediate changes.
     pub(super) fn state(
         &mut self,
         (place, source): (EntryPosition, NotificationSource),
@@ -443,7 +445,7 @@ impl HubQuery {
         }
     }
 
-    /// The sort node says how the window changes; returns the changes that are shown.
+    /// Applies steps of the sort node to the window; returns the changes that are shown.
     pub(super) fn step(&mut self, steps: &[WindowChange], renewal: bool) -> Vec<ResultChange> {
         if renewal {
             self.window.renewed();
@@ -462,9 +464,9 @@ impl HubQuery {
         }
     }
 
-    /// The sort node's tick: a window that was followed unseen is shown once it holds whatever was
-    /// shown before. While new rows are on their way to the sort node, ticks prove more than its
-    /// window holds.
+    /// Handles the sort node's tick: a window that was followed in the background is shown once it
+    /// contains whatever was shown before. While new rows are on their way to the sort node, ticks
+    /// prove more than its window contains.
     pub(super) fn sort_ticked(&mut self, snapshot: &PgSnapshot, time_us: u64) -> Vec<ResultChange> {
         self.window.sort_ticked(time_us);
         if !self.is_complete()
@@ -486,14 +488,14 @@ impl HubQuery {
         self.window.renew(before);
     }
 
-    /// Whether a client can go on from the log: no entry of it from here on is one that only the
-    /// registration knows already.
+    /// Whether a client can resume from the log: no later entry repeats what the registration
+    /// already contains.
     pub(super) fn is_past_registration(&self) -> bool {
         self.snapshot == PgSnapshot::default() && self.queue.len() == 0
     }
 
-    /// Forgets what is old: removed keys, and the snapshot that all nodes have passed. Places from
-    /// which clients go on must lie behind whatever it sees, so nothing may wait then.
+    /// Forgets old state: removed keys, and the snapshot that all nodes have passed. Positions from
+    /// which clients resume must follow whatever it sees, so nothing may be pending then.
     pub(super) fn forget(&mut self, log: &NotificationLog, now_us: u64) {
         self.removals
             .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
@@ -507,7 +509,7 @@ impl HubQuery {
         }
     }
 
-    /// What a row's absence means, for those whose changes are put together.
+    /// What a row's absence means, for clients whose changes are coalesced.
     pub(super) fn with_leave<T>(
         &self,
         then: impl FnOnce(&Leave<'_>, &ResultRows) -> T,

@@ -1,9 +1,9 @@
-//! What the log says of an unsorted query and is not shown yet, in order.
+//! The log entries of an unsorted query that are not shown yet, in order.
 //!
-//! A write waits for the other parts of its atomic batch; a node's whole state waits until the other
-//! nodes have come as far, and for theirs, as batches may have their parts in several. Whatever is
-//! complete at the front is shown as one group, so that no place in the log lies between two halves
-//! of it.
+//! A write waits for the other parts of its atomic batch. A node's whole state waits until the
+//! other nodes have progressed as far, and for their states, since the parts of a batch may be in
+//! several. Complete items at the front are shown as one group, so that no position in the log lies
+//! between two halves of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::change::bytes_of;
 use super::memory::{KEY_BYTES, event_bytes};
 use super::sources::NotificationLog;
 
-/// A batch whose end does not come is not waited for longer, while everybody is there: its query is
-/// read again.
+/// How long to wait for the end of a batch while all nodes are present; then its query is read
+/// again.
 const BATCH_US: u64 = 2_000_000;
 
-/// So much of the log is kept while a registration is on its way, and so many changes wait for the
-/// rest of their batch; then the query is read again.
+/// The maximum number of log entries kept during a registration, and of changes that wait for the
+/// rest of their batch; beyond it the query is read again.
 const MOST_WAITING: usize = 20_000;
 const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
@@ -32,7 +32,7 @@ pub(super) enum QueuedWrite {
     Take(Arc<[u8]>, u64, RemovalReason),
 }
 
-/// What waits.
+/// An item of the queue.
 #[derive(Debug)]
 pub(super) enum QueuedItem {
     /// A write or an atomic batch.
@@ -40,7 +40,8 @@ pub(super) enum QueuedItem {
         xid: u64,
         parts: Arc<[u16]>,
         steps: Vec<QueuedWrite>,
-        /// Where each node has told of it: what it said before the last of that is no end of it.
+        /// The positions of each node's reports: what it said before the last of them does not end
+        /// the item.
         reported_at: ReportedPositions,
     },
     /// A filter node's members.
@@ -73,7 +74,8 @@ impl QueuedItem {
     }
 }
 
-/// Where the nodes of write partitions have told of a write or a batch first, and last.
+/// For each write partition, the first and the last position at which its node reported a write or
+/// a batch.
 #[derive(Debug, Default)]
 pub(super) struct ReportedPositions(Vec<(u16, StreamId, StreamId)>);
 
@@ -89,21 +91,21 @@ impl ReportedPositions {
         }
     }
 
-    /// Whether a place lies behind what a node told.
+    /// Whether a position follows a node's report.
     pub(super) fn is_over(&self, part: u16, at: StreamId) -> bool {
         let reported_at = self.0.iter().find(|(of, ..)| *of == part);
         reported_at.is_none_or(|(.., last)| at > *last)
     }
 }
 
-/// Where the nodes of write partitions said that they had handled their parts of something.
+/// The positions at which the nodes of write partitions reported that they had handled their parts.
 pub(super) type Ends = Vec<(u16, StreamId)>;
 
 #[derive(Debug)]
 struct QueuedEntry {
     item: QueuedItem,
     since_us: u64,
-    /// The place in the log in front of its first entry.
+    /// The position in the log before its first entry.
     before: StreamId,
     /// Its last entry.
     last: StreamId,
@@ -116,7 +118,7 @@ pub(super) struct ChangeQueue {
     bytes: usize,
 }
 
-/// The place of an entry: behind which one it stands, its own, and when it was read.
+/// The position of an entry: the one before it, its own, and when it was read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryPosition {
     pub(super) before: StreamId,
@@ -127,7 +129,7 @@ pub(super) struct EntryPosition {
 /// An entry of the log, for a query.
 pub(super) type LogEntry = (EntryPosition, NotificationSource, NodeEvent);
 
-/// What the log says of a query while its registration is on its way.
+/// Log entries of a query while its registration is in progress.
 #[derive(Debug, Default)]
 pub(super) struct HeldBack {
     entries: Vec<LogEntry>,
@@ -158,12 +160,12 @@ impl HeldBack {
 }
 
 impl ChangeQueue {
-    /// Whether more waits than may.
+    /// Whether more is queued than allowed.
     pub(super) fn is_flooded(&self) -> bool {
         self.waiting.len() > MOST_WAITING || self.bytes > MOST_WAITING_BYTES
     }
 
-    /// Whether a version of a document waits.
+    /// Whether a version of a document is queued.
     pub(super) fn has(&self, key: &[u8], version: u64) -> bool {
         let is = |step: &QueuedWrite| match step {
             QueuedWrite::Put(row) => *row.key == *key && row.version == version,
@@ -179,7 +181,7 @@ impl ChangeQueue {
         self.waiting.len()
     }
 
-    /// What waits, in bytes.
+    /// The queued bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -189,12 +191,12 @@ impl ChangeQueue {
         self.bytes = 0;
     }
 
-    /// Whether a node's state waits: until it is shown, ticks prove more than was told.
+    /// Whether a node's state is queued: until it is shown, ticks prove more than was reported.
     pub(super) fn has_state(&self) -> bool {
         self.waiting.iter().any(|one| one.item.is_state())
     }
 
-    /// The place in front of everything that waits.
+    /// The position before all queued items.
     pub(super) fn front(&self) -> Option<StreamId> {
         self.waiting.front().map(|first| first.before)
     }
@@ -234,8 +236,8 @@ impl ChangeQueue {
         self.push(item, place);
     }
 
-    /// A node that told of a batch behind its whole state, which does not hold it, means what is
-    /// there then; others may have told of it before.
+    /// A node that reported a batch after its whole state, which does not contain the batch, refers
+    /// to what exists then; other nodes may have reported the batch before it.
     fn put_behind_state(&mut self, at: usize, part: u16, xid: u64) {
         let lacks = |one: &QueuedEntry| {
             matches!(&one.item, QueuedItem::State { partition, snapshot, .. }
@@ -245,7 +247,7 @@ impl ChangeQueue {
         if let Some(state) = state.filter(|state| *state > at)
             && let Some(batch) = self.waiting.remove(at)
         {
-            // Places in front of items never fall along the queue.
+            // The positions before items never decrease along the queue.
             for passed in self.waiting.iter_mut().take(state).skip(at) {
                 passed.before = batch.before;
             }
@@ -263,8 +265,8 @@ impl ChangeQueue {
         });
     }
 
-    /// Takes what is complete at the front. States are taken all or none: of a batch that some of
-    /// them hold, each may hold a part.
+    /// Takes the complete items at the front. States are taken all or none: each of them may
+    /// contain a part of the same batch.
     pub(super) fn ready(
         &mut self,
         log: &NotificationLog,
@@ -283,16 +285,16 @@ impl ChangeQueue {
         items
     }
 
-    /// Whether what is next has not become complete for too long. `live_us` is since when nothing
-    /// stands in the way of that, if so.
+    /// Whether the next item has been incomplete for too long. `live_us` is the time since which
+    /// nothing prevents its completion, if so.
     pub(super) fn is_late(&self, now_us: u64, live_us: Option<u64>) -> bool {
         let since_us = self.waiting.front().map(|first| first.since_us);
         let since_us = since_us.zip(live_us).map(|(since, live)| since.max(live));
         since_us.is_some_and(|since| now_us.saturating_sub(since) > BATCH_US)
     }
 
-    /// The items at the front that are complete, by where they end; with the states among them, or
-    /// in front of these.
+    /// The complete items at the front, by their ends; with the states among them, or those before
+    /// these.
     fn complete(
         &self,
         log: &NotificationLog,
@@ -318,7 +320,7 @@ impl ChangeQueue {
         self.waiting.iter().enumerate().map_while(ends).collect()
     }
 
-    /// Whether a state that waits behind a batch may hold the rest of it.
+    /// Whether a state queued after a batch may contain the rest of it.
     fn is_in_state_behind(&self, at: usize, xid: u64) -> bool {
         let mut behind = self.waiting.iter().skip(at + 1);
         behind.any(
@@ -326,7 +328,7 @@ impl ChangeQueue {
         )
     }
 
-    /// How many of the items at the front that are complete can be taken without those behind.
+    /// How many of the complete items at the front can be taken without those that follow.
     fn whole(&self, ends: &[Ends]) -> usize {
         let mut count = ends.len();
         while self.overlaps(count) || self.stands_for(count, ends) {
@@ -335,7 +337,7 @@ impl ChangeQueue {
         count
     }
 
-    /// Whether the next item begins within those before it.
+    /// Whether the next item starts within those before it.
     fn overlaps(&self, count: usize) -> bool {
         let taken = self.waiting.iter().take(count);
         let last = taken.map(|one| one.last).max();
@@ -344,8 +346,8 @@ impl ChangeQueue {
             .is_some_and(|(last, next)| last > next.before)
     }
 
-    /// Whether items behind these may hold what stands for a part of a batch among them: a node that
-    /// handled a higher version of a document before its own part tells of that version alone.
+    /// Whether later items may contain what replaces a part of a batch among these: a node that
+    /// handled a higher version of a document before its own part reports only that version.
     fn stands_for(&self, count: usize, ends: &[Ends]) -> bool {
         let ends = || ends.iter().take(count).flatten();
         let Some(last) = ends().map(|(_, at)| *at).max() else {
@@ -370,7 +372,7 @@ impl QueuedEntry {
     }
 }
 
-/// Whether all filter nodes have told the query whatever a snapshot sees.
+/// Whether all filter nodes have reported to the query whatever a snapshot sees.
 fn reached(
     log: &NotificationLog,
     (sources, answers): (&[NotificationSource], &RegistrationAnswers),

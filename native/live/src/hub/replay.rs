@@ -1,4 +1,4 @@
-//! What a client missed, from the log alone.
+//! What a client missed, derived from the log alone.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::query::HubQuery;
 use super::sources::{SequenceCheck, SourceCounts};
 use super::token::ResumeToken;
 
-/// The groups of changes that a query's subscribers were told in a part of the log, each with the
-/// place behind it. None: it holds something from which that cannot be told, such as a node's whole
-/// state or a hole.
+/// The groups of changes that were sent to a query's subscribers in a part of the log, each with
+/// the position after it. `None` if it contains entries from which they cannot be derived, such as
+/// a node's whole state or a gap.
 pub(super) fn groups(
     query: &HubQuery,
     token: &ResumeToken,
@@ -43,22 +43,22 @@ pub(super) fn groups(
     Some(joined(replay.groups, before))
 }
 
-/// Changes with their places, the place in front of the first of them, and the one of the last or, if
-/// they are a batch's, where all nodes have said that they have handled it.
+/// Changes with their positions, the position before the first of them, and that of the last or,
+/// for a batch, the one at which all nodes have reported that they handled it.
 struct ReplayedGroup {
     changes: Vec<(StreamId, ResultChange)>,
     before: StreamId,
     last: StreamId,
 }
 
-/// A batch's group, and the nodes that have said behind their part that they have handled it.
+/// A batch's group, and the nodes that have reported after their part that they handled it.
 struct ReplayedBatch {
     group: usize,
     over: Vec<u16>,
 }
 
-/// Makes one of groups that overlap in the log, so that there is a place behind each. Within one the
-/// order is the log's, in which the nodes' words make sense.
+/// Merges groups that overlap in the log, so that there is a position after each. Within a group
+/// the order is that of the log, which is consistent for each node.
 fn joined(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<MissedChanges> {
     let mut apart: Vec<ReplayedGroup> = Vec::new();
     for group in groups {
@@ -94,7 +94,7 @@ enum WriteEffect {
 
 struct LogReplay<'q> {
     query: &'q HubQuery,
-    /// What the client held from the beginning.
+    /// What the client had from the start.
     seen: &'q PgSnapshot,
     groups: Vec<ReplayedGroup>,
     /// Atomic batches, by transaction.
@@ -160,8 +160,8 @@ impl LogReplay<'_> {
         Some(())
     }
 
-    /// A node has handled its part of a batch. What it told before that may stand for a document of
-    /// the batch that was written again, so that whatever begins before belongs to it.
+    /// A node has handled its part of a batch. Earlier reports of that node may replace a document
+    /// of the batch that was written again, so any group that starts before belongs to it.
     fn done(&mut self, xid: u64, source: NotificationSource, at: StreamId) {
         if let NotificationSource::Filter(part) = source
             && let Some(batch) = self.batches.get_mut(&xid)
@@ -173,8 +173,8 @@ impl LogReplay<'_> {
         }
     }
 
-    /// A node has answered a registration. If it was the one that the client's first result is of,
-    /// whatever was told until then makes up for what that result lacks.
+    /// A node has answered a registration. If the client's first result came from that
+    /// registration, everything reported until then makes up for what the result lacks.
     fn answered(&mut self, at: StreamId) {
         if *self.seen != PgSnapshot::default()
             && let Some(first) = self.groups.first_mut()
@@ -183,16 +183,15 @@ impl LogReplay<'_> {
         }
     }
 
-    /// Whether a write is one that the client was told of, or that its first result holds.
+    /// Whether a write was already sent to the client, or is in its first result.
     fn is_known(&self, image: &AfterImage) -> bool {
         let known = self.versions.get(&image.key);
         self.seen.sees(image.xid) || known.is_some_and(|known| *known >= image.version)
     }
 
-    /// What a write does to what the client holds, by whether it enters, stays in or leaves the
-    /// query. Where that differs among those who watch, others joined with a version that was
-    /// passed over: who has seen nothing but what the log tells is none of them. None: who has, may
-    /// be.
+    /// The effect of a write on the client's result, by whether it enters, stays in or leaves the
+    /// query. If that differs among subscribers, some joined with a version that was skipped; a
+    /// client that has seen only the log is not one of them. `None` if the client may be one.
     fn concerns(&self, image: &AfterImage, how: [bool; 3]) -> Option<WriteEffect> {
         let unaided = *self.seen == PgSnapshot::default();
         Some(match how {
@@ -240,7 +239,7 @@ impl LogReplay<'_> {
         }
     }
 
-    /// None: access rules are in force that the query does not have.
+    /// `None` if access rules are in force that the query does not have.
     fn may_show(&self, rules_version: u64) -> Option<()> {
         let rules = self.query.definition.rules_version;
         (rules == 0 || rules_version <= rules).then_some(())

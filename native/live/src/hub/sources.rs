@@ -1,4 +1,4 @@
-//! What a notification log's writers are known to have said.
+//! What the writers of a notification log have reported.
 
 use std::collections::HashMap;
 
@@ -8,23 +8,23 @@ use crate::snapshot::PgSnapshot;
 use super::answers::RegistrationAnswers;
 use super::queue::{Ends, EntryPosition, ReportedPositions};
 
-/// After so long without a tick a source counts as behind.
+/// A source counts as stale after this long without a tick.
 const STALE_US: u64 = 2_000_000;
 /// How long the ends of batches are remembered.
 const DONE_US: u64 = 10_000_000;
 
-/// Whether a message may be believed.
+/// Whether a message can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SequenceCheck {
     /// It is the next one.
     Next,
-    /// It comes from a holder who has been outrun.
+    /// It comes from a holder that has been replaced.
     Outrun,
-    /// Some before it were lost.
+    /// Earlier messages were lost.
     Hole,
 }
 
-/// Follows what each source counts.
+/// Checks the message counts of each source.
 #[derive(Debug, Default)]
 pub(super) struct SourceCounts(HashMap<NotificationSource, (FencingToken, u64)>);
 
@@ -54,23 +54,23 @@ impl SourceCounts {
 
 #[derive(Debug, Default)]
 struct SourceState {
-    /// Where its holder began.
+    /// The position at which its holder started.
     began: StreamId,
     tick_us: u64,
     /// What it has handled, by its last tick or as a new holder.
     reached: PgSnapshot,
-    /// Where it said so.
+    /// The position of that report.
     reached_at: StreamId,
-    /// Whether it has read that, or began with it.
+    /// Whether it has read that, or started with it.
     has_read: bool,
-    /// In which life, as its last tick named it; none since it told everything.
+    /// The incarnation that its last tick named; `None` since it reported everything.
     life: Option<Incarnation>,
-    /// A new holder has begun and has not told everything yet.
+    /// A new holder has started and has not reported everything yet.
     rebuilding: bool,
-    /// The place in front of its beginning, until it has caught up with the holder before: what it
-    /// says until then may have been said already.
+    /// The position before its start, until it has caught up with the previous holder: its reports
+    /// until then may be repetitions.
     repeats_since: Option<StreamId>,
-    /// When it had told everything, by Valkey's time.
+    /// When it had reported everything, by Valkey's time.
     rebuilt_us: u64,
 }
 
@@ -82,7 +82,8 @@ pub(super) struct NotificationLog {
     /// The last entry that was handled.
     pub(super) position: StreamId,
     pub(super) incarnation: Incarnation,
-    /// By transaction: since when, and by partition where its node said last that it is done.
+    /// By transaction: since when, and by partition the last position at which its node reported
+    /// that it is done.
     done: HashMap<u64, (u64, HashMap<u16, StreamId>)>,
 }
 
@@ -103,7 +104,7 @@ impl NotificationLog {
         state.repeats_since.get_or_insert(place.before);
     }
 
-    /// Where who is a source now began, as far as that was read.
+    /// The position at which the current holder of a source started, if that was read.
     pub(super) fn began(&self, source: NotificationSource) -> StreamId {
         let state = self.sources.get(&source);
         state.map_or_else(StreamId::default, |state| state.began)
@@ -124,7 +125,7 @@ impl NotificationLog {
         state.life = None;
     }
 
-    /// Takes a tick; returns whether another life has begun since the one before.
+    /// Takes a tick; returns whether another incarnation has started since the previous one.
     pub(super) fn tick(
         &mut self,
         source: NotificationSource,
@@ -133,7 +134,7 @@ impl NotificationLog {
     ) -> bool {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
-        // A node's first ticks may be older than the state with which it began.
+        // A node's first ticks may be older than the state with which it started.
         let life = state.life.replace(tick.incarnation);
         let same = life.is_none_or(|life| life == tick.incarnation);
         if !same || tick.snapshot.covers(&state.reached) {
@@ -141,7 +142,7 @@ impl NotificationLog {
             state.reached_at = at;
             state.has_read = true;
         }
-        // Whoever ticks has told everything, also where the word that said so was lost.
+        // A source that ticks has reported everything, even if the message that said so was lost.
         state.rebuilding = false;
         if tick.time_us >= state.rebuilt_us {
             state.repeats_since = None;
@@ -150,14 +151,14 @@ impl NotificationLog {
         before != tick.incarnation && before != Incarnation::default()
     }
 
-    /// Whether a source has told everything up to a moment that is not long ago.
+    /// Whether a source has recently reported everything up to a recent time.
     pub(super) fn is_live(&self, source: NotificationSource, now_us: u64) -> bool {
         self.sources.get(&source).is_some_and(|state| {
             !state.rebuilding && now_us.saturating_sub(state.tick_us) < STALE_US
         })
     }
 
-    /// Until when these sources count as live if no tick comes any more.
+    /// Until when these sources count as live if no further tick arrives.
     pub(super) fn live_until_us(&self, sources: &[NotificationSource]) -> u64 {
         self.oldest_tick_us(sources).saturating_add(STALE_US)
     }
@@ -192,7 +193,7 @@ impl NotificationLog {
         reached.into_iter().chain(answers.state_of(source))
     }
 
-    /// The place in front of the first entry that may be a repetition, if there are such.
+    /// The position before the first entry that may be a repetition, if there is one.
     pub(super) fn repeats_since(&self) -> Option<StreamId> {
         let states = self.sources.values();
         states.filter_map(|state| state.repeats_since).min()
@@ -218,8 +219,8 @@ impl NotificationLog {
         reported_at.is_over(part, at).then_some(said_at)
     }
 
-    /// Where each partition said, behind what it told of a batch, that it handled its part of it;
-    /// none: one has not.
+    /// The positions at which each partition, after its reports of a batch, said that it handled
+    /// its part; `None` if one has not.
     pub(super) fn done_with(
         &self,
         xid: u64,
@@ -233,7 +234,7 @@ impl NotificationLog {
         ends.collect()
     }
 
-    /// The same, where what a node has reached otherwise counts too.
+    /// The same, where what a node has reached otherwise also counts.
     pub(super) fn past(
         &self,
         xid: u64,
@@ -254,7 +255,7 @@ impl NotificationLog {
         ends.collect()
     }
 
-    /// Forgets what is old.
+    /// Forgets old entries.
     pub(super) fn forget(&mut self, now_us: u64) {
         self.done
             .retain(|_, (since, _)| now_us.saturating_sub(*since) < DONE_US);

@@ -1,8 +1,8 @@
-//! Resume tokens: a place in a subscription, sealed.
+//! Resume tokens: sealed positions in a subscription.
 //!
-//! A token says from where a client goes on, whose it is, and in which life of which query; the seal
-//! (HMAC-SHA-256, cut to 16 bytes) says that we wrote it. What it says is encrypted: places in logs
-//! and numbers of transactions would show how much all tenants write.
+//! A token states where a client resumes, who may use it, and the query and its activation; the
+//! seal (HMAC-SHA-256, truncated to 16 bytes) proves that we wrote it. The content is encrypted,
+//! because positions in logs and transaction numbers would reveal how much all tenants write.
 
 use sha2::{Digest, Sha256};
 
@@ -12,32 +12,33 @@ use crate::snapshot::PgSnapshot;
 const FORMAT: u8 = 2;
 const BLOCK_BYTES: usize = 64;
 const SEAL_BYTES: usize = 16;
-/// More transactions that were running than this are not put into a token.
+/// The maximum number of running transactions in a token.
 const MOST_RUNNING: usize = 256;
-/// Their number is rounded up to a multiple, since it can be told from a token's length.
+/// Their number is rounded up to a multiple of this, since it can be inferred from a token's
+/// length.
 const RUNNING_STEP: usize = 16;
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeToken {
-    /// Names who may use it: tenant and principal, hashed.
+    /// A hash of tenant and principal: who may use it.
     pub holder: [u8; 16],
     /// The query.
     pub query: QueryHash,
-    /// Which of its lives.
+    /// Its activation.
     pub activation: u64,
     /// The installation epoch.
     pub installation: u64,
     /// The grid epoch.
     pub epoch: u32,
-    /// The life of the event layer and the database.
+    /// The incarnation of the event layer and the database.
     pub incarnation: [u8; 16],
-    /// The place in the notification log up to which everything was sent; zero: there is none from
-    /// which the client could go on.
+    /// The position in the notification log up to which everything was sent; zero if the client
+    /// cannot resume.
     pub position: StreamId,
     /// How many events were sent.
     pub seq: u64,
-    /// What is in the client's result wherever the log has it; default: nothing such.
+    /// What the client's result contains regardless of its position in the log; empty by default.
     pub seen: PgSnapshot,
 }
 
@@ -79,7 +80,7 @@ impl Sealer {
         digits.collect()
     }
 
-    /// What a token says; none: we did not write it.
+    /// The content of a token; `None` if we did not write it.
     pub fn open(&self, text: &str) -> Option<ResumeToken> {
         let mut bytes = from_hex(text)?;
         let body_bytes = bytes.len().checked_sub(SEAL_BYTES)?;

@@ -1,31 +1,32 @@
-//! Documents that are in no result because they cannot be evaluated: subscribers are told how many.
+//! Documents that are in no result because they cannot be evaluated: subscribers receive their
+//! number.
 //!
-//! What was left out of the rows that were read counts for all who watch; what is written later is
-//! counted as it comes, and told a few times a second at most, however much is written. Only
-//! documents that the query's access rule lets its subscribers read are counted, here and by nodes.
+//! Documents omitted from the rows that were read count for all subscribers; those written later
+//! are counted as they arrive, and reported at most a few times a second. Only documents that the
+//! query's access rule lets its subscribers read are counted, here and by nodes.
 
 use crate::message::QueryHash;
 
 use super::{Hub, HubRequest, frames};
 
-/// Documents, since somebody was told last.
+/// Documents since the last report.
 #[derive(Debug, Default)]
 pub(super) struct UnevaluatedCounts {
-    /// Of the rows that were read.
+    /// Among the rows that were read.
     read: u32,
-    /// Of what was written, and not told to the app server yet.
+    /// Among later writes, and not yet reported to the app server.
     written: u32,
 }
 
 impl UnevaluatedCounts {
-    /// How many a subscriber that comes now has to be told of.
+    /// The number for a new subscriber.
     pub(super) const fn read(&self) -> u32 {
         self.read
     }
 }
 
 impl Hub {
-    /// So many documents were left out of the rows that were registered.
+    /// Sets how many documents were omitted from the rows that were registered.
     pub fn unevaluated(&mut self, hash: &QueryHash, count: u32) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;

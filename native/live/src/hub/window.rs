@@ -1,9 +1,9 @@
 //! How a sorted query follows its sort node.
 //!
-//! The first result comes from the registration. The sort node answers that with its window, which
-//! may be older than what was shown; it is followed unseen until the sort node has handled all that
-//! the registration saw, and has heard from each filter node behind that one's word that it watches
-//! the query. Then the difference is shown, and every step from there on.
+//! The first result comes from the registration. The sort node answers with its window, which may
+//! be older than what was shown. The window is followed in the background until the sort node has
+//! handled all that the registration saw, and has processed each filter node's report that it
+//! watches the query. Then the difference is shown, and every step from there on.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ enum WindowState {
     /// The sort node has not answered.
     #[default]
     Unknown,
-    /// Its window, unseen.
+    /// Its window, not shown yet.
     Ahead(ResultRows),
     /// What is shown is its window.
     Shown,
@@ -26,11 +26,11 @@ enum WindowState {
 #[derive(Debug, Default)]
 pub(super) struct SortWindow {
     state: WindowState,
-    /// By filter node: the time of its first tick behind its word that it watches the query.
+    /// By filter node: the time of its first tick after it reported that it watches the query.
     first_ticks: HashMap<NotificationSource, u64>,
     /// The time of the sort node's last tick.
     tick_us: u64,
-    /// The place in front of the sort node's demand to be told the rows again.
+    /// The position before the sort node's request for new rows.
     renewing: Option<StreamId>,
 }
 
@@ -41,7 +41,7 @@ impl SortWindow {
         self.renewing = None;
     }
 
-    /// A node has a new holder. Of the sort node's own, the new window follows as a whole.
+    /// A node has a new holder. For the sort node itself, the whole new window follows.
     pub(super) fn restarted(&mut self, source: NotificationSource) {
         self.first_ticks.remove(&source);
         if source == NotificationSource::Sort {
@@ -69,7 +69,7 @@ impl SortWindow {
         self.renewing = None;
     }
 
-    /// The whole window; handed back if it is to be shown.
+    /// Replaces the window; returns the rows if they are to be shown.
     pub(super) fn replace_window(&mut self, rows: ResultRows) -> Option<ResultRows> {
         self.renewing = None;
         if self.is_shown() {
@@ -79,7 +79,7 @@ impl SortWindow {
         None
     }
 
-    /// Steps of the window; those that are to be shown.
+    /// Applies steps to the window; returns those to be shown.
     pub(super) fn step<'s>(&mut self, steps: &'s [WindowChange]) -> &'s [WindowChange] {
         match &mut self.state {
             WindowState::Unknown => &[],
@@ -101,13 +101,13 @@ impl SortWindow {
         self.tick_us = time_us;
     }
 
-    /// Whether the sort node has heard that a filter node watches.
+    /// Whether the sort node has processed a filter node's report that it watches.
     pub(super) fn has_seen(&self, source: NotificationSource) -> bool {
         let first = self.first_ticks.get(&source);
         first.is_some_and(|first| *first <= self.tick_us)
     }
 
-    /// The window that was followed unseen, from now on shown.
+    /// The window that was followed in the background, shown from now on.
     pub(super) fn show(&mut self) -> Option<ResultRows> {
         match std::mem::take(&mut self.state) {
             WindowState::Ahead(rows) => {

@@ -18,14 +18,14 @@ pub enum NotificationSource {
 /// An entry of the notification log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// Who says it.
+    /// Its author.
     pub source: NotificationSource,
-    /// By what right: entries of one source with a lower token than one before are ignored.
+    /// The author's token: entries of a source with a token lower than an earlier one are ignored.
     pub token: FencingToken,
-    /// How many notifications this source wrote under this token, this one included: a hole means
-    /// that some were lost.
+    /// How many notifications this source has written under this token, this one included: a gap
+    /// means that some were lost.
     pub count: u64,
-    /// What it says.
+    /// Its content.
     pub event: NodeEvent,
 }
 
@@ -34,21 +34,20 @@ pub struct Notification {
 pub enum RemovalReason {
     /// It was deleted.
     Deleted,
-    /// It exists, and is not in the result, or nobody knows.
+    /// It exists and is not in the result, or its state is unknown.
     Left,
 }
 
-/// What a filter node or a sort node found out.
+/// What a filter node or a sort node reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeEvent {
-    /// A new holder of the lease begins. Whatever it is to know comes as `Rebase`.
+    /// A new holder of the lease starts. Its state follows as `Rebase`.
     Start,
-    /// A filter node: which answers a write changes. Hubs go by it for unsorted queries, the sort
-    /// node for sorted ones.
+    /// A filter node: which results a write changes. Hubs apply it to unsorted queries, the sort
+    /// node to sorted ones.
     ///
-    /// An unsorted query that is among `changed` besides is one whose watchers differ: those who
-    /// joined it with a version that was passed over have the document, for others it enters, or
-    /// was never there.
+    /// If an unsorted query is also in `changed`, its subscribers differ: those that joined with a
+    /// version that was skipped have the document; for others it enters, or was never there.
     Match {
         /// The write.
         image: AfterImage,
@@ -59,37 +58,37 @@ pub enum NodeEvent {
         /// Queries that it leaves.
         removed: Vec<QueryHash>,
     },
-    /// A filter node has handled its part of an atomic batch, also where no query was concerned.
+    /// A filter node has handled its part of an atomic batch, even if it concerned no query.
     Done {
         /// The batch's transaction.
         xid: u64,
     },
-    /// From here on this node watches the query, for all who asked for it up to `request`.
+    /// From here on this node watches the query, for all registrations up to `request`.
     Active {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
         /// The last request that this answers. Those before it are answered too, unless they were
         /// too old.
         request: StreamId,
     },
-    /// The registration is older than what the node kept: read again and register again.
+    /// The registration is older than what the node retained: read and register again.
     TooOld {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
         /// The request that this answers, and no other.
         request: StreamId,
     },
-    /// The query cannot be watched any more: a problem's `code` and `detail`.
+    /// The query can no longer be watched: a problem's `code` and `detail`.
     Failed {
         /// The query.
         query: QueryHash,
         /// The stable code.
         code: String,
-        /// For people.
+        /// The text for people.
         detail: String,
     },
     /// Everything that the tick's snapshot sees has been handled. The sort node sends one when the
@@ -100,21 +99,21 @@ pub enum NodeEvent {
     Rebase {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
         /// What the rows have seen.
         snapshot: PgSnapshot,
         /// The newest access rules of the collection under which any of the rows may have been
-        /// written: a query made with older ones must not show them. 0: nobody knows of any.
+        /// written: a query with older rules must not show them. 0 if none are known.
         rules_version: u64,
         /// The rows.
         rows: Vec<ResultRow>,
-        /// 0, 1, …: the rows are told in parts.
+        /// 0, 1, …: the rows are sent in parts.
         part: u32,
         /// Whether this is the last part.
         last: bool,
     },
-    /// A new holder has told all its queries.
+    /// A new holder has sent all its queries.
     Rebased {
         /// What its state has seen.
         snapshot: PgSnapshot,
@@ -123,41 +122,40 @@ pub enum NodeEvent {
     Window {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
-        /// As that of a `Rebase`, of all that the window ever held.
+        /// As in a `Rebase`, for all rows that the window ever held.
         rules_version: u64,
-        /// The write that caused it; none: a renewal.
+        /// The write that caused it; `None` for a renewal.
         image: Option<Cause>,
         /// The changes.
         changes: Vec<WindowChange>,
     },
-    /// The sort node has lost sight of the window's end and needs the query asked again.
+    /// The sort node no longer knows the window's end and needs the query to be read again.
     Renew {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
         /// How many rows beyond the window it wants.
         slack: u32,
     },
-    /// The sort node: rows refer to documents of which it knows nothing. The window stays as it is
-    /// until they are there, and the difference is told as after a renewal.
+    /// The sort node: rows refer to documents that it does not know. The window stays as it is
+    /// until they arrive, and the difference is reported as after a renewal.
     Fetch {
-        /// Names the question.
+        /// Identifies the request.
         fetch: FetchId,
-        /// The keys, of each of the query's sides.
+        /// The keys for each of the query's sides.
         keys: Vec<Vec<Arc<[u8]>>>,
     },
-    /// A document that was written cannot be evaluated for these queries, and is in no answer of
-    /// theirs.
+    /// A written document cannot be evaluated for these queries, and is in none of their results.
     Unevaluated {
         /// The queries.
         queries: Vec<QueryHash>,
     },
 }
 
-/// What is told of the write behind a change of a window.
+/// The write behind a change of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The writing transaction.
@@ -166,47 +164,47 @@ pub struct Cause {
     pub rules_version: u64,
     /// When it was written, in microseconds.
     pub written_us: i64,
-    /// Partitions of its batch; empty: no batch.
+    /// Partitions of its batch; empty if it is not part of a batch.
     pub parts: Arc<[u16]>,
 }
 
-/// One step from the old window to the new one. Indexes are those at the moment of the step.
+/// One step from the old window to the new one. Indexes are those at the time of the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WindowChange {
-    /// A row comes in.
+    /// A row is added.
     Add {
-        /// Where.
+        /// The index.
         index: u32,
-        /// What.
+        /// The row.
         row: ResultRow,
     },
-    /// A row stays where it is.
+    /// A row changes in place.
     Change {
-        /// Where.
+        /// The index.
         index: u32,
-        /// What.
+        /// The row.
         row: ResultRow,
     },
     /// A row moves.
     Move {
-        /// From where.
+        /// The old index.
         old_index: u32,
-        /// To where.
+        /// The new index.
         index: u32,
-        /// What.
+        /// The row.
         row: ResultRow,
     },
-    /// A row goes.
+    /// A row is removed.
     Remove {
-        /// From where.
+        /// The old index.
         old_index: u32,
-        /// Which.
+        /// The row's key.
         key: Arc<[u8]>,
         /// BSON of its `_id` alone.
         id: Arc<[u8]>,
         /// Its version: of the delete, or of the write with which it left.
         version: u64,
-        /// Why.
+        /// The reason.
         reason: RemovalReason,
     },
 }

@@ -1,9 +1,9 @@
-//! What the parties of the grid say to one another.
+//! The messages between the parties of the grid.
 //!
 //! Three streams carry it. **Write streams** (one per write partition) hold after-images and ticks,
 //! as the outbox publishes them. The **request stream** of a query partition tells its nodes which
-//! queries there are. The **notification log** of a query partition holds what its filter nodes and
-//! its sort node found out; hubs and the sort node read it.
+//! queries exist. The **notification log** of a query partition holds the reports of its filter
+//! nodes and its sort node; hubs and the sort node read it.
 
 mod event;
 mod query;
@@ -18,7 +18,7 @@ pub(crate) use row::GROUP_MS;
 pub use row::ResultRow;
 pub use write::{AfterImage, ImageContent, StreamTick, WriteEntry};
 
-/// Names a query: the hash over tenant, collection, filter with access rule, sort and window.
+/// Identifies a query: the hash over tenant, collection, filter with access rule, sort and window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryHash(pub [u8; 16]);
 
@@ -38,7 +38,8 @@ impl QueryHash {
     }
 }
 
-/// A place in a stream: milliseconds and number, as Valkey gives them. Zero is before everything.
+/// A position in a stream: milliseconds and number, as assigned by Valkey. Zero precedes
+/// everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct StreamId {
     /// Milliseconds since 1970.
@@ -47,9 +48,9 @@ pub struct StreamId {
     pub number: u64,
 }
 
-/// A party's right to speak for its partition: who holds a lease later has a higher one.
+/// A party's right to speak for its partition: a later holder of the lease has a higher one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FencingToken(pub u64);
 
-/// The life of the event layer and the database in which streams are complete.
+/// Identifies the period of the event layer and the database in which streams are complete.
 pub type Incarnation = [u8; 16];

@@ -1,4 +1,4 @@
-//! Queries as nodes know them, and what app servers ask of nodes.
+//! Queries as nodes know them, and the requests of app servers to nodes.
 
 use std::sync::Arc;
 
@@ -9,37 +9,37 @@ use super::{FencingToken, QueryHash, ResultRow, StreamId};
 /// A query as nodes know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryDefinition {
-    /// Its name.
+    /// Its hash.
     pub hash: QueryHash,
-    /// Rises with each time that it comes to life; given by the registry.
+    /// Increases with each activation; assigned by the registry.
     pub activation: u64,
-    /// Whose it is.
+    /// Its tenant.
     pub tenant: [u8; 16],
-    /// What it reads.
+    /// Its collection.
     pub collection: [u8; 16],
-    /// The version of the access rules in its filter; 0: no rule is in it.
+    /// The version of the access rules in its filter; 0 if it contains none.
     pub rules_version: u64,
     /// The filter, access rule included, in canonical BSON.
     pub filter: Arc<[u8]>,
-    /// The sort as a BSON document `{"sort": […]}`; empty: by `_id`.
+    /// The sort as a BSON document `{"sort": […]}`; empty for the order of `_id`.
     pub sort: Arc<[u8]>,
-    /// Rows passed over.
+    /// The number of rows skipped.
     pub offset: u32,
-    /// Rows shown; none: all.
+    /// The number of rows shown; `None` for all.
     pub limit: Option<u32>,
     /// Whether a sort node keeps it: it has a sort, an offset or a limit.
     pub sorted: bool,
     /// Rows that a sort node keeps beyond the window.
     pub slack: u32,
-    /// How documents are grouped, in BSON; empty: they are not. Sort and window are those of the
-    /// groups then, and a sort node keeps the query.
+    /// How documents are grouped, in BSON; empty if they are not. Sort and window then apply to the
+    /// groups, and a sort node keeps the query.
     pub group: Arc<[u8]>,
-    /// What is looked up for each document, in BSON; empty: nothing. A sort node keeps the query if
-    /// anything is.
+    /// What is looked up for each document, in BSON; empty for nothing. If anything is looked up, a
+    /// sort node keeps the query.
     pub lookups: Arc<[u8]>,
     /// The collections that are looked up, each once.
     pub sides: Arc<[LookupSide]>,
-    /// The access rule alone, in canonical BSON; empty: those who ask may read everything.
+    /// The access rule alone, in canonical BSON; empty if its users may read everything.
     pub rule: Arc<[u8]>,
 }
 
@@ -55,14 +55,15 @@ impl QueryDefinition {
     }
 }
 
-/// A collection that is looked up, as those who ask may see it. Queries with equal ones share them.
+/// A collection that is looked up, as the query's users may see it. Queries with equal sides share
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupSide {
-    /// Its name among queries: no query has the same.
+    /// Its hash, which no query has.
     pub hash: QueryHash,
-    /// Which collection.
+    /// The collection.
     pub collection: [u8; 16],
-    /// The version of the access rules in its filter; 0: no rule is in it.
+    /// The version of the access rules in its filter; 0 if it contains none.
     pub rules_version: u64,
     /// The access rule in canonical BSON.
     pub filter: Arc<[u8]>,
@@ -86,25 +87,25 @@ impl LookupSide {
     }
 }
 
-/// What was read of a side: the documents that are referred to, and maybe others.
+/// What was read of a side: the documents that are referred to, and possibly others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
-    /// Documents that exist and may be seen.
+    /// Documents that exist and are visible.
     pub rows: Vec<ResultRow>,
     /// Whether there are no others.
     pub complete: bool,
 }
 
-/// Names what a sort node asked for: whoever answers repeats it, and no other answer is taken.
+/// Identifies a sort node's request for documents. The response repeats it; others are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchId {
-    /// For which query.
+    /// The query.
     pub query: QueryHash,
-    /// In which of its lives.
+    /// Its activation.
     pub activation: u64,
-    /// Who asked.
+    /// The token of the sort node.
     pub token: FencingToken,
-    /// Rises with each question of one holder.
+    /// Increases with each request of one holder.
     pub number: u64,
 }
 
@@ -113,23 +114,24 @@ pub struct FetchId {
 pub struct FetchedDocument {
     /// Its key.
     pub key: Arc<[u8]>,
-    /// Its version, deletions included; 0: it was never there.
+    /// Its version, deletions included; 0 if it never existed.
     pub version: u64,
-    /// The transaction that wrote it; 0: none that anybody remembers.
+    /// The transaction that wrote it; 0 if it is no longer known.
     pub xid: u64,
-    /// What it is; none: it does not exist, or may not be seen.
+    /// Its content; `None` if it does not exist or is not visible.
     pub body: Option<Arc<[u8]>>,
 }
 
-/// What an app server asks of all nodes of a query partition.
+/// A request of an app server to all nodes of a query partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,
     reason = "nearly all requests are registrations"
 )]
 pub enum NodeRequest {
-    /// Watch a query, or go on watching it. The rows are those that `snapshot` sees; for sorted
-    /// queries the first `offset + limit + slack`, and `complete` tells whether there are no more.
+    /// Registers a query, or renews its registration. The rows are those that `snapshot` sees; for
+    /// sorted queries the first `offset + limit + slack`, and `complete` says whether there are no
+    /// more.
     Register {
         /// The query.
         query: QueryDefinition,
@@ -137,7 +139,7 @@ pub enum NodeRequest {
         positions: Vec<StreamId>,
         /// What the rows have seen.
         snapshot: PgSnapshot,
-        /// For a sorted query with documents, for others keys and versions.
+        /// With documents for a sorted query, otherwise keys and versions.
         rows: Vec<ResultRow>,
         /// Whether `rows` is the whole result.
         complete: bool,
@@ -146,18 +148,18 @@ pub enum NodeRequest {
         /// Answers a `Renew` of the sort node.
         renewal: bool,
     },
-    /// Nobody has watched it for its time to live: forget it, if it is this activation.
+    /// The query has had no subscribers for its time to live: forget it, if this is its activation.
     Expire {
         /// The query.
         query: QueryHash,
-        /// Which of its lives.
+        /// Its activation.
         activation: u64,
     },
-    /// To the sort node: single documents that it asked for, of each of the query's sides.
+    /// To the sort node: single documents that it requested, of each of the query's sides.
     Fetched {
-        /// What is answered.
+        /// The request.
         fetch: FetchId,
-        /// The documents, all from one snapshot that was taken after they were asked for.
+        /// The documents, all from one snapshot that was taken after they were requested.
         documents: Vec<Vec<FetchedDocument>>,
     },
 }

@@ -8,26 +8,26 @@ use super::QueryHash;
 
 /// A document in the result of a query, or a row that a sort node makes of documents.
 ///
-/// What stands for a group has the group's values as its key, what is a document with others that it
-/// refers to has the document's. Neither has a version that is counted: its version is made of its
-/// content, so that two such rows of one key are the same iff their versions are.
+/// A row that stands for a group has the group's values as its key; a document with others that it
+/// refers to has the document's key. Neither has a counted version: their version is derived from
+/// their content, so that two such rows with one key are equal if and only if their versions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultRow {
     /// The `_id` in order-preserving bytes.
     pub key: Arc<[u8]>,
     /// Its version.
     pub version: u64,
-    /// When it came into being.
+    /// When it was created.
     pub created_ms: i64,
-    /// When it was written last.
+    /// When it was last written.
     pub updated_ms: i64,
-    /// The document in BSON; empty where only membership is told.
+    /// The document in BSON; empty where only membership is reported.
     pub body: Arc<[u8]>,
 }
 
-/// Stands in place of the time of making of a row that stands for a group.
+/// Replaces the creation time in a row that stands for a group.
 pub(crate) const GROUP_MS: i64 = i64::MIN;
-/// The same of a document with others: times and version are in its body.
+/// Replaces the creation time in a document with others: times and version are in its body.
 const JOINED_MS: i64 = i64::MIN + 1;
 
 impl ResultRow {
@@ -48,7 +48,7 @@ impl ResultRow {
         body.append("created_ms", ValueRef::Int64(own.created_ms));
         body.append("updated_ms", ValueRef::Int64(own.updated_ms));
         body.append("document", ValueRef::Document(shown));
-        // Its times say nothing that its version does not.
+        // Its version covers its times.
         let content = QueryHash::of(&[&own.version.to_be_bytes(), shown.as_bytes()]);
         Self::made(
             Arc::clone(&own.key),
@@ -63,7 +63,7 @@ impl ResultRow {
         let version = version.fold(0, |number, byte| number << 8 | u64::from(*byte));
         Self {
             key,
-            // Where rows are shown to Python versions are signed; zero is no version.
+            // Python receives versions as signed numbers; zero is not a version.
             version: (version >> 1).max(1),
             created_ms: mark,
             updated_ms: mark,
@@ -81,7 +81,7 @@ impl ResultRow {
         self.created_ms == JOINED_MS
     }
 
-    /// The document's version: of a document with others, its own.
+    /// The document's own version, also of a document with others.
     pub fn document_version(&self) -> u64 {
         if self.is_join() {
             let own = self.number("version");
@@ -90,7 +90,7 @@ impl ResultRow {
         self.version
     }
 
-    /// When the document came into being.
+    /// When the document was created.
     pub(crate) fn document_created_ms(&self) -> i64 {
         if self.is_join() {
             return self.number("created_ms");
@@ -98,7 +98,7 @@ impl ResultRow {
         self.created_ms
     }
 
-    /// When the document was written last.
+    /// When the document was last written.
     pub(crate) fn document_updated_ms(&self) -> i64 {
         if self.is_join() {
             return self.number("updated_ms");
@@ -113,7 +113,7 @@ impl ResultRow {
         }
     }
 
-    /// What it shows.
+    /// The document that it shows.
     pub(crate) fn document(&self) -> Document<'_> {
         let body = Document::trusted(&self.body);
         if self.is_join() {
@@ -123,7 +123,7 @@ impl ResultRow {
         body
     }
 
-    /// BSON of the `_id` alone; empty where the body is.
+    /// BSON of the `_id` alone; empty if the body is.
     pub fn id(&self) -> Arc<[u8]> {
         if self.body.is_empty() {
             return Arc::clone(&self.body);

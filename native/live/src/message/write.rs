@@ -11,23 +11,23 @@ use super::{FencingToken, Incarnation};
 pub struct AfterImage {
     /// The writing transaction.
     pub xid: u64,
-    /// Whose collection.
+    /// The tenant of the collection.
     pub tenant: [u8; 16],
-    /// Which collection.
+    /// The collection.
     pub collection: [u8; 16],
     /// The document's version after the write.
     pub version: u64,
     /// The version of the access rules that the transaction read.
     pub rules_version: u64,
-    /// When the document came into being, in milliseconds since 1970.
+    /// When the document was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was written, in microseconds since 1970. Decides nothing.
+    /// When it was written, in microseconds since 1970. For information only.
     pub written_us: i64,
     /// The `_id` in order-preserving bytes.
     pub key: Arc<[u8]>,
-    /// What is left of it.
+    /// Its content.
     pub content: ImageContent,
-    /// Write partitions that its atomic batch touches; empty: no batch.
+    /// Write partitions that its atomic batch touches; empty if it is not part of a batch.
     pub parts: Arc<[u16]>,
 }
 
@@ -38,7 +38,7 @@ pub enum ImageContent {
     Document(Arc<[u8]>),
     /// It was deleted; BSON of its `_id` alone.
     Deleted(Arc<[u8]>),
-    /// A newer version exists already: this one only counts as a part of its batch.
+    /// A newer version already exists: this one only counts as a part of its batch.
     Superseded,
 }
 
@@ -56,11 +56,11 @@ pub enum WriteEntry {
 pub struct StreamTick {
     /// Valkey's time when it was appended, in microseconds.
     pub time_us: u64,
-    /// How many entries the stream was ever given, this one included.
+    /// How many entries were ever appended to the stream, this one included.
     pub count: u64,
     /// The relay's token.
     pub token: FencingToken,
-    /// In which life of Valkey and PostgreSQL.
+    /// The incarnation of Valkey and PostgreSQL.
     pub incarnation: Incarnation,
     /// What is in the stream.
     pub snapshot: PgSnapshot,

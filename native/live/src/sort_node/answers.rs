@@ -1,7 +1,7 @@
 //! What the filter nodes answered to requests for one query.
 //!
-//! Rows count only when every filter node goes on from them: one that has not read the request yet,
-//! or calls it too old, tells nothing of what happened between its own beginning and those rows.
+//! Rows count only when every filter node continues from them: a node that has not read the request
+//! yet, or calls it too old, does not report what happened between its own start and those rows.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::message::StreamId;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct FilterAnswer {
-    /// The request with which it began to watch; none: it is not known to watch.
+    /// The request with which it started to watch; `None` if it is not known to watch.
     since: Option<StreamId>,
     /// The last request that it accepted.
     active: StreamId,
@@ -17,7 +17,7 @@ struct FilterAnswer {
     too_old: StreamId,
 }
 
-/// What the filter nodes say of a request.
+/// What the filter nodes answered to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestVerdict {
     /// Not all of them have answered it.
@@ -44,7 +44,7 @@ impl FilterAnswers {
         answer.too_old = answer.too_old.max(request);
     }
 
-    /// A filter node has a new holder, who has answered nothing.
+    /// A filter node has a new holder, which has not answered yet.
     pub(super) fn restarted(&mut self, partition: u16) {
         self.0.remove(&partition);
     }
@@ -60,7 +60,7 @@ impl FilterAnswers {
         }
     }
 
-    /// Whether all filter nodes are known to watch since requests up to `read`.
+    /// Whether all filter nodes are known to have watched since requests up to `read`.
     pub(super) fn all_watch(&self, partitions: u16, read: StreamId) -> bool {
         (0..partitions).all(|partition| {
             let since = self.0.get(&partition).and_then(|answer| answer.since);

@@ -1,36 +1,36 @@
-//! What a sort node is, and how much it keeps.
+//! The configuration and limits of a sort node.
 
 use crate::message::FencingToken;
 
 use super::sides::SharedSides;
 
-/// What a sort node is, and how much it keeps.
+/// The configuration and limits of a sort node.
 #[derive(Debug, Clone)]
 pub struct SortNodeConfig {
     /// How many write partitions there are.
     pub partitions: u16,
-    /// Its lease's token. Another token is another node.
+    /// Its lease's token. A node with another token is a different node.
     pub token: FencingToken,
-    /// For how long versions of documents that left are remembered, in microseconds.
+    /// How long versions of removed documents are remembered, in microseconds.
     pub remembered_us: u64,
-    /// For how long what is told of unknown queries is kept: their registration may be behind.
+    /// How long reports about unknown queries are kept, because their registration may follow.
     pub orphans_us: u64,
     /// How many steps may wait for one query, and for all unknown ones.
     pub max_waiting: usize,
     /// How many rows a query without limit may have.
     pub max_rows: usize,
-    /// The most rows beyond a window.
+    /// The maximum number of rows beyond a window.
     pub max_slack: u32,
-    /// After how long a renewal is asked for again, in microseconds.
+    /// After how long a renewal is requested again, in microseconds.
     pub renew_again_us: u64,
-    /// How many bytes of rows one `Rebase` carries.
+    /// The maximum bytes of rows in one `Rebase`.
     pub rebase_bytes: usize,
-    /// What the index of queries may hold during a rebuild.
+    /// The limits of the index of queries during a rebuild.
     pub limits: rillbase_matching::MatcherLimits,
 }
 
 impl SortNodeConfig {
-    /// The usual bounds.
+    /// A configuration with the default limits.
     pub fn new(partitions: u16, token: FencingToken) -> Self {
         Self {
             partitions,

@@ -1,5 +1,5 @@
-//! Documents that rows refer to and of which nothing is known: asked for, and taken when they may
-//! count. Meanwhile the window of the query stays as it was told.
+//! Unknown documents that rows refer to: they are requested, and used once they count. Meanwhile
+//! the query's window stays as it was reported.
 
 use crate::message::{FetchId, FetchedDocument, NodeEvent, QueryHash};
 use crate::node::NodeOutput;
@@ -8,7 +8,7 @@ use super::SortNode;
 use super::query::Lack;
 
 impl SortNode {
-    /// Asks for what a query refers to, if something is not known and was not asked for.
+    /// Requests the documents that a query refers to, if some are unknown and were not requested.
     pub(super) fn look_for(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
@@ -34,7 +34,7 @@ impl SortNode {
         }
     }
 
-    /// Somebody has read what was asked for.
+    /// Takes documents that were requested.
     pub(super) fn fetched(
         &mut self,
         fetch: &FetchId,
@@ -48,7 +48,7 @@ impl SortNode {
         }
     }
 
-    /// More was told: what was read may count by now.
+    /// After further reports, documents that were read may count.
     pub(super) fn resolve_all(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         for hash in self.lacking.clone() {
             self.resolve(hash, now_us, out);
@@ -72,7 +72,7 @@ impl SortNode {
         }
     }
 
-    /// What nobody has answered is asked for again.
+    /// Repeats unanswered requests.
     pub(super) fn look_again(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         let before_us = now_us.saturating_sub(self.config.renew_again_us);
         for hash in self.lacking.clone() {

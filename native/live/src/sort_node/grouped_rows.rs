@@ -1,8 +1,8 @@
-//! A query that groups: all documents that match, in as little as their groups need, and the rows
-//! that stand for the groups, in order.
+//! A grouped query: all documents that match, reduced to what their groups need, and the rows that
+//! stand for the groups, in order.
 //!
-//! Of each document its version, its group and what it gives to the measures are kept, so that it can
-//! be taken out again without its old content.
+//! For each document it keeps the version, the group and its contribution to the measures, so that
+//! it can be removed without its old content.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub(super) struct GroupedRows {
     documents: HashMap<Arc<[u8]>, GroupedDocument>,
     /// The rows, in order.
     rows: SortedRows,
-    /// Groups whose rows are older than what is in them.
+    /// Groups whose rows are out of date.
     touched: BTreeSet<Arc<[u8]>>,
-    /// The most documents that are kept.
+    /// The maximum number of documents.
     most: usize,
     overfull: bool,
 }
@@ -48,7 +48,7 @@ impl GroupedRows {
         }
     }
 
-    /// Whether there were more documents than are kept: the rows are wrong then.
+    /// Whether there were more documents than can be kept; the rows are wrong then.
     pub(super) const fn is_overfull(&self) -> bool {
         self.overfull
     }
@@ -64,8 +64,8 @@ impl GroupedRows {
         }
     }
 
-    /// Takes a document in of which no version is held. False: it cannot be grouped, and is left
-    /// out.
+    /// Inserts a document of which no version is kept. Returns false if it cannot be grouped and is
+    /// omitted.
     pub(super) fn insert(&mut self, row: &ResultRow) -> bool {
         let Ok(share) = self.groups.group().share(Document::trusted(&row.body)) else {
             return false;
@@ -82,8 +82,8 @@ impl GroupedRows {
         true
     }
 
-    /// Brings rows up to date, after documents came or went; returns what that changes. A row costs
-    /// the same however many there are.
+    /// Updates rows after documents were added or removed; returns the changes. The cost per row
+    /// does not depend on the number of rows.
     pub(super) fn refresh(&mut self, order: &SortOrder) -> Vec<WindowChange> {
         let mut changes = Vec::new();
         while let Some(key) = self.touched.pop_first() {
@@ -96,7 +96,7 @@ impl GroupedRows {
         changes
     }
 
-    /// Puts a row in the place of what was held of it; none: it goes.
+    /// Replaces a row; `None` removes it.
     fn replace(
         &mut self,
         key: &[u8],

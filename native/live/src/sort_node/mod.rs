@@ -1,18 +1,18 @@
 //! The sort node: the windows of the sorted queries of one query partition.
 //!
-//! For each query it keeps the first rows, as far as the window reaches and some beyond (slack), and
-//! applies to them what the filter nodes tell. A row that is placed beyond the last known one is
-//! dropped: whether it is the next one is not known. When so many rows have left that the window's
-//! end is not known, the query must be asked again (`Renew`); until then steps are collected.
+//! For each query it keeps the first rows, up to the end of the window and some beyond (slack), and
+//! applies the filter nodes' reports to them. A row placed after the last known one is dropped,
+//! because whether it is the next one is unknown. When so many rows have left that the window's end
+//! is unknown, the query must be read again (`Renew`); until then steps are collected.
 //!
-//! Of a query that groups it keeps all documents, in as little as their groups need ([`grouped_rows`]), and
-//! what it tells are the rows that stand for groups.
+//! For a grouped query it keeps all documents, reduced to what their groups need
+//! ([`grouped_rows`]), and reports the rows that stand for groups.
 //!
-//! Of a query that looks others up it keeps those, too ([`joined`]); what is told of the collections
-//! that are looked up goes to all who do so ([`sides`]).
+//! For a query with lookups it also keeps the looked-up documents ([`joined`]); reports about
+//! looked-up collections go to all queries that use them ([`sides`]).
 //!
-//! The writes of a batch are applied together, once every filter node concerned has done its part;
-//! later writes of the query queue behind them. So one `Window` is one write, one batch or one
+//! The writes of a batch are applied together, once every filter node concerned has handled its
+//! part; later writes of the query queue after them. So one `Window` is one write, one batch or one
 //! renewal.
 //!
 //! ```text
@@ -60,7 +60,7 @@ use sides::SharedSides;
 use sources::{EntryVerdict, Sources};
 pub(crate) use steps::steps;
 
-/// What a sort node handles.
+/// The input of a sort node.
 pub type Input = node::NodeInput<Notification>;
 
 /// The state machine of a sort node. See the module.
@@ -70,35 +70,35 @@ pub struct SortNode {
     voice: Voice,
     phase: SortPhase,
     queries: BTreeMap<QueryHash, SortedQuery>,
-    /// Queries that are no business of this node: what is told of them is no orphan.
+    /// Queries that do not concern this node: reports about them are not orphans.
     unsorted: HashSet<QueryHash>,
     /// Queries whose steps wait for the rest of a batch.
     held: BTreeSet<QueryHash>,
-    /// Queries that refer to something of which nothing is known.
+    /// Queries that refer to unknown documents.
     lacking: BTreeSet<QueryHash>,
-    /// How many questions this holder has asked.
+    /// How many requests this holder has made.
     questions: u64,
     orphans: Orphans,
     sides: SharedSides,
     sources: Sources,
     /// What the last rebuild has seen.
     rebuilt: PgSnapshot,
-    /// The last tick of all filter nodes: everything that it sees was told.
+    /// The last tick of all filter nodes: everything that it sees was reported.
     complete: Option<PgSnapshot>,
 }
 
 #[derive(Debug)]
 enum SortPhase {
-    /// Its state is incomplete, and no rebuild has begun.
+    /// Its state is incomplete, and no rebuild has started.
     NeedsRebuild,
     Rebuilding(Box<SortRebuild>),
     Running,
 }
 
-/// What an operator may want to see of a sort node.
+/// Figures about a sort node for operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortFigures {
-    /// Queries that are kept.
+    /// Registered queries.
     pub queries: usize,
     /// Their rows, slack included.
     pub rows: usize,
@@ -107,7 +107,7 @@ pub struct SortFigures {
 }
 
 impl SortNode {
-    /// A node that knows nothing yet. It is given [`Input::Start`] first.
+    /// A node without state. Its first input must be [`Input::Start`].
     pub fn new(config: SortNodeConfig) -> Self {
         Self {
             voice: Voice::new(NotificationSource::Sort, config.token),
@@ -137,7 +137,7 @@ impl SortNode {
                 self.request(id, request, now_us, out);
             }
             Input::Entry { id, entry } if self.is_running() => self.log(id, entry, now_us, out),
-            // What it said is in the documents that a rebuild reads.
+            // What the entry reported is in the documents that a rebuild reads.
             Input::Quarantined { .. } if self.is_running() => self.give_up(Why::Unreadable, out),
             Input::LeftOut { collection } if self.is_running() => {
                 self.poison(collection, out);
@@ -151,12 +151,12 @@ impl SortNode {
         }
     }
 
-    /// Whether it keeps windows; else it waits for a rebuild or is in the middle of one.
+    /// Whether it keeps windows; otherwise it waits for a rebuild or is being rebuilt.
     pub const fn is_running(&self) -> bool {
         matches!(self.phase, SortPhase::Running)
     }
 
-    /// What is to be seen of it.
+    /// The node's figures.
     pub fn figures(&self) -> SortFigures {
         let waiting = self
             .queries
@@ -276,7 +276,7 @@ impl SortNode {
         }
     }
 
-    /// Applies to a query what can be applied.
+    /// Applies the pending changes of a query that can be applied.
     fn advance(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let remembered = (now_us, self.config.remembered_us);
         loop {
@@ -305,7 +305,7 @@ impl SortNode {
         }
     }
 
-    /// Asks for new rows if the window's end is lost.
+    /// Requests new rows if the window's end is unknown.
     fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
@@ -327,7 +327,7 @@ impl SortNode {
         }
     }
 
-    /// Asks for new rows, unless that was done.
+    /// Requests new rows, unless that was done.
     fn renew(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         if let Some(query) = self.queries.get_mut(&hash)
             && query.waiting.is_none()
@@ -351,8 +351,8 @@ impl SortNode {
         }
     }
 
-    /// A filter node goes on from the rows of a request, or does not: then others are needed here,
-    /// too.
+    /// A filter node continues from the rows of a request, or does not: then other rows are needed
+    /// here, too.
     fn answered(
         &mut self,
         (hash, activation): (QueryHash, u64),
@@ -384,7 +384,7 @@ impl SortNode {
         }
     }
 
-    /// A filter node was rebuilt: rows that were read before that lack what it does not tell.
+    /// A filter node was rebuilt: rows read earlier lack what it does not report.
     fn doubt(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         let behind = self.queries.iter().filter_map(|(hash, query)| {
             let behind = query.is_behind(&self.sources);
@@ -412,7 +412,7 @@ impl SortNode {
         }
     }
 
-    /// Batches may have become whole.
+    /// Applies batches that may have become complete.
     fn release(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         for hash in self.held.clone() {
             self.advance(hash, now_us, out);
@@ -433,7 +433,7 @@ impl SortNode {
         self.look_again(now_us, out);
     }
 
-    /// Ends the queries that a document concerns which nobody can handle.
+    /// Ends the queries that an unreadable document may concern.
     fn poison(&mut self, collection: [u8; 16], out: &mut Vec<NodeOutput>) {
         let poisoned = self.queries.values();
         let poisoned = poisoned.filter(|query| {

@@ -19,11 +19,11 @@ pub(crate) type SortPosition = Arc<[u8]>;
 /// How documents compare.
 #[derive(Debug)]
 pub(crate) struct SortOrder {
-    /// None: by key, which is the order of `_id`.
+    /// `None`: by key, which is the order of `_id`.
     sort: Option<Sort>,
-    /// Kept where text score or distance decides.
+    /// Set if text score or distance decides.
     ranked: Option<Filter>,
-    /// What documents are shown with.
+    /// The lookups that documents are shown with.
     join: Option<Arc<Join>>,
 }
 
@@ -55,7 +55,7 @@ impl SortOrder {
         })
     }
 
-    /// Where a document stands. None: it cannot be evaluated, and is left out.
+    /// The sort position of a document. `None` if it cannot be evaluated and is omitted.
     pub(crate) fn place(&self, row: &ResultRow) -> Option<SortPosition> {
         if self.join.as_ref().is_some_and(|join| !join.can_embed(row)) {
             return None;

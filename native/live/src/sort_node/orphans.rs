@@ -1,4 +1,4 @@
-//! What is told of queries that nobody has registered here yet: the request may be behind the log.
+//! Reports about queries that are not registered here yet: the request may be behind the log.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use crate::snapshot::PgSnapshot;
 use super::answers::FilterAnswers;
 use super::query::QueryWrite;
 
-/// What was told of a query before, and is not kept: rows must have seen it.
+/// Earlier reports about a query that are not kept: rows must have seen them.
 #[derive(Debug, Default)]
 pub(super) struct OrphanHistory {
     /// Transactions.
@@ -19,18 +19,18 @@ pub(super) struct OrphanHistory {
     pub(super) below: u64,
 }
 
-/// What waits for the registration of a query.
+/// What is kept for the registration of a query.
 #[derive(Debug, Default)]
 pub(super) struct Orphan {
     pub(super) steps: Vec<QueryWrite>,
     pub(super) history: OrphanHistory,
     answers: FilterAnswers,
-    /// In which life the filter nodes answered.
+    /// The activation for which the filter nodes answered.
     activation: u64,
 }
 
 impl Orphan {
-    /// The answers that belong to a life.
+    /// The answers of an activation.
     pub(super) fn answers(&mut self, activation: u64) -> FilterAnswers {
         let answers = std::mem::take(&mut self.answers);
         if self.activation == activation {
@@ -49,7 +49,7 @@ pub(super) struct Orphans {
     count: usize,
     max: usize,
     kept_us: u64,
-    /// Until when a query may be registered of which steps were dropped, and the highest of their
+    /// Until when a query may be registered whose steps were dropped, and the highest of their
     /// transactions.
     dropped: (u64, u64),
 }
@@ -96,7 +96,7 @@ impl Orphans {
         }
     }
 
-    /// A life of a query is over here. Filter nodes may be in the next one already.
+    /// An activation of a query has ended here. Filter nodes may be in the next one already.
     pub(super) fn outlived(&mut self, query: QueryHash, history: OrphanHistory, now_us: u64) {
         self.entry(query, now_us).history = history;
     }
@@ -121,7 +121,7 @@ impl Orphans {
         Some(orphan)
     }
 
-    /// What waits for a query.
+    /// Takes what was kept for a query.
     pub(super) fn adopt(&mut self, query: &QueryHash, now_us: u64) -> Orphan {
         let mut orphan = self.waiting.remove(query).unwrap_or_default();
         self.count -= orphan.steps.len();

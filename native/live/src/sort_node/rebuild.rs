@@ -1,4 +1,4 @@
-//! A node that knows nothing, or no longer everything, is told all documents once.
+//! A rebuild: a node whose state is missing or incomplete reads all documents once.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use super::retained_rows::RowCollector;
 use super::sources::Sources;
 use super::{SortNode, SortPhase};
 
-/// A rebuild that is under way.
+/// A rebuild in progress.
 #[derive(Debug)]
 pub(super) struct SortRebuild {
     matcher: Matcher,
@@ -28,14 +28,14 @@ pub(super) struct SortRebuild {
     rules: HashMap<[u8; 16], u64>,
 }
 
-/// The sides of queries, by the number and by the name of each.
+/// The sides of queries, by their numbers and hashes.
 #[derive(Debug, Default)]
 struct RebuiltSides {
     by_id: HashMap<QueryId, (QueryHash, Vec<QueryId>)>,
     by_hash: HashMap<QueryHash, QueryId>,
 }
 
-/// What is known of a query, so far.
+/// The state of a query so far.
 #[derive(Debug)]
 struct RebuiltQuery {
     query: SortedQuery,
@@ -155,7 +155,7 @@ impl SortNode {
             if let Some(query) = self.queries.get_mut(&hash)
                 && query.lacks_something()
             {
-                // Whoever watches it is told when that has been read.
+                // Its subscribers are notified when that has been read.
                 query.hold(Vec::new());
                 query.shown = false;
                 query.owed = true;
@@ -170,7 +170,7 @@ impl SortNode {
 }
 
 impl SortRebuild {
-    /// A query looks a side up. Those who share it share its place in the index.
+    /// Adds a side that a query looks up. Queries that share it share its place in the index.
     fn add_side(
         &mut self,
         query: &QueryDefinition,
@@ -191,7 +191,7 @@ impl SortRebuild {
         Ok(())
     }
 
-    /// A document of a side is told to all who look it up.
+    /// Passes a document of a side to all queries that look it up.
     fn push_other(&mut self, id: QueryId, row: &ResultRow) {
         let Some((side, users)) = self.sides.by_id.get(&id) else {
             return;

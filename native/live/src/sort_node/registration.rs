@@ -1,4 +1,4 @@
-//! Queries come, are joined by others, get new rows, and go.
+//! Registering, joining, renewing and ending queries.
 //!
 //! Rows that come with a request are put aside until all filter nodes have answered that request.
 
@@ -87,8 +87,8 @@ impl SortNode {
         Ok(())
     }
 
-    /// A query looks its sides up from now on. Returns what was told of them before, and up to which
-    /// transaction some of that is missing.
+    /// Subscribes a query to its sides. Returns what was reported about them before, and up to
+    /// which transaction some of that is missing.
     fn looks_up(&mut self, query: &QueryDefinition, now_us: u64) -> (Vec<QueryWrite>, u64) {
         let (mut steps, mut below) = self.sides.join(query, now_us);
         for side in query.sides.iter() {
@@ -152,8 +152,8 @@ impl SortNode {
         Ok(())
     }
 
-    /// Puts rows aside that are needed, or asks for others. Whoever joins later does not replace rows
-    /// that wait for answers already, or these would never be there.
+    /// Puts needed rows aside, or requests others. A subscriber that joins later does not replace
+    /// rows that already wait for answers, or these would never be used.
     fn renew_with(
         &mut self,
         registration: &SortRegistration<'_>,
@@ -178,7 +178,7 @@ impl SortNode {
         Ok(())
     }
 
-    /// Rows are taken when all filter nodes have answered the request that they came with.
+    /// Takes rows when all filter nodes have answered the request that they came with.
     pub(super) fn confirm(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
@@ -190,7 +190,7 @@ impl SortNode {
                     return self.fail(hash, &refusal, out);
                 }
             }
-            // Those who asked first ask again, as they are told the same.
+            // The first subscribers register again, because they receive the same answer.
             AsideVerdict::TooOld if !query.shown => {}
             AsideVerdict::TooOld | AsideVerdict::Outdated if query.waiting.is_some() => {
                 self.ask(hash, now_us, out);
@@ -201,7 +201,7 @@ impl SortNode {
         self.advance(hash, now_us, out);
     }
 
-    /// New rows are there: everybody is told what is different.
+    /// New rows have arrived: the difference is reported.
     fn settle(
         &mut self,
         hash: QueryHash,
@@ -224,7 +224,7 @@ impl SortNode {
         Ok(())
     }
 
-    /// Rows that were held back count from here on: everybody is told what is different.
+    /// Rows that were held back count from here on: the difference is reported.
     pub(super) fn show(&mut self, hash: QueryHash, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
@@ -271,7 +271,7 @@ impl SortNode {
         }
     }
 
-    /// A life is over. What was told of it may have been meant for the next one.
+    /// An activation has ended. Reports about it may have been meant for the next one.
     fn outlive(&mut self, hash: QueryHash, now_us: u64) {
         self.held.remove(&hash);
         if let Some(query) = self.remove(&hash) {

@@ -30,13 +30,13 @@ pub(super) enum RowEffect {
     Absent,
     /// It is not, as it cannot be evaluated.
     Unevaluated,
-    /// It is, and this one is not held any more for want of room, or does not belong among what is
-    /// known.
+    /// It is, and this row is no longer kept for lack of room, or does not belong to the known
+    /// rows.
     Present(Option<Arc<ResultRow>>),
 }
 
 impl RetainedRows {
-    /// The version of a document, if it is held.
+    /// The version of a document, if it is kept.
     pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
         match self {
             Self::Rows(rows) => rows.version(key),
@@ -45,7 +45,7 @@ impl RetainedRows {
         }
     }
 
-    /// Puts the version of a document in the place of what was held of it; none: it has left.
+    /// Replaces the version of a document; `None` if it has left.
     pub(super) fn change(
         &mut self,
         key: &[u8],
@@ -78,8 +78,8 @@ impl RetainedRows {
         })
     }
 
-    /// A write of a collection that is looked up. Returns whether it was made under other access rules
-    /// than the query.
+    /// Applies a write of a collection that is looked up. Returns whether it was made under access
+    /// rules other than the query's.
     pub(super) fn write(&mut self, side: &QueryHash, image: &AfterImage, may: bool) -> bool {
         match self {
             Self::Rows(_) | Self::Groups(_) => false,
@@ -87,12 +87,12 @@ impl RetainedRows {
         }
     }
 
-    /// Whether something is referred to of which nothing is known.
+    /// Whether an unknown document is referred to.
     pub(super) fn lacks_something(&self) -> bool {
         matches!(self, Self::Joined(joined) if joined.lacks_something())
     }
 
-    /// What is referred to, of each side, of which nothing is known and that nobody has read.
+    /// The unknown documents of each side that are referred to and have not been read.
     pub(super) fn unread(&self) -> Vec<Vec<Arc<[u8]>>> {
         match self {
             Self::Rows(_) | Self::Groups(_) => Vec::new(),
@@ -100,22 +100,22 @@ impl RetainedRows {
         }
     }
 
-    /// Documents were read that were asked for.
+    /// Takes documents that were requested.
     pub(super) fn fetched(&mut self, documents: Vec<Vec<FetchedDocument>>) {
         if let Self::Joined(joined) = self {
             joined.fetched(documents);
         }
     }
 
-    /// Takes what was read, as far as it may count.
+    /// Uses documents that were read, as far as they count.
     pub(super) fn resolve(&mut self, judge: &Judge<'_>) {
         if let Self::Joined(joined) = self {
             joined.resolve(judge);
         }
     }
 
-    /// Brings what is shown up to date, after some changes; returns what differs, if that is known
-    /// without looking at all rows.
+    /// Updates what is shown after some changes; returns the difference, if that is known without
+    /// examining all rows.
     pub(super) fn refresh(
         &mut self,
         order: &SortOrder,
@@ -127,12 +127,12 @@ impl RetainedRows {
         }
     }
 
-    /// Whether `refresh` knows.
+    /// Whether `refresh` returns the changes.
     pub(super) const fn knows_changes(&self) -> bool {
         matches!(self, Self::Groups(_))
     }
 
-    /// What is shown: the rows from `offset` on, `limit` at most.
+    /// What is shown: at most `limit` rows from `offset` on.
     pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<ResultRow>> {
         match self {
             Self::Rows(rows) => rows.window(offset, limit),
@@ -159,7 +159,7 @@ impl RetainedRows {
         }
     }
 
-    /// How many documents are held.
+    /// How many documents are kept.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Rows(rows) => rows.len(),
@@ -169,11 +169,11 @@ impl RetainedRows {
     }
 }
 
-/// The first rows, of all that are told.
+/// The first rows of all that are passed.
 #[derive(Debug)]
 pub(super) struct FirstRows {
     rows: Vec<(SortPosition, ResultRow)>,
-    /// Whether none was left out.
+    /// Whether none was omitted.
     complete: bool,
     capacity: usize,
 }
@@ -187,7 +187,7 @@ impl FirstRows {
         }
     }
 
-    /// Takes a row in. False: it cannot be evaluated, and is left out.
+    /// Adds a row. Returns false if it cannot be evaluated and is omitted.
     fn push(&mut self, row: &ResultRow, order: &SortOrder) -> bool {
         let Some(place) = order.place(row) else {
             return false;
@@ -206,7 +206,7 @@ impl FirstRows {
     }
 }
 
-/// What is kept of a query, while its documents are told one by one.
+/// What is kept of a query while its documents are passed one by one.
 #[derive(Debug)]
 pub(super) enum RowCollector {
     Rows(FirstRows),
@@ -215,7 +215,7 @@ pub(super) enum RowCollector {
 }
 
 impl RowCollector {
-    /// Nothing yet. `foreign` is what was read of the sides; none: they will be told, too.
+    /// Nothing yet. `foreign` is what was read of the sides; `None` if they will be passed, too.
     pub(super) fn new(
         query: &QueryDefinition,
         foreign: Option<&[Foreign]>,
@@ -237,7 +237,7 @@ impl RowCollector {
         })
     }
 
-    /// Takes a document in. False: it cannot be evaluated, and is left out.
+    /// Adds a document. Returns false if it cannot be evaluated and is omitted.
     pub(super) fn push(&mut self, row: &ResultRow, order: &SortOrder) -> bool {
         match self {
             Self::Groups(grouped) => grouped.insert(row),
@@ -245,7 +245,7 @@ impl RowCollector {
         }
     }
 
-    /// A document of a side that may be seen.
+    /// Adds a visible document of a side.
     pub(super) fn push_other(&mut self, side: &QueryHash, row: &ResultRow) {
         if let Self::Joined(_, sides) = self {
             sides.push(side, row);

@@ -13,8 +13,8 @@ struct SortedRow {
     row: Arc<ResultRow>,
 }
 
-/// The first rows, as far as they are known. Their places are all different: each ends with the
-/// `_id`.
+/// The first rows, as far as they are known. Their sort positions are all different: each ends with
+/// the `_id`.
 #[derive(Debug)]
 pub(super) struct SortedRows {
     in_order: Vec<SortedRow>,
@@ -54,17 +54,17 @@ impl SortedRows {
         }
     }
 
-    /// The version of a row, if it is held.
+    /// The version of a row, if it is kept.
     pub(super) fn version(&self, key: &[u8]) -> Option<u64> {
         Some(self.at(self.index(key)?)?.version)
     }
 
-    /// Where a row stands, if it is held.
+    /// The index of a row, if it is kept.
     pub(super) fn index(&self, key: &[u8]) -> Option<usize> {
         self.find(self.by_key.get(key)?).ok()
     }
 
-    /// The row that stands there.
+    /// The row at an index.
     pub(super) fn at(&self, index: usize) -> Option<&Arc<ResultRow>> {
         self.in_order.get(index).map(|placed| &placed.row)
     }
@@ -82,8 +82,8 @@ impl SortedRows {
         }
     }
 
-    /// Puts a row in its place, where another version of it is not held. Returns the row that does
-    /// not fit any more, or that stands beyond the last known one.
+    /// Inserts a row of which no other version is kept. Returns the row that no longer fits, or
+    /// that is after the last known one.
     pub(super) fn insert(&mut self, place: SortPosition, row: ResultRow) -> Option<Arc<ResultRow>> {
         let row = Arc::new(row);
         let index = match self.find(&place) {
@@ -116,7 +116,7 @@ impl SortedRows {
         bytes
     }
 
-    /// The rows from `offset` on, `limit` at most.
+    /// At most `limit` rows from `offset` on.
     pub(super) fn window(&self, offset: usize, limit: usize) -> Vec<Arc<ResultRow>> {
         let rows = self.in_order.iter().skip(offset).take(limit);
         rows.map(|placed| Arc::clone(&placed.row)).collect()

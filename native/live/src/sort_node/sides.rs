@@ -1,8 +1,9 @@
-//! What is told of collections that queries look up, and which queries those are.
+//! Reports about collections that queries look up, and the queries that use them.
 //!
-//! A side is shared, so what is told of it goes to all who look it up. Some of them may not be known
-//! here yet, as their requests are read later than the log: for these it is kept for a while. A filter
-//! node that was rebuilt tells lower versions again; what is below a version that was told is dropped.
+//! A side is shared, so its reports go to all queries that look it up. Some of them may not be
+//! known here yet, because their requests are read later than the log; the reports are kept for
+//! them for a while. A filter node that was rebuilt reports lower versions again; those below a
+//! reported version are dropped.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use super::query::QueryWrite;
 #[derive(Debug, Default)]
 struct SharedSide {
     users: BTreeSet<QueryHash>,
-    /// What was told lately.
+    /// Recent reports.
     steps: VecDeque<(u64, QueryWrite)>,
-    /// The highest versions that were told, and when they were.
+    /// The highest reported versions, and when they were reported.
     reported: HashMap<Arc<[u8]>, (u64, u64)>,
     reported_since: VecDeque<(u64, Arc<[u8]>)>,
-    /// The highest transaction of steps that were too many to be kept, and until when it matters.
+    /// The highest transaction of dropped steps, and until when it matters.
     dropped: (u64, u64),
 }
 
@@ -43,8 +44,8 @@ impl SharedSides {
         }
     }
 
-    /// A query looks its sides up from now on. Returns what was told of them lately, and up to which
-    /// transaction some of that is missing.
+    /// Subscribes a query to its sides. Returns what was recently reported about them, and up to
+    /// which transaction some of that is missing.
     pub(super) fn join(&mut self, query: &QueryDefinition, now_us: u64) -> (Vec<QueryWrite>, u64) {
         let (mut steps, mut below) = (Vec::new(), 0);
         for side in query.sides.iter() {
@@ -58,7 +59,7 @@ impl SharedSides {
         (steps, below)
     }
 
-    /// A query is gone.
+    /// Removes an ended query.
     pub(super) fn leave(&mut self, query: &QueryHash, sides: &[message::LookupSide]) {
         for side in sides {
             if let Some(known) = self.known.get_mut(&side.hash) {
@@ -76,7 +77,7 @@ impl SharedSides {
         reported.map(|(version, _)| *version)
     }
 
-    /// Takes a step in. Returns the queries that it concerns; none: it is of no side.
+    /// Adds a step. Returns the queries that it concerns; `None` if it belongs to no side.
     pub(super) fn take(
         &mut self,
         hash: &QueryHash,

@@ -1,4 +1,4 @@
-//! What the filter nodes said: whether anything is missing, and how far all of them are.
+//! What the filter nodes reported: whether anything is missing, and how far all of them are.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use crate::snapshot::PgSnapshot;
 
 use super::query::QueryWrite;
 
-/// A log is trimmed after 60 s: whoever finds its first entry this much later than where it began
-/// may have missed some.
+/// A log is trimmed after 60 s: a reader that finds its first entry this much later than where it
+/// started may have missed some.
 const TRIMMED_MS: u64 = 50_000;
 /// How many unfinished batches are remembered. Ticks finish those that are forgotten.
 const BATCHES: usize = 100_000;
@@ -19,19 +19,19 @@ const BATCHES: usize = 100_000;
 struct FilterSource {
     token: FencingToken,
     count: u64,
-    /// It was rebuilt, or is being rebuilt, and what it said before may be lost.
+    /// It was rebuilt, or is being rebuilt, and its earlier reports may be lost.
     stale: bool,
     tick: Option<StreamTick>,
-    /// Everything that this sees was told, up to a place in the log.
+    /// Everything that this sees was reported, up to a position in the log.
     reported: Option<(PgSnapshot, StreamId)>,
-    /// It tells nothing of what this sees: it was rebuilt with it.
+    /// It reports nothing that this sees, because it was rebuilt with it.
     base: Option<PgSnapshot>,
 }
 
-/// What an entry of the log is worth.
+/// How to treat an entry of the log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EntryVerdict {
-    /// Nothing: one's own, repeated, or of a node that was replaced.
+    /// Ignored: the node's own, repeated, or from a node that was replaced.
     Nothing,
     News,
     /// Entries before it are missing.
@@ -42,9 +42,10 @@ pub(super) enum EntryVerdict {
 #[derive(Debug)]
 pub(super) struct Sources {
     filters: Vec<FilterSource>,
-    /// Where partitions said last that they have done their part, by transaction.
+    /// The last positions at which partitions reported that they handled their part, by
+    /// transaction.
     done: HashMap<u64, HashMap<u16, StreamId>>,
-    /// Where the log was begun, until its first entry is there.
+    /// The position at which reading the log started, until its first entry arrives.
     begin: Option<StreamId>,
     said_us: u64,
 }
@@ -81,7 +82,7 @@ impl Sources {
             return EntryVerdict::Nothing;
         }
         if notification.token > known {
-            // What a new holder says begins with its start, unless the log is read from its midst.
+            // A new holder's notifications start at 1, unless the log is read from the middle.
             if known != FencingToken::default() && notification.count != 1 {
                 return EntryVerdict::Lost;
             }
@@ -104,7 +105,7 @@ impl Sources {
         EntryVerdict::News
     }
 
-    /// A filter node has told everything, and this node's state is not older.
+    /// A filter node has reported everything, and this node's state is not older.
     pub(super) fn rebased(&mut self, partition: u16, snapshot: PgSnapshot, at: StreamId) {
         if let Some(filter) = self.filters.get_mut(usize::from(partition)) {
             filter.stale = false;
@@ -113,7 +114,7 @@ impl Sources {
         }
     }
 
-    /// Whether rows of this snapshot contain whatever filter nodes do not tell since they were
+    /// Whether rows of this snapshot contain whatever filter nodes do not report since they were
     /// rebuilt.
     pub(super) fn are_behind(&self, snapshot: &PgSnapshot) -> bool {
         let mut bases = self
@@ -130,8 +131,9 @@ impl Sources {
         self.done.entry(xid).or_default().insert(partition, at);
     }
 
-    /// Where each partition said that all images of a batch have been told; none: one has not. Only
-    /// what it says behind its steps, which are told again to those who come later, is an end.
+    /// The positions at which each partition reported all images of a batch; `None` if one has not.
+    /// Only a report after its steps, which are repeated for queries that are registered later, is
+    /// an end.
     pub(super) fn ends<'s>(
         &self,
         image: &AfterImage,
@@ -146,10 +148,10 @@ impl Sources {
         ends.collect()
     }
 
-    /// Where a partition said that it is done with a batch, at a place that counts.
+    /// The position at which a partition reported that it handled a batch, if that position counts.
     fn end(&self, xid: u64, part: u16, counts: impl Fn(StreamId) -> bool) -> Option<StreamId> {
         let Some(filter) = self.filters.get(usize::from(part)) else {
-            // Nobody is there to say so.
+            // No node exists to report it.
             return Some(StreamId::default());
         };
         let done = self.done.get(&xid).and_then(|done| done.get(&part));
@@ -161,8 +163,8 @@ impl Sources {
         said.find(|at| counts(*at))
     }
 
-    /// A place in the log behind the ticks of all filter nodes, if these have reached a snapshot. What
-    /// nodes tell when they were rebuilt is no such proof: a query that they know since has older rows.
+    /// A position in the log after the ticks of all filter nodes, if these have reached a snapshot.
+    /// What nodes report after a rebuild is no such proof: a query registered since has older rows.
     pub(super) fn reached(&self, snapshot: &PgSnapshot) -> Option<StreamId> {
         let reached = self.filters.iter().map(|filter| {
             let tick = filter.tick.as_ref();
@@ -190,7 +192,7 @@ impl Sources {
         });
     }
 
-    /// The oldest of all filter nodes' ticks, if all are there and it was not said yet.
+    /// The oldest of all filter nodes' ticks, if all are known and it was not sent yet.
     pub(super) fn common_tick(&mut self) -> Option<StreamTick> {
         if self.filters.iter().any(|filter| filter.stale) {
             return None;

@@ -1,4 +1,4 @@
-//! From one window to another: the steps that lead there.
+//! The steps that lead from one window to another.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use crate::message::{RemovalReason, ResultRow, WindowChange};
 /// Why a row of the old window is not in the new one: its version, and whether it was deleted.
 pub(super) type Leave<'l> = dyn Fn(&ResultRow) -> (u64, RemovalReason) + 'l;
 
-/// Steps from `old` to `new`: rows go, then rows move, then rows come, then rows change where they
-/// are. Rows whose version is the same do not move. Rows that are the same allocation are the same.
+/// Steps from `old` to `new`: first removals, then moves, then additions, then changes in place.
+/// Rows whose version is the same do not move. Rows that share an allocation are equal.
 pub(crate) fn steps(
     old: &[Arc<ResultRow>],
     new: &[Arc<ResultRow>],
@@ -39,7 +39,7 @@ fn rest(rows: &[Arc<ResultRow>], head: usize) -> &[Arc<ResultRow>] {
 
 /// A window on its way from old to new.
 struct WindowDiff {
-    /// Rows before those that differ.
+    /// The number of leading rows that are equal.
     head: usize,
     current: Vec<Arc<ResultRow>>,
     changes: Vec<WindowChange>,
@@ -92,7 +92,7 @@ impl WindowDiff {
         let mut behind: Option<&Arc<ResultRow>> = None;
         for ((row, stays), (_, changed)) in common().zip(staying(&places)).zip(&places) {
             if stays {
-                // Windows are long, and nearly all of their rows are as they were.
+                // Windows are long, and nearly all of their rows are unchanged.
                 if *changed {
                     self.change(row);
                 }
@@ -103,7 +103,7 @@ impl WindowDiff {
         }
     }
 
-    /// A row that stays where it is.
+    /// Changes a row in place.
     fn change(&mut self, row: &Arc<ResultRow>) {
         let Some(position) = self.position(&row.key) else {
             return;
@@ -152,10 +152,10 @@ impl WindowDiff {
     }
 }
 
-/// Which rows stay where they are: their old positions, in the new order, and whether they changed.
+/// Which rows stay in place: their old positions, in the new order, and whether they changed.
 ///
-/// Rows that did not change are in the same order in both windows, so all of them stay, and nobody
-/// is told again of a version that is known. A changed row stays if it is still between them.
+/// Rows that did not change are in the same order in both windows, so all of them stay, and no
+/// known version is sent again. A changed row stays if it is still between them.
 fn staying(rows: &[(usize, bool)]) -> Vec<bool> {
     let mut next = usize::MAX;
     let mut bounds: Vec<_> = rows

@@ -77,7 +77,7 @@ impl<'a> MessageReader<'a> {
         mut item: impl FnMut(&mut Self) -> Result<T, MalformedMessage>,
     ) -> Result<Vec<T>, MalformedMessage> {
         let count = usize::try_from(self.u32()?).map_err(|_| CUT)?;
-        // A count that the bytes cannot hold must not reserve memory.
+        // A count that the bytes cannot contain must not reserve memory.
         if count.saturating_mul(least) > self.rest.len() {
             return Err(CUT);
         }
@@ -187,8 +187,8 @@ pub(super) fn partitions(bytes: &[u8]) -> Result<Arc<[u16]>, MalformedMessage> {
     Ok(pairs.iter().map(|pair| u16::from_be_bytes(*pair)).collect())
 }
 
-/// Appends to bytes. What is longer than its length field can say is cut: nothing that the store
-/// admits is.
+/// Appends to bytes. A value that exceeds its length field is truncated; the store does not admit
+/// such values.
 pub(super) trait Put {
     fn put(&mut self, bytes: &[u8]);
 

@@ -1,9 +1,9 @@
-//! The bytes of what the parties say to one another.
+//! The encoding of the messages between the parties.
 //!
 //! `docs/formats/` specifies them: after-image.md ([`write_entry`]), request.md ([`request`], with
-//! definitions) and notification.md ([`notification`]). Numbers are big-endian, lengths stand before
-//! what they measure, and readers refuse whatever does not end where it should. Reading allocates
-//! no more than a small multiple of the bytes given, whatever lengths they claim.
+//! definitions) and notification.md ([`notification`]). Numbers are big-endian, lengths precede
+//! what they measure, and readers reject input that does not end where it should. Reading allocates
+//! no more than a small multiple of the input, whatever lengths it claims.
 
 mod bytes;
 pub mod notification;
@@ -15,7 +15,7 @@ use std::fmt;
 /// Version of all formats; the first byte.
 pub const FORMAT: u8 = 1;
 
-/// Bytes that are nothing of this format.
+/// Bytes that do not have this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MalformedMessage(pub &'static str);
 

@@ -265,7 +265,7 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
     }
 }
 
-/// What is told of a query's whole state.
+/// Appends a query's whole state.
 fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
     match event {
         NodeEvent::Rebase {

@@ -23,7 +23,7 @@ const RULED: u8 = 0x80;
 const COMPLETE: u8 = 1;
 const RENEWAL: u8 = 2;
 
-/// Where the activation number stands, in requests and in definitions: the event layer's function
+/// The offset of the activation number in requests and in definitions: the event layer's function
 /// writes it there.
 pub const ACTIVATION_OFFSET: usize = 18;
 
@@ -122,7 +122,7 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
             }
             out.put_snapshot(snapshot);
             out.put_rows(rows);
-            // Readers know by the definition how many there are.
+            // The definition tells readers how many there are.
             for side in foreign {
                 out.put_u8(side.complete.into());
                 out.put_rows(&side.rows);
@@ -148,7 +148,7 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
     out
 }
 
-/// A sort node's question for documents, as it is handed to whoever reads them.
+/// A sort node's request for documents, as it is passed to the reader.
 pub type FetchRequest = (FetchId, Vec<Vec<Arc<[u8]>>>);
 
 /// Reads a question.

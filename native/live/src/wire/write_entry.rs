@@ -12,7 +12,7 @@ const DELETE: u8 = 2;
 const SUPERSEDED: u8 = 3;
 const TICK: u8 = 4;
 
-/// Reads the fields `e` and `p` of a stream entry; without `p` it is of no batch.
+/// Reads the fields `e` and `p` of a stream entry; without `p` it is not part of a batch.
 pub fn decode(entry: &[u8], parts: Option<&[u8]>) -> Result<WriteEntry, MalformedMessage> {
     let mut reader = MessageReader::new(entry);
     if reader.u8()? != FORMAT {

@@ -1,5 +1,5 @@
-//! How a query comes by its rows: registered for the first time, again because something was lost,
-//! or read again because bodies were let go.
+//! How a query obtains its rows: by its first registration, by another one because something was
+//! lost, or by a read because bodies were evicted.
 
 use crate::message::{ResultRow, StreamId};
 use crate::snapshot::PgSnapshot;
@@ -9,31 +9,31 @@ use super::super::memory::KEY_BYTES;
 use super::super::queue::LogEntry;
 use super::HubQuery;
 
-/// Bodies that are still missing are asked for again after so long.
+/// Missing bodies are requested again after this long.
 const REFRESH_AGAIN_US: u64 = 1_000_000;
 
-/// How far a registration of the query has come.
+/// The progress of a query's registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::hub) enum RegistrationProgress {
-    /// It is on its way; what the log says meanwhile is kept.
+    /// In progress; log entries are kept meanwhile.
     UnderWay,
-    /// It is on its way, and something was lost meanwhile: another one has to follow.
+    /// In progress, but something was lost meanwhile, so another one must follow.
     Outdated,
-    /// Only bodies are on their way, which were let go and which somebody needs now. `lost`:
-    /// something was lost meanwhile.
+    /// Only evicted bodies are being read, because a client needs them. `lost`: something was lost
+    /// meanwhile.
     Refreshing { lost: bool },
-    /// It is done.
+    /// Complete.
     Done,
 }
 
 impl HubQuery {
-    /// Names the registration that is on its way. A query asks less often than 2^24 times.
+    /// Identifies the registration in progress. A query registers less often than 2^24 times.
     pub(in crate::hub) fn registration_id(&self) -> Option<u64> {
         let (number, times) = self.asked;
         (self.registration != RegistrationProgress::Done).then_some(number << 24 | times)
     }
 
-    /// Whether something was lost, and the registration that makes up for it is not done.
+    /// Whether something was lost, and the registration that makes up for it is not complete.
     pub(in crate::hub) fn may_lack_something(&self) -> bool {
         let whole = [
             RegistrationProgress::Done,
@@ -42,7 +42,7 @@ impl HubQuery {
         !whole.contains(&self.registration)
     }
 
-    /// Needs to be registered again; returns whether that has to be asked for.
+    /// Needs to be registered again; returns whether that must be requested.
     pub(in crate::hub) fn register_again(&mut self) -> bool {
         let ask = self.registration == RegistrationProgress::Done;
         self.asked.1 += u64::from(ask);
@@ -58,7 +58,7 @@ impl HubQuery {
         ask
     }
 
-    /// Needs the bodies that were let go; returns whether a registration has to be asked for.
+    /// Needs the evicted bodies; returns whether a registration must be requested.
     pub(in crate::hub) fn refresh(&mut self, now_us: u64) -> bool {
         let again_us = self.refreshed_us.saturating_add(REFRESH_AGAIN_US);
         let ask = self.registration == RegistrationProgress::Done && again_us <= now_us;
@@ -69,9 +69,9 @@ impl HubQuery {
         ask
     }
 
-    /// Takes bodies from a registration that was asked for because of them alone, and goes on as
-    /// before, so that nobody notices. None: it was asked for because of more; else, whether another
-    /// one has to follow, since nobody kept what the log said meanwhile.
+    /// Takes bodies from a registration that was requested only for them, and continues as before.
+    /// `None` if it was requested for more; otherwise whether another one must follow, because log
+    /// entries were not kept meanwhile.
     pub(in crate::hub) fn refreshed(
         &mut self,
         activation: u64,
@@ -95,7 +95,7 @@ impl HubQuery {
         self.rows.as_ref().is_some_and(|rows| !rows.is_thin())
     }
 
-    /// What it takes, in bytes: its rows, and what waits to become part of them.
+    /// Its bytes: those of its rows, and those of pending changes.
     pub(in crate::hub) fn bytes(&self) -> (usize, usize) {
         let rows = self.rows.as_ref().map_or(0, ResultRows::bytes);
         let parts = self.parts.values().flatten();
@@ -105,15 +105,15 @@ impl HubQuery {
         (rows + remembered, waiting + parts)
     }
 
-    /// Keeps an entry until the registration is there.
+    /// Keeps an entry until the registration is complete.
     pub(in crate::hub) fn hold_back(&mut self, entry: LogEntry) {
         if !self.held_back.keep(entry) {
             self.registration = RegistrationProgress::Outdated;
         }
     }
 
-    /// Takes the rows of a registration; returns what the log has said since it was asked for, and
-    /// whether another registration has to follow.
+    /// Takes the rows of a registration; returns the log entries since it was requested, and
+    /// whether another registration must follow.
     pub(in crate::hub) fn registered(
         &mut self,
         (activation, request): (u64, StreamId),
@@ -130,9 +130,9 @@ impl HubQuery {
         if self.definition.sorted {
             self.window.begin();
         }
-        // A window that is shown already goes on from the sort node's answer.
+        // A window that is already shown continues from the sort node's answer.
         if cut.is_none() || self.rows.is_none() {
-            // What is among the rows and gone since will be said once more.
+            // Rows that have been removed since will be reported again.
             for row in &rows {
                 self.removals.remove(&row.key);
             }

@@ -1,4 +1,4 @@
-//! What is known of one version of one document, for one subscription.
+//! What is known about one version of a document for one subscription.
 
 use std::cmp::Ordering;
 
@@ -15,13 +15,13 @@ use super::super::client::{ClientPhase, HubClient};
 use super::super::query::HubQuery;
 use super::{DeliveryMode, Happened, Is, TracedDelivery};
 
-/// Changes of the document that are told of.
+/// The maximum number of reported changes of the document.
 const MOST_CHANGES: usize = 20;
 
-/// What is asked.
+/// The question.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRequest<'q> {
-    /// Whose subscription.
+    /// The subscription.
     pub client: u64,
     /// The document's key.
     pub key: &'q [u8],
@@ -29,14 +29,14 @@ pub struct TraceRequest<'q> {
     pub version: u64,
     /// The transaction that wrote it, if that is known.
     pub xid: Option<u64>,
-    /// What it was then, in BSON, if that is known and it matches.
+    /// Its content at that version in BSON, if that is known and matches.
     pub body: Option<&'q [u8]>,
 }
 
 /// A change of the document that the query showed.
 struct TracedChange {
     at_us: u64,
-    /// The end of the log then.
+    /// The end of the log at that time.
     position: StreamId,
     group: u64,
     version: u64,
@@ -46,7 +46,7 @@ struct TracedChange {
 }
 
 impl Hub {
-    /// Says what is known, as a JSON object; none: there is no such subscription.
+    /// Returns what is known as a JSON object; `None` if the subscription does not exist.
     pub fn trace(&self, question: &TraceRequest<'_>) -> Option<String> {
         let client = self.clients.get(&question.client)?;
         let query = self.queries.get(&client.query)?;
@@ -72,7 +72,7 @@ impl Hub {
     }
 }
 
-/// What the query showed of the document, the oldest first.
+/// The document's changes that the query showed, oldest first.
 fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     let mut traced = Vec::new();
     for happened in query.trace.ring.iter().rev() {
@@ -189,7 +189,7 @@ fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &T
     }
 }
 
-/// Where a document stands beside the rows that are shown.
+/// The position of a document relative to the rows that are shown.
 fn place(
     query: &HubQuery,
     question: &TraceRequest<'_>,
@@ -274,19 +274,19 @@ fn describe_client(writer: &mut DocumentWriter, client: &HubClient) {
 }
 
 impl HubClient {
-    /// How it was told of a group of its query: by what came first that stands for it.
+    /// How a group of its query was delivered, by the first entry that covers it.
     fn delivery_of(&self, group: u64) -> Option<&TracedDelivery> {
         let covers =
             |delivery: &&TracedDelivery| delivery.groups.0 <= group && group <= delivery.groups.1;
         let exact = |delivery: &&TracedDelivery| delivery.groups.0 > 0;
         let mut deliveries = self.trace.ring.iter().filter(covers);
         let first = deliveries.next()?;
-        // What was told by itself says more than the results that followed.
+        // A single delivery says more than the results that followed.
         let by_itself = self.trace.ring.iter().filter(covers).find(exact);
         Some(by_itself.unwrap_or(first))
     }
 
-    /// Why nothing is noted of a group.
+    /// Why nothing is recorded about a group.
     fn why_untold(&self, group: u64) -> &'static str {
         if self.trace.since.is_some_and(|since| since <= group) {
             return "held";
@@ -301,7 +301,7 @@ impl HubClient {
         }
     }
 
-    /// How far something has come on its way to the client, and how much is in front of it.
+    /// How far a delivery has progressed to the client, and how much is ahead of it.
     fn way_of(&self, delivery: &TracedDelivery) -> (&'static str, u64) {
         if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Anew(_)) {
             return ("none", 0);

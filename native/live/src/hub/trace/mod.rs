@@ -1,10 +1,10 @@
-//! What became of changes lately, so that people can be told why a client heard of one or did not.
+//! Traces of recent changes, which explain why a client received a change or did not.
 //!
-//! Whatever filter, document and rules say can be said again whenever somebody asks. What cannot is
-//! kept here: which changes a query showed, and how each client was told. Every query and every
-//! client has a ring of its own with an equal share of the budget, so that a busy one forgets its
-//! own past and nobody else's. Shares follow the number of rings in steps of two, downwards as soon
-//! as there are more, so that all rings together never take more than the budget.
+//! What filter, document and rules say can be evaluated again at any time. What cannot is kept
+//! here: which changes a query showed, and how they were delivered to each client. Every query and
+//! every client has its own ring with an equal share of the budget, so that a busy one only
+//! overwrites its own history. Shares follow the number of rings in steps of two, and shrink as
+//! soon as there are more, so that all rings together never exceed the budget.
 //!
 //! ```text
 //! group of changes ─▶ query's ring: Shown 7 (keys, versions)
@@ -38,7 +38,7 @@ pub(super) enum Is {
 }
 
 impl Is {
-    /// The name that events have.
+    /// Its name in events.
     const fn name(self) -> &'static str {
         match self {
             Self::Added => "add",
@@ -73,15 +73,15 @@ impl From<&ResultChange> for Touched {
     }
 }
 
-/// What happened to a query.
+/// An event in a query's history.
 #[derive(Debug)]
 pub(super) enum Happened {
     /// A group of changes became part of the result.
     Shown {
         at_us: u64,
-        /// The end of the log at that moment.
+        /// The end of the log at that time.
         position: StreamId,
-        /// Counts the groups of the query.
+        /// The number of the group within the query.
         group: u64,
         changes: Box<[Touched]>,
     },
@@ -89,20 +89,20 @@ pub(super) enum Happened {
     Registered { at_us: u64, snapshot: PgSnapshot },
 }
 
-/// How a client was told of groups.
+/// How groups were delivered to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryMode {
     /// By events, one for each change.
     Events,
-    /// By events for what had become of several groups.
+    /// By events that coalesce several groups.
     Together,
-    /// By events, after it had come back.
+    /// By events, after it had resumed.
     Resumed,
     /// By the whole result.
     Result,
-    /// Not at all: it does not want to hear of such changes.
+    /// Not at all: it has muted such changes.
     Muted,
-    /// What waited for it was dropped, and it begins anew. For what reason.
+    /// Its pending frames were dropped, and it restarts, for this reason.
     Anew(&'static str),
 }
 
@@ -119,21 +119,21 @@ impl DeliveryMode {
     }
 }
 
-/// What a client was told at one moment.
+/// What was sent to a client at one time.
 #[derive(Debug)]
 pub(super) struct TracedDelivery {
     pub(super) at_us: u64,
-    /// The first and the last group of its query that this stands for.
+    /// The first and the last group of its query that this covers.
     pub(super) groups: (u64, u64),
     pub(super) how: DeliveryMode,
-    /// The `seq` of the first and the last event; none: the first is behind the last.
+    /// The `seq` of the first and the last event; for none, the first is greater than the last.
     pub(super) events: (u64, u64),
-    /// Its number, or that of its last part, in the client's outbox; of `Anew`: up to where the
-    /// outbox had been handed out.
+    /// Its number, or that of its last part, in the client's outbox; for `Anew`, the number up to
+    /// which the outbox had been handed out.
     pub(super) number: u64,
 }
 
-/// Something that takes memory besides itself.
+/// An entry that uses memory beyond its own size.
 pub(super) trait Noted {
     fn heap_bytes(&self) -> usize;
 }
@@ -156,13 +156,13 @@ impl Noted for Happened {
     }
 }
 
-/// The last things that were noted, within a number of bytes.
+/// The latest entries, within a number of bytes.
 #[derive(Debug)]
 pub(super) struct TraceRing<T> {
     entries: VecDeque<T>,
     heap_bytes: usize,
     most: usize,
-    /// How many were ever forgotten.
+    /// How many entries were ever forgotten.
     forgotten: u64,
 }
 
@@ -180,15 +180,15 @@ impl<T: Noted> TraceRing<T> {
         self.entries.capacity() * size_of::<T>() + self.heap_bytes
     }
 
-    /// What it would take with one more: a full deque doubles.
+    /// The memory with one more entry: a full deque doubles.
     fn bytes_with(&self, more: usize) -> usize {
         let (held, room) = (self.entries.len(), self.entries.capacity());
         let slots = if held < room { room } else { (2 * room).max(1) };
         slots * size_of::<T>() + self.heap_bytes + more
     }
 
-    /// Notes something, and forgets what is oldest in its favour. What is too large by itself is not
-    /// noted.
+    /// Records an entry, and forgets the oldest ones to make room. An entry that is too large by
+    /// itself is not recorded.
     pub(super) fn note(&mut self, entry: T) {
         let more = entry.heap_bytes();
         while self.bytes_with(more) > self.most {
@@ -213,7 +213,7 @@ impl<T: Noted> TraceRing<T> {
         true
     }
 
-    /// May take so much from here on.
+    /// Sets the maximum size from here on.
     fn share(&mut self, most: usize) {
         self.most = most;
         while self.entries.len() * size_of::<T>() + self.heap_bytes > most && self.forget_one() {}
@@ -227,14 +227,14 @@ impl<T: Noted> TraceRing<T> {
     }
 }
 
-/// What a client was told lately.
+/// What was sent to a client recently.
 #[derive(Debug)]
 pub(super) struct ClientTrace {
     ring: TraceRing<TracedDelivery>,
     now_us: u64,
     /// The last group of the query.
     group: u64,
-    /// The first group that it has not been told of.
+    /// The first group that has not been sent to it.
     since: Option<u64>,
     resumes: bool,
 }
@@ -250,22 +250,22 @@ impl ClientTrace {
         }
     }
 
-    /// What is noted from here on happens now, and the query has shown so many groups.
+    /// Sets the current time and the number of groups that the query has shown.
     pub(super) fn at(&mut self, now_us: u64, group: u64) {
         (self.now_us, self.group) = (now_us, group);
     }
 
-    /// What is noted from here on happens now.
+    /// Sets the current time.
     pub(super) fn later(&mut self, now_us: u64) {
         self.now_us = now_us;
     }
 
-    /// What is told from here on is what it missed while it was away, or no longer so.
+    /// Sets whether what is sent from here on was missed while the client was away.
     pub(super) fn resumes(&mut self, resumes: bool) {
         self.resumes = resumes;
     }
 
-    /// It is told of the present group later.
+    /// The current group is sent later.
     pub(super) fn holds(&mut self) {
         self.since.get_or_insert(self.group);
     }
@@ -279,7 +279,7 @@ impl ClientTrace {
                 Some(first) => (DeliveryMode::Together, first),
                 None => (DeliveryMode::Events, self.group),
             },
-            // Whatever it had not heard of, and more, is in a result.
+            // Anything that was not sent, and more, is in a result.
             DeliveryMode::Result | DeliveryMode::Anew(_) => (how, 0),
             other => (other, since.unwrap_or(self.group)),
         };
@@ -293,7 +293,7 @@ impl ClientTrace {
     }
 }
 
-/// What a query showed lately.
+/// What a query showed recently.
 #[derive(Debug)]
 pub(super) struct QueryTrace {
     ring: TraceRing<Happened>,
@@ -329,7 +329,7 @@ impl QueryTrace {
 #[derive(Debug)]
 pub(super) struct Shares {
     budget: usize,
-    /// So many rings have room.
+    /// The number of rings that the budget has room for.
     rings: usize,
 }
 
@@ -341,12 +341,12 @@ impl Shares {
         }
     }
 
-    /// What a ring may take.
+    /// The maximum size of a ring.
     pub(super) fn each(&self) -> usize {
         self.budget / self.rings
     }
 
-    /// Learns how many rings there are; returns whether their shares are others now.
+    /// Sets the number of rings; returns whether their shares have changed.
     fn count(&mut self, rings: usize) -> bool {
         let before = self.rings;
         if rings > self.rings || rings < self.rings / 4 {
@@ -357,7 +357,7 @@ impl Shares {
 }
 
 impl Hub {
-    /// Divides the budget anew where there are more queries and clients, or far fewer.
+    /// Redistributes the budget if there are more queries and clients, or far fewer.
     pub(super) fn share_out(&mut self) {
         if !self.shares.count(self.queries.len() + self.clients.len()) {
             return;
@@ -371,7 +371,7 @@ impl Hub {
         }
     }
 
-    /// What the memory of the past takes, in bytes.
+    /// The memory of all traces, in bytes.
     pub fn trace_bytes(&self) -> usize {
         let queries = self.queries.values().map(|query| query.trace.ring.bytes());
         let clients = self

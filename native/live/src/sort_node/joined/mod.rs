@@ -1,12 +1,12 @@
 //! The documents of a query that looks others up, and what it knows of those.
 //!
-//! Of each side the documents are kept to which the query's own refer, and as many others as there is
-//! room for: spare ones, of which the oldest goes first. A side may be known as a whole; what is not
-//! there does not exist then, or may not be seen. Otherwise a document of which nothing is known, and to
-//! which one comes to refer, is asked for ([`side`]).
+//! For each side it keeps the documents to which the query's own documents refer, and as many
+//! others as there is room for: spare ones, of which the oldest is evicted first. If a side is
+//! known completely, a document that is missing does not exist or is not visible. Otherwise an
+//! unknown document that becomes referenced is requested ([`side`]).
 //!
-//! What is shown is a row for each own document, in the order of those, whose version is made of what
-//! it shows.
+//! It shows one row for each own document, in their order, whose version is derived from what it
+//! shows.
 
 mod side;
 
@@ -24,10 +24,10 @@ use super::rows::SortedRows;
 use side::JoinedSide;
 pub(super) use side::{JoinedSides, Judge, Worth};
 
-/// What rows show, in bytes.
+/// The maximum bytes that rows show.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
-/// An own document, and to what it refers: of each side the keys.
+/// One of the query's own documents, and the keys of each side that it refers to.
 #[derive(Debug)]
 struct Own {
     row: ResultRow,
@@ -42,13 +42,13 @@ pub(super) struct JoinedRows {
     own: HashMap<Arc<[u8]>, Own>,
     /// What is shown of them, in order.
     rows: SortedRows,
-    /// Own documents whose rows are older than what they show.
+    /// Own documents whose rows are out of date.
     touched: BTreeSet<Arc<[u8]>>,
     bytes: usize,
 }
 
 impl JoinedRows {
-    /// What a query begins with.
+    /// The initial state of a query.
     pub(super) fn new(sides: JoinedSides, rows: SortedRows) -> Result<Self, DocumentRefusal> {
         let own = rows.window(0, usize::MAX);
         let mut joined = Self {
@@ -73,22 +73,22 @@ impl JoinedRows {
         &self.rows
     }
 
-    /// Whether the rows are more than may be kept: no more are shown then.
+    /// Whether the rows are more than may be kept; no more are shown then.
     pub(super) const fn is_overfull(&self) -> bool {
         self.bytes > MOST_BYTES
     }
 
-    /// Whether something is referred to of which nothing is known.
+    /// Whether an unknown document is referred to.
     pub(super) fn lacks_something(&self) -> bool {
         self.sides.iter().any(JoinedSide::lacks_something)
     }
 
-    /// What is referred to, of each side, of which nothing is known and that nobody has read.
+    /// The unknown documents of each side that are referred to and have not been read.
     pub(super) fn unread(&self) -> Vec<Vec<Arc<[u8]>>> {
         self.sides.iter().map(JoinedSide::unread).collect()
     }
 
-    /// Documents were read that were asked for.
+    /// Takes documents that were requested.
     pub(super) fn fetched(&mut self, documents: Vec<Vec<FetchedDocument>>) {
         for (side, read) in self.sides.iter_mut().zip(documents) {
             for document in read {
@@ -97,7 +97,7 @@ impl JoinedRows {
         }
     }
 
-    /// Takes what was read, as far as it may count.
+    /// Uses documents that were read, as far as they count.
     pub(super) fn resolve(&mut self, judge: &Judge<'_>) {
         for side in &mut self.sides {
             self.touched.extend(side.resolve(judge));
@@ -126,7 +126,7 @@ impl JoinedRows {
         Ok(())
     }
 
-    /// Takes an own document out.
+    /// Removes an own document.
     fn forget(&mut self, key: &[u8]) -> Option<ResultRow> {
         let own = self.own.remove(key)?;
         self.touched.remove(key);
@@ -138,7 +138,7 @@ impl JoinedRows {
         Some(own.row)
     }
 
-    /// Puts an own document in the place of what was held of it, as [`SortedRows::insert`] does.
+    /// Replaces an own document, as [`SortedRows::insert`] does.
     pub(super) fn change(
         &mut self,
         key: &[u8],
@@ -152,7 +152,7 @@ impl JoinedRows {
             self.forget(key);
             return Ok(None);
         };
-        // What both refer to must not be spare between.
+        // A document that both versions refer to must not become spare in between.
         let before = self.own.remove(key);
         self.know(row.clone(), false)?;
         if let Some(before) = before {
@@ -166,7 +166,7 @@ impl JoinedRows {
         }))
     }
 
-    /// A document refers to other ones than before.
+    /// Releases the documents that a previous version referred to.
     fn release(&mut self, before: &Own) {
         let now = self.own.get(&before.row.key).map(|own| &own.references);
         for (number, (side, keys)) in self.sides.iter_mut().zip(&before.references).enumerate() {
@@ -179,7 +179,8 @@ impl JoinedRows {
         }
     }
 
-    /// A write of a side. Returns whether it was made under other access rules than the query.
+    /// Applies a write of a side. Returns whether it was made under access rules other than the
+    /// query's.
     pub(super) fn write(&mut self, side: &QueryHash, image: &AfterImage, may: bool) -> bool {
         let mut outdated = false;
         for known in self.sides.iter_mut().filter(|known| known.hash == *side) {
@@ -190,7 +191,7 @@ impl JoinedRows {
         outdated
     }
 
-    /// Brings rows up to date, after own documents or others came or went.
+    /// Updates rows after own documents or others were added or removed.
     pub(super) fn refresh(&mut self) -> Result<(), DocumentRefusal> {
         while let Some(key) = self.touched.pop_first() {
             let Some(own) = self.own.get(&key) else {

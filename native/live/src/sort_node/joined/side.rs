@@ -8,22 +8,22 @@ use crate::message::{
     AfterImage, FetchedDocument, Foreign, ImageContent, QueryDefinition, QueryHash, ResultRow,
 };
 
-/// Documents of a side that nothing refers to, and their bytes.
+/// The maximum number of documents of a side that nothing refers to, and their bytes.
 const SPARE: usize = 1_000;
 const SPARE_BYTES: usize = 4 * 1024 * 1024;
-/// Documents of a side while all of it is told.
+/// The maximum number of documents of a side while all of it is read.
 const GATHERED: usize = 100_000;
 
 /// A document of a side.
 #[derive(Debug, Default)]
 struct SideDocument {
-    /// Its version, and its content if it may be seen; none: nothing is known of it.
+    /// Its version, and its content if it is visible; `None` if it is unknown.
     known: Option<(u64, Option<Arc<[u8]>>)>,
     /// The own documents that refer to it.
     by: HashSet<Arc<[u8]>>,
-    /// While nothing is known: what was read of it, until that may count.
+    /// While it is unknown: what was read of it, until that counts.
     fetched: Option<FetchedDocument>,
-    /// If none does: its place among the spare ones, and its bytes.
+    /// If none refers to it: its position among the spare ones, and its bytes.
     spare: Option<(u64, usize)>,
 }
 
@@ -34,14 +34,14 @@ impl SideDocument {
     }
 }
 
-/// Whether a document that was read may be taken.
+/// Whether a document that was read may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Worth {
-    /// All that its writer wrote was told.
+    /// Everything that its transaction wrote was reported.
     Taken,
-    /// It was written by somebody of whom more is to come.
+    /// More of its transaction is still to be reported.
     Early,
-    /// It is older than what was told.
+    /// It is older than what was reported.
     Outdated,
 }
 
@@ -54,13 +54,13 @@ pub(super) struct JoinedSide {
     pub(super) hash: QueryHash,
     pub(super) rules_version: u64,
     others: HashMap<Arc<[u8]>, SideDocument>,
-    /// Documents that nothing refers to, the oldest first.
+    /// Documents that nothing refers to, oldest first.
     spare: BTreeMap<u64, Arc<[u8]>>,
     spare_bytes: usize,
     spared: u64,
-    /// Whether nothing else exists that may be seen.
+    /// Whether no other visible document exists.
     pub(super) complete: bool,
-    /// Documents that are referred to of which nothing is known.
+    /// Unknown documents that are referred to.
     unknown: BTreeSet<Arc<[u8]>>,
 }
 
@@ -78,7 +78,7 @@ impl JoinedSide {
         }
     }
 
-    /// Takes a document in that was read.
+    /// Adds a document that was read.
     fn read(&mut self, row: &ResultRow) {
         if self.others.len() >= GATHERED {
             self.complete = false;
@@ -88,7 +88,7 @@ impl JoinedSide {
         other.known = Some((row.version, Some(Arc::clone(&row.body))));
     }
 
-    /// An own document refers to it. `absent`: if nothing is known of it, it does not exist.
+    /// An own document refers to it. `absent`: if it is unknown, it does not exist.
     pub(super) fn refer(&mut self, key: Arc<[u8]>, own: &Arc<[u8]>, absent: bool) {
         let unknown = &mut self.unknown;
         let other = self.others.entry(Arc::clone(&key)).or_insert_with(|| {
@@ -107,7 +107,7 @@ impl JoinedSide {
         }
     }
 
-    /// An own document does not refer to it any more.
+    /// An own document no longer refers to it.
     pub(super) fn release(&mut self, key: &Arc<[u8]>, own: &Arc<[u8]>) {
         let Some(other) = self.others.get_mut(key) else {
             return;
@@ -147,7 +147,7 @@ impl JoinedSide {
         }
     }
 
-    /// All that nothing refers to is spare.
+    /// Makes all documents spare that nothing refers to.
     pub(super) fn settle(&mut self) {
         let unused = self.others.iter().filter(|(_, other)| other.by.is_empty());
         let unused: Vec<_> = unused.map(|(key, _)| Arc::clone(key)).collect();
@@ -156,7 +156,8 @@ impl JoinedSide {
         }
     }
 
-    /// A write of it; `may` tells whether it may be seen now. Returns who is to be shown anew.
+    /// Applies a write; `may` says whether the document is visible now. Returns the own documents
+    /// that must be shown again.
     pub(super) fn write(&mut self, image: &AfterImage, may: bool) -> Vec<Arc<[u8]>> {
         let body = match &image.content {
             ImageContent::Document(body) if may => Some(Arc::clone(body)),
@@ -179,7 +180,7 @@ impl JoinedSide {
         shown_by
     }
 
-    /// Documents of which nothing is known that nobody has read yet.
+    /// Unknown documents that have not been read yet.
     pub(super) fn unread(&self) -> Vec<Arc<[u8]>> {
         let unread = self.unknown.iter().filter(|key| {
             let other = self.others.get(*key);
@@ -192,7 +193,7 @@ impl JoinedSide {
         !self.unknown.is_empty()
     }
 
-    /// Something was read that was asked for.
+    /// Takes a document that was requested.
     pub(super) fn fetched(&mut self, document: FetchedDocument) {
         if let Some(other) = self.others.get_mut(&document.key)
             && other.known.is_none()
@@ -201,7 +202,7 @@ impl JoinedSide {
         }
     }
 
-    /// Takes what was read and may count. Returns who is to be shown anew.
+    /// Uses documents that were read and count. Returns the own documents that must be shown again.
     pub(super) fn resolve(&mut self, judge: &Judge<'_>) -> Vec<Arc<[u8]>> {
         let mut shown_by = Vec::new();
         for key in self.unknown.clone() {
@@ -228,17 +229,17 @@ impl JoinedSide {
     }
 }
 
-/// The sides of a query, while they are told.
+/// The sides of a query while they are being read.
 #[derive(Debug)]
 pub(in super::super) struct JoinedSides {
     pub(super) join: Arc<Join>,
     pub(super) all: Vec<JoinedSide>,
-    /// Whether whatever the query's documents refer to was read, if it exists.
+    /// Whether everything that the query's documents refer to was read, if it exists.
     pub(super) thorough: bool,
 }
 
 impl JoinedSides {
-    /// Nothing yet; `complete` tells of each side whether all of it will be told.
+    /// Nothing yet; `complete` says for each side whether all of it will be read.
     pub(in super::super) fn new(
         query: &QueryDefinition,
         join: Arc<Join>,
@@ -254,7 +255,7 @@ impl JoinedSides {
         }
     }
 
-    /// What a registration brings.
+    /// The sides of a registration.
     pub(in super::super) fn read(
         query: &QueryDefinition,
         join: Arc<Join>,

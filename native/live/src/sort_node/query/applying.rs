@@ -1,4 +1,4 @@
-//! Writes that wait, and what they change.
+//! Pending writes, and what they change.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use super::super::sources::Sources;
 use super::super::steps::steps;
 use super::SortedQuery;
 
-/// How many applied transactions are remembered before those that everybody has told are dropped.
+/// How many applied transactions are remembered before those that all nodes have reported are
+/// dropped.
 const APPLIED: usize = 64;
 
 /// A write that concerns a query.
@@ -24,27 +25,27 @@ pub(in super::super) struct QueryWrite {
     pub(in super::super) image: Arc<AfterImage>,
     /// Whether the document matches now.
     pub(in super::super) matches: bool,
-    /// Where in the log it was told, and by whom.
+    /// Where in the log it was reported, and by which source.
     pub(in super::super) at: StreamId,
     pub(in super::super) partition: u16,
-    /// Of a document that is looked up, the side.
+    /// The side, if the document is a looked-up one.
     pub(in super::super) side: Option<QueryHash>,
 }
 
-/// What came of trying to apply the next steps.
+/// The outcome of trying to apply the next steps.
 #[derive(Debug)]
 pub(in super::super) enum Advance {
     /// There are none, or they must wait.
     Stuck,
-    /// The window is as it was.
+    /// The window did not change.
     Unseen,
-    /// Rows that were held back need not be any more.
+    /// Rows that were held back can be shown.
     Whole,
     Seen(NodeEvent),
 }
 
 impl SortedQuery {
-    /// Takes a step in. Returns whether steps wait for the rest of their batch.
+    /// Adds a step. Returns whether steps wait for the rest of their batch.
     pub(in super::super) fn push(&mut self, step: QueryWrite, max_waiting: usize) {
         if self.snapshot.sees(step.image.xid) {
             return;
@@ -84,8 +85,9 @@ impl SortedQuery {
         Vec::from_iter::<VecDeque<QueryWrite>>(batch)
     }
 
-    /// Whether filter nodes know all that a rebuild read. Before, one may be done with a batch and not
-    /// know that it took a document out; what it tells of that later belongs to the batch.
+    /// Whether filter nodes know everything that a rebuild read. Before, a node may have handled a
+    /// batch without knowing that it removed a document; what it reports about that later belongs
+    /// to the batch.
     fn is_known_to_all(&mut self, sources: &Sources) -> bool {
         let Some(ahead) = &self.ahead else {
             return true;
@@ -98,9 +100,9 @@ impl SortedQuery {
         true
     }
 
-    /// The transactions that have to be applied with a batch, if all of them are whole. What a node
-    /// told before it was done with its part may stand for a document of the batch that was written
-    /// again, as a node that has handled a higher version tells of that one alone.
+    /// The transactions that must be applied together with a batch, if all of them are complete.
+    /// What a node reported before it handled its part may replace a document of the batch that was
+    /// written again, because a node that has handled a higher version reports only that one.
     fn together(&self, xid: u64, sources: &Sources) -> Option<Vec<u64>> {
         let mut together = vec![xid];
         let mut looked_at = 0;
@@ -123,7 +125,7 @@ impl SortedQuery {
         Some(together)
     }
 
-    /// Applies what can be applied next.
+    /// Applies the next steps that can be applied.
     pub(in super::super) fn advance(
         &mut self,
         sources: &Sources,
@@ -135,7 +137,7 @@ impl SortedQuery {
             return Ok(Advance::Stuck);
         }
         self.forget(remembered);
-        // Where all rows are shown, what changes in them is what changes in the window.
+        // If all rows are shown, the changes of the rows are those of the window.
         let all = self.offset == 0 && self.limit.is_none() && self.rows.knows_changes();
         let before = if all { Vec::new() } else { self.window() };
         for step in &batch {
@@ -210,8 +212,8 @@ impl SortedQuery {
         self.removals_since.push_back((now_us, Arc::clone(key)));
     }
 
-    /// Forgets what left long ago. A key that left again since is forgotten with its first leaving's
-    /// time only if that was the last.
+    /// Forgets documents that left long ago. A key that left again since is forgotten with its
+    /// first removal's time only if that was the last one.
     fn forget(&mut self, (now_us, remembered_us): (u64, u64)) {
         while let Some((since_us, _)) = self.removals_since.front()
             && since_us.saturating_add(remembered_us) < now_us
@@ -241,7 +243,7 @@ fn row(image: &AfterImage) -> Option<ResultRow> {
     })
 }
 
-/// With which version a row left a window, and why.
+/// The version with which a row left a window, and why.
 fn leave(row: &ResultRow, batch: &[QueryWrite]) -> (u64, RemovalReason) {
     let last = batch
         .iter()

@@ -1,8 +1,8 @@
-//! Documents that rows refer to and of which nothing is known: asked for, one by one.
+//! Unknown documents that rows refer to, requested one by one.
 //!
-//! What was read of one comes from a snapshot that may be ahead of what was told here: of an atomic
-//! batch it would show one half. So it counts once its writer's whole transaction was told, which a
-//! tick proves or the document's own version, and not if a newer one was.
+//! A document is read from a snapshot that may be ahead of what was reported here: of an atomic
+//! batch it would show one half. So it counts once its whole transaction was reported, as proved by
+//! a tick or by the document's own version, and not if a newer version was reported.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::snapshot::PgSnapshot;
 use super::super::joined::Worth;
 use super::SortedQuery;
 
-/// How many documents are asked for, and the bytes of their keys. Where more are unknown, all rows are
-/// read again.
+/// The maximum number of documents requested, and the bytes of their keys. If more are unknown, all
+/// rows are read again.
 const MOST: usize = 1_000;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// A question that was not answered yet.
+/// A request that was not answered yet.
 #[derive(Debug)]
 pub(in super::super) struct DocumentFetch {
     fetch: FetchId,
     pub(in super::super) asked_us: u64,
 }
 
-/// What is to be asked for.
+/// The documents to request.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum Lack {
-    /// Nothing, or an answer is on its way.
+    /// None, or an answer is pending.
     Nothing,
     /// These documents, of each side.
     Of(Vec<Vec<Arc<[u8]>>>),
@@ -37,12 +37,12 @@ pub(in super::super) enum Lack {
     TooMuch,
 }
 
-/// Tells the highest version of a side's document that was told lately.
+/// Returns the highest recently reported version of a side's document.
 pub(in super::super) type VersionLookup<'t> = dyn Fn(&QueryHash, &[u8]) -> Option<u64> + 't;
 
 impl SortedQuery {
-    /// What is to be asked for now. One question at a time: what is found missing meanwhile is asked
-    /// for together.
+    /// The documents to request now. There is one request at a time: documents found missing
+    /// meanwhile are requested together.
     pub(in super::super) fn lack(&self) -> Lack {
         if self.waiting.is_some() || self.question.is_some() {
             return Lack::Nothing;
@@ -64,7 +64,7 @@ impl SortedQuery {
         });
     }
 
-    /// Nobody has answered: it is asked again.
+    /// Repeats an unanswered request.
     pub(in super::super) fn ask_anew(&mut self, before_us: u64) {
         if self
             .question
@@ -75,7 +75,7 @@ impl SortedQuery {
         }
     }
 
-    /// Takes an answer, if it is the one that is waited for.
+    /// Takes an answer, if it is the expected one.
     pub(in super::super) fn answer(
         &mut self,
         fetch: &FetchId,
@@ -90,7 +90,7 @@ impl SortedQuery {
         }
     }
 
-    /// Takes what was read, as far as it may count. `complete` sees what was told.
+    /// Uses documents that were read, as far as they count. `complete` sees what was reported.
     pub(in super::super) fn resolve(
         &mut self,
         latest_version: &VersionLookup<'_>,

@@ -1,4 +1,4 @@
-//! One sorted query: its rows, and what waits to be applied to them.
+//! One sorted query: its rows, and the pending writes.
 
 mod applying;
 mod document_fetch;
@@ -39,7 +39,7 @@ pub(super) struct SortedQuery {
     pub(super) slack: u32,
     renewed_us: Option<u64>,
     rows: RetainedRows,
-    /// The window that was told last, while something is referred to of which nothing is known.
+    /// The window that was last reported, while an unknown document is referred to.
     held_window: Option<Vec<Arc<ResultRow>>>,
     /// What the rows have seen, besides the steps that were applied.
     snapshot: PgSnapshot,
@@ -47,40 +47,41 @@ pub(super) struct SortedQuery {
     applied: Vec<u64>,
     pruned: Option<PgSnapshot>,
     queue: VecDeque<QueryWrite>,
-    /// The last of the steps that were there when the rows came. Until then filter nodes may have
-    /// told what makes up for what these rows lack.
+    /// The last step that was present when the rows arrived. Until then filter nodes may have
+    /// reported what makes up for what these rows lack.
     made_up: StreamId,
-    /// Rows that a rebuild read may be ahead of what filter nodes know, until their ticks have reached
-    /// this.
+    /// Rows read by a rebuild may be ahead of what filter nodes know, until their ticks have
+    /// reached this.
     ahead: Option<PgSnapshot>,
     pub(super) waiting: Option<RowRequest>,
-    /// Documents that it refers to were asked for.
+    /// The pending request for documents that it refers to.
     question: Option<DocumentFetch>,
-    /// New rows that not all filter nodes have answered.
+    /// New rows that not all filter nodes have answered for.
     pub(super) aside: Option<Aside>,
-    /// Rows were taken before.
+    /// Whether rows were taken before.
     pub(super) shown: bool,
-    /// Somebody joined while the rows were not complete, and is to be told when they are.
+    /// A subscriber joined while the rows were incomplete, and is to be sent them when they are
+    /// complete.
     pub(super) owed: bool,
     /// The last request for it that was read here.
     pub(super) read: StreamId,
     /// The newest access rules under which any of the rows may have been written.
     rules_version: u64,
     pub(super) answers: FilterAnswers,
-    /// What the rows have seen with which filter nodes may have begun since rows were taken here.
-    /// They tell nothing of it.
+    /// What the rows have seen with which filter nodes may have started since rows were taken here.
+    /// They do not report any of it.
     begun: Vec<PgSnapshot>,
     /// Rows must have seen some transactions up to this one.
     pub(super) below: u64,
-    /// Whether a document was written that cannot be placed, since that was told last.
+    /// Whether a document that cannot be placed was written since that was last reported.
     pub(super) unevaluated: bool,
-    /// Versions of documents that left, and since when.
+    /// Versions of removed documents, and since when.
     removals: HashMap<Arc<[u8]>, u64>,
     removals_since: VecDeque<(u64, Arc<[u8]>)>,
 }
 
 impl SortedQuery {
-    /// A query whose rows are still to come: [`SortedQuery::settle`].
+    /// A query whose rows have not arrived yet: [`SortedQuery::settle`].
     pub(super) fn new(definition: &QueryDefinition) -> Result<Self, DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
         Ok(Self {
@@ -117,7 +118,7 @@ impl SortedQuery {
         })
     }
 
-    /// Begins with what was told of it before its rows were there.
+    /// Starts with what was reported about it before its rows arrived.
     pub(super) fn begin(&mut self, answers: FilterAnswers, history: OrphanHistory, now_us: u64) {
         self.answers = answers;
         self.pruned = history.snapshot;
@@ -142,7 +143,7 @@ impl SortedQuery {
         }
     }
 
-    /// How many rows the window reaches down to; none: all.
+    /// The row at which the window ends; `None` for all rows.
     fn window_end(&self) -> Option<usize> {
         Some(self.offset.saturating_add(self.limit?))
     }
@@ -153,7 +154,7 @@ impl SortedQuery {
         wanted.map_or(max_rows, |rows| rows.saturating_add(to_usize(self.slack)))
     }
 
-    /// What its documents are told to, one by one, before they are kept.
+    /// Collects its documents one by one.
     pub(super) fn gathered(
         &self,
         definition: &QueryDefinition,
@@ -175,7 +176,7 @@ impl SortedQuery {
         self.rows.window(self.offset, limit)
     }
 
-    /// Whether a result without limit, or what is grouped, has become too large to be kept.
+    /// Whether a result without limit, or a grouped one, has become too large to be kept.
     pub(super) fn is_too_large(&self) -> bool {
         self.rows.is_overfull() || (self.limit.is_none() && !self.rows.reaches(usize::MAX))
     }
@@ -186,18 +187,18 @@ impl SortedQuery {
             .is_some_and(|rows| !self.rows.reaches(rows))
     }
 
-    /// Whether rows refer to something of which nothing is known.
+    /// Whether rows refer to an unknown document.
     pub(super) fn lacks_something(&self) -> bool {
         self.rows.lacks_something()
     }
 
-    /// Nobody is told of the rows before what they refer to is there. Until then the window is this
-    /// one.
+    /// Rows are not reported before the documents they refer to have arrived. Until then the window
+    /// is this one.
     pub(super) fn hold(&mut self, window: Vec<Arc<ResultRow>>) {
         self.held_window = Some(window);
     }
 
-    /// Whether the window is not what the rows are.
+    /// Whether the window differs from the rows.
     pub(super) const fn is_on_hold(&self) -> bool {
         self.held_window.is_some()
     }
@@ -207,7 +208,7 @@ impl SortedQuery {
         self.held_window.take().unwrap_or_default()
     }
 
-    /// Whether more was applied than can be applied once more.
+    /// Whether more was applied than can be applied again.
     pub(super) fn has_too_much_aside(&self, max_waiting: usize) -> bool {
         let aside = self.aside.as_ref();
         aside.is_some_and(|aside| aside.steps.len() > max_waiting)
@@ -225,8 +226,8 @@ impl SortedQuery {
         }
     }
 
-    /// Rows come that may have been written under these access rules; the highest number: under others
-    /// than the query's.
+    /// Rows arrive that may have been written under these access rules; the highest number stands
+    /// for rules other than the query's.
     pub(super) fn know_rules(&mut self, version: u64) {
         self.rules_version = self.rules_version.max(version);
     }
@@ -245,7 +246,7 @@ impl SortedQuery {
         }
     }
 
-    /// The window, as others should start from it.
+    /// The window from which new subscribers start.
     pub(super) fn rebase(&self, max_bytes: usize) -> Vec<NodeEvent> {
         let mut parts: Vec<Vec<ResultRow>> = vec![Vec::new()];
         let mut bytes = 0;

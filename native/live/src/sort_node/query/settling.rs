@@ -10,14 +10,14 @@ use super::super::retained_rows::RetainedRows;
 use super::super::sources::Sources;
 use super::{QueryWrite, SortedQuery};
 
-/// Renewals closer to one another than this make the slack grow, in microseconds.
+/// Renewals closer together than this increase the slack, in microseconds.
 const CHURN_US: u64 = 60_000_000;
 
-/// New rows are needed; until they come, steps are only collected.
+/// New rows are needed; until they arrive, steps are only collected.
 #[derive(Debug)]
 pub(in super::super) struct RowRequest {
     pub(in super::super) asked_us: u64,
-    /// Transactions of steps that were too many to be kept: the new rows must have seen them.
+    /// Transactions of dropped steps: the new rows must have seen them.
     pub(super) dropped: Vec<u64>,
 }
 
@@ -27,20 +27,20 @@ pub(in super::super) struct Aside {
     pub(in super::super) rows: RetainedRows,
     pub(in super::super) snapshot: PgSnapshot,
     pub(in super::super) request: StreamId,
-    /// What was applied to the rows before meanwhile.
+    /// What was applied to the previous rows meanwhile.
     pub(in super::super) steps: Vec<QueryWrite>,
 }
 
-/// What is to be done with the rows that were put aside.
+/// What to do with the rows that were put aside.
 #[derive(Debug)]
 pub(in super::super) enum AsideVerdict {
     /// There are none, or not all filter nodes have answered.
     Open,
     /// They are taken.
     Taken(Aside),
-    /// A filter node does not go on from them.
+    /// A filter node does not continue from them.
     TooOld,
-    /// They lack what was told meanwhile, or what filter nodes do not tell.
+    /// They lack what was reported meanwhile, or what filter nodes do not report.
     Outdated,
 }
 
@@ -61,19 +61,19 @@ impl SortedQuery {
                 .all(|xid| snapshot.sees(*xid))
     }
 
-    /// Whether a filter node may not watch it yet, or no more, and may begin with the rows of a later
-    /// registration: then these are needed here, too.
+    /// Whether a filter node may not watch it yet, or no longer, and may start with the rows of a
+    /// later registration: then these are needed here, too.
     pub(in super::super) fn is_doubtful(&self, partitions: u16) -> bool {
         !self.answers.all_watch(partitions, self.read)
     }
 
-    /// A request was read with which filter nodes may begin.
+    /// A request was read with which filter nodes may start.
     pub(in super::super) fn may_begin(&mut self, snapshot: &PgSnapshot) {
         self.begun.retain(|earlier| !snapshot.covers(earlier));
         self.begun.push(snapshot.clone());
     }
 
-    /// Whether the rows that were put aside count by now. They are no longer aside, unless that is
+    /// Whether the rows that were put aside count now. They are no longer aside, unless that is
     /// open.
     pub(in super::super) fn judge(&mut self, sources: &Sources, partitions: u16) -> AsideVerdict {
         let Some(aside) = &self.aside else {
@@ -102,12 +102,12 @@ impl SortedQuery {
         }
     }
 
-    /// Whether its rows contain all that others' rows do.
+    /// Whether its rows contain everything that another subscriber's rows do.
     pub(in super::super) fn covers(&self, snapshot: &PgSnapshot) -> bool {
         self.snapshot.covers(snapshot)
     }
 
-    /// Whether its rows are older than what filter nodes begin with.
+    /// Whether its rows are older than what filter nodes start with.
     pub(in super::super) fn is_behind(&self, sources: &Sources) -> bool {
         !sources.are_behind(&self.snapshot)
     }
@@ -127,13 +127,14 @@ impl SortedQuery {
         Ok(())
     }
 
-    /// Takes rows that a rebuild read. Nobody tells filter nodes of them, as registrations do.
+    /// Takes rows that a rebuild read. Filter nodes do not receive them, as they do those of
+    /// registrations.
     pub(in super::super) fn settle_alone(&mut self, rows: RetainedRows, snapshot: &PgSnapshot) {
         self.settle(rows, snapshot);
         self.ahead = Some(snapshot.clone());
     }
 
-    /// Takes new rows; what waits and is not in them stays.
+    /// Takes new rows; pending steps that are not in them stay.
     fn settle(&mut self, rows: RetainedRows, snapshot: &PgSnapshot) {
         self.rows = rows;
         self.held_window = None;
@@ -158,7 +159,7 @@ impl SortedQuery {
             .unwrap_or_default();
     }
 
-    /// New rows are needed; the more often, the more of them.
+    /// Waits for new rows; the more often, the larger the slack.
     pub(in super::super) fn wait(&mut self, max_slack: u32, now_us: u64) {
         self.waiting = Some(RowRequest {
             asked_us: now_us,
