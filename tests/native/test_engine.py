@@ -120,7 +120,7 @@ def test_what_cannot_be_done_is_refused_by_code(tmp_path: Path) -> None:
     with pytest.raises(EngineError) as raised:
         engine.get("left", b"a")
     assert code(raised) == "stopped"
-    with pytest.raises(ValueError, match="no strategy"):
+    with pytest.raises(ValueError, match="unknown strategy"):
         KeyspaceOptions(strategy="none")  # type: ignore[arg-type]
 
 

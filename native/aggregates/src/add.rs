@@ -1,4 +1,4 @@
-//! Events: read before the group is written, counted once, and written with all that they change.
+//! Events: parsed before the group is written, counted once, and written with all that they change.
 //!
 //! ```text
 //! fact key   := aggregate{8} sequence{8}     inverted, so that the newest come first
@@ -21,32 +21,32 @@ use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::fields::{Fields, Flat, ParsedEvent};
 use crate::store::{Aggregates, bounds};
 
-/// For so long an event is known by its id, in milliseconds.
+/// How long an event is remembered by its id, in milliseconds.
 const REMEMBERED: i64 = 86_400_000;
 const MOST_ID_BYTES: usize = 256;
-/// No call has more events.
+/// The maximum number of events in a call.
 const MOST_EVENTS: usize = 4000;
-/// Events of a group are kept together up to this size.
+/// Events of a group are stored together up to this size.
 const FACT_BYTES: usize = 256 << 10;
 
-/// An event that was read.
+/// A parsed event.
 #[derive(Debug, Clone)]
 struct Event {
-    /// Where it is among those that were sent.
+    /// Its range in the events as they were sent.
     json: Range<usize>,
     id: Option<EventId>,
-    /// For the generation that is seen, and for the one that is built.
+    /// For the current generation, and for the one being built.
     contributions: (Contribution, Option<Contribution>),
 }
 
-/// What an event is known by.
+/// The identity of an event.
 #[derive(Debug, Clone)]
 struct EventId {
     key: Vec<u8>,
     expiry: Millis,
 }
 
-/// Events that are to be added together, or not at all.
+/// Events that are added together or not at all.
 #[derive(Debug, Clone)]
 pub struct Add {
     pub(crate) aggregate: Arc<AggregateEntry>,
@@ -56,19 +56,19 @@ pub struct Add {
     events: Vec<Event>,
 }
 
-/// A kept event.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// Its group's place in the order of writes.
+    /// The sequence of its group.
     pub sequence: Sequence,
-    /// Its place in the group.
+    /// Its index in the group.
     pub index: usize,
     /// The event, as it was sent.
     pub json: Vec<u8>,
 }
 
 impl Add {
-    /// Reads events.
+    /// Parses events.
     pub fn read<'a>(
         aggregate: &Arc<AggregateEntry>,
         events: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -108,7 +108,7 @@ impl Add {
         self.json.get(event.json.clone()).unwrap_or_default()
     }
 
-    /// Reads them again, if the aggregate has become another.
+    /// Parses them again if the aggregate was redefined.
     fn refresh(&self, now: Millis) -> Result<Option<Self>> {
         if Arc::ptr_eq(&self.shape, &self.aggregate.shape()) {
             return Ok(None);
@@ -170,7 +170,7 @@ impl Event {
 }
 
 impl Event {
-    /// The contribution of the event to each generation.
+    /// The contribution of an event to each generation.
     fn contributions_to<'a>(
         &'a self,
         shape: &'a AggregateState,
@@ -230,7 +230,7 @@ pub(crate) struct EventGroup {
 /// Events of one aggregate.
 #[derive(Debug)]
 struct Facts {
-    /// Until the last bucket that one of them counts in has expired: rows are made anew of them.
+    /// When the last bucket in which one of them counts has expired: rows are rebuilt from them.
     expiry: Option<Millis>,
     full: Vec<Vec<u8>>,
     bytes: Vec<u8>,
@@ -261,9 +261,9 @@ impl Facts {
 }
 
 impl EventGroup {
-    /// Takes in the events of a call that are new; says which.
+    /// Adds the new events of a call; returns which are new.
     pub(crate) fn take(&mut self, add: &Add, store: &Aggregates) -> Result<Vec<bool>> {
-        // All is looked up before anything is taken in.
+        // Everything is looked up before anything is added.
         let mut fresh = Vec::with_capacity(add.events.len());
         let mut own: HashSet<&[u8]> = HashSet::new();
         for event in &add.events {
@@ -299,7 +299,7 @@ impl EventGroup {
         Ok(fresh)
     }
 
-    /// Adds what the events change to a batch.
+    /// Adds the changes of the events to a batch.
     pub(crate) fn write(&mut self, batch: &mut WriteBatch, store: &Aggregates) {
         let spaces = &store.spaces;
         self.deltas.write(batch, &spaces.rows, &spaces.items);
@@ -316,7 +316,7 @@ impl EventGroup {
 }
 
 impl Aggregates {
-    /// Takes in the events of many calls, each all or nothing. Says which events of each call are
+    /// Adds the events of many calls, each all or nothing. Returns which events of each call are
     /// new.
     pub(crate) fn take_each(
         &self,
@@ -340,7 +340,7 @@ impl Aggregates {
         }
     }
 
-    /// Kept events behind a place, the oldest first.
+    /// Stored events after a position, oldest first.
     pub fn facts(
         &self,
         aggregate: &AggregateEntry,

@@ -1,4 +1,4 @@
-//! Answering a query: rows that belong together become one, sorted and cut, then shown.
+//! Evaluating a query: rows of a group are merged, sorted and truncated, then rendered.
 
 use std::cmp::Ordering;
 
@@ -15,21 +15,21 @@ use crate::show::RowWriter;
 use crate::state::{RowState, SlotValue, whole};
 use crate::value::put_millis;
 
-/// Room for so much of an answer is made at once.
+/// The maximum bytes reserved in advance for a result.
 const MOST_RESERVED: usize = 1 << 20;
 
-/// A row of an answer.
+/// A row of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerRow {
-    /// What it is told apart by, in the form that sorts.
+    /// Its group, in the sortable encoding.
     pub key: Vec<u8>,
-    /// The same as a JSON object.
+    /// The group as a JSON object.
     pub by: String,
     /// The whole row as a JSON object.
     pub json: String,
 }
 
-/// Answers a query, row by row.
+/// Evaluates a query, row by row.
 pub fn answer(
     sight: ReadSnapshot<'_>,
     generation: &AggregateGeneration,
@@ -50,7 +50,7 @@ pub fn answer(
     Ok(shown)
 }
 
-/// Answers a query as a JSON array.
+/// Evaluates a query as a JSON array.
 pub(crate) fn answer_json(
     sight: ReadSnapshot<'_>,
     generation: &AggregateGeneration,
@@ -76,7 +76,7 @@ pub(crate) fn answer_json(
     Ok(())
 }
 
-/// Takes a row of an answer by its key, and is told how many follow.
+/// Takes a row of a result by its key, and how many follow.
 type Take<'t> = &'t mut dyn FnMut(&mut RowWriter<'_>, &[u8], MergedPair<'_>, usize) -> Result<()>;
 
 fn each(
@@ -125,7 +125,7 @@ struct QueryExecution<'a> {
 }
 
 impl QueryExecution<'_> {
-    /// The groups of the period, or of one earlier, under the keys that they would have later.
+    /// The groups of the period, or of an earlier one under the keys of the later one.
     fn groups(&self, earlier: i64) -> Result<RowGroups> {
         let shift = |at: Option<i64>| at.map(|at| at.saturating_sub(earlier));
         let period = (shift(self.plan.from), shift(self.plan.to));
@@ -141,8 +141,8 @@ impl QueryExecution<'_> {
         groups.finish()
     }
 
-    /// Tells groups while rows are read in the order of groups: one is whole once a row of the next
-    /// comes.
+    /// Passes groups while rows are read in group order: one is complete once a row of the next
+    /// arrives.
     fn stream(&self, take: Take<'_>) -> Result<()> {
         let mut writer = RowWriter::new(self.plan);
         let (mut groups, mut key, mut row) =
@@ -175,7 +175,7 @@ impl QueryExecution<'_> {
         tell(&groups).map(drop)
     }
 
-    /// The items of a row, for each measure that is shown, if one has any.
+    /// The items of a row, for each measure that is shown, if one has items.
     fn items(&self, walk: &RowScan<'_>, key: &[u8]) -> Result<Option<Box<[Items]>>> {
         if !self.plan.measures.iter().any(|(_, one)| one.has_items) {
             return Ok(None);
@@ -191,7 +191,7 @@ impl QueryExecution<'_> {
                 GroupColumn::Value(place) => key.extend_from_slice(parts.value(*place)),
                 GroupColumn::Bucket => {
                     let at = parts.bucket.unwrap_or_default();
-                    // Rows are of the definition's own buckets.
+                    // Rows have the definition's own buckets.
                     let at = if self.plan.has_own_buckets() {
                         at
                     } else {
@@ -206,7 +206,7 @@ impl QueryExecution<'_> {
     fn take_items(&self, walk: &RowScan<'_>, key: &[u8], all: &mut [Items]) -> Result<()> {
         let measures = self.plan.measures.iter().zip(all);
         for ((place, measure), items) in measures.filter(|((_, one), _)| one.has_items) {
-            // A transaction's own changes may take away what is first.
+            // A transaction's own changes may remove the first one.
             let only_one = matches!(
                 measure.op,
                 MeasureOperator::Min(_) | MeasureOperator::Max(_)
@@ -224,7 +224,7 @@ impl QueryExecution<'_> {
         Ok(())
     }
 
-    /// The groups in order, as many as are asked for.
+    /// The requested number of groups, in order.
     fn sorted<'g>(&self, groups: &'g RowGroups) -> Result<Vec<(&'g [u8], &'g RowGroup)>> {
         let order = &self.plan.sort;
         if order.is_empty() {
@@ -277,7 +277,7 @@ impl QueryExecution<'_> {
     }
 }
 
-/// Where a row stands by one of the things that rows are sorted by.
+/// A row's value for one sort column.
 enum SortValue {
     Nothing,
     Whole(i128),
@@ -292,7 +292,7 @@ impl SortValue {
             (Self::Double(left), Self::Double(right)) => left.total_cmp(right),
             (Self::Value(left), Self::Value(right)) => left.cmp(right),
             (Self::Nothing, Self::Nothing) => Ordering::Equal,
-            // A measure of nothing comes first.
+            // A measure without values sorts first.
             (Self::Nothing, _) => Ordering::Less,
             (_, Self::Nothing) => Ordering::Greater,
             _ => Ordering::Equal,
@@ -336,7 +336,7 @@ fn of_item(item: Option<(&Vec<u8>, &i64)>) -> SortValue {
     })
 }
 
-/// About the mean, of which only the order counts.
+/// The approximate mean, used only for the order.
 #[allow(clippy::cast_precision_loss, reason = "rows are sorted by it")]
 fn mean(sum: Option<&SlotValue>, count: Option<&SlotValue>) -> Option<f64> {
     let count = whole(count);

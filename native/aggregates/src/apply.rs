@@ -1,8 +1,8 @@
-//! Views: aggregates that follow documents. What each document contributed is kept under its key,
-//! with its version, so that it can be taken away when the document changes.
+//! Views: aggregates that follow documents. The contribution of each document is stored under its
+//! key, with its version, so that it can be retracted when the document changes.
 //!
-//! One write has the retraction, the new contribution, what is kept of the document, and how far
-//! the partition was followed. So a change is counted once, however often it is sent.
+//! One write contains the retraction, the new contribution, the stored state of the document, and
+//! the position of the partition. So a change is counted once, however often it is sent.
 //!
 //! ```text
 //! document := generation{8} 'd' key → version{signed} [contribution]
@@ -27,13 +27,13 @@ use crate::store::Aggregates;
 
 const MOST_TEXT_BYTES: usize = 256;
 
-/// What became of a document.
+/// A change of a document.
 #[derive(Debug, Clone)]
 pub struct ViewChange {
     /// The document's key, as canonical JSON.
     key: Vec<u8>,
     version: i64,
-    /// What it contributes; `None` if nothing any more.
+    /// Its contribution; `None` if there is none any more.
     contribution: Option<Contribution>,
 }
 
@@ -43,7 +43,7 @@ pub struct Apply {
     pub(crate) aggregate: Arc<AggregateEntry>,
     generation: u64,
     partition: String,
-    /// Up to where the partition is followed with these.
+    /// The position of the partition after these changes.
     position: Option<(String, PartitionPosition)>,
     changes: Vec<ViewChange>,
 }
@@ -61,7 +61,7 @@ fn place(text: &str) -> Option<PartitionPosition> {
 }
 
 impl Apply {
-    /// Reads changes from JSON; the position `-` leaves it as it is.
+    /// Parses changes from JSON; the position `-` stays unchanged.
     pub fn read<'a>(
         aggregate: &Arc<AggregateEntry>,
         generation: u64,
@@ -131,7 +131,7 @@ impl ViewChange {
     }
 }
 
-/// What is kept of a document.
+/// The stored contribution of a document.
 #[derive(Debug, Clone)]
 struct DocumentContribution {
     version: i64,
@@ -163,7 +163,7 @@ impl DocumentContribution {
     }
 }
 
-/// What a group of changes comes to, seen by those that follow in it.
+/// The result of a group of changes, visible to those that follow in it.
 #[derive(Debug, Default)]
 struct ChangeGroup {
     deltas: Deltas,
@@ -172,7 +172,7 @@ struct ChangeGroup {
 }
 
 impl Aggregates {
-    /// Adds what changes come to to a batch, while nobody else applies any. Says of each call
+    /// Adds the result of changes to a batch, while no others are applied. Returns for each call
     /// whether its position is new.
     pub(crate) fn apply_each(
         &self,

@@ -1,4 +1,4 @@
-//! Which aggregates there are: in memory to be read, in a keyspace to be kept.
+//! The existing aggregates: read from memory, stored in a keyspace.
 //!
 //! ```text
 //! key   := 'next'                         the next number of an aggregate or generation
@@ -6,8 +6,8 @@
 //! value := number generation definition{slice} [building definition{slice} since]
 //! ```
 //!
-//! Numbers are varints and never given twice, so what a dropped generation left behind, if
-//! anything, is nobody's. A definition is kept as it was written.
+//! Numbers are varints and never reused, so any remains of a dropped generation belong to none. A
+//! definition is stored as it was written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,48 +23,49 @@ use crate::deltas::AggregateGeneration;
 use crate::error::{AggregateErrorCode, Error, Result, malformed};
 
 const NEXT: &[u8] = b"next";
-/// A namespace has no more aggregates.
+/// The maximum number of aggregates in a namespace.
 const MOST: usize = 10_000;
-/// For so long snapshots of before a switch may be asked about, in milliseconds, and longer.
+/// How long, in milliseconds, snapshots from before a switch can be queried at least.
 const REMEMBERED: Millis = 120_000;
 
-/// A generation that is being built beside the one that queries see.
+/// A generation that is being built beside the current one.
 #[derive(Debug, Clone)]
 pub struct GenerationBuild {
-    /// It takes writes already.
+    /// It already receives writes.
     pub generation: Arc<AggregateGeneration>,
     /// Its definition, as it was written.
     pub text: String,
-    /// Kept events up to here are still to be brought in; later ones come in as they are written.
+    /// Stored events up to here must still be added; later ones are added as they are written.
     pub since: Sequence,
-    /// All of them are in.
+    /// All of them have been added.
     pub is_ready: Arc<AtomicBool>,
 }
 
-/// What an aggregate is at present.
+/// The current state of an aggregate.
 #[derive(Debug, Clone)]
 pub struct AggregateState {
-    /// What queries see.
+    /// The generation that queries see.
     pub current: Arc<AggregateGeneration>,
     /// Its definition, as it was written.
     pub text: String,
-    /// What is built beside it.
+    /// The generation being built.
     pub building: Option<GenerationBuild>,
 }
 
-/// What queries saw until another generation took its place.
+/// A former generation.
 #[derive(Debug)]
 struct Past {
     generation: Arc<AggregateGeneration>,
-    /// The first moment from which on it answered, and the first at which it did no longer.
+    /// The sequences for which it answers: from its switch up to its replacement.
     answers: Range<Sequence>,
     left_at: Millis,
 }
 
-/// What answers at which moments. Rows of a generation are whole from its switch on.
+/// Which generation answers at which snapshots. Rows of a generation are complete from its switch
+/// on.
 #[derive(Debug, Default)]
 struct GenerationHistory {
-    /// The first moment that the current generation answers for.
+    /// The first sequence for which the current generation answers.
     since: Sequence,
     past: Vec<Past>,
 }
@@ -72,7 +73,7 @@ struct GenerationHistory {
 /// An aggregate.
 #[derive(Debug)]
 pub struct AggregateEntry {
-    /// Whose it is.
+    /// Its namespace.
     pub namespace: u64,
     /// Its name.
     pub name: String,
@@ -99,13 +100,13 @@ impl AggregateEntry {
         }
     }
 
-    /// Whether the generation that is seen has rows for this moment: otherwise one that was before
-    /// it answers, or none.
+    /// Whether the current generation has rows for this snapshot; otherwise an earlier one answers,
+    /// or none.
     pub fn answers_at(&self, moment: Sequence) -> bool {
         moment >= self.seen.read().since
     }
 
-    /// The generation that a query at this sequence sees.
+    /// The generation that a query at this sequence reads.
     pub(crate) fn generation_at(&self, moment: Sequence) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape.read();
         let seen = self.seen.read();
@@ -118,7 +119,7 @@ impl AggregateEntry {
             .ok_or_else(|| Error::new(AggregateErrorCode::SnapshotExpired, detail))
     }
 
-    /// From `since` on another shape's generation is seen.
+    /// From `since` on, the generation of another shape is current.
     fn switch(&self, shape: AggregateState, since: Sequence, now: Millis) {
         let mut current = self.shape.write();
         let mut seen = self.seen.write();
@@ -136,12 +137,12 @@ impl AggregateEntry {
         *current = Arc::new(shape);
     }
 
-    /// What it is at present.
+    /// Its current state.
     pub fn shape(&self) -> Arc<AggregateState> {
         Arc::clone(&self.shape.read())
     }
 
-    /// The last write that changed what is seen of it, as far as this process knows.
+    /// The last write that changed its visible rows, as far as this process knows.
     pub fn changed(&self) -> Sequence {
         self.changed.load(Ordering::Acquire)
     }
@@ -150,7 +151,7 @@ impl AggregateEntry {
         self.changed.fetch_max(sequence, Ordering::AcqRel);
     }
 
-    /// Whether it is there no longer.
+    /// Whether it was dropped.
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
@@ -159,7 +160,7 @@ impl AggregateEntry {
         key(self.namespace, &self.name)
     }
 
-    /// The generation with a number: the one that is seen, or the one that is built.
+    /// The generation with a number: the current one or the one being built.
     pub(crate) fn generation(&self, number: u64) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape();
         let building = shape.building.iter().map(|building| &building.generation);
@@ -179,7 +180,7 @@ fn key(namespace: u64, name: &str) -> Vec<u8> {
     [b"a", &namespace.to_be_bytes()[..], name.as_bytes()].concat()
 }
 
-/// What is kept of an aggregate.
+/// The stored state of an aggregate.
 fn value(number: u64, shape: &AggregateState) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, number);
@@ -236,16 +237,16 @@ type AggregatesByName = BTreeMap<(u64, String), Arc<AggregateEntry>>;
 pub(crate) struct AggregateCatalog {
     db: Arc<Db>,
     keyspace: Keyspace,
-    /// The next number; held by whoever changes anything.
+    /// The next number; locked during any change.
     next: Mutex<u64>,
     known: RwLock<AggregatesByName>,
 }
 
-/// What defining has come to.
+/// The outcome of a definition.
 pub(crate) enum Defined {
-    /// The definition is the one that there is.
+    /// The definition is unchanged.
     Same(u64),
-    /// It is new, or a new generation: this is what there was before, to be forgotten.
+    /// It is new, or a new generation; with the previous one, to be deleted.
     New(u64, Option<Arc<AggregateGeneration>>),
 }
 
@@ -261,7 +262,7 @@ impl AggregateCatalog {
         scan.first()?;
         while scan.is_valid() {
             let aggregate = read(scan.key(), scan.value()).ok_or_else(malformed)??;
-            // When it was last written to is not kept: it may have been just now.
+            // The time of the last write is not stored: it may have been just now.
             aggregate.note(newest);
             known.insert(
                 (aggregate.namespace, aggregate.name.clone()),
@@ -295,8 +296,8 @@ impl AggregateCatalog {
         own.map(|(_, aggregate)| Arc::clone(aggregate)).collect()
     }
 
-    /// Makes an aggregate, or finds it; or lets another generation be built beside it. `since` is
-    /// the newest write that did not see it.
+    /// Creates an aggregate, or returns the existing one, or starts another generation beside it.
+    /// `since` is the newest write that did not see it.
     pub(crate) fn define(
         &self,
         (namespace, name): (u64, &str),
@@ -377,7 +378,7 @@ impl AggregateCatalog {
         batch.put(&self.keyspace, NEXT, &value);
     }
 
-    /// Writes down what an aggregate is from now on.
+    /// Stores the new state of an aggregate.
     fn keep(
         &self,
         aggregate: &AggregateEntry,
@@ -394,7 +395,7 @@ impl AggregateCatalog {
         Ok(self.db.write(batch, Durability::Sync)?)
     }
 
-    /// Lets queries see the generation that was built; returns the one that they saw. Nobody writes
+    /// Makes the generation that was built current; returns the previous one. There are no writes
     /// meanwhile.
     pub(crate) fn switch(
         &self,
@@ -405,7 +406,7 @@ impl AggregateCatalog {
         let shape = aggregate.shape();
         let now = self.db.now();
         if shape.current.number == number {
-            // The first rows of a view are whole from here on.
+            // The first rows of a view are complete from here on.
             if shape.current.definition.source == ContributionSource::View
                 && aggregate.answers_at(0)
             {
@@ -436,7 +437,7 @@ impl AggregateCatalog {
         Ok(Some(Arc::clone(&shape.current)))
     }
 
-    /// Takes an aggregate out; what was in it is for the caller to forget.
+    /// Removes an aggregate; the caller deletes its data.
     pub(crate) fn remove(&self, aggregate: &AggregateEntry) -> Result<()> {
         let _changing = self.next.lock();
         let mut batch = WriteBatch::new();

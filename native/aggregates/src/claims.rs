@@ -1,18 +1,17 @@
-//! Event ids that are being written: whoever comes with the same one waits until it is known what
-//! became of it.
+//! Event ids that are being written: a writer with the same id waits until its outcome is known.
 
 use std::collections::HashSet;
 
 use parking_lot::{Condvar, Mutex};
 
-/// Ids of events, by what their key in the database is.
+/// Ids of events, by their keys in the database.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     claimed: Mutex<HashSet<Vec<u8>>>,
     given_back: Condvar,
 }
 
-/// Ids that are one writer's alone until it is dropped.
+/// Ids that belong to one writer until this is dropped.
 #[derive(Debug)]
 pub(crate) struct EventIdClaim<'a> {
     claims: &'a Claims,
@@ -20,8 +19,7 @@ pub(crate) struct EventIdClaim<'a> {
 }
 
 impl Claims {
-    /// Waits until nobody else writes any of the keys: for all at once, so that no two wait for one
-    /// another.
+    /// Waits until no other writer has any of the keys: for all at once, which prevents deadlocks.
     pub(crate) fn claim(&self, keys: HashSet<Vec<u8>>) -> EventIdClaim<'_> {
         if !keys.is_empty() {
             let mut claimed = self.claimed.lock();

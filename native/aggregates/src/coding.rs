@@ -1,4 +1,4 @@
-//! Numbers as bytes, without a panic on what is cut short.
+//! Encoding of numbers, without panics on truncated input.
 //!
 //! Varints are LEB128; signed numbers are folded first (0, −1, 1, −2, …), so that small ones are
 //! short whatever their sign.
@@ -27,7 +27,7 @@ pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Takes values from the front of bytes. `None` means that they are cut short or malformed.
+/// Reads values from the front of bytes. `None` means that they are truncated or malformed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ValueReader<'a>(pub(crate) &'a [u8]);
 
@@ -68,7 +68,7 @@ impl<'a> ValueReader<'a> {
         u64::try_from(self.wide()?).ok()
     }
 
-    /// A count or length; no more than bytes are left can follow it.
+    /// A count or length, which cannot exceed the remaining bytes.
     pub(crate) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.varint()?).ok()?;
         (count <= self.0.len()).then_some(count)

@@ -1,5 +1,5 @@
-//! What one event or document adds to an aggregate: read from it once, then applied to rows, and,
-//! for documents, taken away again later.
+//! What one event or document adds to an aggregate: extracted once, then applied to rows and, for
+//! documents, retracted later.
 //!
 //! ```text
 //! contribution := time{0 | 1 millis} dimension-count dimension{slice}* input*
@@ -19,10 +19,10 @@ use crate::fields::Fields;
 use crate::scaled::{self, Misfit};
 use crate::value::{DimensionValue, encode_field};
 
-/// A dimension's value, or an item, is no longer.
+/// The maximum size of a dimension's value or an item.
 const MOST_VALUE_BYTES: usize = 1024;
 
-/// What a measure is given.
+/// The input of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MeasureInput {
     /// Nothing: the field is null or missing.
@@ -38,18 +38,18 @@ pub enum MeasureInput {
 /// What one event or document adds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
-    /// The bucket's begin, if there is time.
+    /// The start of the bucket, if there is time.
     pub bucket: Option<i64>,
-    /// The values of all dimensions, one after the other, in the form that sorts.
+    /// The values of all dimensions, concatenated in the sortable encoding.
     dimensions: Vec<u8>,
-    /// How many they are.
+    /// The number of values.
     count: usize,
     /// One for each measure.
     pub inputs: Vec<MeasureInput>,
 }
 
 impl Contribution {
-    /// What a document adds; `now` is the time of one that does not say.
+    /// The contribution of a document; `now` is the time of one without its own.
     pub fn of(definition: &AggregateDefinition, fields: Fields<'_>, now: i64) -> Result<Self> {
         let reading = ContributionReader {
             fields,
@@ -75,7 +75,7 @@ impl Contribution {
         })
     }
 
-    /// When a document happened; `now` if it does not say, or if there is no time.
+    /// The time of a document; `now` if it has none, or if there is no time.
     pub fn moment(definition: &AggregateDefinition, fields: Fields<'_>, now: i64) -> Result<i64> {
         let reading = ContributionReader {
             fields,
@@ -87,7 +87,7 @@ impl Contribution {
         }
     }
 
-    /// Appends what tells the rows that it goes to from all others.
+    /// Appends what distinguishes its rows from all others.
     pub(crate) fn write_place(&self, generation: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&generation.to_be_bytes());
         if let Some(bucket) = self.bucket {
@@ -96,7 +96,7 @@ impl Contribution {
         out.extend_from_slice(&self.dimensions);
     }
 
-    /// The values of all dimensions, in the form that sorts.
+    /// The values of all dimensions, in the sortable encoding.
     pub fn dimensions(&self) -> impl Iterator<Item = &[u8]> {
         let mut reader = ValueReader(&self.dimensions);
         (0..self.count).map(move |_| {
@@ -107,12 +107,12 @@ impl Contribution {
         })
     }
 
-    /// The value of one.
+    /// The value of one dimension.
     pub fn dimension(&self, place: usize) -> &[u8] {
         self.dimensions().nth(place).unwrap_or_default()
     }
 
-    /// Its bytes.
+    /// Its encoding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self.bucket {
@@ -146,7 +146,7 @@ impl Contribution {
         out
     }
 
-    /// Reads it; `None` if the bytes are malformed.
+    /// Decodes it; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut reader = ValueReader(bytes);
         let bucket = match reader.byte()? {
@@ -176,8 +176,8 @@ impl Contribution {
     }
 }
 
-/// Reads fields of a document. An event with a field that makes no sense is refused; a document is
-/// somebody else's, and such a field is passed over.
+/// Reads fields of a document. An event with an invalid field is rejected; a document has another
+/// owner, so its invalid field is ignored.
 struct ContributionReader<'a> {
     fields: Fields<'a>,
     is_event: bool,
@@ -198,7 +198,7 @@ impl<'a> ContributionReader<'a> {
     fn moment(&self, field: &DottedField, now: i64) -> Result<i64> {
         let moment = match self.find(field) {
             None if self.is_event => return Ok(now),
-            // A document without a time has its place too.
+            // A document without a time also has a place.
             None => return Ok(0),
             Some(ValueRef::Date(millis)) => Some(millis),
             Some(ValueRef::String(text)) => date::from_rfc3339(text),
@@ -289,7 +289,7 @@ impl<'a> ContributionReader<'a> {
     fn decimal(&self, value: ValueRef<'_>, scale: u32) -> std::result::Result<i128, Misfit> {
         let rounds = !self.is_event;
         match value {
-            // The shortest text of a double is the one that was meant.
+            // The shortest text of a double is the intended decimal.
             ValueRef::Double(double) => scaled::parse(&double.to_string(), scale, rounds),
             ValueRef::Int32(int) => scaled::parse(&int.to_string(), scale, rounds),
             ValueRef::Int64(int) => scaled::parse(&int.to_string(), scale, rounds),

@@ -1,10 +1,10 @@
-//! How many items rows have, so that an event that would give one too many is refused.
+//! How many items rows have, so that an event that would exceed the limit is rejected.
 //!
-//! Nobody counts the items of a row whenever an event comes. A row has no more items than it has
-//! had events, and how many those were is read once. Only a row that has had as many events as it
-//! may have items is looked at closely: its items are counted, once, and from then on it is looked
-//! up whether an event brings a new one. What is known is of this process, and is an estimate from
-//! above: events that were read and then not written count, too.
+//! The items of a row are not counted for each event. A row has no more items than events, and the
+//! number of events is read once. Only a row with as many events as the limit on items is examined:
+//! its items are counted, once, and from then on each event is checked for new items. The counts
+//! belong to this process and are upper bounds: events that were read and then not written count,
+//! too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::row_scan::MOST_ITEMS;
 use crate::state::{RowState, SlotValue};
 
-/// So many rows are known; when there are more, all are forgotten.
+/// The maximum number of known rows; beyond it all are forgotten.
 const MOST_KNOWN: usize = 65_536;
 
 #[derive(Debug, Clone, Copy)]
 enum Crowd {
-    /// A row has at most so many items.
+    /// An upper bound.
     AtMost(usize),
-    /// It has had so many when they were counted, and each new one since.
+    /// The counted number, with each new item since.
     Counted(usize),
 }
 
@@ -48,8 +48,8 @@ impl Crowds {
         }
     }
 
-    /// Refuses a contribution of an event that would give a row more items than it may have.
-    /// `coming` has what is written with it; `own` are the new items of the same call.
+    /// Rejects a contribution of an event that would give a row too many items. `coming` has what
+    /// is written with it; `own` are the new items of the same call.
     pub(crate) fn make_room(
         &self,
         (generation, contribution): (&Arc<AggregateGeneration>, &Contribution),
@@ -93,7 +93,7 @@ impl Crowds {
         Ok(())
     }
 
-    /// How many events a row has had.
+    /// The number of events of a row.
     fn events_of(&self, row: &[u8]) -> Result<usize> {
         let Some(value) = self.db.get(&self.rows, row)? else {
             return Ok(0);

@@ -32,7 +32,7 @@ impl DottedField {
         }
     }
 
-    /// Its value in a document. Arrays are not looked into.
+    /// Its value in a document. Arrays are not searched.
     pub fn find<'a>(&self, document: Document<'a>) -> Option<ValueRef<'a>> {
         let (last, path) = self.path.split_last()?;
         let mut inner = document;
@@ -42,7 +42,7 @@ impl DottedField {
         inner.get(last)
     }
 
-    /// Its name, if it is no path.
+    /// Its name, if it is not a path.
     pub(crate) fn single(&self) -> Option<&str> {
         match self.path.as_slice() {
             [name] => Some(name),
@@ -50,7 +50,7 @@ impl DottedField {
         }
     }
 
-    /// Where it is in an event.
+    /// Its pointer in an event.
     pub fn pointer(&self) -> String {
         let segments = self.path.iter().map(|name| format!("/{}", segment(name)));
         segments.collect()
@@ -73,14 +73,14 @@ pub enum SumType {
     Int,
     /// Doubles.
     Double,
-    /// Decimals with so many places behind the point.
+    /// Decimals with this many decimal places.
     Decimal(u32),
 }
 
-/// What is measured.
+/// A measure's operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MeasureOperator {
-    /// How many events.
+    /// The number of events.
     Count,
     /// The sum of a field.
     Sum(DottedField, SumType),
@@ -99,7 +99,7 @@ pub enum MeasureOperator {
 }
 
 impl MeasureOperator {
-    /// What it looks at.
+    /// Its field.
     pub fn field(&self) -> Option<&DottedField> {
         match self {
             Self::Count => None,
@@ -119,43 +119,43 @@ impl MeasureOperator {
 pub struct AggregateMeasure {
     /// Its name in rows.
     pub name: String,
-    /// What is measured.
+    /// Its operation.
     pub op: MeasureOperator,
     /// The first of its slots in a row.
     pub slot: usize,
-    /// Whether it is kept as counted items, each a row of its own.
+    /// Whether it is stored as counted items, each in its own row.
     pub has_items: bool,
 }
 
-/// Where contributions come from.
+/// The source of contributions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContributionSource {
     /// Events, which are only ever added.
     Events,
-    /// Documents, whose contributions are taken away again when they change.
+    /// Documents, whose contributions are retracted when they change.
     View,
 }
 
 /// An aggregate's definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AggregateDefinition {
-    /// What rows are told apart by.
+    /// The dimensions of rows.
     pub dimensions: Vec<DottedField>,
-    /// How time is divided, if it is.
+    /// The time buckets, if any.
     pub time: Option<TimeBucketing>,
-    /// What is measured.
+    /// The measures.
     pub measures: Vec<AggregateMeasure>,
     /// Levels of detail, as positions of dimensions; the first has all of them.
     pub rollups: Vec<Vec<usize>>,
-    /// Where contributions come from.
+    /// The source of contributions.
     pub source: ContributionSource,
     /// How long buckets are kept after their end, in milliseconds.
     pub retention: Option<i64>,
-    /// A row to which nothing was added.
+    /// An empty row.
     pub empty: RowState,
 }
 
-/// Reads a duration such as `500ms`, `5m` or `90d`, in milliseconds.
+/// Parses a duration such as `500ms`, `5m` or `90d`, in milliseconds.
 pub(crate) fn duration(text: &str) -> Option<i64> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = match text.strip_prefix(digits)? {
@@ -175,7 +175,7 @@ fn refuse(pointer: impl Into<String>, detail: impl Into<String>) -> Error {
 }
 
 impl AggregateDefinition {
-    /// Reads a definition from JSON.
+    /// Parses a definition from JSON.
     pub fn parse(text: &[u8]) -> Result<Self> {
         let parsed = ejson::parse_document(text);
         let document = parsed.map_err(|error| refuse(error.pointer, error.detail))?;
@@ -232,23 +232,23 @@ impl AggregateDefinition {
         }
     }
 
-    /// The measure of a name.
+    /// The measure with a name.
     pub fn measure(&self, name: &str) -> Option<&AggregateMeasure> {
         self.measures.iter().find(|measure| measure.name == name)
     }
 
-    /// The place of a dimension.
+    /// The index of a dimension.
     pub fn dimension(&self, name: &str) -> Option<usize> {
         self.dimensions.iter().position(|field| field.name == name)
     }
 
-    /// The bucket that a moment is in.
+    /// The bucket that contains a time.
     pub fn bucket(&self, at: i64) -> Option<i64> {
         let time = self.time.as_ref()?;
         Some(at.saturating_sub(at.rem_euclid(time.bucket)))
     }
 
-    /// When the bucket that begins at `bucket` is not kept any longer.
+    /// When the bucket that starts at `bucket` expires.
     pub fn expires(&self, bucket: i64) -> Option<i64> {
         let length = self.time.as_ref()?.bucket;
         Some(
@@ -269,7 +269,7 @@ fn check_members(document: Document<'_>, pointer: &str, known: &[&str]) -> Resul
     }
 }
 
-/// A member, where null means that there is none.
+/// A member; null means missing.
 fn member<'a>(document: Document<'a>, name: &str) -> Option<ValueRef<'a>> {
     let value = document.get(name);
     value.filter(|value| !matches!(value, ValueRef::Null))
@@ -360,7 +360,7 @@ fn parse_rollups(document: Document<'_>, dimensions: &[DottedField]) -> Result<V
             }
         }
         if rollup.len() == dimensions.len() {
-            // The one with all dimensions may say in which order they are sorted.
+            // The one with all dimensions may determine their sort order.
             if let Some(first) = rollups.first_mut() {
                 *first = rollup;
             }
@@ -389,7 +389,7 @@ fn parse_measures(
     let members = value
         .as_document()
         .ok_or_else(|| refuse("/measures", "an object is expected"))?;
-    // The first slot counts contributions, so that a row without any is none.
+    // The first slot counts contributions, so that a row without any does not exist.
     let mut empty = vec![SlotValue::Count(0)];
     let mut measures = Vec::new();
     for (name, value) in members.iter() {
@@ -429,7 +429,7 @@ fn parse_measures(
     Ok((measures, RowState(empty)))
 }
 
-/// What a measure keeps in a row.
+/// The slots of a measure in a row.
 fn slots(op: &MeasureOperator) -> Vec<SlotValue> {
     let sum = |number: &SumType| match number {
         SumType::Double => SlotValue::Exact(rillbase_query::exact::ExactSum::default()),

@@ -1,8 +1,8 @@
-//! What many contributions change, row by row: one delta a row, however many contributions.
+//! What many contributions change, row by row: one delta per row, however many contributions.
 //!
-//! A contribution is added to one row only, that of all its dimensions. Rows of rollups are sums of
-//! such rows, and sums may be added up in any order: they are made of them once, when all
-//! contributions are in ([`Deltas::spread`]).
+//! A contribution is added only to the row of all its dimensions. Rows of rollups are sums of such
+//! rows, and the order of summation does not matter: they are computed once, when all contributions
+//! have been added ([`Deltas::spread`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use crate::hash::Builder;
 use crate::keys;
 use crate::state::{RowState, SlotValue, greatest, least};
 
-/// A definition under the number that all keys of its rows begin with.
+/// A definition with the number at the start of all keys of its rows.
 #[derive(Debug)]
 pub struct AggregateGeneration {
     /// Never used twice.
     pub number: u64,
-    /// What it is.
+    /// Its definition.
     pub definition: AggregateDefinition,
 }
 
 /// Changes of rows and items, by their keys.
 #[derive(Debug, Default)]
 pub struct Deltas {
-    /// By generation, all dimensions and the bucket: what has not been spread yet.
+    /// By generation, all dimensions and the bucket: contributions not spread yet.
     finest: HashMap<Vec<u8>, Finest, Builder>,
     rows: HashMap<Vec<u8>, RowState, Builder>,
     items: HashMap<Vec<u8>, i64, Builder>,
     key: Vec<u8>,
 }
 
-/// Contributions that go to the same rows.
+/// Contributions to the same rows.
 #[derive(Debug)]
 struct Finest {
     generation: Arc<AggregateGeneration>,
-    /// One of them; which rows they go to is what they have in common.
+    /// One of them, which represents their common rows.
     place: Contribution,
     row: RowState,
 }
 
 impl Deltas {
-    /// Adds a contribution `times` over: once, or minus once to take it away again.
+    /// Adds a contribution `times` times: once, or minus once to retract it.
     pub fn add(
         &mut self,
         generation: &Arc<AggregateGeneration>,
@@ -80,7 +80,7 @@ impl Deltas {
         );
     }
 
-    /// Lets what has been added come to the rows of all rollups. Rows are told of only then.
+    /// Spreads the added contributions to the rows of all rollups. Only then are rows visible.
     pub fn spread(&mut self) {
         for (_, finest) in self.finest.drain() {
             let definition = &finest.generation.definition;
@@ -106,7 +106,7 @@ impl Deltas {
         self.finest.is_empty() && self.rows.is_empty() && self.items.is_empty()
     }
 
-    /// The rows that change, with what they change by.
+    /// The rows that change, with their deltas.
     pub fn rows(&self) -> impl Iterator<Item = (&[u8], &RowState)> {
         self.rows.iter().map(|(key, row)| (key.as_slice(), row))
     }
@@ -137,14 +137,14 @@ impl Deltas {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemContribution<'a> {
     pub(crate) key: &'a [u8],
-    /// The row that it is of.
+    /// Its row.
     pub(crate) row: &'a [u8],
-    /// The row, and which measure.
+    /// The row and the measure.
     pub(crate) group: &'a [u8],
     pub(crate) measure: &'a AggregateMeasure,
 }
 
-/// Tells the items that a contribution counts, of all rollups. Keys are built in `key`.
+/// Passes the items that a contribution counts, of all rollups. Keys are built in `key`.
 pub(crate) fn for_items(
     generation: &AggregateGeneration,
     contribution: &Contribution,

@@ -1,21 +1,21 @@
-//! How many distinct values there are, about: `HyperLogLog`.
+//! The approximate number of distinct values: `HyperLogLog`.
 //!
-//! Of each value's hash, 12 bits choose a register, which keeps the longest run of zeros seen in
-//! the others. Merging takes the longer run, so that order and repetition never matter. While few
-//! registers are filled they are kept as a list. The estimate is Ertl's, which needs no tables and
-//! no corrections; its standard error is 1.04 ÷ √4096 = 1.6 %.
+//! Of each value's hash, 12 bits select a register, which keeps the longest run of zeros in the
+//! other bits. Merging takes the longer run, so that order and repetition never matter. While few
+//! registers are filled they are stored as a list. The estimate is Ertl's, which needs no tables
+//! and no corrections; its standard error is 1.04 ÷ √4096 = 1.6 %.
 
 use std::hash::Hasher as _;
 
 use crate::coding::{ValueReader, put_varint};
 use crate::hash::Hasher;
 
-/// Bits of a hash that choose a register.
+/// Bits of a hash that select a register.
 const BITS: u32 = 12;
 const REGISTERS: usize = 1 << BITS;
-/// The longest run that is told apart.
+/// The longest distinguishable run.
 const LONGEST: u8 = 64 - 12 + 1;
-/// From so many filled registers on all are kept.
+/// With this many filled registers all are stored.
 const DENSE_FROM: usize = 1024;
 
 /// A set of values, remembered by hashes.
@@ -24,7 +24,7 @@ pub struct Distinct(HllRegisters);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum HllRegisters {
-    /// Those that are filled, by place.
+    /// The filled ones, by index.
     Sparse(Vec<(u16, u8)>),
     Dense(Box<[u8]>),
 }
@@ -79,7 +79,7 @@ impl Distinct {
         self.0 = HllRegisters::Dense(all);
     }
 
-    /// All registers that are filled.
+    /// Passes all filled registers.
     fn each(&self, mut take: impl FnMut(u16, u8)) {
         match &self.0 {
             HllRegisters::Sparse(some) => some.iter().for_each(|&(place, run)| take(place, run)),
@@ -98,7 +98,7 @@ impl Distinct {
         other.each(|place, run| self.raise(place, run));
     }
 
-    /// About how many values there are.
+    /// The approximate number of values.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -163,7 +163,7 @@ impl Distinct {
     }
 }
 
-/// What registers that are empty add.
+/// The contribution of empty registers.
 fn sigma(mut share: f64) -> f64 {
     if share >= 1.0 {
         return f64::INFINITY;
@@ -180,7 +180,7 @@ fn sigma(mut share: f64) -> f64 {
     }
 }
 
-/// What registers that are full add.
+/// The contribution of full registers.
 fn tau(mut share: f64) -> f64 {
     if share <= 0.0 || share >= 1.0 {
         return 0.0;

@@ -1,20 +1,20 @@
-//! What is refused, by a stable code, and where.
+//! Errors, by a stable code and place.
 
 use std::fmt;
 
-/// The result of everything that can be refused.
+/// The result of anything that can be rejected.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something was not done. Nothing has changed then.
+/// Why an operation failed. Nothing has changed then.
 #[derive(Debug, Clone)]
 pub enum Error {
-    /// What was asked makes no sense, or cannot be done.
+    /// The request is invalid or cannot be satisfied.
     Refused(AggregateRefusal),
-    /// The engine could not.
+    /// The engine failed.
     Engine(rillbase_engine::Error),
 }
 
-/// A refusal.
+/// The reason for a rejection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateRefusal {
     /// The stable name.
@@ -27,22 +27,22 @@ pub struct AggregateRefusal {
     pub detail: String,
 }
 
-/// The stable name of a refusal.
+/// The stable name of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AggregateErrorCode {
     /// The definition is malformed.
     BadDefinition,
     /// An aggregate of that name has another definition.
     Exists,
-    /// There is no aggregate of that name.
+    /// No aggregate has that name.
     Unknown,
-    /// There is no such generation of the aggregate.
+    /// The aggregate has no such generation.
     NoGeneration,
     /// The generation is still being filled.
     NotReady,
-    /// An event is malformed, or lacks what the definition asks for.
+    /// An event is malformed, or lacks what the definition requires.
     BadEvent,
-    /// An event is older than is remembered.
+    /// An event is older than what is remembered.
     EventTooOld,
     /// A number does not fit.
     Overflow,
@@ -54,9 +54,9 @@ pub enum AggregateErrorCode {
     TooExpensive,
     /// Too many of something.
     TooMany,
-    /// A row would have more items than it may.
+    /// A row would exceed the maximum number of items.
     TooManyItems,
-    /// The moment that is asked about is not held, or has no rows.
+    /// The snapshot is not open, or has no rows.
     SnapshotExpired,
 }
 
@@ -83,12 +83,12 @@ impl AggregateErrorCode {
 }
 
 impl Error {
-    /// A refusal of the whole.
+    /// An error of the whole.
     pub fn new(code: AggregateErrorCode, detail: impl Into<String>) -> Self {
         Self::at(code, "", detail)
     }
 
-    /// A refusal at a place.
+    /// An error at a place.
     pub fn at(
         code: AggregateErrorCode,
         pointer: impl Into<String>,
@@ -102,7 +102,7 @@ impl Error {
         })
     }
 
-    /// The same, of the event with this index.
+    /// The same, for the event with this index.
     #[must_use]
     pub fn of_event(self, index: usize) -> Self {
         match self {
@@ -150,7 +150,7 @@ impl From<rillbase_engine::Error> for Error {
     }
 }
 
-/// Bytes that this crate wrote are not what they were.
+/// Bytes written by this crate are damaged.
 pub(crate) fn malformed() -> Error {
     Error::Engine(rillbase_engine::Error::InvalidArgument {
         what: "an entry of an aggregate is malformed although its checksum matches".into(),

@@ -1,5 +1,5 @@
-//! Exact sums of doubles ([`ExactSum`]) as bytes: how many NaNs and infinities there are, then the
-//! limbs.
+//! The encoding of exact sums of doubles ([`ExactSum`]): the numbers of NaNs and infinities, then
+//! the limbs.
 
 use rillbase_query::exact::ExactSum;
 
@@ -17,7 +17,7 @@ pub(crate) fn write(sum: &ExactSum, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a sum.
+/// Decodes a sum.
 pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<ExactSum> {
     let specials = [
         reader.signed_64()?,

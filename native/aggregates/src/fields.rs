@@ -1,8 +1,8 @@
-//! Fields of an event or document, by their names.
+//! Fields of an event or document, by name.
 //!
-//! Most events are flat: an object of strings and numbers. Those are read in one pass into a list of
-//! members, without building a document. Whatever is nested, or is an Extended JSON wrapper, or is
-//! wrong, is read again as a document, which says what is wrong and where.
+//! Most events are flat: an object of strings and numbers. Those are read in one pass into a list
+//! of members, without building a document. Events with nested values or Extended JSON wrappers,
+//! and invalid ones, are read again as documents, which also locates errors.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use rillbase_query::ejson;
 use crate::definition::DottedField;
 use crate::error::{AggregateErrorCode, Error, Result};
 
-/// No flat event has more members; larger ones are documents.
+/// The maximum number of members of a flat event; larger ones are read as documents.
 const MOST_MEMBERS: usize = 64;
 
 const USUAL_MEMBERS: usize = 8;
 
-/// What fields are looked up in.
+/// The source of fields.
 #[derive(Debug, Clone, Copy)]
 pub enum Fields<'a> {
     /// A document.
@@ -28,7 +28,7 @@ pub enum Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The value of a field. Arrays are not looked into.
+    /// The value of a field. Arrays are not searched.
     pub fn find(self, field: &DottedField) -> Option<ValueRef<'a>> {
         match self {
             Self::Document(document) => field.find(document),
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// An event that was read.
+/// A parsed event.
 #[derive(Debug)]
 pub(crate) enum ParsedEvent<'a> {
     Document(DocumentBuf),
@@ -53,10 +53,10 @@ pub(crate) enum ParsedEvent<'a> {
 }
 
 impl<'a> ParsedEvent<'a> {
-    /// Reads an event into `room`, which may have been another's before.
+    /// Parses an event into `room`, which may be reused.
     pub(crate) fn event(json: &[u8], room: &'a mut Flat) -> Result<Self> {
         room.clear();
-        // Names and strings are a part of the event; few have more members.
+        // Names and strings are part of the event; few have more members.
         room.text.reserve(json.len());
         room.members.reserve(USUAL_MEMBERS);
         if read(json, &JsonLimits::default(), room).is_ok() {
@@ -89,10 +89,10 @@ enum FlatValue {
 /// The members of an object without nesting.
 #[derive(Debug, Default)]
 pub struct Flat {
-    /// All names and strings, one after the other.
+    /// All names and strings, concatenated.
     text: String,
     members: Vec<(Range<usize>, FlatValue)>,
-    /// The name whose value comes next.
+    /// The name of the next value.
     name: Range<usize>,
     is_begun: bool,
 }
@@ -237,7 +237,7 @@ mod tests {
         fn what_is_refused_as_a_document_is_refused(json in "[{}\\[\\]\"a:,1e. -]{0,12}") {
             let as_document = ejson::parse_document(json.as_bytes());
             let mut room = Flat::default();
-            // What was there before is of no moment.
+            // Earlier contents do not matter.
             let before = ParsedEvent::event(br#"{"a":1"#, &mut room).is_ok();
             prop_assert!(!before);
             let read = ParsedEvent::event(json.as_bytes(), &mut room);

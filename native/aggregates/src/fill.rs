@@ -1,8 +1,8 @@
-//! Building a generation from kept events, while new ones come in.
+//! Building a generation from stored events while new ones arrive.
 //!
-//! Events up to a place are brought in here, step by step; later ones were written to the new
-//! generation as they came. Each step notes how far it came in the write that brings its events in,
-//! so that none is counted twice, whatever happens in between.
+//! Events up to a position are added here, step by step; later ones were added to the new
+//! generation as they were written. Each step stores its position in the same write as its events,
+//! so that none is counted twice, even after a crash.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,11 +17,11 @@ use crate::error::{Result, malformed};
 use crate::fields::{Flat, ParsedEvent};
 use crate::store::Aggregates;
 
-/// So many events are brought in by one step.
+/// The number of events added by one step.
 const STEP: usize = 2000;
 
 impl Aggregates {
-    /// Takes one step for each generation that is being built from events. Returns whether there is
+    /// Runs one step for each generation that is being built from events. Returns whether there is
     /// more to do.
     pub fn fill(&self) -> Result<bool> {
         let mut has_more = false;
@@ -60,10 +60,10 @@ impl Aggregates {
         {
             last = Some((fact.sequence, fact.index));
             let event = ParsedEvent::event(&fact.json, &mut room)?;
-            // The time of an event that did not say was that of its writing, which is not kept
-            // apart: it counts as of now.
+            // The time of an event without its own was that of its write, which is not stored: now
+            // is used instead.
             let now = i64::try_from(self.db.now()).unwrap_or(i64::MAX);
-            // An event that the new definition has no place for was accepted by the old one.
+            // An event that does not fit the new definition was accepted by the old one.
             let definition = &building.generation.definition;
             if let Ok(contribution) = Contribution::of(definition, event.fields(), now) {
                 deltas.add(&building.generation, &contribution, 1);

@@ -1,4 +1,4 @@
-//! Writes to aggregates, from when they are prepared until they are durable together.
+//! Writes to aggregates, from their preparation until they are durable together.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::staged::{AggregateRead, Staged, conflict};
 use crate::store::Aggregates;
 
-/// What is to be written.
+/// The writes.
 #[derive(Debug, Default)]
 pub struct AggregateWrites<'a> {
     /// Events, each call all or nothing.
@@ -27,18 +27,18 @@ pub struct AggregateWrites<'a> {
     pub commits: Vec<(Staged, DbTransaction)>,
 }
 
-/// What came of each write, in its place.
+/// The outcome of each write, in order.
 #[derive(Debug, Default)]
 pub struct AggregateOutcomes {
     /// Which events of each call were new.
     pub added: Vec<Result<Vec<bool>>>,
     /// Whether each position was new.
     pub applied: Vec<Result<bool>>,
-    /// The sequence of each transaction; a conflict if somebody was faster.
+    /// The sequence of each transaction; a conflict if another writer was first.
     pub committed: Vec<Result<Sequence>>,
 }
 
-/// Writes that are prepared. What they were prepared from does not change before they are written.
+/// Prepared writes. The state on which they are based does not change before they are written.
 #[derive(Debug)]
 pub struct StagedWrites<'a> {
     adds: Calls<'a, Vec<bool>>,
@@ -49,7 +49,7 @@ pub struct StagedWrites<'a> {
     _writing: RwLockReadGuard<'a, ()>,
 }
 
-/// Calls whose changes are one batch.
+/// Calls whose changes form one batch.
 #[derive(Debug)]
 struct Calls<'a, T> {
     aggregates: Vec<&'a Arc<AggregateEntry>>,
@@ -125,7 +125,8 @@ impl Aggregates {
     /// Prepares writes that become durable together with others.
     pub fn stage_writes<'a>(&'a self, writes: AggregateWrites<'a>) -> StagedWrites<'a> {
         let writing = self.gate.read();
-        // What changes of views are prepared from must not change before they are written.
+        // The state from which changes of views are prepared must not change before they are
+        // written.
         let applying = (!writes.applies.is_empty()).then(|| self.applying.lock());
         let claim = self.claims.claim(ids(&writes));
         let AggregateWrites {
@@ -150,7 +151,7 @@ impl Aggregates {
         }
     }
 
-    /// Prepares transactions; `taken` are the ids of events that come before them.
+    /// Prepares transactions; `taken` are the ids of earlier events in the group.
     fn stage_commits(
         &self,
         commits: Vec<(Staged, DbTransaction)>,

@@ -1,8 +1,8 @@
-//! Rows that are shown as one, while they are read.
+//! Rows of one group, while they are read.
 //!
-//! Rows come in the order of their keys in the database, which is mostly the order of what they are
-//! told apart by: then each is like the one before it or behind it, and nothing is looked up. Where
-//! that is not so, the same may be here several times until all are sorted.
+//! Rows arrive in key order, which is usually the order of groups: then each belongs to the same
+//! group as its neighbour or to a new one, and no lookup is needed. Otherwise a group may be
+//! present several times until all are sorted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,22 +15,22 @@ use crate::state::{RowState, SlotValue};
 /// Values of items with their counts.
 pub(crate) type Items = BTreeMap<Vec<u8>, i64>;
 
-/// So many are sorted early, so that what is here several times takes no more room than that.
+/// The number from which groups are sorted early, so that duplicates use no more memory than that.
 const SORTED_FROM: usize = 65_536;
 
-/// Rows that are shown as one.
+/// The rows of one group.
 #[derive(Debug)]
 pub(crate) struct RowGroup {
     key: Range<usize>,
-    /// The first row, as it was read: most groups are one row.
+    /// The first row, encoded: most groups have one row.
     first: Range<usize>,
-    /// All rows, if there are several.
+    /// The sum of all rows, if there are several.
     sum: Option<Box<RowState>>,
     /// For each measure that is shown, if one has items.
     items: Option<Box<[Items]>>,
 }
 
-/// What a group comes to.
+/// The merged rows of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MergedGroup<'g> {
     pub(crate) row: &'g RowState,
@@ -48,11 +48,10 @@ impl<'g> MergedGroup<'g> {
     }
 }
 
-/// All groups of an answer.
+/// All groups of a result.
 #[derive(Debug, Default)]
 pub(crate) struct RowGroups {
-    /// What groups are told apart by, in the form that sorts, and their first rows: one after the
-    /// other.
+    /// The groups in the sortable encoding, and their first rows, concatenated.
     bytes: Vec<u8>,
     list: Vec<RowGroup>,
     is_mixed: bool,
@@ -63,7 +62,7 @@ fn slice<'b>(bytes: &'b [u8], range: &Range<usize>) -> &'b [u8] {
     bytes.get(range.clone()).unwrap_or_default()
 }
 
-/// Refuses to look at more items of one group.
+/// Rejects a group with too many items.
 pub(crate) fn check_count(items: &Items) -> Result<()> {
     if items.len() > MOST_ITEMS {
         let detail = "a group has more than 100,000 items";
@@ -73,7 +72,7 @@ pub(crate) fn check_count(items: &Items) -> Result<()> {
 }
 
 impl RowGroup {
-    /// Whether anything counts for it.
+    /// Whether it has any contributions.
     fn counts(&self, bytes: &[u8]) -> bool {
         let count = match &self.sum {
             Some(sum) => sum.0.first().cloned(),
@@ -107,7 +106,7 @@ impl RowGroup {
 }
 
 impl RowGroups {
-    /// Takes in a row, as it is kept, with its items.
+    /// Adds an encoded row with its items.
     pub(crate) fn take(
         &mut self,
         key: &[u8],
@@ -142,11 +141,11 @@ impl RowGroups {
         start..self.bytes.len()
     }
 
-    /// Brings groups in the order of their keys, each once.
+    /// Sorts groups by key and merges duplicates.
     fn sort(&mut self) -> Result<()> {
         let bytes = std::mem::take(&mut self.bytes);
         let mut list = std::mem::take(&mut self.list);
-        // What comes in order is found in order, and not compared again and again.
+        // Sorted runs are recognized, so comparisons are few.
         list.sort_by(|left, right| slice(&bytes, &left.key).cmp(slice(&bytes, &right.key)));
         self.is_mixed = false;
         for group in list {
@@ -159,7 +158,7 @@ impl RowGroups {
         Ok(())
     }
 
-    /// The groups that something counts for, in the order of their keys.
+    /// The groups with contributions, in key order.
     pub(crate) fn finish(mut self) -> Result<Self> {
         if self.is_mixed {
             self.sort()?;
@@ -169,18 +168,18 @@ impl RowGroups {
         Ok(self)
     }
 
-    /// The group that a row was taken into last.
+    /// The group to which the last row was added.
     pub(crate) fn last(&self) -> Option<(&[u8], &RowGroup)> {
         let group = self.list.last()?;
         Some((slice(&self.bytes, &group.key), group))
     }
 
-    /// Whether anything counts for a group.
+    /// Whether a group has any contributions.
     pub(crate) fn counts(&self, group: &RowGroup) -> bool {
         group.counts(&self.bytes)
     }
 
-    /// Forgets all groups, but keeps their room.
+    /// Removes all groups, but keeps the capacity.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.list.clear();
@@ -196,7 +195,7 @@ impl RowGroups {
             .map(|group| (slice(&self.bytes, &group.key), group))
     }
 
-    /// The group of a key, once they are in order.
+    /// The group with a key, once they are sorted.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&RowGroup> {
         let index = self
             .list
@@ -204,7 +203,7 @@ impl RowGroups {
         self.list.get(index.ok()?)
     }
 
-    /// What a group comes to; a single row is read into `scratch`.
+    /// The merged rows of a group; a single row is decoded into `scratch`.
     pub(crate) fn sum<'g>(
         &'g self,
         group: &'g RowGroup,

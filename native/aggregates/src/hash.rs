@@ -6,7 +6,7 @@
 const FIRST: u64 = 0x243f_6a88_85a3_08d3;
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash under way.
+/// A hash in progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hasher(u64);
 
@@ -51,5 +51,5 @@ impl std::hash::Hasher for Hasher {
     }
 }
 
-/// Makes hashers for maps.
+/// Builds hashers for maps.
 pub(crate) type Builder = std::hash::BuildHasherDefault<Hasher>;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Values are those of the rollup's dimensions, in its order. So rows sort by their dimensions,
-//! then by time, and the buckets of one group stand together.
+//! then by time, and the buckets of one group are adjacent.
 
 use std::ops::Range;
 
@@ -15,16 +15,16 @@ use crate::contribution::Contribution;
 use crate::definition::AggregateDefinition;
 use crate::value::{DimensionValue, millis, put_millis};
 
-/// What all keys of a rollup begin with.
+/// The prefix of all keys of a rollup.
 pub(crate) fn rollup(out: &mut Vec<u8>, generation: u64, rollup: usize) {
     out.extend_from_slice(&generation.to_be_bytes());
     out.push(u8::try_from(rollup).unwrap_or(u8::MAX));
 }
 
-/// The length of that.
+/// The length of that prefix.
 pub(crate) const ROLLUP_BYTES: usize = 9;
 
-/// The key of the row of a rollup that a contribution goes to.
+/// The key of a contribution's row in a rollup.
 pub(crate) fn row(
     out: &mut Vec<u8>,
     (generation, number): (u64, usize),
@@ -40,20 +40,20 @@ pub(crate) fn row(
     }
 }
 
-/// A rollup has no more dimensions.
+/// The maximum number of dimensions of a rollup.
 const MOST_VALUES: usize = 16;
 
-/// What a row's key says.
+/// The parts of a row's key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowKeyParts<'a> {
-    /// All values, one after the other.
+    /// All values, concatenated.
     pub(crate) values: &'a [u8],
-    /// Where each ends.
+    /// The end of each value.
     ends: [u32; MOST_VALUES],
     pub(crate) bucket: Option<i64>,
 }
 
-/// The values of one key, so that those behind it that have the same are not taken apart again.
+/// The decoded values of one key, so that following keys with the same values need not be decoded.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedValues {
     values: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) struct DecodedValues {
 }
 
 impl DecodedValues {
-    /// The parts of a key, if its values are those that were seen.
+    /// The parts of a key, if its values are the decoded ones.
     pub(crate) fn parts<'k>(&self, key: &'k [u8], has_time: bool) -> Option<RowKeyParts<'k>> {
         let rest = key.get(ROLLUP_BYTES..)?;
         let values = rest.get(..self.values.len())?;
@@ -89,7 +89,7 @@ impl DecodedValues {
 }
 
 impl<'a> RowKeyParts<'a> {
-    /// Takes the key of a row, or of an item, of a rollup with so many dimensions apart.
+    /// Splits the key of a row or an item of a rollup with this many dimensions.
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
         let mut reader = ValueReader(key.get(ROLLUP_BYTES..)?);
         let all = reader.0;
@@ -111,7 +111,7 @@ impl<'a> RowKeyParts<'a> {
         })
     }
 
-    /// Where a value is among all.
+    /// The range of one value among all.
     pub(crate) fn range(&self, place: usize) -> Range<usize> {
         let end = |place: usize| self.ends.get(place).map_or(0, |end| *end as usize);
         place.checked_sub(1).map_or(0, end)..end(place)
@@ -123,7 +123,7 @@ impl<'a> RowKeyParts<'a> {
     }
 }
 
-/// When the row or item with this key is not kept any longer.
+/// When the row or item with this key expires.
 pub(crate) fn expiry(key: &[u8], definition: &AggregateDefinition) -> Option<i64> {
     definition.retention?;
     let rollup = definition.rollups.get(usize::from(*key.get(8)?))?;

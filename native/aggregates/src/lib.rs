@@ -1,5 +1,5 @@
-//! Online aggregates: rows of measures that are changed by deltas, without reading and without
-//! conflicts, and read at one moment, without waiting for writers.
+//! Online aggregates: rows of measures that are changed by deltas, without reads and without
+//! conflicts, and read at one snapshot, without waiting for writers.
 //!
 //! In the order in which data flows:
 //!
@@ -8,11 +8,12 @@
 //! - [`Deltas`] — what many contributions change: one delta for each row.
 //! - [`RowState`], [`SlotValue`] — what a row keeps, and how deltas fold; `exact.rs`, `distinct.rs` and
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
-//! - `keys.rs` — where rows lie: by dimensions, then by time.
-//! - [`Aggregates`] — definitions, events, views, over a database: `catalog.rs` keeps definitions,
-//!   `add.rs` takes events, `crowds.rs` refuses those that would give a row too many items, `staged.rs` takes those of
-//!   transactions, `apply.rs` follows documents, `fill.rs` builds a new generation from kept events.
-//! - [`AggregateQuery`], [`AggregateResult`] — what is asked, and how it is answered: `plan.rs` chooses, `walk.rs`
+//! - `keys.rs` — the order of rows: by dimensions, then by time.
+//! - [`Aggregates`] — definitions, events and views over a database: `catalog.rs` stores
+//!   definitions, `add.rs` adds events, `crowds.rs` rejects those that would give a row too many
+//!   items, `staged.rs` adds those of transactions, `apply.rs` follows documents, `fill.rs` builds
+//!   a new generation from stored events.
+//! - [`AggregateQuery`], [`AggregateResult`] — queries and results: `plan.rs` chooses, `walk.rs`
 //!   reads, `answer.rs` groups (`groups.rs`) and sorts, `show.rs` writes.
 #![allow(
     clippy::missing_errors_doc,

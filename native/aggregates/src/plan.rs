@@ -1,4 +1,4 @@
-//! How a query is answered: which rollup is read, where in it, and what rows are told apart by.
+//! The plan of a query: which rollup is read, where in it, and how rows are grouped.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::error::{Result, malformed};
 use crate::query::{AggregateQuery, Compare, fields, refuse};
 use crate::value::DimensionValue;
 
-/// What rows are told apart by.
+/// A column by which rows are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupColumn {
-    /// The value at this place of the rollup.
+    /// The value at this index of the rollup.
     Value(usize),
     /// The bucket.
     Bucket,
@@ -30,16 +30,16 @@ impl GroupColumn {
     }
 }
 
-/// What rows are sorted by.
+/// A sort column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AggregateSort {
-    /// The place among the things that rows are told apart by.
+    /// The index of a group column.
     By(usize),
-    /// The place among the measures that are shown.
+    /// The index of a measure that is shown.
     Measure(usize),
 }
 
-/// How a query is answered.
+/// The plan of a query.
 #[derive(Debug)]
 pub(crate) struct AggregatePlan<'a> {
     pub(crate) definition: &'a AggregateDefinition,
@@ -47,19 +47,19 @@ pub(crate) struct AggregatePlan<'a> {
     /// The rollup's number, and its dimensions.
     pub(crate) rollup: usize,
     pub(crate) dimensions: &'a [usize],
-    /// For each value of the rollup: those that can match, if the filter says.
+    /// For each value of the rollup: the values that can match, if the filter restricts it.
     pub(crate) allowed: Vec<Option<BTreeSet<Vec<u8>>>>,
-    /// Whether that is all that the filter says.
+    /// Whether that is the whole filter.
     pub(crate) is_decided: bool,
     pub(crate) by: Vec<GroupColumn>,
-    /// The length of the buckets that are shown.
+    /// The length of the buckets in the result.
     pub(crate) bucket: i64,
     pub(crate) measures: Vec<(usize, &'a AggregateMeasure)>,
     pub(crate) sort: Vec<(AggregateSort, bool)>,
     /// Rounded to buckets.
     pub(crate) from: Option<i64>,
     pub(crate) to: Option<i64>,
-    /// How much earlier the rows are that each is set beside.
+    /// How much earlier the compared rows are.
     pub(crate) earlier: Option<i64>,
 }
 
@@ -108,14 +108,13 @@ impl<'a> AggregatePlan<'a> {
         Ok(plan)
     }
 
-    /// Whether rows lie in the database in the order in which they are shown, those that are shown as
-    /// one behind one another.
+    /// Whether rows are stored in the order of the result, with the rows of a group adjacent.
     pub(crate) fn is_in_order(&self) -> bool {
         let is_single = |place: usize| {
             let allowed = self.allowed.get(place).and_then(Option::as_ref);
             allowed.is_some_and(|allowed| allowed.len() == 1)
         };
-        // A value that all rows have changes no order.
+        // A value that all rows share does not affect the order.
         let changes =
             |by: &&GroupColumn| !matches!(by, GroupColumn::Value(place) if is_single(*place));
         let values = (0..self.dimensions.len()).map(GroupColumn::Value);
@@ -129,7 +128,7 @@ impl<'a> AggregatePlan<'a> {
         in_order && self.sort.is_empty() && self.earlier.is_none()
     }
 
-    /// Whether the buckets that are shown are those of rows.
+    /// Whether the buckets in the result are those of rows.
     pub(crate) fn has_own_buckets(&self) -> bool {
         let time = self.definition.time.as_ref();
         time.is_none_or(|time| time.bucket == self.bucket)
@@ -155,8 +154,8 @@ impl<'a> AggregatePlan<'a> {
         }
     }
 
-    /// The values that a filter lets through, where it says so by equality, and whether it says no
-    /// more.
+    /// The values that a filter admits, if it restricts them by equality, and whether that is the
+    /// whole filter.
     fn find_allowed(&self) -> (Vec<Option<BTreeSet<Vec<u8>>>>, bool) {
         let mut allowed = vec![None; self.dimensions.len()];
         let is_decided = match &self.query.filter {
@@ -197,7 +196,7 @@ impl<'a> AggregatePlan<'a> {
     }
 }
 
-/// The values that a test lets through, in the form that sorts, if they can be listed.
+/// The values that a test admits, in the sortable encoding, if they can be listed.
 fn equal_to(test: ValueRef<'_>) -> Option<BTreeSet<Vec<u8>>> {
     let one = |value: ValueRef<'_>| {
         let is_plain = !matches!(value, ValueRef::Regex(_) | ValueRef::Document(_));
@@ -214,7 +213,7 @@ fn equal_to(test: ValueRef<'_>) -> Option<BTreeSet<Vec<u8>>> {
     listed.iter().map(one).collect()
 }
 
-/// Whether a test that lists values asks for nothing else.
+/// Whether a test that lists values requires nothing else.
 fn is_alone(test: ValueRef<'_>) -> bool {
     test.as_document()
         .is_none_or(|operators| operators.iter().count() == 1)
@@ -249,7 +248,7 @@ fn choose(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<us
         needed.iter().all(|dimension| rollup.contains(dimension))
     };
     let rollups = definition.rollups.iter().enumerate().filter(fits);
-    // Of those that are equally short, the first.
+    // The first of equally short ones.
     let shortest = rollups.min_by_key(|(number, rollup)| (rollup.len(), *number));
     Ok(shortest.map_or(0, |(number, _)| number))
 }

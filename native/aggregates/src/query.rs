@@ -1,4 +1,4 @@
-//! What is asked of an aggregate.
+//! Queries of an aggregate.
 
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{self, date};
@@ -10,50 +10,50 @@ use crate::error::{AggregateErrorCode, Error, Result, segment};
 const DEFAULT_LIMIT: usize = 1000;
 const MOST_LIMIT: i64 = 10_000;
 
-/// What each row is set beside.
+/// What each row is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
-    /// The period before.
+    /// The previous period.
     Previous,
-    /// So many milliseconds earlier.
+    /// This many milliseconds earlier.
     Earlier(i64),
 }
 
-/// Which moment is asked about.
+/// The snapshot to read at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotSelector {
-    /// One at most a second ago, which many share.
+    /// One that is at most a second old, which many share.
     Shared,
-    /// Now.
+    /// The current state.
     Fresh,
-    /// That of an earlier answer.
+    /// That of an earlier result.
     Named(String),
 }
 
 /// A query.
 #[derive(Debug)]
 pub struct AggregateQuery {
-    /// The level of detail to be read.
+    /// The rollup to read.
     pub rollup: Option<Vec<String>>,
     /// Which rows count.
     pub filter: Option<(DocumentBuf, Filter)>,
-    /// From when on.
+    /// The start.
     pub from: Option<i64>,
-    /// Until when, exclusively.
+    /// The end, exclusive.
     pub to: Option<i64>,
-    /// What rows are told apart by.
+    /// The group columns.
     pub group_by: Option<Vec<String>>,
     /// The length of buckets.
     pub bucket: Option<i64>,
-    /// Names, and whether the greatest comes first.
+    /// Names, and whether the order is descending.
     pub order: Vec<(String, bool)>,
-    /// No more rows than this.
+    /// The maximum number of rows.
     pub limit: usize,
-    /// What is shown of each.
+    /// The measures in the result.
     pub measures: Option<Vec<String>>,
-    /// What each is set beside.
+    /// What each is compared with.
     pub compare: Option<Compare>,
-    /// Which moment is asked about.
+    /// The snapshot to read at.
     pub moment: SnapshotSelector,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn refuse(pointer: impl Into<String>, detail: impl Into<String>) -> E
 }
 
 impl AggregateQuery {
-    /// Reads a query from JSON; `now` is what times are relative to.
+    /// Parses a query from JSON; times are relative to `now`.
     pub fn parse(text: &[u8], now: i64) -> Result<Self> {
         let parsed = ejson::parse_document(text);
         let parsed = parsed.map_err(|error| refuse(error.pointer, error.detail))?;
@@ -142,7 +142,7 @@ fn filter(value: ValueRef<'_>) -> Result<(DocumentBuf, Filter)> {
     Ok((kept, filter))
 }
 
-/// A time: RFC 3339, milliseconds, or from now.
+/// A time: RFC 3339, milliseconds, or relative to now.
 fn moment(value: ValueRef<'_>, pointer: &str, now: i64) -> Result<i64> {
     let read = match value {
         ValueRef::Date(millis) => Some(millis),
@@ -196,7 +196,7 @@ fn limit(value: ValueRef<'_>) -> Result<usize> {
     Ok(usize::try_from(limit).unwrap_or_default())
 }
 
-/// The fields that a filter looks at, and whether those are all.
+/// The fields that a filter reads, and whether those are all.
 pub(crate) fn fields<'a>(document: Document<'a>, names: &mut Vec<&'a str>) -> bool {
     let mut are_all = true;
     for (name, value) in document.iter() {

@@ -1,5 +1,5 @@
-//! Reading the rows that a plan asks for, and no others: where a value or a bucket is not wanted,
-//! the scan goes on at the next place that may be.
+//! Reading only the rows that a plan needs: where a value or a bucket is not needed, the scan seeks
+//! to the next possible key.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -17,12 +17,12 @@ use crate::plan::AggregatePlan;
 use crate::state::{RowState, SlotValue};
 use crate::value::{BEHIND, DimensionValue, put_millis};
 
-/// A query that reads more is refused.
+/// The maximum number of rows that a query may read.
 const MOST_READ: usize = 1_000_000;
-/// So many items of one group are looked at.
+/// The maximum number of items that are examined in a group.
 pub(crate) const MOST_ITEMS: usize = 100_000;
 
-/// What is read: the database at one moment, and changes that are not written yet.
+/// What is read: the database at one snapshot, and changes that are not written yet.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadSnapshot<'a> {
     /// The database.
@@ -31,9 +31,9 @@ pub struct ReadSnapshot<'a> {
     pub rows: &'a Keyspace,
     /// Items.
     pub items: &'a Keyspace,
-    /// The moment.
+    /// The snapshot.
     pub snapshot: &'a DbSnapshot,
-    /// What a transaction has changed itself.
+    /// A transaction's own changes.
     pub own: Option<&'a Deltas>,
 }
 
@@ -41,28 +41,28 @@ pub struct ReadSnapshot<'a> {
 pub(crate) struct ScannedRow<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) parts: RowKeyParts<'a>,
-    /// As it is kept.
+    /// Its encoding.
     pub(crate) row: &'a [u8],
 }
 
-/// Takes rows; says whether more are wanted.
+/// Takes rows; returns whether more are needed.
 pub(crate) type Take<'t> = &'t mut dyn FnMut(ScannedRow<'_>) -> Result<bool>;
 
-/// A walk over the rows of a plan.
+/// A scan over the rows of a plan.
 pub(crate) struct RowScan<'a> {
     sight: ReadSnapshot<'a>,
     generation: u64,
     plan: &'a AggregatePlan<'a>,
     from: Option<i64>,
     to: Option<i64>,
-    /// The filter, where equality alone does not decide.
+    /// The filter, if equality alone does not decide.
     filter: Option<&'a Filter>,
 }
 
-/// What is to be done about a key.
+/// What to do with a key.
 enum SeekDecision {
     Yes,
-    /// The next that may be wanted is here.
+    /// The next possible key is here.
     Seek(Vec<u8>),
 }
 
@@ -90,7 +90,7 @@ impl<'a> RowScan<'a> {
         prefix
     }
 
-    /// Tells the rows that match, as long as more are wanted.
+    /// Passes the rows that match, as long as more are needed.
     pub(crate) fn run(&self, take: Take<'_>) -> Result<()> {
         if !self.run_stored(take)? {
             return Ok(());
@@ -244,7 +244,7 @@ impl<'a> RowScan<'a> {
         })
     }
 
-    /// What the filter looks at.
+    /// The document that the filter is applied to.
     fn document(&self, parts: &RowKeyParts<'_>) -> Result<DocumentBuf> {
         let mut reader = ValueReader(parts.values);
         let mut fields: Vec<(&str, DimensionValue)> = Vec::new();
@@ -261,8 +261,8 @@ impl<'a> RowScan<'a> {
         DocumentBuf::parse(bytes).map_err(|_| malformed())
     }
 
-    /// Tells the items of a measure below a row, in the order of their values, with their counts,
-    /// until `take` answers false.
+    /// Passes the items of a measure below a row, in the order of their values, with their counts,
+    /// until `take` returns false.
     pub(crate) fn items(
         &self,
         key: &[u8],
@@ -297,7 +297,7 @@ impl<'a> RowScan<'a> {
                     return Ok(());
                 }
             }
-            // Items that are gone stay until they are compacted.
+            // Removed items remain until they are compacted.
             if counted > MOST_ITEMS || read > MOST_READ {
                 let detail = "a group has more than 100,000 items";
                 return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
@@ -307,7 +307,7 @@ impl<'a> RowScan<'a> {
         Ok(())
     }
 
-    /// The items of a measure below a row that a transaction has changed itself.
+    /// A transaction's own changes of the items of a measure below a row.
     pub(crate) fn own_items(&self, key: &[u8], measure: usize, take: &mut dyn FnMut(&[u8], i64)) {
         let mut prefix = key.to_vec();
         prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
@@ -323,7 +323,7 @@ impl<'a> RowScan<'a> {
 fn kept_from(definition: &AggregateDefinition, snapshot: &DbSnapshot) -> Option<i64> {
     let (time, retention) = (definition.time.as_ref()?, definition.retention?);
     let now = i64::try_from(snapshot.time()).unwrap_or(i64::MAX);
-    // The first whose end, and the retention behind it, is later than now.
+    // The first whose end plus the retention is later than now.
     let oldest = now.saturating_sub(retention).saturating_sub(time.bucket);
     Some(
         oldest

@@ -1,22 +1,22 @@
 //! Decimals at a declared scale: integers of the smallest unit.
 
-/// No value has more digits, so that 2^40 of them fit a sum.
+/// The maximum value: 2^40 of them fit a sum.
 const MOST: i128 = 10_i128.pow(24);
-/// What an exponent may be at most, either way.
+/// The maximum absolute exponent.
 const MOST_EXPONENT: i32 = 400;
 
-/// Why a number is no decimal at a scale.
+/// Why a number is not a decimal at a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is no finite number.
+    /// It is not a finite number.
     NoNumber,
-    /// It has more digits behind the point than the scale.
+    /// It has more decimal places than the scale.
     TooFine,
     /// It is too large.
     TooLarge,
 }
 
-/// Reads a decimal number, of which digits behind the scale are refused, or rounded half to even.
+/// Parses a decimal number; digits beyond the scale are rejected, or rounded half to even.
 pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => text.split_at_checked(at).ok_or(Misfit::NoNumber)?,
@@ -51,7 +51,7 @@ pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit
     Ok(sign * unscaled)
 }
 
-/// The number that some digits are, times a power of ten.
+/// The number with some digits, times a power of ten.
 fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128, Misfit> {
     let digits: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     let dropped = usize::try_from(-shift).unwrap_or(0).min(digits.len());
@@ -72,7 +72,7 @@ fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128
     if !rounds {
         return Err(Misfit::TooFine);
     }
-    // Digits that lie wholly behind the first place round to nothing.
+    // Digits entirely after the first place round to zero.
     let is_near = usize::try_from(-shift).unwrap_or(0) == dropped;
     let half = rest
         .iter()

@@ -1,4 +1,4 @@
-//! Rows of an answer as JSON.
+//! Rows of a result as JSON.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,18 @@ use crate::scaled;
 use crate::state::{RowState, SlotValue, whole};
 use crate::value::{DimensionValue, millis, write_moment};
 
-/// Digits that a mean of decimals has beyond their scale.
+/// Extra decimal places of a mean of decimals.
 const MEAN_DIGITS: u32 = 6;
-/// Integers beyond it are written as text: other readers of JSON would round them.
+/// Integers beyond this are written as text: other JSON readers would round them.
 const EXACT_IN_JSON: u64 = 1 << 53;
 
-/// What is written of one of the things that rows are told apart by.
+/// The rendering of one group column.
 #[derive(Debug)]
 struct GroupLabel {
     by: GroupColumn,
-    /// Its name, as a member begins.
+    /// Its name, as the start of a member.
     name: String,
-    /// The value that was written last, and its text: rows behind one another often have the same.
+    /// The last value and its text: consecutive rows often share it.
     value: Vec<u8>,
     text: String,
     day: Day,
@@ -52,10 +52,10 @@ impl GroupLabel {
     }
 }
 
-/// Writes moments of one day after the other: most of a moment's text is its day.
+/// Writes times of the same day faster: most of a time's text is its day.
 #[derive(Debug, Default)]
 struct Day {
-    /// The day that was written last, since 1970, and its text up to the hour.
+    /// The last day written, since 1970, and its text up to the hour.
     number: Option<i64>,
     text: String,
 }
@@ -66,7 +66,7 @@ impl Day {
         if self.number != Some(number) {
             self.text.clear();
             write_moment(&mut self.text, number.saturating_mul(DAY_MS));
-            // Days that have no text but a number are not cut.
+            // Days whose text is a number are not split.
             self.number = self.text.find('T').map(|at| {
                 self.text.truncate(at + 1);
                 number
@@ -93,7 +93,7 @@ impl Day {
 pub(crate) struct RowWriter<'a> {
     plan: &'a AggregatePlan<'a>,
     labels: Vec<GroupLabel>,
-    /// The names of measures, as members begin.
+    /// The names of measures, as starts of members.
     names: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Begins a row by what it is told apart by.
+    /// Starts a row with its group columns.
     pub(crate) fn begin(&mut self, out: &mut String, key: &[u8]) -> Result<()> {
         let mut reader = ValueReader(key);
         out.push('{');
@@ -136,13 +136,13 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// The same; returns it as an object of its own.
+    /// The same; returns it as a separate object.
     pub(crate) fn by(&mut self, out: &mut String, key: &[u8]) -> Result<String> {
         self.begin(out, key)?;
         Ok(format!("{out}}}"))
     }
 
-    /// Ends a row by its measures, and those that it is set beside.
+    /// Completes a row with its measures, and those of the compared row.
     pub(crate) fn rest(&self, out: &mut String, (sum, beside): MergedPair<'_>) {
         self.write_measures(out, sum);
         if let Some(earlier) = beside {
@@ -182,7 +182,7 @@ fn name_of<'a>(plan: &AggregatePlan<'a>, by: GroupColumn) -> &'a str {
     field.map_or("", |field| &field.name)
 }
 
-/// The begin of a member of an object.
+/// The start of an object's member.
 fn member(name: &str) -> String {
     let mut out = String::new();
     ejson::write_value(&mut out, ValueRef::String(name), Form::Relaxed);
@@ -223,7 +223,7 @@ fn write_double(out: &mut String, double: Option<f64>) {
         Some(double) if double.is_finite() => {
             ejson::write_value(out, ValueRef::Double(double), Form::Relaxed);
         }
-        // JSON has no numbers for these.
+        // JSON has no representation for these.
         Some(double) if double.is_nan() => write_text(out, "NaN"),
         Some(double) => write_text(
             out,
@@ -316,7 +316,7 @@ fn write_mean(
     }
 }
 
-/// The most frequent first; of those that are equally frequent, in the order of values.
+/// Most frequent first; equally frequent ones in the order of values.
 fn write_top(out: &mut String, mut items: Vec<(&Vec<u8>, &i64)>, k: usize) {
     items.sort_by(|left, right| right.1.cmp(left.1));
     out.push('[');

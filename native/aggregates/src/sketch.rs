@@ -1,26 +1,26 @@
 //! Quantiles with a bounded relative error: `DDSketch`.
 //!
-//! A number falls into the bin whose number is the logarithm of its size, to a base that makes all
-//! numbers of a bin equal but for the accuracy that the definition states. Bins are counted, so
-//! sketches add up, and numbers can be taken away again. Numbers below 10^−12 count as zero and
-//! those above 10^15 as that, which bounds the bins.
+//! A number falls into the bin given by the logarithm of its size, to a base that makes all numbers
+//! of a bin equal within the accuracy of the definition. Bins are counted, so sketches can be
+//! added, and numbers can be removed again. Numbers below 10^−12 count as zero and those above
+//! 10^15 as 10^15, which bounds the bins.
 
 use crate::coding::{ValueReader, put_signed, put_varint};
 
-/// Smaller ones are zero.
+/// Smaller numbers count as zero.
 const SMALLEST: f64 = 1e-12;
-/// Larger ones are this.
+/// Larger numbers count as this.
 const LARGEST: f64 = 1e15;
 
 /// Counted bins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sketch {
-    /// The number of the bin, with what it counts; ascending, none counts nothing. Bins of
-    /// negative numbers are below zero, so that the order is that of the numbers.
+    /// The bins with their counts; ascending, without empty ones. Bins of negative numbers are
+    /// below zero, so that the order is that of the numbers.
     bins: Vec<(i32, i64)>,
 }
 
-/// How numbers are told apart.
+/// The relative accuracy of bins.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accuracy {
     stated: f64,
@@ -28,7 +28,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Quantiles are off by this share of their size at most.
+    /// Quantiles have at most this relative error.
     pub fn new(stated: f64) -> Self {
         Self {
             stated,
@@ -51,7 +51,7 @@ impl Accuracy {
         if number < 0.0 { -bin } else { bin }
     }
 
-    /// The number that stands for a bin.
+    /// The number that represents a bin.
     fn number(self, bin: i32) -> f64 {
         if bin == 0 {
             return 0.0;
@@ -64,7 +64,7 @@ impl Accuracy {
 }
 
 impl Sketch {
-    /// Adds a number `times` over; less than zero takes it away again. NaN is not counted.
+    /// Adds a number `times` times; a negative count removes it. NaN is not counted.
     pub fn add(&mut self, accuracy: Accuracy, number: f64, times: i64) {
         if !number.is_nan() {
             self.count(accuracy.bin(number), times);
@@ -97,7 +97,7 @@ impl Sketch {
         }
     }
 
-    /// The number at a share of all, from 0 to 1; `None` if there is none.
+    /// The number at a quantile from 0 to 1; `None` if there are no numbers.
     #[allow(
         clippy::cast_precision_loss,
         reason = "a rank that is off by one in 2^53 is within the accuracy"

@@ -1,6 +1,6 @@
-//! Events of a transaction: read and counted as they come, seen by the transaction's own queries,
-//! and written when it commits. Deltas conflict with nothing; an event id that somebody else wrote
-//! meanwhile, or another definition, is a conflict.
+//! Events of a transaction: parsed and counted as they arrive, visible to the transaction's own
+//! queries, and written when it commits. Deltas never conflict; an event id written by another
+//! writer meanwhile, or a changed definition, is a conflict.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub struct Staged {
     pub(crate) read: Vec<AggregateRead>,
 }
 
-/// Whose events, and as what they were read.
+/// An aggregate, and the state with which its events were parsed.
 pub(crate) type AggregateRead = (Arc<AggregateEntry>, Arc<AggregateState>);
 
 impl Staged {
-    /// What its events change.
+    /// The changes of its events.
     pub fn deltas(&self) -> &Deltas {
         &self.group.deltas
     }
@@ -35,7 +35,7 @@ pub(crate) fn conflict(what: &str) -> Error {
 }
 
 impl Aggregates {
-    /// Takes events into a transaction; says which are new.
+    /// Adds events to a transaction; returns which are new.
     pub fn stage(&self, staged: &mut Staged, add: &Add) -> Result<Vec<bool>> {
         let fresh = staged.group.take(add, self)?;
         staged.group.deltas.spread();
@@ -45,7 +45,7 @@ impl Aggregates {
         Ok(fresh)
     }
 
-    /// Whether events may be written as they were read; `taken` are ids that others of the same
+    /// Whether events may be written as they were parsed; `taken` are ids that others in the same
     /// group write.
     pub(crate) fn may_commit(&self, staged: &Staged, taken: &HashSet<Vec<u8>>) -> Result<()> {
         let has_changed = |(aggregate, shape): &AggregateRead| {

@@ -1,4 +1,4 @@
-//! What a row keeps for its measures, and how two rows become one.
+//! The state of a row's measures, and how two rows are merged.
 //!
 //! ```text
 //! row   := state*                            one for each slot of the definition, in its order
@@ -10,9 +10,9 @@
 //!        | 06 bins                           counted bins, for quantiles
 //! ```
 //!
-//! A row's value and the operands that change it have the same form, and are folded by one rule:
-//! slot by slot, each kind by an operation that is associative and commutative. So it does not
-//! matter in which order deltas come, nor how they are grouped.
+//! A row's value and the operands that change it have the same form and are merged by one rule:
+//! slot by slot, each kind by an operation that is associative and commutative. So neither the
+//! order nor the grouping of deltas matters.
 
 use rillbase_engine::Merge;
 use rillbase_query::exact::ExactSum;
@@ -31,9 +31,9 @@ pub enum SlotValue {
     Whole(i128),
     /// A sum of doubles.
     Exact(ExactSum),
-    /// The least value, in the form that sorts; empty if there is none.
+    /// The minimum, in the sortable encoding; empty if there is none.
     Least(Vec<u8>),
-    /// The greatest.
+    /// The maximum.
     Greatest(Vec<u8>),
     /// Distinct values.
     Distinct(Distinct),
@@ -51,8 +51,8 @@ pub(crate) fn whole(slot: Option<&SlotValue>) -> i128 {
 }
 
 impl SlotValue {
-    /// Takes in another of the same kind. One of another kind is of another definition, and is
-    /// never asked for: keys begin with the definition's generation.
+    /// Merges another of the same kind. Another kind would belong to another definition, which
+    /// cannot occur: keys start with the definition's generation.
     pub fn merge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Count(own), Self::Count(other)) => *own = own.saturating_add(*other),
@@ -66,7 +66,7 @@ impl SlotValue {
         }
     }
 
-    /// Whether it is what a row begins with.
+    /// Whether it is the initial value.
     fn is_nothing(&self) -> bool {
         match self {
             Self::Count(count) => *count == 0,
@@ -111,7 +111,7 @@ impl SlotValue {
         }
     }
 
-    /// The first state of a row: how many are counted.
+    /// The first slot of a row: the number of contributions.
     pub(crate) fn first(row: &[u8]) -> Option<Self> {
         Self::read(&mut ValueReader(row))
     }
@@ -130,7 +130,7 @@ impl SlotValue {
     }
 }
 
-/// Keeps the lesser of two values, of which either may be missing.
+/// Keeps the lesser of two values, either of which may be missing.
 pub(crate) fn least(own: &mut Vec<u8>, other: &[u8]) {
     if own.is_empty() || (!other.is_empty() && other < own.as_slice()) {
         other.clone_into(own);
@@ -151,7 +151,7 @@ const USUAL_STATES: usize = 4;
 pub struct RowState(pub Vec<SlotValue>);
 
 impl RowState {
-    /// Takes in another row of the same definition.
+    /// Merges another row of the same definition.
     pub fn merge(&mut self, other: &Self) {
         if self.0.is_empty() {
             self.0.clone_from(&other.0);
@@ -162,21 +162,21 @@ impl RowState {
         }
     }
 
-    /// Its bytes.
+    /// Its encoding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 * self.0.len());
         self.0.iter().for_each(|state| state.write(&mut out));
         out
     }
 
-    /// Reads it; `None` if the bytes are malformed.
+    /// Decodes it; `None` if the bytes are malformed.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut row = Self(Vec::with_capacity(USUAL_STATES));
         row.read(bytes)?;
         Some(row)
     }
 
-    /// Becomes another row.
+    /// Decodes another row into this one.
     pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<()> {
         let mut reader = ValueReader(bytes);
         self.0.clear();
@@ -187,12 +187,12 @@ impl RowState {
     }
 }
 
-/// Folds rows in the engine.
+/// Merges rows in the engine.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Fold;
 
 impl Fold {
-    /// Bytes that are malformed count for nothing: what was written is checked by checksums.
+    /// Malformed bytes are ignored: checksums verify what was written.
     fn fold<'a>(rows: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         let (mut folded, mut row) = (RowState::default(), RowState::default());
         for bytes in rows {
@@ -224,7 +224,7 @@ impl Merge for Fold {
         true
     }
 
-    /// Rows and items of which everything has been taken away again.
+    /// Rows and items from which everything has been retracted.
     fn is_nothing(&self, value: &[u8]) -> bool {
         RowState::from_bytes(value).is_some_and(|row| row.0.iter().all(SlotValue::is_nothing))
     }

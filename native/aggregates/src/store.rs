@@ -52,17 +52,17 @@ pub struct Aggregates {
     lifetimes: Arc<Lifetimes>,
     pub(crate) claims: Claims,
     pub(crate) crowds: Crowds,
-    /// Held by whoever writes; alone by whoever changes what is written to.
+    /// Locked shared by writers; exclusively to change what is written to.
     pub(crate) gate: RwLock<()>,
-    /// Held by who reads what documents contributed, until what it made of it is written.
+    /// Locked from reading the contributions of documents until the result is written.
     pub(crate) applying: Mutex<()>,
     pub(crate) durability: Durability,
 }
 
-/// From when on, and until when, as far as that is said.
+/// The start and the end, if given.
 pub type Period = (Option<i64>, Option<i64>);
 
-/// An answer.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AggregateResult {
     /// Its rows.
@@ -77,7 +77,7 @@ impl AggregateResult {
     }
 }
 
-/// The generations that there are, by which keys of rows and items tell when they expire.
+/// The existing generations, from which the expiry of keys of rows and items is computed.
 #[derive(Debug, Default)]
 pub struct Lifetimes(RwLock<HashMap<u64, Arc<AggregateGeneration>>>);
 
@@ -91,7 +91,7 @@ impl Lifetime for Lifetimes {
 }
 
 impl Lifetimes {
-    /// From now on keys of these generations tell when they expire.
+    /// Makes keys of these generations expire.
     pub(crate) fn know(&self, shape: &AggregateState) {
         let building = shape.building.iter().map(|building| &building.generation);
         let mut known = self.0.write();
@@ -105,7 +105,7 @@ impl Lifetimes {
     }
 }
 
-/// How keyspaces behave that hold operands: a database that has them is opened with these.
+/// The options of keyspaces that hold operands: a database that has them is opened with these.
 pub fn keyspaces(lifetimes: &Arc<Lifetimes>) -> [(String, KeyspaceOptions); 2] {
     [ROWS, ITEMS].map(|name| (name.to_owned(), folding(lifetimes)))
 }
@@ -150,7 +150,7 @@ impl Aggregates {
         Ok(opened)
     }
 
-    /// Removes what a process did not come to remove of what it had dropped.
+    /// Deletes the remains of dropped data after an interruption.
     fn sweep(&self) -> Result<()> {
         let (mut generations, mut aggregates) = (HashSet::new(), HashSet::new());
         for aggregate in self.catalog.all() {
@@ -186,7 +186,7 @@ impl Aggregates {
         Ok(())
     }
 
-    /// The numbers that keys of a keyspace begin with.
+    /// The numbers at the start of keys of a keyspace.
     fn numbers(&self, keyspace: &Keyspace) -> Result<Vec<u64>> {
         let mut numbers = Vec::new();
         let now = self.db.snapshot();
@@ -203,10 +203,10 @@ impl Aggregates {
         Ok(numbers)
     }
 
-    /// Makes an aggregate, or finds the one with that definition; with `replaces`, another
+    /// Creates an aggregate, or returns the one with that definition; with `replaces`, another
     /// generation is built beside it. Returns the generation's number.
     pub fn define(&self, whose: (u64, &str), text: &str, replaces: bool) -> Result<u64> {
-        // Whatever was written without the new generation is visible once nobody writes.
+        // Writes made without the new generation are visible once there are no writers.
         let alone = self.gate.write();
         let since = || self.db.snapshot().sequence();
         let defined = self.catalog.define(whose, text, replaces, since)?;
@@ -233,7 +233,7 @@ impl Aggregates {
         Ok(number)
     }
 
-    /// Lets queries see the generation that was built; the one before is forgotten.
+    /// Makes the generation that was built current; the previous one is deleted.
     pub fn switch(&self, aggregate: &AggregateEntry, number: u64) -> Result<()> {
         let alone = self.gate.write();
         let left = self.catalog.switch(aggregate, number)?;
@@ -244,7 +244,7 @@ impl Aggregates {
         }
     }
 
-    /// Removes an aggregate with all that is in it.
+    /// Removes an aggregate with its data.
     pub fn remove(&self, aggregate: &AggregateEntry) -> Result<()> {
         let alone = self.gate.write();
         let shape = aggregate.shape();
@@ -272,17 +272,17 @@ impl Aggregates {
         Ok(())
     }
 
-    /// The aggregate of a name.
+    /// The aggregate with a name.
     pub fn find(&self, namespace: u64, name: &str) -> Result<Arc<AggregateEntry>> {
         self.catalog.find(namespace, name)
     }
 
-    /// All of a namespace, by name.
+    /// All aggregates of a namespace, by name.
     pub fn list(&self, namespace: u64) -> Vec<Arc<AggregateEntry>> {
         self.catalog.of(namespace)
     }
 
-    /// How many there are in all.
+    /// The total number of aggregates.
     pub fn count(&self) -> usize {
         self.catalog.all().len()
     }
@@ -293,7 +293,7 @@ impl Aggregates {
         own.iter().try_for_each(|aggregate| self.remove(aggregate))
     }
 
-    /// Answers a query at a moment; a transaction sees what it has changed itself.
+    /// Evaluates a query at a snapshot; a transaction sees its own changes.
     pub fn query(
         &self,
         aggregate: &AggregateEntry,
@@ -306,7 +306,7 @@ impl Aggregates {
         Ok(AggregateResult { rows })
     }
 
-    /// Appends the same as a JSON array only.
+    /// Appends the result as a JSON array.
     pub fn query_json(
         &self,
         (aggregate, query): (&AggregateEntry, &AggregateQuery),
@@ -317,8 +317,8 @@ impl Aggregates {
         answer_json(self.sight(snapshot, own), &generation, query, out)
     }
 
-    /// The period that a query comes to: times that are relative to now differ each time that it is
-    /// asked, the buckets that they lie in do not.
+    /// The period of a query: times relative to now differ with each evaluation, but the buckets
+    /// that contain them usually do not.
     pub fn period(
         &self,
         aggregate: &AggregateEntry,
@@ -340,7 +340,7 @@ impl Aggregates {
         }
     }
 
-    /// The positions up to which a view has followed each partition.
+    /// The position up to which a view has followed each partition.
     pub fn positions(&self, number: u64) -> Result<Vec<(String, String)>> {
         let mut prefix = number.to_be_bytes().to_vec();
         prefix.push(b'p');
@@ -357,7 +357,7 @@ impl Aggregates {
     }
 }
 
-/// Deletes all keys that begin with a number.
+/// Deletes all keys that start with a number.
 fn delete_all(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     let start = number.to_be_bytes();
     if let Some(end) = prefix_end(&start) {
@@ -365,7 +365,7 @@ fn delete_all(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     }
 }
 
-/// The bounds of all keys that begin with a prefix.
+/// The bounds of all keys with a prefix.
 pub(crate) fn bounds<'a>(
     prefix: &'a [u8],
     end: Option<&'a [u8]>,

@@ -1,4 +1,4 @@
-//! Values of dimensions and items, as bytes that sort as they do and can be read back.
+//! Values of dimensions and items, in an encoding that sorts like them and can be decoded.
 //!
 //! ```text
 //! value  := 05                                  null, and what is missing
@@ -10,10 +10,10 @@
 //!         | 30 millis{8}                        a date
 //! ```
 //!
-//! A number is the nearest double, in a form that sorts, then what an integer differs from it, then
-//! 0 for an integer and 1 for a double. Doubles without fraction that fit an integer are integers,
-//! so that 1 and 1.0 are one value. In texts 00 is written 00 ff. A date is its milliseconds with
-//! the sign flipped, big-endian.
+//! A number is encoded as the nearest double in a sortable form, then the difference of an integer
+//! from it, then 0 for an integer and 1 for a double. Doubles without a fraction that fit an
+//! integer are integers, so that 1 and 1.0 are one value. In texts 00 is encoded as 00 ff. A date
+//! is its milliseconds with the sign bit flipped, big-endian.
 
 use rillbase_query::bson::{DocumentWriter, ObjectId, ValueRef};
 use rillbase_query::ejson::{self, Form, date};
@@ -28,7 +28,7 @@ const OBJECT_ID: u8 = 0x20;
 const FALSE: u8 = 0x28;
 const TRUE: u8 = 0x29;
 const DATE: u8 = 0x30;
-/// Behind every value and every bucket.
+/// The terminator of every value and every bucket.
 pub(crate) const BEHIND: u8 = 0xff;
 
 const SIGN: u64 = 1 << 63;
@@ -47,7 +47,7 @@ pub enum DimensionValue {
     Null,
     /// An integer.
     Int(i64),
-    /// A number that is no integer.
+    /// A number that is not an integer.
     Double(f64),
     /// A string.
     Text(String),
@@ -93,7 +93,7 @@ impl DimensionValue {
         }
     }
 
-    /// Appends it in the form that sorts.
+    /// Appends it in the sortable encoding.
     #[allow(
         clippy::cast_precision_loss,
         reason = "what the nearest double differs by follows it"
@@ -127,14 +127,14 @@ impl DimensionValue {
         }
     }
 
-    /// Its bytes.
+    /// Its encoding.
     pub fn encoded(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.encode(&mut out);
         out
     }
 
-    /// Takes one from the front of bytes.
+    /// Decodes one from the front of bytes.
     pub(crate) fn decode(reader: &mut ValueReader<'_>) -> Option<Self> {
         Some(match reader.byte()? {
             NULL => Self::Null,
@@ -158,7 +158,7 @@ impl DimensionValue {
         })
     }
 
-    /// Takes one from the front of bytes, unread.
+    /// Skips one at the front of bytes.
     pub(crate) fn skip(reader: &mut ValueReader<'_>) -> Option<()> {
         match reader.byte()? {
             NULL | FALSE | TRUE => {}
@@ -176,7 +176,7 @@ impl DimensionValue {
         Some(())
     }
 
-    /// As a value of a document, unless it is another that only its text tells.
+    /// As a value of a document, unless only its text identifies it.
     fn plain(&self) -> Option<ValueRef<'_>> {
         Some(match self {
             Self::Null => ValueRef::Null,
@@ -213,7 +213,7 @@ impl DimensionValue {
     }
 }
 
-/// Encodes the value of a field, without building one where it is a string.
+/// Encodes the value of a field, without a copy of strings.
 pub(crate) fn encode_field(value: Option<ValueRef<'_>>, out: &mut Vec<u8>) {
     match value {
         Some(ValueRef::String(text)) => encode_text(out, TEXT, text),
@@ -231,7 +231,7 @@ fn whole(double: f64) -> i128 {
 
 fn encode_double(out: &mut Vec<u8>, double: f64) {
     out.push(NUMBER);
-    // NaN comes first; a zero has no sign.
+    // NaN sorts first; zero has no sign.
     let bits = match double {
         _ if double.is_nan() => 0,
         _ if double == 0.0 => SIGN,
@@ -277,20 +277,20 @@ fn decode_text(reader: &mut ValueReader<'_>) -> Option<String> {
     }
 }
 
-/// Appends a moment in the form that sorts.
+/// Appends a time in the sortable encoding.
 pub(crate) fn put_millis(out: &mut Vec<u8>, millis: i64) {
     out.extend_from_slice(&(millis.cast_unsigned() ^ SIGN).to_be_bytes());
 }
 
-/// Takes a moment from the front of bytes.
+/// Decodes a time from the front of bytes.
 pub(crate) fn millis(reader: &mut ValueReader<'_>) -> Option<i64> {
     Some((reader.u64()? ^ SIGN).cast_signed())
 }
 
-/// Writes a moment as text in JSON.
+/// Writes a time as text in JSON.
 pub(crate) fn write_moment(out: &mut String, millis: i64) {
     match date::to_rfc3339(millis) {
-        // It has nothing to be escaped.
+        // The text needs no escapes.
         Some(text) => {
             out.push('"');
             out.push_str(&text);

@@ -1,15 +1,15 @@
-//! By which predicates a live query can be found from a document.
+//! By which predicates a document finds a live query.
 //!
-//! Of each conjunction the most telling predicate is taken, of a disjunction
-//! one for each branch: one of them must hold for a document to match. A
-//! filter without any has to be tested with every document.
+//! For a conjunction the most selective predicate is used, for a disjunction one for each branch:
+//! one of them must hold for a document to match. A filter without any must be tested with every
+//! document.
 
 use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test, Whole};
 
 /// Path and kind of a predicate.
 pub type AccessName = (String, &'static str);
 
-/// The predicates of which one must hold; none: every document is looked at.
+/// The predicates of which one must hold; `None` if every document is tested.
 #[must_use]
 pub fn access(filter: &Filter) -> Option<Vec<AccessName>> {
     of(filter.root())

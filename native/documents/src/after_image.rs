@@ -1,9 +1,8 @@
-//! After-images as the event layer takes them. docs/formats/after-image.md has
-//! their bytes.
+//! After-images in the form that the event layer takes. docs/formats/after-image.md specifies the
+//! bytes.
 //!
-//! They leave this process as arguments of a Valkey command, so that is what is
-//! made of them here: for each image its key's hash and its bytes, each as a
-//! bulk string of the protocol.
+//! They leave this process as arguments of a Valkey command, so they are built in that form: for
+//! each image its key's hash and its bytes, each as a bulk string of the protocol.
 
 use std::io::Write as _;
 
@@ -12,7 +11,7 @@ use crate::changes::{Changed, GroupChanges};
 const FORMAT: u8 = 1;
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
-/// What an image takes besides its key and its content.
+/// The size of an image besides its key and its content.
 const HEAD_BYTES: usize = 80;
 
 /// What the images of a transaction have in common.
@@ -20,23 +19,23 @@ const HEAD_BYTES: usize = 80;
 pub struct ImageTransaction<'t> {
     /// Its id.
     pub xid: u64,
-    /// Whose documents these are.
+    /// The tenant of the documents.
     pub tenant: [u8; 16],
     /// By collection, the version of the access rules that it read.
     pub rules_versions: &'t [i64],
 }
 
-/// Images that are appended at once.
+/// Images that are appended together.
 #[derive(Debug, Default)]
 pub struct Parcel {
-    /// How many there are.
+    /// The number of images.
     pub images: usize,
     /// Two arguments for each.
     pub arguments: Vec<u8>,
 }
 
-/// Packs the images of a transaction. A parcel has no more than about
-/// `max_bytes`, unless one image is larger; none: all are one parcel.
+/// Packs the images of a transaction. A parcel has at most about `max_bytes`, unless one image is
+/// larger; `None` for a single parcel.
 #[must_use]
 pub fn parcels(
     changes: &GroupChanges,

@@ -1,14 +1,12 @@
 //! Which entries of an index can belong to documents that match a filter.
 //!
-//! A filter's conditions on one path become ranges of encoded values. What a
-//! document has at the path may be several values, because arrays are matched
-//! element by element, and two conditions may be met by two elements: so the
-//! intersection of two ranges is right only for documents with one key. The
-//! others carry the mark ([`crate::entry::MARK`]), and wherever ranges were
-//! intersected the mark is looked up too.
+//! A filter's conditions on one path become ranges of encoded values. A document may have several
+//! values at the path, because arrays are matched element by element, and two conditions may be met
+//! by two elements: so the intersection of two ranges is correct only for documents with one key.
+//! The others carry the mark ([`crate::entry::MARK`]), and wherever ranges were intersected the
+//! mark is looked up too.
 //!
-//! The tests hold this to its promise: every document that matches has an
-//! entry inside the bounds.
+//! The tests verify that every matching document has an entry inside the bounds.
 
 use rillbase_query::bson::{BsonType, Value, ValueRef};
 use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test};
@@ -19,15 +17,15 @@ use rillbase_query::pattern::Pattern;
 
 use crate::entry::{ENTRY_BYTES, MARK};
 
-/// More ranges than this are not worth it.
+/// The maximum number of ranges; more are not worthwhile.
 pub const MAX_RANGES: usize = 1_000;
 
-/// Keys from `low` up to, but not including, `high`; none: to the end.
+/// Keys from `low` up to, but not including, `high`; `None` for the end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EncodedRange {
     /// The first key.
     pub low: Vec<u8>,
-    /// The first key behind.
+    /// The first key after the range.
     pub high: Option<Vec<u8>>,
 }
 
@@ -39,10 +37,10 @@ impl EncodedRange {
     }
 }
 
-/// Where in an index a filter's documents are.
+/// Where in an index the documents of a filter are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBounds {
-    /// In the order of keys, none overlapping.
+    /// In key order, without overlaps.
     pub ranges: Vec<EncodedRange>,
     /// How many leading fields are fixed to one value each.
     pub equalities: usize,
@@ -50,8 +48,7 @@ pub struct IndexBounds {
     pub prefix: Vec<u8>,
 }
 
-/// The bounds of a filter in an index; none where it says nothing about the
-/// first field.
+/// The bounds of a filter in an index; `None` if it does not restrict the first field.
 #[must_use]
 pub fn bounds(filter: &Filter, fields: &[IndexField]) -> Option<IndexBounds> {
     let mut built = KeyBuilder {
@@ -147,7 +144,7 @@ impl KeyBuilder {
     }
 }
 
-/// Entries are cut, so bounds are too, outwards.
+/// Entries are truncated, so bounds are too, outwards.
 fn cut(mut range: EncodedRange) -> EncodedRange {
     range.low.truncate(ENTRY_BYTES);
     if let Some(high) = &mut range.high
@@ -159,13 +156,13 @@ fn cut(mut range: EncodedRange) -> EncodedRange {
     range
 }
 
-/// Values that a condition lets through, as ranges of their encoding.
+/// Values that a condition admits, as ranges of their encoding.
 #[derive(Debug, Clone)]
 struct Set {
     ranges: Vec<EncodedRange>,
     /// Whether each range is one value.
     exact: bool,
-    /// Whether it is only right for documents with one key.
+    /// Whether it is correct only for documents with one key.
     intersected: bool,
 }
 
@@ -186,14 +183,14 @@ impl Set {
         }
     }
 
-    /// The single values that it consists of, if it consists of some.
+    /// Its values, if it consists of single values.
     fn points(&self) -> Option<Vec<Vec<u8>>> {
         self.exact
             .then(|| self.ranges.iter().map(|range| range.low.clone()).collect())
     }
 
-    /// The same in the encoding of a descending field. What inverting cannot
-    /// express exactly becomes a little more.
+    /// The same in the encoding of a descending field. What inverting cannot express exactly
+    /// becomes slightly larger.
     fn reversed(self) -> Self {
         let ranges = self.ranges.into_iter().map(|range| {
             let first = inverted(&range.low);
@@ -215,7 +212,7 @@ impl Set {
         }
     }
 
-    /// What both have, in one pass over both.
+    /// The intersection, in one pass over both.
     fn intersection(&self, other: &Self) -> Self {
         let mut ranges = Vec::new();
         let mut rest = (self.ranges.as_slice(), other.ranges.as_slice());
@@ -252,7 +249,7 @@ impl Set {
     }
 }
 
-/// The values that the filter's conditions on a path let through.
+/// The values that the filter's conditions on a path admit.
 fn conditions(node: &FilterClause, path: &FieldPath) -> Option<Set> {
     match node {
         FilterClause::Field(predicate) => condition(predicate, path),
@@ -316,16 +313,16 @@ fn matching(pattern: &Pattern) -> Set {
     ])
 }
 
-/// Whether the elements of an array at this path have keys of their own. At a
-/// position they have not: `a.0` finds `[2]` in `[[2]]`, but not `2`.
+/// Whether the elements of an array at this path have keys of their own. At a position they do not:
+/// `a.0` finds `[2]` in `[[2]]`, but not `2`.
 fn finds_elements(path: &FieldPath) -> bool {
     let segments = path.segments();
     !segments.is_empty() && segments.iter().all(|segment| segment.index.is_none())
 }
 
-/// What `$elemMatch` at `outer` says about values at `path`: its conditions on
-/// what of the path follows. An element that is an array passes for a document
-/// without such a field, so a set with null in it says nothing.
+/// What `$elemMatch` at `outer` says about values at `path`: its conditions on the rest of the
+/// path. An element that is an array counts as a document without such a field, so a set that
+/// contains null does not restrict anything.
 fn inside_elements(inner: &FilterClause, outer: &FieldPath, path: &FieldPath) -> Option<Set> {
     if !finds_elements(path) {
         return None;
@@ -394,7 +391,7 @@ fn starting(low: Vec<u8>) -> EncodedRange {
     EncodedRange { low, high }
 }
 
-/// The first bytes behind all that begin with `key`.
+/// The first bytes after all that start with `key`.
 fn successor(key: &[u8]) -> Option<Vec<u8>> {
     let kept = key.iter().rposition(|byte| *byte != 0xFF)?;
     let mut next = key.get(..=kept)?.to_vec();
@@ -408,7 +405,7 @@ fn inverted(key: &[u8]) -> Vec<u8> {
     key.iter().map(|byte| !byte).collect()
 }
 
-/// Sorts ranges and joins those that overlap.
+/// Sorts ranges and merges those that overlap.
 fn merged(mut ranges: Vec<EncodedRange>) -> Vec<EncodedRange> {
     ranges.sort_unstable();
     let mut joined: Vec<EncodedRange> = Vec::with_capacity(ranges.len());

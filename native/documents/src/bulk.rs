@@ -1,4 +1,4 @@
-//! Many operations in one body: a JSON object, or a line for each.
+//! Many operations in one body: a JSON object, or one line per operation.
 
 use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::{parse_operations, parse_request};
@@ -10,23 +10,23 @@ use crate::operation::DocumentOperation;
 use crate::operations::DocumentOperations;
 use crate::refusal::DocumentRefusal;
 
-/// What a body asks for.
+/// The operations of a body.
 #[derive(Debug)]
 pub struct Bulk {
-    /// The operations; those that cannot be read as their refusals.
+    /// The operations; those that cannot be parsed as errors.
     pub operations: DocumentOperations,
-    /// Whether all or none are done.
+    /// Whether all or none are applied.
     pub ordered: bool,
 }
 
 /// How a body is read.
 #[derive(Debug, Clone, Copy)]
 pub struct BulkOptions {
-    /// Whether it is a line for each operation.
+    /// Whether each line is an operation.
     pub lines: bool,
     /// Whether operations name their collection, as in a transaction.
     pub transaction: bool,
-    /// More are refused.
+    /// The maximum number of operations.
     pub max_operations: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a group of writes leaves behind, as the columns of its statements.
+//! The result of a group of writes, as the columns of its statements.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ pub struct Changed {
     pub key_hash: i32,
     /// Its version.
     pub version: i64,
-    /// The document; none: it is gone.
+    /// The document; `None` if it was deleted.
     pub body: Option<Arc<DocumentBuf>>,
-    /// BSON of its `_id` alone, once it is gone.
+    /// BSON of its `_id` alone, once it is deleted.
     pub deleted_id: Option<Vec<u8>>,
-    /// When it came into being, in microseconds since 2000; none: now.
+    /// When it was created, in microseconds since 2000; `None` for now.
     pub created_us: Option<i64>,
-    /// Whether there was a row of it, be it a tombstone.
+    /// Whether it had a row, possibly a tombstone.
     pub has_row: bool,
     /// The entries that the group found, sorted.
     pub old: Vec<IndexEntry>,
@@ -41,16 +41,16 @@ impl Changed {
     }
 }
 
-/// All changes of a group, and how its writes ended.
+/// All changes of a group, and the outcomes of its writes.
 #[derive(Debug)]
 pub struct GroupChanges {
     /// The collections' ids, in the order of the plan.
     pub collections: Vec<[u8; 16]>,
     /// By collection, the documents that changed, by key.
     pub documents: Vec<Vec<Changed>>,
-    /// By write; none: it was skipped.
+    /// By write; `None` if it was skipped.
     pub ended: Vec<Option<WriteResult>>,
-    /// The transaction's moment, in milliseconds since 1970.
+    /// The transaction's time, in milliseconds since 1970.
     pub now_ms: i64,
 }
 
@@ -63,7 +63,7 @@ pub struct EntryColumns {
     pub keys: Vec<u8>,
     /// Keys of documents.
     pub places: Vec<u8>,
-    /// Whether they sort.
+    /// Whether they take part in sorting.
     pub ordering: Vec<u8>,
     /// Whether they are enforced.
     pub enforced: Vec<u8>,
@@ -82,7 +82,7 @@ impl GroupChanges {
         self.documents.iter().all(Vec::is_empty)
     }
 
-    /// When a document came into being, in milliseconds since 1970.
+    /// When a document was created, in milliseconds since 1970.
     #[must_use]
     pub fn created_ms(&self, changed: &Changed) -> i64 {
         changed.created_us.map_or(self.now_ms, unix_ms)
@@ -108,7 +108,7 @@ impl GroupChanges {
         ])
     }
 
-    /// Rows to update: keys, versions, bodies, moments of creation.
+    /// Rows to update: keys, versions, bodies, creation times.
     #[must_use]
     pub fn updated(&self, collection: usize) -> Option<[Vec<u8>; 4]> {
         let rows = self.of(collection).iter().filter(|each| each.has_row);
@@ -134,19 +134,19 @@ impl GroupChanges {
         ])
     }
 
-    /// Entries that come.
+    /// New entries.
     #[must_use]
     pub fn added(&self) -> Option<EntryColumns> {
         self.entries(|each| without(&each.entries, &each.old))
     }
 
-    /// Entries that go.
+    /// Removed entries.
     #[must_use]
     pub fn removed(&self) -> Option<EntryColumns> {
         self.entries(|each| without(&each.old, &each.entries))
     }
 
-    /// Of the entries that come, those that no other document may have.
+    /// The new entries that no other document may have.
     #[must_use]
     pub fn enforced(&self) -> Option<EntryColumns> {
         self.entries(|each| {
@@ -178,7 +178,7 @@ impl GroupChanges {
         })
     }
 
-    /// The hashes of all keys, each once, in rising order.
+    /// The hashes of all keys, without duplicates, in ascending order.
     #[must_use]
     pub fn key_hashes(&self) -> Vec<i32> {
         let all = self.documents.iter().flatten();
@@ -189,7 +189,7 @@ impl GroupChanges {
     }
 }
 
-/// What one sorted list has and the other has not.
+/// The elements of one sorted list that are not in the other.
 fn without<'a>(kept: &'a [IndexEntry], dropped: &[IndexEntry]) -> Vec<&'a IndexEntry> {
     kept.iter()
         .filter(|entry| dropped.binary_search(entry).is_err())

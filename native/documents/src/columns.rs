@@ -1,10 +1,10 @@
-//! Columns of rows as one-dimensional arrays in PostgreSQL's binary form, which
-//! is how a statement takes all rows of a batch at once.
+//! Columns of rows as one-dimensional arrays in PostgreSQL's binary format, with which a statement
+//! takes all rows of a batch at once.
 
 /// From 1970 to 2000.
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
-/// Types of elements, by PostgreSQL's catalogue.
+/// Type OIDs of PostgreSQL's catalogue.
 mod oid {
     pub(super) const BOOL: i32 = 16;
     pub(super) const BYTEA: i32 = 17;
@@ -38,7 +38,7 @@ pub fn int8s(items: impl Iterator<Item = i64> + Clone) -> Vec<u8> {
     })
 }
 
-/// Moments in microseconds since 2000, as rows carry them.
+/// Times in microseconds since 2000, as in rows.
 #[must_use]
 pub fn timestamps(items: impl Iterator<Item = Option<i64>> + Clone) -> Vec<u8> {
     array(oid::TIMESTAMPTZ, items, |out, item| {
@@ -90,7 +90,7 @@ fn fixed<const N: usize>(out: &mut Vec<u8>, bytes: [u8; N]) {
     out.extend_from_slice(&bytes);
 }
 
-/// PostgreSQL refuses what is longer than a signed 32-bit number says.
+/// PostgreSQL rejects lengths beyond a signed 32-bit number.
 fn length(length: usize) -> [u8; 4] {
     i32::try_from(length).unwrap_or(i32::MAX).to_be_bytes()
 }

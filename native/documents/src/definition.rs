@@ -1,4 +1,4 @@
-//! What a collection prescribes for each of its documents.
+//! A collection's requirements for each of its documents.
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::error::{EvaluationFailure, ParseLocation};
@@ -18,7 +18,7 @@ pub struct CollectionDefinition {
 }
 
 impl CollectionDefinition {
-    /// Compiles a definition. Places of refusals are inside the schema.
+    /// Compiles a definition. Places in errors are relative to the schema.
     pub fn new(
         schema: Option<ValueRef<'_>>,
         indexes: Vec<IndexDefinition>,
@@ -40,7 +40,7 @@ impl CollectionDefinition {
         self
     }
 
-    /// Refuses a document that holds too much or breaks the schema.
+    /// Rejects a document that is too large or violates the schema.
     pub fn check(&self, document: Document<'_>) -> Result<(), DocumentRefusal> {
         self.limits.check(document)?;
         let Some(schema) = &self.schema else {

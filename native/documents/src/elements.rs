@@ -1,6 +1,6 @@
-//! How many values a document may hold.
+//! The maximum number of values in a document.
 //!
-//! A filter takes about a step of its fuel for each value that it looks at. What is written stays so
+//! A filter uses about one step of its fuel for each value that it examines. Documents are kept so
 //! far below the fuel of one evaluation that ordinary filters can be evaluated on every document.
 
 use rillbase_query::bson::{Array, Document, ValueRef};
@@ -8,10 +8,10 @@ use rillbase_query::error::ParseLocation;
 
 use crate::refusal::DocumentRefusal;
 
-/// The fewest bytes that a value takes in BSON: its type and an empty key.
+/// The minimum size of a value in BSON: its type and an empty key.
 const LEAST_VALUE_BYTES: usize = 2;
 
-/// The most that a document may hold.
+/// The limits of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentLimits {
     /// Elements of one array.
@@ -30,7 +30,7 @@ impl Default for DocumentLimits {
 }
 
 impl DocumentLimits {
-    /// Refuses a document that holds more.
+    /// Rejects a document that exceeds them.
     pub fn check(&self, document: Document<'_>) -> Result<(), DocumentRefusal> {
         let most = document.as_bytes().len() / LEAST_VALUE_BYTES;
         if most <= self.array_elements.min(self.values) {

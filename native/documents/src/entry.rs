@@ -11,10 +11,10 @@ use rillbase_query::path::FieldPath;
 
 use crate::refusal::DocumentRefusal;
 
-/// Longer keys are cut here. Cutting keeps the order, except that what was
-/// cut becomes equal; whoever reads in order sorts such entries again.
+/// Longer keys are truncated to this. Truncation keeps the order, except that truncated keys may
+/// become equal; readers in key order must sort such entries again.
 pub const ENTRY_BYTES: usize = 1_024;
-/// The key that marks a document with several keys; no value has it.
+/// The key that marks a document with several keys; no value has this key.
 pub const MARK: &[u8] = &[];
 
 /// A declared index.
@@ -24,7 +24,7 @@ pub struct IndexDefinition {
     pub number: i64,
     /// Its fields in order.
     pub fields: Vec<IndexField>,
-    /// Whether no two documents share a key.
+    /// Whether its keys are unique across documents.
     pub unique: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn entries(
             }
             index_key.key.truncate(ENTRY_BYTES);
         }
-        // Keys are ascending, so those that cutting made equal are neighbours.
+        // Keys are ascending, so those that truncation made equal are adjacent.
         match entries.last_mut() {
             Some(last) if last.key == index_key.key && !last.key.is_empty() => {
                 last.ordering |= index_key.ordering;

@@ -1,22 +1,22 @@
-//! How a document is shown: with its id, version and times.
+//! How a document is represented: with its id, version and times.
 
 use rillbase_query::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use rillbase_query::ejson::date::to_rfc3339;
 use rillbase_query::ejson::{Form, write_value};
 
-/// What is known of a document besides its content.
+/// The metadata of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     /// Its version.
     pub version: i64,
-    /// When it came into being, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
-    /// When it was changed last.
+    /// When it was last changed.
     pub updated_ms: i64,
 }
 
-/// Appends the envelope of a row that stands for a group: it has no version and no times. Its `_id`
-/// is the envelope's.
+/// Appends the envelope of a row that stands for a group: it has no version or times. Its `_id` is
+/// that of the envelope.
 pub fn write_group(out: &mut String, id: ValueRef<'_>, row: Document<'_>, form: Form) {
     out.push_str(r#"{"id":"#);
     write_value(out, id, form);

@@ -1,4 +1,4 @@
-//! Candidates in, the groups of those that match out.
+//! Computes groups: candidates in, the groups of those that match out.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::refusal::DocumentRefusal;
 use crate::selection::CandidateRow;
 use crate::unevaluated::UnevaluatedDocuments;
 
-/// A query that groups, being answered. Candidates come in any order; a document that an index has
-/// several entries of may come several times.
+/// A grouped query in progress. Candidates come in any order; a document with several entries in an
+/// index may come several times.
 #[derive(Debug)]
 pub struct Grouping {
     filter: Arc<Filter>,
     groups: GroupTable,
     now_ms: i64,
-    /// The most documents that may be in groups.
+    /// The maximum number of documents in groups.
     most: usize,
     seen: HashSet<Vec<u8>>,
     matched: usize,
@@ -33,7 +33,8 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Begins with no document. The filter contains what the caller may read; none: everything.
+    /// Starts without documents. The filter contains what the caller may read; `None` for
+    /// everything.
     #[must_use]
     pub fn new(
         (filter, readable): (Arc<Filter>, Option<Arc<Filter>>),
@@ -53,7 +54,7 @@ impl Grouping {
         }
     }
 
-    /// Takes candidates in.
+    /// Adds candidates.
     pub fn feed<'c>(
         &mut self,
         candidates: impl Iterator<Item = CandidateRow<'c>>,
@@ -92,13 +93,13 @@ impl Grouping {
         }
     }
 
-    /// How many bytes the groups take, at most.
+    /// The maximum bytes that the groups use.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// What a document gives its group; none: it does not match.
+    /// A document's contribution to its group; `None` if it does not match.
     fn share(&self, document: Document<'_>) -> Result<Option<GroupShare>, EvaluationFailure> {
         let environment = EvaluationContext::at(self.now_ms);
         if !self.filter.matches_in(document, &environment)? {

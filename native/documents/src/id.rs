@@ -1,4 +1,4 @@
-//! Names of documents: in paths, as order-preserving keys, as hashes.
+//! Identifiers of documents: in paths, as order-preserving keys, as hashes.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,11 +9,11 @@ use rillbase_query::key::encode_key;
 
 use crate::refusal::DocumentRefusal;
 
-/// The longest key of a document: what a B-tree takes with room to spare.
+/// The maximum length of a document's key: well below the limit of a B-tree.
 pub const KEY_BYTES: usize = 1_024;
 
-/// The `_id` that a path's segment names, percent-decoded already: 24 hex
-/// digits are an ObjectId, `~` begins Extended JSON, all else is the string.
+/// The `_id` that a path's segment names, percent-decoded already: 24 hex digits are an ObjectId, a
+/// leading `~` denotes Extended JSON, and anything else is a string.
 pub fn parse(segment: &str) -> Result<Value, DocumentRefusal> {
     if let Some(text) = segment.strip_prefix('~') {
         return parse_value(text.as_bytes())
@@ -100,15 +100,15 @@ pub fn key_hash(key: &[u8]) -> i32 {
 
 /// A new ObjectId: the time in seconds and nanoseconds, then 34 random bits.
 ///
-/// Usually its last bytes are a counter of the process. All tenants would share it, so the distance
-/// of two ids would tell how many documents others have inserted between them. The time puts the
-/// ids of one caller in their order as well.
+/// Usually the last bytes are a counter of the process. All tenants would share it, so the distance
+/// of two ids would reveal how many documents others have inserted in between. The time also orders
+/// the ids of one caller.
 #[must_use]
 pub fn new_object_id() -> ObjectId {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // As many seconds as fit; the format has no more.
+    // The format has only 32 bits for seconds.
     let seconds = (now.as_secs() & 0xffff_ffff) << 32;
     let rest = (u64::from(now.subsec_nanos()) << 34) | (random() & RANDOM_BITS);
     let mut bytes = [0; 12];

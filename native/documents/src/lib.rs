@@ -1,19 +1,18 @@
-//! What the document store does with documents, between the bytes of a
-//! request and the rows of a database.
+//! How the document store processes documents, between the bytes of a request and the rows of a
+//! database.
 //!
 //! In the order in which data flows:
 //!
-//! - [`id`] — names of documents: in paths, as keys, as hashes.
-//! - [`bulk`], [`operation`], [`operations`] — what a caller asks to be done,
-//!   and what it makes of a document. [`definition`] is what the collection
-//!   prescribes for it: a schema, how many [`elements`] it may have, and the
-//!   indexes whose [`entry`] rows go with the document. [`rule`] is who may do it, [`precondition`] at which version.
-//! - [`plan`] — the writes of a group, and which rows they need; [`stage`]
-//!   applies them to the rows in memory. [`changes`] is what that leaves, as
-//!   [`columns`] for the store and as [`after_image`]s for those who watch;
-//!   [`outcome`] is what the callers are told.
-//! - [`bounds`] — which entries of an index can belong to documents that
-//!   match a filter: a superset, proven by the tests.
+//! - [`id`] — identifiers of documents: in paths, as keys, as hashes.
+//! - [`bulk`], [`operation`], [`operations`] — what a caller requests, and its effect on the
+//!   document. [`definition`] is what the collection requires of it: a schema, how many
+//!   [`elements`] it may have, and the indexes whose [`entry`] rows go with the document. [`rule`]
+//!   is who may do it, [`precondition`] at which version.
+//! - [`plan`] — the writes of a group, and which rows they need; [`stage`] applies them to the rows
+//!   in memory. [`changes`] is the result, as [`columns`] for the store and as [`after_image`]s for
+//!   live queries; [`outcome`] is what the callers receive.
+//! - [`bounds`] — which entries of an index can belong to documents that match a filter: a
+//!   superset, verified by the tests.
 //! - [`access`] — by which predicates a live query can be found.
 //! - [`selection`] — candidates in, the answer to a [`selection_request`] out: a [`page`]; [`envelope`]
 //!   is how a document is shown, [`lookups`] with others that it refers to. What cannot be

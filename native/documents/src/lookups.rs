@@ -1,4 +1,4 @@
-//! Documents that others refer to: which ones, and how they are shown.
+//! Documents that others refer to: which ones, and how they are embedded.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! One change of one document: what is asked, and what it makes of the document.
+//! One change of one document: the request and its effect.
 
 use std::sync::Arc;
 
@@ -15,44 +15,44 @@ use rillbase_query::update::{Applied, Update};
 use crate::id::key;
 use crate::refusal::DocumentRefusal;
 
-/// What is done.
+/// The kind of change.
 #[derive(Debug, Clone)]
 pub enum DocumentAction {
-    /// Make a document that is not there.
+    /// Insert a document that does not exist.
     Insert(DocumentBuf),
-    /// Put this document in the place of whatever is there.
+    /// Replace or create the document.
     Replace(DocumentBuf),
     /// Apply update operators; with a filter, only while the document still
     /// matches it, which is where the positional `$` comes from.
     Update(Arc<Update>, Option<Arc<Filter>>),
     /// Apply a JSON Merge Patch.
     Merge(DocumentBuf),
-    /// Remove it; with a filter, only while it still matches.
+    /// Delete it; with a filter, only while it still matches.
     Delete(Option<Arc<Filter>>),
 }
 
 /// A change of one document.
 #[derive(Debug, Clone)]
 pub struct DocumentOperation {
-    /// What is done.
+    /// The kind of change.
     pub action: DocumentAction,
     /// The document's `_id`.
     pub id: Value,
     /// Its key.
     pub key: Vec<u8>,
-    /// The collection, where the operation names one itself.
+    /// The collection, if the operation names one.
     pub collection: Option<String>,
     /// Only at this version.
     pub if_version: Option<i64>,
-    /// Whether an absent document is made.
+    /// Whether a missing document is created.
     pub upsert: bool,
-    /// Whether it makes a document whose `_id` nobody can have used before.
+    /// Whether it creates a document whose `_id` cannot have been used before.
     pub is_new: bool,
-    /// About how many bytes it brings along.
+    /// The approximate size of its content.
     pub size: usize,
 }
 
-/// The rules that bind the caller; none where no rule does.
+/// The access rules that apply to the caller; `None` where no rule does.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WriteRules<'r> {
     /// What a new document must match.
@@ -78,7 +78,7 @@ impl DocumentOperation {
         })
     }
 
-    /// An insert. A document without `_id` gets `fresh`, which is unlike all others.
+    /// An insert. A document without `_id` gets the unique `fresh`.
     pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, DocumentRefusal> {
         let given = document.get("_id");
         let id = Value::from(given.unwrap_or(fresh));
@@ -92,7 +92,7 @@ impl DocumentOperation {
         })
     }
 
-    /// A replacement, which also makes an absent document.
+    /// A replacement, which also creates a missing document.
     pub fn replace(
         id: Value,
         document: Document<'_>,
@@ -161,7 +161,7 @@ impl DocumentOperation {
         Self::new(DocumentAction::Delete(Some(filter)), id, 16)
     }
 
-    /// The name of what is done.
+    /// The name of the operation.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self.action {
@@ -173,7 +173,7 @@ impl DocumentOperation {
         }
     }
 
-    /// The document as this operation leaves it; none: it is gone.
+    /// The document after this operation; `None` if it was deleted.
     pub fn after(
         &self,
         before: Option<Document<'_>>,
@@ -249,8 +249,8 @@ impl DocumentOperation {
     }
 }
 
-/// Refuses when the document, changed meanwhile, no longer matches or can no
-/// longer be evaluated; otherwise the position for the positional `$`.
+/// Rejects a document that has changed and no longer matches or can no longer be evaluated;
+/// otherwise returns the position for the positional `$`.
 fn still_matches(
     filter: Option<&Filter>,
     before: Document<'_>,
@@ -264,7 +264,7 @@ fn still_matches(
     position.ok_or_else(|| DocumentRefusal::new("not_found", "the document no longer matches"))
 }
 
-/// Refuses what the rules that bind the caller do not allow.
+/// Rejects what the caller's access rules do not allow.
 pub(crate) fn check_rules(
     before: Option<Document<'_>>,
     after: Option<Document<'_>>,
@@ -287,13 +287,13 @@ pub(crate) fn check_rules(
     }
 }
 
-/// Whether a rule allows a document. One for which it cannot be evaluated, with fuel of its own, is
-/// not allowed.
+/// Whether a rule allows a document. If it cannot be evaluated, with fuel of its own, the document
+/// is not allowed.
 pub(crate) fn allows(rule: &Filter, document: Document<'_>, now_ms: i64) -> bool {
     rule.matches_in(document, &EvaluationContext::at(now_ms)) == Ok(true)
 }
 
-/// What is said of a document that a rule does not allow.
+/// The error for a document that a rule does not allow.
 pub(crate) fn forbidden_by_rule() -> DocumentRefusal {
     let detail = "the collection's access rules do not allow it";
     DocumentRefusal::new("forbidden_by_rule", detail)
@@ -317,7 +317,7 @@ pub(crate) fn id_document(id: ValueRef<'_>) -> DocumentBuf {
     DocumentBuf::trusted(writer.finish())
 }
 
-/// `_id` stands first in every stored document.
+/// `_id` is first in every stored document.
 fn with_id_first(document: Document<'_>, id: ValueRef<'_>) -> DocumentBuf {
     let first = document.elements().next();
     if first.is_some_and(|element| element.key_bytes() == b"_id") {

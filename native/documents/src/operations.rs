@@ -7,8 +7,7 @@ use std::sync::Arc;
 use crate::operation::DocumentOperation;
 use crate::refusal::DocumentRefusal;
 
-/// Operations in their order; those that could not be read as their refusals.
-/// Parts share them.
+/// Operations in order; those that could not be parsed as errors. Parts share them.
 #[derive(Debug, Clone)]
 pub struct DocumentOperations {
     all: Arc<[Result<DocumentOperation, DocumentRefusal>]>,
@@ -16,7 +15,7 @@ pub struct DocumentOperations {
 }
 
 impl DocumentOperations {
-    /// Operations in the order in which they are done.
+    /// Operations in the order in which they are applied.
     #[must_use]
     pub fn new(all: Vec<Result<DocumentOperation, DocumentRefusal>>) -> Self {
         Self {
@@ -30,7 +29,7 @@ impl DocumentOperations {
         self.all.get(self.part.clone()).unwrap_or_default()
     }
 
-    /// Those at these places.
+    /// Those in this range.
     #[must_use]
     pub fn part(&self, part: Range<usize>) -> Self {
         let end = self.part.end.min(self.part.start.saturating_add(part.end));
@@ -41,8 +40,7 @@ impl DocumentOperations {
         }
     }
 
-    /// The collections that operations name, and the empty name where one
-    /// names none.
+    /// The collections that operations name, and the empty name if one names none.
     #[must_use]
     pub fn collections(&self) -> BTreeSet<&str> {
         let readable = self.as_slice().iter().flatten();
@@ -51,7 +49,7 @@ impl DocumentOperations {
             .collect()
     }
 
-    /// About how many bytes they bring along.
+    /// The approximate size of their contents.
     #[must_use]
     pub fn size(&self) -> usize {
         let readable = self.as_slice().iter().flatten();

@@ -1,4 +1,4 @@
-//! How the operations of a write ended.
+//! The outcomes of the operations of a write.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use crate::refusal::DocumentRefusal;
 pub struct DocumentChange {
     /// Its `_id`.
     pub id: Value,
-    /// Its version now.
+    /// Its new version.
     pub version: i64,
-    /// Its after-image; none: it is gone.
+    /// Its after-image; `None` if it was deleted.
     pub body: Option<Arc<DocumentBuf>>,
-    /// When it came into being, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970.
     pub created_ms: i64,
     /// When it was changed.
     pub updated_ms: i64,
-    /// Whether it was not there before.
+    /// Whether it did not exist before.
     pub created: bool,
 }
 
 impl DocumentChange {
-    /// How the document is shown; none: it is gone.
+    /// The document's representation; `None` if it was deleted.
     #[must_use]
     pub fn envelope(&self, form: Form) -> Option<String> {
         let body = self.body.as_deref()?.as_ref();
@@ -42,15 +42,15 @@ impl DocumentChange {
     }
 }
 
-/// How one operation ended.
+/// The outcome of one operation.
 pub type Outcome = Result<DocumentChange, DocumentRefusal>;
-/// How the operations of a write ended, in their order.
+/// The outcomes of the operations of a write, in order.
 pub type Outcomes = Arc<[Outcome]>;
-/// How a write ended.
+/// The outcome of a write.
 pub type WriteResult = Result<Outcomes, DocumentRefusal>;
 
-/// The results of a bulk as a JSON array. `refused` has what is said of
-/// the operations that were refused, in their order.
+/// The results of a bulk as a JSON array. `refused` has the texts of the rejected operations, in
+/// order.
 #[must_use]
 pub fn results(outcomes: &[Outcome], refused: &[&str], form: Form) -> String {
     let mut out = String::with_capacity(2 + 64 * outcomes.len());

@@ -1,4 +1,4 @@
-//! What a query found: the rows of a page, in order, and how they are shown.
+//! The result of a query: the rows of a page, in order, and their representation.
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::Form;
@@ -15,7 +15,7 @@ use crate::unevaluated::UnevaluatedDocuments;
 /// A row of the page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRow {
-    /// The place in the order; the rest only travels along.
+    /// The sort position.
     pub(crate) place: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) entry: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct PageRow {
     pub(crate) created_ms: i64,
     pub(crate) updated_ms: i64,
     pub(crate) position: Option<u32>,
-    /// The document with those that it refers to, where they are shown.
+    /// The document with those that it refers to, if they are shown.
     pub(crate) embedded: Option<Vec<u8>>,
 }
 
@@ -34,33 +34,33 @@ impl PageRow {
     }
 }
 
-/// Behind what the next page begins.
+/// The position after which the next page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageBoundary {
-    /// The place in the order.
+    /// The sort position.
     pub place: Vec<u8>,
-    /// The index entry, where one was read.
+    /// The index entry, if one was read.
     pub entry: Vec<u8>,
     /// The document's key.
     pub key: Vec<u8>,
 }
 
-/// A page.
+/// A page of results.
 #[derive(Debug)]
 pub struct ResultPage {
     pub(crate) rows: Vec<PageRow>,
-    /// Where the next page begins, if there is one.
+    /// Where the next page starts, if there is one.
     pub next: Option<PageBoundary>,
 }
 
 impl ResultPage {
-    /// How many there are.
+    /// The number of rows.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -83,8 +83,8 @@ impl ResultPage {
         })
     }
 
-    /// Shows with each document those that it refers to, as [`lookups::embed`] does. They are `most`
-    /// bytes together at most.
+    /// Embeds into each document those that it refers to, as [`lookups::embed`] does. They may have
+    /// at most `most` bytes together.
     pub fn embed<B: AsRef<[u8]>>(
         &mut self,
         lookups: &LookupFields,

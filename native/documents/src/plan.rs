@@ -1,4 +1,4 @@
-//! What a group of writes wants done, before anything is known of the documents.
+//! The intent of a group of writes, before the documents are known.
 //!
 //! A group is one transaction. First it locks the rows of the documents that
 //! it may find ([`WritePlan::keys`]), then it decides everything in memory
@@ -20,21 +20,21 @@ use crate::refusal::DocumentRefusal;
 pub struct WriteCollection {
     /// Its id.
     pub id: [u8; 16],
-    /// What it prescribes.
+    /// Its definition.
     pub definition: Arc<CollectionDefinition>,
 }
 
-/// What a collection's access rules let a caller do, with its claims. An action
-/// without a filter is denied.
+/// What a collection's access rules allow a caller, with its claims. An action without a filter is
+/// denied.
 #[derive(Debug, Clone, Default)]
 pub struct AccessFilters {
-    /// What it may see.
+    /// What it may read.
     pub read: Option<Arc<Filter>>,
-    /// What it may make.
+    /// What it may create.
     pub create: Option<Arc<Filter>>,
     /// What it may change, before and after.
     pub update: Option<Arc<Filter>>,
-    /// What it may remove.
+    /// What it may delete.
     pub delete: Option<Arc<Filter>>,
 }
 
@@ -45,25 +45,25 @@ pub struct NamedTarget {
     pub name: String,
     /// The collection's number among those of the group.
     pub collection: usize,
-    /// The rules that bind the caller; none: no rule does.
+    /// The caller's access rules; `None` if there are none.
     pub access: Option<AccessFilters>,
 }
 
-/// Operations of one caller that are answered together.
+/// Operations of one caller with a common response.
 #[derive(Debug, Clone)]
 pub struct WriteRequest {
-    /// What is to be done.
+    /// The operations.
     pub operations: DocumentOperations,
-    /// The collections concerned.
+    /// The affected collections.
     pub targets: Vec<NamedTarget>,
-    /// Whether all or none are done.
+    /// Whether all or none are applied.
     pub atomic: bool,
-    /// What is expected of each document.
+    /// The precondition of each document.
     pub expected: Precondition,
 }
 
 impl WriteRequest {
-    /// Where an operation goes.
+    /// The collection of an operation.
     pub fn target(&self, operation: &DocumentOperation) -> Result<&NamedTarget, DocumentRefusal> {
         let name = operation.collection.as_deref().unwrap_or_default();
         let mut targets = self.targets.iter();
@@ -76,18 +76,17 @@ impl WriteRequest {
 /// A group of writes.
 #[derive(Debug)]
 pub struct WritePlan {
-    /// The collections, in the order in which everybody locks them.
+    /// The collections, in the global lock order.
     pub collections: Vec<WriteCollection>,
-    /// The writes, in the order in which they are done.
+    /// The writes, in the order in which they are applied.
     pub writes: Vec<WriteRequest>,
 }
 
 impl WritePlan {
-    /// The keys of the documents in a collection that may be there, in the order
-    /// in which everybody locks them.
+    /// The keys of the documents in a collection that may exist, in the global lock order.
     ///
-    /// A document whose `_id` was just made here is not there, which the insert
-    /// itself proves; with `also_new` it is looked for all the same.
+    /// A document whose `_id` was just created here does not exist, which the insert itself proves;
+    /// with `also_new` it is included all the same.
     #[must_use]
     pub fn keys(&self, collection: usize, also_new: bool) -> Vec<&[u8]> {
         let mut keys = BTreeSet::new();

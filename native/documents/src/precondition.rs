@@ -1,20 +1,20 @@
-//! What a caller expects of a document that it changes.
+//! What a caller requires of a document that it changes.
 
 use crate::refusal::DocumentRefusal;
 
-/// What `If-Match` and `If-None-Match` ask of a document.
+/// What `If-Match` and `If-None-Match` require of a document.
 #[derive(Debug, Clone, Default)]
 pub struct Precondition {
     /// It has one of these versions.
     pub versions: Option<Vec<i64>>,
-    /// It is there.
+    /// It exists.
     pub present: bool,
-    /// It is not there.
+    /// It does not exist.
     pub absent: bool,
 }
 
 impl Precondition {
-    /// Refuses a document that is otherwise.
+    /// Rejects a document that does not satisfy it.
     pub fn check(&self, version: i64, present: bool) -> Result<(), DocumentRefusal> {
         if self.absent && present {
             return Err(failed("The document exists."));

@@ -1,11 +1,11 @@
-//! What is refused, by stable code, and where.
+//! Errors, by stable code and place.
 
 use std::borrow::Cow;
 
 use rillbase_query::error::{Error, EvaluationFailure, ParseLocation};
 use rillbase_query::schema::SchemaViolation;
 
-/// A refusal as callers of the API see it.
+/// An error as callers of the API see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocumentRefusal {
     /// The stable name.
@@ -14,12 +14,12 @@ pub struct DocumentRefusal {
     pub pointer: String,
     /// One sentence for people.
     pub detail: String,
-    /// The rules of a JSON Schema that a document breaks: pointer and detail.
+    /// The rules of a JSON Schema that a document violates: pointer and detail.
     pub violations: Vec<(String, String)>,
 }
 
 impl DocumentRefusal {
-    /// A refusal at `place`.
+    /// An error at `place`.
     #[must_use]
     pub fn at(code: &'static str, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
         Self {
@@ -30,13 +30,13 @@ impl DocumentRefusal {
         }
     }
 
-    /// A refusal of the whole.
+    /// An error of the whole.
     #[must_use]
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
         Self::at(code, &ParseLocation::root(), detail)
     }
 
-    /// The same refusal inside a larger input.
+    /// The same error inside a larger input.
     #[must_use]
     pub fn inside(mut self, place: &ParseLocation<'_>) -> Self {
         let prefix = place.pointer();
@@ -47,7 +47,7 @@ impl DocumentRefusal {
         self
     }
 
-    /// A document that breaks its collection's schema.
+    /// A document that violates its collection's schema.
     #[must_use]
     pub fn of_schema(violations: Vec<SchemaViolation>) -> Self {
         let violations: Vec<_> = violations

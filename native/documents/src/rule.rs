@@ -1,11 +1,9 @@
-//! Access rules: filters in which `{"$auth": "claim"}` stands for what a
-//! caller's token says.
+//! Access rules: filters in which `{"$auth": "claim"}` stands for a claim of the caller's token.
 //!
-//! A claim is inserted as a literal, never as an operator: below a field it
-//! becomes the operand of `$eq`, in an expression that of `$literal`, and
-//! where an operand is a filter or a pattern it is refused when the rule is
-//! written. A claim that is missing, or of a kind that the rule cannot take,
-//! makes the rule false.
+//! A claim is inserted as a literal, never as an operator: below a field it becomes the operand of
+//! `$eq`, in an expression that of `$literal`, and where an operand is a filter or a pattern it is
+//! rejected when the rule is written. A claim that is missing, or of a kind that the rule does not
+//! accept, makes the rule false.
 
 use rillbase_query::bson::{
     Array, ArrayWriter, BsonType, Document, DocumentBuf, DocumentWriter, ValueRef,
@@ -26,9 +24,9 @@ const CONNECTIVES: [&str; 3] = ["$and", "$or", "$nor"];
 /// A rule as it was written.
 #[derive(Debug, Clone)]
 pub enum AccessRule {
-    /// Whatever the document.
+    /// Allows every document.
     Always,
-    /// Never.
+    /// Allows no document.
     Never,
     /// A filter without claims.
     Fixed(Box<Filter>),
@@ -61,7 +59,7 @@ impl AccessRule {
         }
     }
 
-    /// The rule as a filter for a caller with these claims; none: false.
+    /// The rule as a filter for a caller with these claims; `None` for false.
     #[must_use]
     pub fn bind(&self, claims: Option<Document<'_>>) -> Option<Filter> {
         match self {
@@ -83,7 +81,7 @@ impl AccessRule {
     }
 }
 
-/// Inserts claims, or samples of them when a rule is only checked.
+/// Inserts claims, or samples of them when a rule is only validated.
 struct Binding<'c> {
     claims: Option<Document<'c>>,
     inserted: usize,
@@ -222,7 +220,7 @@ impl Binding<'_> {
         }
     }
 
-    /// A literal, in which a claim may be a part.
+    /// A literal that may contain claims.
     fn literal(
         &mut self,
         sink: &mut ClaimSink<'_>,
@@ -332,7 +330,7 @@ impl Binding<'_> {
             .ok_or_else(|| DocumentRefusal::at("missing_claim", place, "the claim is missing"))?;
         self.inserted_bytes += value.content_bytes();
         if self.inserted_bytes > FILTER_BYTES {
-            // A rule may name a long claim very often.
+            // A rule may repeat a long claim very often.
             let detail =
                 format!("a rule may have at most {FILTER_BYTES} bytes including its claims");
             return Err(DocumentRefusal::at("filter_too_large", place, detail));
@@ -390,7 +388,7 @@ fn is_connective(document: Document<'_>) -> bool {
         .is_some_and(|(name, _)| CONNECTIVES.contains(&name))
 }
 
-/// Refuses claims where they would be read as more than a literal.
+/// Rejects claims where they would be more than a literal.
 fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), DocumentRefusal> {
     match value {
         ValueRef::Document(inner) => {

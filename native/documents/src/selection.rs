@@ -1,15 +1,13 @@
-//! Candidates in, the answer to a query out.
+//! Evaluates a query: candidates in, the result out.
 //!
-//! The store reads rows that may match; here the filter decides, and offset,
-//! limit and cursor are applied in the requested order. Candidates come in
-//! that order already ([`CandidateOrder::Ordered`], [`CandidateOrder::ByIndex`]) or in any
-//! ([`CandidateOrder::Unordered`]).
+//! The store reads rows that may match; here the filter decides, and offset, limit and cursor are
+//! applied in the requested order. Candidates arrive in that order ([`CandidateOrder::Ordered`],
+//! [`CandidateOrder::ByIndex`]) or in any ([`CandidateOrder::Unordered`]).
 //!
-//! Reading an index in order is delicate where arrays are: a document has
-//! several entries, and its place in the sort is only one of them. A document
-//! met elsewhere is passed over if its place lies in the ranges that are
-//! read; if it does not, the order of this index cannot answer the query, and
-//! the store asks again in another way ([`SelectionProgress::Misplaced`]).
+//! Reading an index in order is delicate with arrays: a document has several entries, and its sort
+//! position is only one of them. A document found at another entry is skipped if its position is
+//! within the ranges that are read; if it is not, the order of this index cannot answer the query,
+//! and the store reads in another way ([`SelectionProgress::Misplaced`]).
 
 use std::collections::{BinaryHeap, HashSet};
 
@@ -35,22 +33,22 @@ pub struct CandidateRow<'c> {
     pub meta: Meta,
     /// BSON.
     pub body: &'c [u8],
-    /// The entry by which it was found.
+    /// The entry through which it was found.
     pub entry: Option<&'c [u8]>,
 }
 
-/// Whether more candidates are wanted.
+/// Whether more candidates are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectionProgress {
-    /// Yes.
+    /// More are needed.
     More,
     /// The page is full.
     Enough,
-    /// This index cannot give the order.
+    /// This index cannot provide the order.
     Misplaced,
 }
 
-/// What becomes of a candidate.
+/// The outcome of a candidate.
 #[allow(
     clippy::large_enum_variant,
     reason = "it is taken apart at once, for each candidate"
@@ -61,7 +59,7 @@ enum CandidateVerdict {
     Misplaced,
 }
 
-/// A query being answered.
+/// A query in progress.
 #[derive(Debug)]
 pub struct Selection {
     request: SelectionRequest,
@@ -71,25 +69,25 @@ pub struct Selection {
     by_id: bool,
     needs_rank: bool,
     seen: HashSet<Vec<u8>>,
-    /// In order: what is held. Unordered: unused.
+    /// Ordered: the rows of the page. Unordered: unused.
     page: Vec<PageRow>,
     heap: BinaryHeap<PageRow>,
-    /// Rows whose entries are equal because they were cut.
+    /// Rows whose entries are equal because they were truncated.
     ties: Vec<PageRow>,
     tied: Vec<u8>,
     tied_bytes: usize,
     held_bytes: usize,
     more: bool,
-    /// Documents that are left out.
+    /// Documents that are omitted.
     pub unevaluated: UnevaluatedDocuments,
-    /// How many candidates came.
+    /// The number of candidates.
     pub examined: usize,
-    /// How many of them match.
+    /// The number of matching candidates.
     pub matched: usize,
 }
 
 impl Selection {
-    /// Begins a selection.
+    /// Starts a selection.
     #[must_use]
     pub fn new(request: SelectionRequest, arrival: CandidateOrder) -> Self {
         let by_id = request.sort == Sort::default();
@@ -126,7 +124,7 @@ impl Selection {
         self.request.offset.saturating_add(self.request.limit)
     }
 
-    /// Takes candidates in.
+    /// Adds candidates.
     pub fn feed<'c>(
         &mut self,
         candidates: impl Iterator<Item = CandidateRow<'c>>,
@@ -141,7 +139,7 @@ impl Selection {
         Ok(SelectionProgress::More)
     }
 
-    /// Takes a candidate, or leaves it out if it cannot be evaluated.
+    /// Adds a candidate, or omits it if it cannot be evaluated.
     fn take(&mut self, candidate: CandidateRow<'_>) -> Result<SelectionProgress, DocumentRefusal> {
         let document = Document::trusted(candidate.body);
         let held = match self.judge(candidate, document) {
@@ -215,7 +213,7 @@ impl Selection {
         }))
     }
 
-    /// Whether what is made of a document, besides showing it, can be made.
+    /// Whether everything else that is derived from a document can be evaluated.
     fn check_parts(&self, document: Document<'_>) -> Result<(), EvaluationFailure> {
         if let Some(group) = &self.request.group {
             group.share(document)?;
@@ -227,7 +225,7 @@ impl Selection {
         Ok(())
     }
 
-    /// The place of a document in the requested order, `_id` included.
+    /// The sort position of a document, `_id` included.
     fn place(
         &self,
         candidate: CandidateRow<'_>,
@@ -248,7 +246,7 @@ impl Selection {
         self.request.sort.key(document, rank, &Fuel::default())
     }
 
-    /// The entry at which a document has its place in an index's order.
+    /// The entry that determines a document's position in an index's order.
     fn index_place(
         &self,
         order: &IndexOrder,
@@ -283,8 +281,8 @@ impl Selection {
         Ok(SelectionProgress::More)
     }
 
-    /// Adds the next document of the page. One more than wanted is looked for,
-    /// so that it is known whether there is another page.
+    /// Adds the next document of the page. One more than requested is searched for, which shows
+    /// whether there is another page.
     fn append(&mut self, mut held: PageRow) -> SelectionProgress {
         let full = self.page.len() >= self.row_limit()
             || (self.held_bytes > self.request.page_bytes && self.page.len() > self.request.offset);
@@ -292,7 +290,7 @@ impl Selection {
             self.more = true;
             return SelectionProgress::Enough;
         }
-        // The documents before the page are only counted.
+        // Documents before the page are only counted.
         if self.page.len() < self.request.offset {
             held.body = Vec::new();
         } else {
@@ -302,8 +300,8 @@ impl Selection {
         SelectionProgress::More
     }
 
-    /// Entries that were cut are equal without their documents being so: those
-    /// are sorted among themselves.
+    /// Truncated entries may be equal although their documents differ: those are sorted among
+    /// themselves.
     fn append_tied(
         &mut self,
         held: PageRow,
@@ -341,8 +339,8 @@ impl Selection {
         SelectionProgress::More
     }
 
-    /// The rows of the page in order, and the place behind which the next page
-    /// begins, if there is one.
+    /// The rows of the page in order, and the position after which the next page starts, if there
+    /// is one.
     pub fn finish(&mut self) -> ResultPage {
         self.settle_ties();
         if matches!(self.arrival, CandidateOrder::Unordered) {
@@ -358,7 +356,7 @@ impl Selection {
         ResultPage { rows, next }
     }
 
-    /// Takes the first of the sorted documents for the page, as many as it may have.
+    /// Takes as many of the first sorted documents as the page may have.
     fn finish_heap(&mut self) {
         let sorted = std::mem::take(&mut self.heap).into_sorted_vec();
         self.held_bytes = 0;
@@ -369,7 +367,7 @@ impl Selection {
         }
     }
 
-    /// How much the documents take that are held.
+    /// The bytes of the held documents.
     #[must_use]
     pub const fn held_bytes(&self) -> usize {
         self.held_bytes + self.tied_bytes

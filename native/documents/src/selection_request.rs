@@ -10,10 +10,10 @@ use rillbase_query::sort::Sort;
 
 use crate::bounds::EncodedRange;
 
-/// In which order candidates come.
+/// The order of candidates.
 #[derive(Debug, Clone)]
 pub enum CandidateOrder {
-    /// In any; a document may come several times.
+    /// Any; a document may come several times.
     Unordered,
     /// In the requested order, each once.
     Ordered,
@@ -30,33 +30,33 @@ pub struct IndexOrder {
     pub fields: Vec<IndexField>,
     /// Whether the index is read from its end.
     pub backward: bool,
-    /// What is read of it.
+    /// The ranges that are read.
     pub ranges: Vec<EncodedRange>,
 }
 
-/// What is asked for.
+/// A query.
 #[derive(Debug, Clone)]
 pub struct SelectionRequest {
-    /// What decides.
+    /// The filter.
     pub filter: Arc<Filter>,
-    /// The order.
+    /// The sort.
     pub sort: Sort,
-    /// How many are passed over.
+    /// How many documents are skipped.
     pub offset: usize,
-    /// How many are wanted.
+    /// How many documents are returned.
     pub limit: usize,
-    /// The place of the last document of the page before.
+    /// The position of the last document of the previous page.
     pub after: Option<Vec<u8>>,
-    /// The moment of the query.
+    /// The time of the query.
     pub now_ms: i64,
-    /// The most that is held while documents are sorted.
+    /// The maximum bytes held while documents are sorted.
     pub max_bytes: usize,
-    /// A page ends behind the document with which it has more.
+    /// A page ends with the document that exceeds this.
     pub page_bytes: usize,
-    /// For what groups the documents are read; of others than those, all of each is.
+    /// The group definition, if the documents are read for groups.
     pub group: Option<Arc<GroupDefinition>>,
-    /// What is looked up for each document.
+    /// The lookups of each document.
     pub lookups: Option<Arc<LookupFields>>,
-    /// What the caller may read, which is a part of the filter; none: everything.
+    /// What the caller may read, which is a part of the filter; `None` for everything.
     pub readable: Option<Arc<Filter>>,
 }

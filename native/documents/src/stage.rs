@@ -1,7 +1,7 @@
-//! Writes applied to locked rows in memory, one after the other.
+//! Writes applied in order to locked rows in memory.
 //!
-//! Pure: rows, operations and a moment in, documents as they are left out. A
-//! write that is refused leaves nothing behind and does not disturb the others.
+//! Pure: rows, operations and a time in, the resulting documents out. A rejected write has no
+//! effect and does not disturb the others.
 
 use std::collections::HashMap;
 use std::mem;
@@ -29,9 +29,9 @@ use crate::refusal::DocumentRefusal;
 pub struct LockedRow {
     /// Its version.
     pub version: i64,
-    /// BSON; none: a tombstone.
+    /// BSON; `None` for a tombstone.
     pub body: Option<Vec<u8>>,
-    /// When it came into being, in microseconds since 2000.
+    /// When it was created, in microseconds since 2000.
     pub created_us: i64,
 }
 
@@ -41,14 +41,14 @@ impl LockedRow {
     }
 }
 
-/// What a group found.
+/// The rows that a group locked.
 #[derive(Debug, Default)]
 pub struct LockedRows {
     /// By collection, rows by key.
     pub rows: Vec<HashMap<Vec<u8>, LockedRow>>,
-    /// By collection, the version that absent documents go on from.
+    /// By collection, the version after which missing documents continue.
     pub floors: Vec<i64>,
-    /// The transaction's moment, in milliseconds since 1970.
+    /// The transaction's time, in milliseconds since 1970.
     pub now_ms: i64,
 }
 
@@ -59,11 +59,11 @@ struct WriteStaging<'p> {
     locked: &'p LockedRows,
     /// By collection, the documents as the group leaves them.
     documents: Vec<Documents<'p>>,
-    /// What the write that is being done has replaced, to put it back.
+    /// What the current write has replaced, to undo it.
     replaced: Vec<(usize, &'p [u8], Option<Changed>)>,
 }
 
-/// A document in the middle of the group; the default is one that does not exist.
+/// A document within the group; the default does not exist.
 #[derive(Default)]
 struct StagedDocument<'s> {
     document: Option<Document<'s>>,
@@ -98,7 +98,7 @@ impl<'p> WriteStaging<'p> {
         }
     }
 
-    /// Applies a write. Of an atomic one all or nothing stays.
+    /// Applies a write; an atomic one completely or not at all.
     fn write(&mut self, write: &'p WriteRequest) -> WriteResult {
         let operations = write.operations.as_slice();
         let mut outcomes = Vec::with_capacity(operations.len());
@@ -154,7 +154,7 @@ impl<'p> WriteStaging<'p> {
         let access = target.access.as_ref();
         let current = self.current(target.collection, &operation.key);
         let is_hidden = self.is_hidden(access, current.document);
-        // What the caller may not read does not exist for it, up to the very end.
+        // Documents that the caller may not read do not exist for it until the very end.
         let current = if is_hidden {
             StagedDocument::default()
         } else {
@@ -175,7 +175,7 @@ impl<'p> WriteStaging<'p> {
         check_rules(before, view, self.locked.now_ms, rules)?;
         let changed = Self::changed(collection, operation, &current, after)?;
         if is_hidden {
-            // Its `_id` is taken. That is said in the words of a rule that refuses the document.
+            // Its `_id` is taken, which is reported like a document that a rule rejects.
             return Err(forbidden_by_rule());
         }
         let change = DocumentChange {
@@ -190,8 +190,8 @@ impl<'p> WriteStaging<'p> {
         Ok(change)
     }
 
-    /// Whether a document is there that the caller may not read. One for which the rule cannot be
-    /// evaluated may not be read.
+    /// Whether a document exists that the caller may not read. If the rule cannot be evaluated, it
+    /// may not be read.
     fn is_hidden(&self, access: Option<&AccessFilters>, document: Option<Document<'_>>) -> bool {
         let (Some(access), Some(document)) = (access, document) else {
             return false;
@@ -268,7 +268,7 @@ impl<'p> WriteStaging<'p> {
         })
     }
 
-    /// When the document came into being; none: now, also if it did so before.
+    /// When the document was created; `None` for now, even if it existed before.
     fn created_us(current: &StagedDocument<'_>) -> Option<i64> {
         match (current.known, current.row) {
             (Some(known), _) if known.body.is_some() => known.created_us,
@@ -287,7 +287,7 @@ impl<'p> WriteStaging<'p> {
     }
 }
 
-/// The rules to test for an operation on a document that exists for the caller or does not.
+/// The rules to check for an operation, by whether the document exists for the caller.
 fn rules<'a>(
     access: Option<&'a AccessFilters>,
     operation: &DocumentOperation,

@@ -1,9 +1,9 @@
-//! Documents that could not be evaluated for a query, and are left out of its result.
+//! Documents that could not be evaluated for a query and are omitted from its result.
 //!
-//! A document may hold more than one evaluation may look at, or a value that an expression of the
-//! query does not take. That must not end the queries of others, so the query goes on without it
-//! and says how many there were. It counts what the caller may read and nothing else: the number
-//! would tell of documents that do not exist for the caller.
+//! A document may have more values than one evaluation may examine, or a value that an expression
+//! of the query does not accept. That must not fail the queries of others, so the query omits it
+//! and reports the number of such documents. Only documents that the caller may read are counted:
+//! otherwise the number would reveal documents that do not exist for the caller.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use rillbase_query::filter::Filter;
 /// See the module.
 #[derive(Debug, Default)]
 pub struct UnevaluatedDocuments {
-    /// What the caller may read; none: everything.
+    /// What the caller may read; `None` for everything.
     readable: Option<Arc<Filter>>,
     keys: HashSet<Vec<u8>>,
     detail: Option<String>,
 }
 
 impl UnevaluatedDocuments {
-    /// None yet, for a caller who may read what this filter matches.
+    /// Empty, for a caller who may read what this filter matches.
     #[must_use]
     pub fn new(readable: Option<Arc<Filter>>) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl UnevaluatedDocuments {
         }
     }
 
-    /// Counts a document, each once.
+    /// Counts a document once.
     pub fn note(
         &mut self,
         key: &[u8],
@@ -53,7 +53,7 @@ impl UnevaluatedDocuments {
         }
     }
 
-    /// How many there are that the caller may read.
+    /// The number of documents that the caller may read.
     #[must_use]
     pub fn count(&self) -> usize {
         self.keys.len()

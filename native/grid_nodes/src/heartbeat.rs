@@ -1,7 +1,7 @@
-//! Signs of life of a node's process, apart from its loop.
+//! Heartbeats of a node's process, independent of its loop.
 //!
-//! A loop that takes in a million queries, or waits for the database, renews no lease for a while
-//! and is well. A process that was stopped, or hangs as a whole, gives no sign at all.
+//! A loop that registers a million queries, or waits for the database, renews no lease for a while
+//! although it is well. A process that is stopped or hangs sends no heartbeat at all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{park_timeout, scope};
@@ -12,7 +12,7 @@ use crate::runner::Control;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs `work` and gives signs of life in another thread until it has returned.
+/// Runs `work` and sends heartbeats from another thread until it has returned.
 pub(crate) fn beating(place: &NodeSettings, holder: &str, control: &Control, work: impl FnOnce()) {
     let ended = AtomicBool::new(false);
     scope(|threads| {
@@ -23,7 +23,7 @@ pub(crate) fn beating(place: &NodeSettings, holder: &str, control: &Control, wor
     });
 }
 
-/// A sign that cannot be given is lost: the next one comes over another connection.
+/// A heartbeat that cannot be sent is lost: the next one uses another connection.
 fn beat(place: &NodeSettings, holder: &str, control: &Control, ended: &AtomicBool) {
     let (mut layer, mut beats) = (None, 0_u64);
     while !ended.load(Ordering::Relaxed) {

@@ -8,17 +8,17 @@ use rillbase_live::wire::request::decode_definition;
 use crate::resp::{ValkeyConnection, ValkeyError, ValkeyReply};
 use crate::server::ValkeyServer;
 
-/// How many entries of each stream come in one read.
+/// The maximum number of entries of each stream in one read.
 pub const ENTRIES_AT_ONCE: usize = 512;
 const DEFINITIONS_AT_ONCE: &[u8] = b"1000";
 const MISSING: &str = "Function not found";
 
-/// Which node this is, and where it finds what it needs.
+/// The identity of this node, and the services that it needs.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
     /// The event layer.
     pub server: ValkeyServer,
-    /// How all names of the installation begin.
+    /// The prefix of all names of the installation.
     pub prefix: String,
     /// The number of the grid epoch.
     pub epoch: u32,
@@ -39,12 +39,12 @@ impl NodeSettings {
     }
 }
 
-/// Where reading begins, all of one moment.
+/// The positions where reading starts, all taken at one time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Beginning {
     /// The end of the node's write stream.
     pub writes: StreamId,
-    /// How many entries that was given up to there.
+    /// How many entries had been appended up to there.
     pub write_count: u64,
     /// The end of the request stream.
     pub requests: StreamId,
@@ -69,45 +69,45 @@ pub struct ValkeyEntry {
     pub number: Option<u64>,
 }
 
-/// What the server says to a node that wants to speak for a partition.
+/// The server's answer to a node's request for a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leased {
-    /// It may, under this token.
+    /// The lease was granted, with this token.
     Ours(FencingToken),
-    /// Another one does.
+    /// Another node has it.
     Others,
 }
 
-/// Asks for the lease, or lets it go.
+/// A request for the lease, or its release.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// By which name.
+    /// The name of the holder.
     pub holder: &'a str,
-    /// For how long; 0: it is let go.
+    /// For how long; 0 releases it.
     pub ttl_ms: u64,
     /// Figures in JSON.
     pub report: &'a str,
 }
 
-/// What one round trip did.
+/// The outcome of one round trip.
 #[derive(Debug, Default)]
 pub struct Exchanged {
-    /// Whether notifications were given and are in the log now.
+    /// Whether notifications were passed and are in the log now.
     pub appended: bool,
-    /// Whether somebody else speaks for the partition.
+    /// Whether the partition has another holder.
     pub fenced: bool,
     /// The entries of each stream that was read.
     pub entries: Vec<Vec<ValkeyEntry>>,
 }
 
-/// What one round trip shall do. Everything is optional.
+/// The contents of one round trip, all optional.
 #[derive(Debug, Default)]
 pub struct RoundTrip<'a> {
-    /// To be appended, with the token.
+    /// Notifications to append, with the token.
     pub notifications: Option<(FencingToken, &'a [Vec<u8>])>,
-    /// The lease to be renewed.
+    /// The lease to renew.
     pub renewal: Option<Ask<'a>>,
-    /// Streams to be read and from where on, waiting for entries so many ms.
+    /// The streams to read, from which positions, and how many ms to wait for entries.
     pub reads: Option<(&'a [(String, StreamId)], u64)>,
 }
 
@@ -119,7 +119,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Connects, and loads the function where it is missing.
+    /// Connects, and loads the function if it is missing.
     pub fn open(place: NodeSettings) -> Result<Self, ValkeyError> {
         let connection = ValkeyConnection::open(&place.server)?;
         Ok(Self { connection, place })
@@ -135,7 +135,7 @@ impl Layer {
         Ok(part()? * 1_000_000 + part()?)
     }
 
-    /// Asks for the lease once.
+    /// Requests the lease once.
     pub fn lease(&mut self, ask: Ask<'_>) -> Result<Leased, ValkeyError> {
         self.queue_lease(ask);
         self.connection.flush()?;
@@ -148,7 +148,7 @@ impl Layer {
         leased(reply)
     }
 
-    /// Gives a sign of life: how many went before, and how many steps the node's loop has made.
+    /// Sends a heartbeat: how many preceded it, and how many steps the node's loop has made.
     pub fn beat(&mut self, holder: &str, sign: &str) -> Result<(), ValkeyError> {
         let reply = self.send_beat(holder, sign)?;
         if self.loaded_for(&reply)? {
@@ -165,7 +165,7 @@ impl Layer {
         self.connection.reply()
     }
 
-    /// Where reading begins. A sort node has no write partition.
+    /// The positions where reading starts. A sort node has no write partition.
     pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, ValkeyError> {
         let writes = write_partition.map_or_else(String::new, |number| number.to_string());
         let qp = self.place.query_partition.to_string();
@@ -185,7 +185,7 @@ impl Layer {
         })
     }
 
-    /// All queries of the partition. Those that cannot be read are only counted.
+    /// All queries of the partition. Those that cannot be decoded are only counted.
     pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), ValkeyError> {
         let name = format!("registry:{}", self.place.query_partition);
         let key = self.place.stream(&name);
@@ -211,7 +211,7 @@ impl Layer {
                 break;
             }
         }
-        // A scan may show a field twice while the server makes room for more.
+        // A scan may return a field twice while the server resizes its table.
         definitions.sort_unstable_by_key(|definition| definition.hash);
         definitions.dedup_by_key(|definition| definition.hash);
         Ok((definitions, unreadable))
@@ -287,7 +287,7 @@ impl Layer {
         }
     }
 
-    /// Begins a call with so many arguments behind the grid epoch.
+    /// Starts a call with this many arguments after the grid epoch.
     fn queue_function(&mut self, name: &str, arguments: usize) {
         self.connection.begin(5 + arguments);
         let name = format!("rillbase_grid_1_{name}");
@@ -297,7 +297,7 @@ impl Layer {
         }
     }
 
-    /// A server without memory, or without the function, has appended nothing: that can wait.
+    /// A server without memory, or without the function, has appended nothing: this can be retried.
     fn appended(&mut self, reply: ValkeyReply, done: &mut Exchanged) -> Result<(), ValkeyError> {
         if matches!(&reply, ValkeyReply::Error(_)) {
             self.loaded_for(&reply)?;
@@ -310,7 +310,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Loads the function if its absence is why a call was refused; returns whether it was.
+    /// Loads the function if a call failed because it is missing; returns whether it did.
     fn loaded_for(&mut self, reply: &ValkeyReply) -> Result<bool, ValkeyError> {
         match reply {
             ValkeyReply::Error(text) if text.contains(MISSING) => {
@@ -335,7 +335,7 @@ fn leased(reply: ValkeyReply) -> Result<Leased, ValkeyError> {
     })
 }
 
-/// The entries of each stream, in the order in which the streams were asked for.
+/// The entries of each stream, in the order in which the streams were requested.
 fn read_entries(
     reply: ValkeyReply,
     streams: &[(String, StreamId)],

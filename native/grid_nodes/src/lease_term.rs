@@ -1,8 +1,8 @@
-//! One holding of a partition: rebuild, then read, handle and append until something ends it.
+//! One lease of a partition: rebuild, then read, handle and append until something ends it.
 //!
-//! A life has one token and one machine. Whatever leaves the machine's state or the log in doubt
-//! (a broken connection, a panic, somebody else's lease) ends the life; the next one has another
-//! token and begins with a rebuild.
+//! A lease term has one token and one machine. Whatever leaves the machine's state or the log in
+//! doubt (a broken connection, a panic, another holder's lease) ends the term; the next one has
+//! another token and starts with a rebuild.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::resp::ValkeyError;
 use crate::rows::{CopyReader, DocumentReadError, DocumentSource};
 use crate::runner::{Control, stop_without_parent};
 
-/// For how long a lease is asked.
+/// The requested duration of a lease.
 pub const LEASE_MS: u64 = 2_000;
 const RENEWAL: Duration = Duration::from_millis(500);
-/// Figures of the index cost more the more queries there are, and writes wait meanwhile: they are
-/// looked at so rarely that one write in a thousand does.
+/// Figures of the index cost more the more queries there are, and writes wait meanwhile: the
+/// interval is so long that only one write in a thousand does.
 const LOOK: Duration = Duration::from_secs(2);
 const LOOK_SHARE: u32 = 1_000;
-/// How long a read waits for entries: the machine is told at least so often that it is idle.
+/// How long a read waits for entries; the machine receives `Idle` at least this often.
 const BLOCK_MS: u64 = 50;
-/// Notifications are appended at the latest when they are so large together.
+/// Pending notifications are appended at the latest when they have this many bytes.
 const PENDING_BYTES: usize = 4 << 20;
-/// How often the machine may break on one thing before that is left out.
+/// How often the machine may panic on an input before that is quarantined.
 const TRIES: u32 = 2;
 const MAX_SUSPECTS: usize = 10_000;
 
-/// Why a life ended.
+/// Why a lease term ended.
 #[derive(Debug)]
 pub enum TermEnd {
-    /// It was told to stop.
+    /// The node was stopped.
     Stopped,
-    /// Somebody else has the partition.
+    /// The partition has another holder.
     Fenced,
-    /// The event layer failed it.
+    /// The event layer failed.
     Away(ValkeyError),
     /// The documents could not be read.
     Unread(DocumentReadError),
@@ -59,7 +59,7 @@ impl From<DocumentReadError> for TermEnd {
     }
 }
 
-/// What the machine was handling when it broke, and how often it did.
+/// The input that the machine was handling when it panicked, and how often it did.
 #[derive(Debug, Default)]
 pub struct Suspects {
     current: Option<Suspect>,
@@ -74,7 +74,7 @@ enum Suspect {
 }
 
 impl Suspects {
-    /// The machine broke on what it was handling.
+    /// Records that the machine panicked on the current input.
     pub fn accuse(&mut self) {
         if self.broke.len() >= MAX_SUSPECTS {
             self.broke.clear();
@@ -84,7 +84,7 @@ impl Suspects {
         }
     }
 
-    /// Notes what is handled next; returns whether it must not be.
+    /// Records the next input; returns whether it must not be handled.
     fn handling(&mut self, suspect: Suspect) -> bool {
         let guilty = self
             .broke
@@ -95,7 +95,7 @@ impl Suspects {
     }
 }
 
-/// Valkey's time, as it goes on since it was asked.
+/// Valkey's time, extrapolated since it was last read.
 #[derive(Debug, Clone, Copy)]
 struct ServerClock {
     base_us: u64,
@@ -109,7 +109,7 @@ impl ServerClock {
     }
 }
 
-/// A life. See the module.
+/// A lease term. See the module.
 pub struct LeaseTerm<'a, M> {
     place: &'a NodeSettings,
     write_partition: u16,
@@ -129,15 +129,15 @@ pub struct LeaseTerm<'a, M> {
     pending: Vec<Vec<u8>>,
     pending_bytes: usize,
     rebuild: bool,
-    /// Own stream and request stream, and how far each is read.
+    /// The node's own stream and the request stream, with their read positions.
     streams: [(String, StreamId); 2],
-    /// Of the last entry of its own stream that was read.
+    /// The number of the last entry read from its own stream.
     number: u64,
     request_number: u64,
 }
 
 impl<'a, M: Machine> LeaseTerm<'a, M> {
-    /// Begins a life under a token that was just given.
+    /// Starts a term with a token that was just granted.
     pub fn new(
         (place, write_partition): (&'a NodeSettings, u16),
         (holder, token): (&'a str, FencingToken),
@@ -176,7 +176,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         })
     }
 
-    /// Lives until something ends it, the end of the process's parent among others.
+    /// Runs until the term ends, for example because the parent process has ended.
     pub fn run(&mut self, parent: u32) -> TermEnd {
         loop {
             self.control.step();
@@ -232,7 +232,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.flush_with_renewal()
     }
 
-    /// Gives all rows; returns the collections of those that were left out.
+    /// Passes all rows; returns the collections of those that were omitted.
     fn read_rows(&mut self) -> Result<Vec<[u8; 16]>, TermEnd> {
         let (mut reader, mut rows, mut left_out) = (CopyReader::default(), Vec::new(), Vec::new());
         while let Some(block) = self.documents.next_block()? {
@@ -263,7 +263,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         Ok(left_out)
     }
 
-    /// Appends what there is, reads what comes and handles it.
+    /// Appends pending notifications, reads entries and handles them.
     fn turn(&mut self) -> Result<(), TermEnd> {
         let streams = std::mem::take(&mut self.streams);
         let done = self.exchange(Some((&streams, BLOCK_MS)));
@@ -276,7 +276,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             self.take_request(&request);
         }
         for entry in &own {
-            // What is behind an entry that demands a rebuild is read again after it.
+            // What follows an entry that requires a rebuild is read again after it.
             if self.rebuild {
                 break;
             }
@@ -292,7 +292,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 .saturating_sub(last.id.ms.saturating_mul(1_000));
             self.control.change(|figures| figures.lag_us = lag_us);
         }
-        // What the machine said leaves with the next read, in front of it.
+        // The machine's notifications are sent with the next read, before it.
         Ok(())
     }
 
@@ -343,7 +343,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.control.change(|figures| figures.requests += 1);
     }
 
-    /// Hands the machine a step and keeps what it says; returns whether it could be read.
+    /// Passes a step to the machine and keeps its notifications; returns whether it could be read.
     fn give(&mut self, step: MachineInput<'_>) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
         let read = self.machine.handle(step, self.clock.now_us(), &mut outputs);
@@ -379,7 +379,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.exchange(None).map(|_| ())
     }
 
-    /// One round trip. While the server refuses to take what is pending, nothing is read.
+    /// One round trip. While the server does not accept pending notifications, nothing is read.
     fn exchange(
         &mut self,
         reads: Option<(&[(String, StreamId)], u64)>,
@@ -446,7 +446,8 @@ mod tests {
         Suspect::Entry(StreamId { ms: 1, number })
     }
 
-    /// A life that handles all entries in order; breaks on the third unless that is left out.
+    /// A term that handles all entries in order, and panics on the third unless that is
+    /// quarantined.
     fn live(suspects: &mut Suspects) -> Vec<u64> {
         let mut left_out = Vec::new();
         for number in 1..=5 {

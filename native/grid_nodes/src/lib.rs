@@ -1,15 +1,15 @@
 //! The production loops around filter nodes and sort nodes.
 //!
-//! A node is a pure state machine (`rillbase_live`). Here is what surrounds it: a connection to the
+//! A node is a pure state machine (`rillbase_live`). This crate surrounds it: a connection to the
 //! event layer, the lease of its partition, reading streams, appending to the log, rebuilding from
-//! the database, and living on after the machine broke on an entry.
+//! the database, and recovering from panics on an entry.
 //!
-//! - [`resp`] — a blocking connection to Valkey, by TLS if so wished; [`server`] — where it is
+//! - [`resp`] — a blocking connection to Valkey, optionally over TLS; [`server`] — its address
 //! - [`layer`] — the grid's streams and function as a node uses them
 //! - [`machine`] — what both kinds of node have in common, and their adapters
 //! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
-//! - [`lease_term`] — one holding of the lease; [`runner`] — life after life, until stopped
-//! - `heartbeat` — signs of life beside the loop
+//! - [`lease_term`] — one term of the lease; [`runner`] — term after term, until stopped
+//! - `heartbeat` — heartbeats independent of the loop
 //! - [`report`] — figures
 #![allow(
     clippy::must_use_candidate,

@@ -10,41 +10,42 @@ use crate::layer::{Beginning, NodeSettings, ValkeyEntry};
 use crate::report::NodeFigures;
 use crate::rows::{RebuildScope, RebuildSnapshot};
 
-/// What a node is given.
+/// An input of a node.
 #[derive(Debug)]
 pub enum MachineInput<'a> {
-    /// A rebuild is about to begin.
+    /// A rebuild is about to start.
     Start,
-    /// The rebuild begins: where reading will go on, the queries, the snapshot of the rows.
+    /// The rebuild starts: the positions where reading will continue, the queries, the snapshot of
+    /// the rows.
     Begin(Beginning, Vec<QueryDefinition>, RebuildSnapshot),
     /// A document that the snapshot sees.
     Row([u8; 16], ResultRow),
-    /// All rows have been given.
+    /// All rows have been passed.
     End,
     /// The next request, with its id.
     Request(StreamId, NodeRequest),
     /// The next entry of the node's own stream.
     Entry(&'a ValkeyEntry),
-    /// The same, where the node broke on it before.
+    /// The same, if the node panicked on it before.
     Quarantined(&'a ValkeyEntry),
-    /// A row was left out, on which the node broke before.
+    /// A row was omitted because the node panicked on it before.
     RowLeftOut([u8; 16]),
-    /// Everything that was there has been given.
+    /// Everything available has been passed.
     Idle,
 }
 
-/// A node's state machine in one life.
+/// A node's state machine during one lease term.
 pub trait Machine: Sized {
-    /// A new one, which knows nothing.
+    /// A new machine without state.
     fn new(place: &NodeSettings, write_partition: u16, token: FencingToken) -> Self;
     /// The stream that it reads besides the requests.
     fn stream(place: &NodeSettings, write_partition: u16) -> String;
-    /// Where that stream's reading begins.
+    /// The position where reading that stream starts.
     fn position(beginning: &Beginning) -> StreamId;
-    /// Whether all entries of that stream carry their numbers; else those of batches do, and ticks
-    /// count the rest.
+    /// Whether all entries of that stream carry their numbers; otherwise those of batches do, and
+    /// ticks count the rest.
     const NUMBERED: bool;
-    /// The number of the last entry up to there.
+    /// The number of the last entry before that position.
     fn number(beginning: &Beginning) -> u64;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
@@ -54,14 +55,14 @@ pub trait Machine: Sized {
         write_partition: u16,
         queries: &[QueryDefinition],
     ) -> RebuildScope;
-    /// Hands it a step.
+    /// Handles a step.
     fn handle(
         &mut self,
         step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) -> Result<(), MalformedMessage>;
-    /// What is to be seen of it.
+    /// Adds its figures.
     fn figures(&self, figures: &mut NodeFigures);
 }
 
@@ -134,7 +135,7 @@ impl Machine for FilterNode {
     }
 }
 
-/// What a machine is told by a step.
+/// The input of a step.
 fn input<E>(
     step: MachineInput<'_>,
     position: fn(&Beginning) -> StreamId,
@@ -170,7 +171,7 @@ fn input<E>(
     })
 }
 
-/// Whose document an entry is of, if it can be read.
+/// The collection that an entry concerns, if it can be decoded.
 fn collection_of(entry: &ValkeyEntry) -> Option<[u8; 16]> {
     use rillbase_live::message::WriteEntry;
     match write_entry::decode(&entry.body, entry.parts.as_deref()) {

@@ -1,4 +1,4 @@
-//! Figures of a node, for those who operate it.
+//! Figures about a node for operators.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 /// What a node is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NodeState {
-    /// Another holder has its partition, or the event layer is away.
+    /// Another holder has its partition, or the event layer is unavailable.
     #[default]
     Waiting,
     /// It reads the documents.
     Rebuilding,
-    /// It watches.
+    /// It watches queries.
     Running,
 }
 
-/// Counted since the process started, or as it stands.
+/// Counted since the process started, or the current value.
 #[derive(Debug, Clone, Default)]
 pub struct NodeFigures {
-    /// What it is doing.
+    /// The state.
     pub state: NodeState,
     /// Entries of its stream that were handled.
     pub entries: u64,
@@ -28,21 +28,21 @@ pub struct NodeFigures {
     pub notifications: u64,
     /// How long the last entry had been in the stream when its notifications were appended, in µs.
     pub lag_us: u64,
-    /// Rebuilds that were begun, the first one included.
+    /// Rebuilds that were started, including the first one.
     pub rebuilds: u64,
     /// How long the last one took, in µs.
     pub rebuild_us: u64,
-    /// Entries and rows that nobody could handle.
+    /// Entries and rows that could not be handled.
     pub quarantined: u64,
-    /// Times at which the machine broke.
+    /// The number of panics.
     pub panics: u64,
-    /// Queries that are watched.
+    /// Registered queries.
     pub queries: usize,
-    /// Documents that are remembered.
+    /// Remembered documents.
     pub documents: usize,
     /// Bytes of retained after-images.
     pub retained_bytes: usize,
-    /// Documents that were matched in this life.
+    /// Documents that were matched in this lease term.
     pub matched_documents: u64,
     /// Queries that the index proposed for them.
     pub candidates: u64,
@@ -54,9 +54,10 @@ pub struct NodeFigures {
     pub index_bytes: usize,
     /// CPU time of the node's thread, in µs.
     pub cpu_us: u64,
-    /// Its share of a core over the last minute that was measured, in millionths; none yet: absent.
+    /// The share of a core during the last measured minute, in millionths; absent if none was
+    /// measured yet.
     pub busy_ppm: Option<u64>,
-    /// What went wrong last; empty: nothing.
+    /// The last problem; empty if there was none.
     pub trouble: String,
 }
 
@@ -121,15 +122,15 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// How long is looked at for one figure.
+    /// The duration of one measurement.
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Begins a minute.
+    /// Starts a minute.
     pub fn begin(now: Instant, cpu_us: u64) -> Self {
         Self { began: now, cpu_us }
     }
 
-    /// The share in millionths when a minute has passed, and begins the next one.
+    /// The share in millionths once a minute has passed; also starts the next one.
     pub fn look(&mut self, now: Instant, cpu_us: u64) -> Option<u64> {
         let passed = now.duration_since(self.began);
         if passed < Self::MINUTE {
@@ -141,7 +142,7 @@ impl Busy {
     }
 }
 
-/// CPU time of the calling thread in µs; 0 where the system does not say.
+/// CPU time of the calling thread in µs; 0 if the system does not report it.
 pub fn thread_cpu_us() -> u64 {
     // "<ns running> <ns waiting> <slices>"
     std::fs::read_to_string("/proc/thread-self/schedstat")

@@ -1,6 +1,7 @@
-//! Documents for a rebuild: read in one snapshot, told in `PostgreSQL`'s binary copy format.
+//! Documents for a rebuild: read in one snapshot, in `PostgreSQL`'s binary copy format.
 //!
-//! The columns are collection, key, version, created, updated, body. Blocks are cut anywhere.
+//! The columns are collection, key, version, created, updated, body. Block boundaries are
+//! arbitrary.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,7 +9,7 @@ use std::fmt;
 use rillbase_live::message::ResultRow;
 use rillbase_live::snapshot::PgSnapshot;
 
-/// Which documents a node needs.
+/// The documents that a node needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuildScope {
     /// Of these collections.
@@ -19,20 +20,20 @@ pub struct RebuildScope {
     pub partitions: u16,
 }
 
-/// What is known before the first document comes.
+/// What is known before the first document arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuildSnapshot {
-    /// In which the documents are read.
+    /// The snapshot in which the documents are read.
     pub snapshot: PgSnapshot,
     /// By collection, the version of its access rules in that snapshot.
     pub rules: HashMap<[u8; 16], u64>,
 }
 
-/// Where documents come from.
+/// A source of documents.
 pub trait DocumentSource {
-    /// Takes a snapshot and begins to read in it.
+    /// Takes a snapshot and starts reading in it.
     fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError>;
-    /// The next block of the copy; `None`: that was all.
+    /// The next block of the copy; `None` at the end.
     fn next_block(&mut self) -> Result<Option<Vec<u8>>, DocumentReadError>;
 }
 
@@ -48,8 +49,8 @@ impl fmt::Display for DocumentReadError {
 
 impl std::error::Error for DocumentReadError {}
 
-/// Reads a snapshot as `PostgreSQL` writes it and, behind spaces, `collection=rules version`, the
-/// collection in 32 hexadecimal digits.
+/// Parses a snapshot in `PostgreSQL`'s form, followed by space-separated `collection=rules
+/// version`, the collection in 32 hexadecimal digits.
 pub fn parse_opened(text: &str) -> Option<RebuildSnapshot> {
     let mut words = text.split(' ');
     let snapshot = parse_snapshot(words.next()?)?;
@@ -62,7 +63,7 @@ pub fn parse_opened(text: &str) -> Option<RebuildSnapshot> {
     Some(RebuildSnapshot { snapshot, rules })
 }
 
-/// Reads `xmin:xmax:xip,…`.
+/// Parses `xmin:xmax:xip,…`.
 pub fn parse_snapshot(text: &str) -> Option<PgSnapshot> {
     let mut parts = text.split(':');
     let xmin = parts.next()?.parse().ok()?;
@@ -77,25 +78,25 @@ pub fn parse_snapshot(text: &str) -> Option<PgSnapshot> {
 }
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
-/// Signature, flags, length of an extension that is not there.
+/// Signature, flags, and the length of an absent extension.
 const HEADER_BYTES: usize = 19;
 const COLUMNS: i16 = 6;
 const EPOCH_2000_US: i64 = 946_684_800_000_000;
 
-/// Makes rows of blocks.
+/// Decodes rows from blocks.
 #[derive(Debug, Default)]
 pub struct CopyReader {
-    /// What is not read yet.
+    /// Bytes that were not decoded yet.
     rest: Vec<u8>,
     begun: bool,
     ended: bool,
 }
 
-/// A collection with a document of it.
+/// A collection and one of its documents.
 pub type CollectionRow = ([u8; 16], ResultRow);
 
 impl CopyReader {
-    /// Takes the next block and gives the rows that are whole now.
+    /// Takes the next block and passes the rows that are complete now.
     pub fn push(
         &mut self,
         block: &[u8],
@@ -125,7 +126,7 @@ impl CopyReader {
         Ok(())
     }
 
-    /// Refuses a copy that has not come to its end.
+    /// Rejects a copy that has not reached its end.
     pub fn finish(self) -> Result<(), DocumentReadError> {
         if self.ended && self.rest.is_empty() {
             Ok(())

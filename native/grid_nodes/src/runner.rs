@@ -1,4 +1,4 @@
-//! Life after life of one node, until it is told to stop.
+//! Runs one node, lease term after lease term, until it is stopped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use crate::report::{NodeFigures, NodeState};
 use crate::resp::ValkeyError;
 use crate::rows::DocumentSource;
 
-/// How often a node asks for a partition that another one has.
+/// The interval at which a node requests a partition that another one has.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// A life that lasted so long was a good one: the pause after it is short again.
+/// After a term of at least this length the pause is short again.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 const NAP: Duration = Duration::from_millis(20);
 
-/// What a node shares with those who watch it.
+/// What a node shares with its supervisor.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -30,27 +30,27 @@ pub struct Control {
 }
 
 impl Control {
-    /// Tells the node to end.
+    /// Stops the node.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was told to.
+    /// Whether the node was stopped.
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The loop goes on.
+    /// Counts a step of the loop.
     pub(crate) fn step(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many steps the loop has made.
+    /// The number of steps of the loop.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 
-    /// The figures as they are, in JSON.
+    /// The current figures in JSON.
     pub fn json(&self) -> String {
         self.figures
             .lock()
@@ -63,20 +63,19 @@ impl Control {
     }
 }
 
-/// Which node, and by which name it holds leases.
+/// The identity of a node, and the name under which it holds leases.
 #[derive(Debug, Clone)]
 pub struct NodeIdentity {
-    /// Where it finds everything.
+    /// Its settings.
     pub place: NodeSettings,
-    /// Its write partition; of no meaning for a sort node.
+    /// Its write partition; meaningless for a sort node.
     pub write_partition: u16,
-    /// A name that nobody else has. Each life adds its number.
+    /// A unique name. Each term adds its number.
     pub holder: String,
 }
 
-/// Runs a node in the calling thread until it is told to stop, or its process has another parent
-/// than the given one: nobody supervises it then, and its successor would wait for its lease for
-/// ever.
+/// Runs a node in the calling thread until it is stopped, or its process has a parent other than
+/// the given one: it is not supervised then, and its successor would wait for its lease forever.
 pub fn run<M: Machine>(
     identity: &NodeIdentity,
     parent: u32,
@@ -128,7 +127,7 @@ fn lives<M: Machine>(
     }
 }
 
-/// Waits for the lease, lives, and lets go.
+/// Waits for the lease, runs a term, and releases the lease.
 fn one_life<M: Machine>(
     identity: &NodeIdentity,
     (holder, parent): (&str, u32),
@@ -178,7 +177,7 @@ fn release_lease(identity: &NodeIdentity, layer: Layer, holder: &str, ended: &Te
         | TermEnd::Stopped
         | TermEnd::Fenced
         | TermEnd::Unread(_) => Ok(layer),
-        // Answers to earlier commands may still be on their way.
+        // Replies to earlier commands may still be on their way.
         TermEnd::Away(_) => Layer::open(identity.place.clone()),
     };
     if let Ok(mut layer) = connected {
@@ -187,7 +186,7 @@ fn release_lease(identity: &NodeIdentity, layer: Layer, holder: &str, ended: &Te
     }
 }
 
-/// Sleeps, unless told to stop.
+/// Sleeps, unless the node is stopped.
 fn rest(pause: Duration, parent: u32, control: &Control) {
     let until = Instant::now() + pause;
     while Instant::now() < until && !control.stopped() {
@@ -197,7 +196,7 @@ fn rest(pause: Duration, parent: u32, control: &Control) {
     }
 }
 
-/// Tells the node to stop when the process that started this one has ended.
+/// Stops the node when the process that started this one has ended.
 pub(crate) fn stop_without_parent(parent: u32, control: &Control) {
     if std::os::unix::process::parent_id() != parent {
         control.stop();

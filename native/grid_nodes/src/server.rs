@@ -1,32 +1,32 @@
-//! Where a Valkey server is, from its URL.
+//! The address of a Valkey server, from its URL.
 
 use crate::resp::ValkeyError;
 
-/// A server, and as whom to speak to it.
+/// A server, and the credentials for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValkeyServer {
-    /// How to reach it.
+    /// Its address.
     pub address: ValkeyAddress,
-    /// Empty: the default user.
+    /// Empty for the default user.
     pub user: String,
-    /// Empty: none is asked for.
+    /// Empty if none is needed.
     pub password: String,
     /// The number of the database.
     pub database: u32,
-    /// None: in clear text.
+    /// `None` for plain text.
     pub tls: Option<Tls>,
 }
 
-/// How a connection by TLS is made.
+/// The parameters of a TLS connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// Whose certificate the server has to show.
+    /// The name that the server's certificate must have.
     pub name: String,
-    /// The file with the certificates of those who may vouch for it; empty: the system's.
+    /// The file with trusted certificate authorities; empty for the system's.
     pub authorities: String,
 }
 
-/// How to reach a server.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValkeyAddress {
     /// `host:port`.
@@ -38,8 +38,8 @@ pub enum ValkeyAddress {
 const DEFAULT_PORT: u16 = 6379;
 
 impl ValkeyServer {
-    /// Reads `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`. With `rediss`
-    /// it is reached by TLS; `?ssl_ca_certs=path` names who may vouch for the server.
+    /// Parses `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`. `rediss`
+    /// selects TLS; `?ssl_ca_certs=path` names the trusted authorities.
     pub fn parse(url: &str) -> Result<Self, ValkeyError> {
         let wrong = || ValkeyError::Unusable("not a URL of a Valkey server that nodes can reach");
         let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
@@ -86,7 +86,7 @@ fn tls(address: &ValkeyAddress, options: &str) -> Result<Tls, ValkeyError> {
             Some(("ssl_ca_certs", path)) => {
                 tls.authorities = unquoted(path).ok_or_else(wrong)?;
             }
-            // Whoever turns verification off means clear text, or is mistaken.
+            // To disable verification, plain text must be used instead.
             Some(("ssl_cert_reqs", "required")) => {}
             Some((name, _)) if name.starts_with("ssl_") => return Err(wrong()),
             _ => {}
@@ -95,7 +95,7 @@ fn tls(address: &ValkeyAddress, options: &str) -> Result<Tls, ValkeyError> {
     Ok(tls)
 }
 
-/// An IPv6 address is in brackets, so a colon behind them begins the port.
+/// An IPv6 address is in brackets, so a colon after them starts the port.
 fn with_port(host: &str) -> String {
     let name = if host.is_empty() { "localhost" } else { host };
     let after_brackets = name.rsplit(']').next().unwrap_or(name);

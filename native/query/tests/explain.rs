@@ -77,7 +77,7 @@ fn the_test_that_fails_is_named_with_the_value_that_it_met() {
         (
             r#"{"$nor":[{"$expr":{"$gt":["$a","$b"]}}]}"#,
             r#"{"a":2,"b":1}"#,
-            vec!["The document does not match: the condition is not that its `$expr` is true."],
+            vec!["The document does not match; expected: it is not true that its `$expr` is true."],
         ),
     ] {
         assert_eq!(deciding(filter, text), expected, "{filter} on {text}");

@@ -1,7 +1,8 @@
-//! Up to where subscribers have acknowledged what they were told.
+//! The positions up to which subscribers have acknowledged publications.
 //!
-//! `topic{u64} subscription{u64} → position{u64}`, big-endian, gone with the subscription. A position
-//! never falls: whoever writes holds the lock from reading the old one until the new one is durable.
+//! `topic{u64} subscription{u64} → position{u64}`, big-endian, removed with the subscription. A
+//! position never decreases: a writer holds the lock from reading the old one until the new one is
+//! durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use rillbase_pubsub::SubscriptionLocator;
 
 use crate::refusal::Result;
 
-/// A subscriber's word.
+/// A subscriber's acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ack {
     key: Vec<u8>,
@@ -34,7 +35,7 @@ impl Ack {
     }
 }
 
-/// Positions that are prepared; says of each whether it is new.
+/// Prepared positions; says for each whether it is new.
 #[derive(Debug)]
 pub(crate) struct StagedAcks<'a> {
     batch: Option<WriteBatch>,
@@ -103,7 +104,7 @@ impl Acks {
         })
     }
 
-    /// Up to where a subscription is acknowledged; at first, to its own place.
+    /// The position up to which a subscription is acknowledged; initially its own.
     pub(crate) fn position(&self, topic: u64, name: &SubscriptionLocator) -> Result<Sequence> {
         let known = self.read(&key(topic, name.sequence()))?;
         Ok(known.unwrap_or_else(|| name.sequence()))
@@ -115,7 +116,7 @@ impl Acks {
         Ok(position.map(u64::from_be_bytes))
     }
 
-    /// Forgets what was acknowledged in a topic.
+    /// Removes the acknowledgements of a topic.
     pub(crate) fn forget(&self, topic: u64) -> Result<()> {
         let mut batch = WriteBatch::new();
         let start = topic.to_be_bytes();

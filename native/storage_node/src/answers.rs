@@ -1,9 +1,9 @@
-//! Answers at the moment that queries share: who asks the same within its second is told the same.
+//! A cache of query results at the shared snapshot: identical queries within its second get the
+//! same result.
 //!
-//! A dashboard has many viewers, and each of them asks again and again. What a query is answered is
-//! decided by the aggregate, the query, the period that it comes to, and the moment; of those the
-//! moment changes once a second, however many events come. So what has been read and written once is
-//! said again until there is another moment.
+//! A dashboard has many viewers, and each repeats its queries. The result depends on the aggregate,
+//! the query, its period and the snapshot; of those only the snapshot changes, once a second,
+//! however many events arrive. So a result is reused until there is a newer shared snapshot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,41 +14,41 @@ use rillbase_engine::Millis;
 
 use crate::moments::{NamedSnapshot, SHARED};
 
-/// So much is kept of all answers together.
+/// The maximum bytes of all cached results.
 const MOST_BYTES: usize = 16 << 20;
 
-/// What decides an answer, but for the moment.
+/// What determines a result, besides the snapshot.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct AnswerKey {
-    /// The aggregate's number, which no other ever has.
+    /// The aggregate's number, which is never reused.
     pub(crate) aggregate: u64,
     pub(crate) query: Box<str>,
-    /// What times that are relative to now come to.
+    /// The period, with relative times resolved.
     pub(crate) period: Period,
 }
 
 #[derive(Debug, Default)]
 struct AnswerCacheState {
-    /// Of which moment, by its number, and until when it is shared.
+    /// The number of its snapshot, and until when that is shared.
     moment: u64,
     until: Millis,
     known: HashMap<AnswerKey, Arc<str>>,
     bytes: usize,
 }
 
-/// The answers at the newest shared moment.
+/// The results at the newest shared snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCache(Mutex<AnswerCacheState>);
 
 impl AnswerCache {
-    /// What a question was answered at a moment.
+    /// The result of a query at a snapshot.
     pub(crate) fn find(&self, moment: &NamedSnapshot, question: &AnswerKey) -> Option<Arc<str>> {
         let state = self.0.lock();
         let is_of_moment = moment.is_shared() && state.moment == moment.number;
         state.known.get(question).filter(|_| is_of_moment).cloned()
     }
 
-    /// Keeps an answer, if there is room, and no newer moment is shared by now.
+    /// Caches a result, if there is room and no newer snapshot is shared.
     pub(crate) fn keep(&self, moment: &NamedSnapshot, question: AnswerKey, answer: &str) {
         let mut state = self.0.lock();
         if !moment.is_shared() || moment.number < state.moment {
@@ -68,7 +68,7 @@ impl AnswerCache {
         }
     }
 
-    /// Forgets what nobody will share any more.
+    /// Removes results that can no longer be shared.
     pub(crate) fn expire(&self, now: Millis) {
         let mut state = self.0.lock();
         if state.until <= now && state.bytes > 0 {

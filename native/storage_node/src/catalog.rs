@@ -1,4 +1,4 @@
-//! Namespaces and their topics: in memory to be read, in a keyspace to be kept.
+//! Namespaces and their topics: read from memory, stored in a keyspace.
 //!
 //! ```text
 //! key   := 'next'                     the next number of a namespace or topic
@@ -6,8 +6,8 @@
 //!        | 't/' namespace '/' name    a topic: number, retention in ms, kind as clients write it
 //! ```
 //!
-//! Values are words between spaces. Numbers are never given twice, so what a dropped topic left
-//! behind, if anything, is nobody's.
+//! Values are words separated by spaces. Numbers are never reused, so any remains of a dropped
+//! topic belong to none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,11 +23,11 @@ use crate::refusal::{CommandRefusal, Result};
 use crate::topic::{TopicEntry, TopicKind};
 use crate::words::Words;
 
-/// A namespace has no more topics.
+/// The maximum number of topics in a namespace.
 const MOST_TOPICS: usize = 10_000;
 const NEXT: &[u8] = b"next";
 
-/// What is kept of a token.
+/// The stored hash of a token.
 pub(crate) type Hash = [u8; 32];
 
 pub(crate) fn hash(token: &[u8]) -> Hash {
@@ -40,13 +40,13 @@ pub(crate) struct Namespace {
     pub(crate) name: String,
     pub(crate) number: u64,
     hash: RwLock<Hash>,
-    /// Rises when connections that came in before have to leave.
+    /// Incremented when connections that authenticated earlier must close.
     generation: AtomicU64,
     topics: RwLock<BTreeMap<String, Arc<TopicEntry>>>,
 }
 
 impl Namespace {
-    /// What a connection that has the token remembers; `None` for another token.
+    /// What a connection with the token remembers; `None` for a different token.
     pub(crate) fn admit(&self, token: &[u8]) -> Option<u64> {
         let generation = self.generation();
         (*self.hash.read() == hash(token)).then_some(generation)
@@ -75,7 +75,7 @@ impl Namespace {
 pub(crate) struct NamespaceCatalog {
     db: Arc<Db>,
     keyspace: Keyspace,
-    /// The next number; held by whoever changes anything.
+    /// The next number; locked during any change.
     next: Mutex<u64>,
     namespaces: RwLock<BTreeMap<String, Arc<Namespace>>>,
 }
@@ -114,7 +114,7 @@ impl NamespaceCatalog {
         self.namespaces.read().values().cloned().collect()
     }
 
-    /// Makes a namespace, or finds it if its token is the same.
+    /// Creates a namespace, or returns the existing one if its token is the same.
     pub(crate) fn create(&self, name: &str, token: &[u8]) -> Result<()> {
         name::check(name)?;
         check_token(token)?;
@@ -142,7 +142,7 @@ impl NamespaceCatalog {
         Ok(())
     }
 
-    /// Gives a namespace another token; connections that came in by the old one have to leave.
+    /// Replaces the token of a namespace; connections that used the old one must close.
     pub(crate) fn rotate(&self, name: &str, token: &[u8]) -> Result<()> {
         check_token(token)?;
         let _changing = self.next.lock();
@@ -171,7 +171,7 @@ impl NamespaceCatalog {
         );
     }
 
-    /// Takes a namespace and its topics out; what was in them is for the caller to forget.
+    /// Removes a namespace and its topics; the caller deletes their data.
     pub(crate) fn drop_namespace(&self, name: &str) -> Result<Arc<Namespace>> {
         let _changing = self.next.lock();
         let namespace = self.namespace(name)?;
@@ -186,7 +186,7 @@ impl NamespaceCatalog {
         Ok(namespace)
     }
 
-    /// Makes a topic, or finds it if its kind is the same.
+    /// Creates a topic, or returns the existing one if its kind is the same.
     pub(crate) fn create_topic(
         &self,
         namespace: &Namespace,
@@ -251,7 +251,7 @@ impl NamespaceCatalog {
         Ok(())
     }
 
-    /// Takes a topic out; what was in it is for the caller to forget.
+    /// Removes a topic; the caller deletes its data.
     pub(crate) fn drop_topic(&self, namespace: &Namespace, name: &str) -> Result<Arc<TopicEntry>> {
         let _changing = self.next.lock();
         let topic = namespace.topic(name)?;
@@ -314,7 +314,7 @@ fn read_topics(
     Ok(topics)
 }
 
-/// The numbers that words between spaces begin with.
+/// The numbers at the start of words separated by spaces.
 fn numbers(value: &[u8]) -> impl Iterator<Item = u64> {
     let words = value.split(|&byte| byte == b' ');
     words.map_while(|word| std::str::from_utf8(word).ok()?.parse().ok())

@@ -1,4 +1,4 @@
-//! Who is connected.
+//! The connected clients.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -9,20 +9,20 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// What others may know of a connection.
+/// What other clients may see of a connection.
 #[derive(Debug)]
 pub(crate) struct ClientInfo {
     pub(crate) id: u64,
     pub(crate) address: SocketAddr,
-    /// Whether it has said who it is.
+    /// Whether it has authenticated.
     pub(crate) is_known: AtomicBool,
     pub(crate) since: Instant,
-    /// What it calls itself.
+    /// The name that it set.
     pub(crate) name: Mutex<String>,
-    /// The namespace that it is in, `None` for the admin and for strangers.
+    /// Its namespace; `None` for the admin and unauthenticated connections.
     pub(crate) namespace: Mutex<Option<String>>,
     pub(crate) commands: AtomicU64,
-    /// Somebody asked for its end.
+    /// Its end was requested.
     pub(crate) is_killed: AtomicBool,
 }
 
@@ -78,13 +78,13 @@ impl ClientTable {
         }
     }
 
-    /// How many come from an address.
+    /// The number of connections from an address.
     pub(crate) fn count_from(&self, address: IpAddr) -> usize {
         let by_address = self.by_address.lock();
         by_address.get(&address).copied().unwrap_or(0)
     }
 
-    /// Asks for the end of the oldest that has not said who it is. Returns whether there was one.
+    /// Requests the end of the oldest unauthenticated connection. Returns whether there was one.
     pub(crate) fn evict_stranger(&self) -> bool {
         let known = self.known.lock();
         let is_stranger = |client: &&Arc<ClientInfo>| {

@@ -1,4 +1,4 @@
-//! Data and filters: documents, kept as BSON, which clients see as Extended JSON or as they are.
+//! Data and filters: documents stored as BSON, which clients see as Extended JSON or as BSON.
 
 use rillbase_query::bson::Document;
 use rillbase_query::ejson::{self, Form};
@@ -6,7 +6,7 @@ use rillbase_query::ejson::{self, Form};
 use crate::refusal::Result;
 use crate::resp::ReplyWriter;
 
-/// How a connection wants documents shown.
+/// The format of documents on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
     #[default]
@@ -25,7 +25,7 @@ pub(crate) fn from_bson(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(bytes.to_vec())
 }
 
-/// Writes a document; no bytes are none.
+/// Writes a document; empty bytes stand for none.
 pub(crate) fn write(reply: &mut ReplyWriter<'_>, bytes: &[u8], format: Format) {
     if bytes.is_empty() {
         return reply.null();

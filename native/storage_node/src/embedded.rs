@@ -1,8 +1,8 @@
-//! The node within a process: the same commands as over a connection, by a call each.
+//! The node embedded in a process: the same commands as over a connection, one call each.
 //!
-//! A [`Speaker`] is what a connection is to the server: it says who it is, follows subscriptions,
-//! and is asked for what was pushed. Calls of one speaker come one after the other; those of several
-//! run side by side.
+//! A [`Speaker`] corresponds to a connection of the server: it authenticates, follows
+//! subscriptions, and is polled for pushes. Calls of one speaker run one after the other; those of
+//! several run concurrently.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,18 +17,18 @@ use crate::outbox::{ConnectionOutbox, Mail, Wake};
 use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
 
-/// What has ended is looked for as often as this.
+/// The interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A storage node that serves nobody outside of the process.
+/// A storage node that serves only its own process.
 #[derive(Debug)]
 pub struct Embedded {
-    /// `None` once it is closed. Calls hold it for reading.
+    /// `None` once it is closed. Calls lock it for reading.
     node: RwLock<Option<Arc<NodeCore>>>,
 }
 
 impl Embedded {
-    /// Opens a node, or makes one. Its data is recovered when this returns.
+    /// Opens or creates a node. Its data has been recovered when this returns.
     pub fn open(options: NodeOptions) -> Result<Arc<Self>, NodeFailure> {
         let node = Arc::new(NodeCore::open(options)?);
         Ok(Arc::new(Self {
@@ -36,7 +36,7 @@ impl Embedded {
         }))
     }
 
-    /// Somebody who gives commands, a stranger at first; `None`: the node is closed.
+    /// A client that issues commands, unauthenticated at first; `None` if the node is closed.
     pub fn speaker(self: &Arc<Self>) -> Option<Speaker> {
         let held = self.node.read();
         let node = held.as_ref()?;
@@ -54,7 +54,7 @@ impl Embedded {
         })
     }
 
-    /// Ends it: who waits is answered, all is durable, and later calls find it closed.
+    /// Closes it: pending calls are answered, all writes are durable, and later calls fail.
     pub fn close(&self) -> Result<(), NodeFailure> {
         if let Some(node) = &*self.node.read() {
             node.is_stopping.store(true, Ordering::Release);
@@ -69,7 +69,7 @@ impl Embedded {
     }
 }
 
-/// Rings when something has come for a speaker.
+/// Signals that something has arrived for a speaker.
 #[derive(Debug, Default)]
 struct SpeakerBell {
     has_rung: Mutex<bool>,
@@ -77,7 +77,7 @@ struct SpeakerBell {
 }
 
 impl SpeakerBell {
-    /// Waits until it has rung, or until a time.
+    /// Waits for a signal, or until a time.
     fn wait(&self, until: Instant) {
         let mut has_rung = self.has_rung.lock();
         if !*has_rung {
@@ -97,7 +97,7 @@ impl Wake for BellWake {
     }
 }
 
-/// Who gives commands.
+/// A client within the process.
 #[derive(Debug)]
 pub struct Speaker {
     embedded: Arc<Embedded>,
@@ -107,7 +107,8 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// Does a command, and returns its reply as bytes of the protocol; `None`: the node is closed.
+    /// Executes a command, and returns its reply as bytes of the protocol; `None` if the node is
+    /// closed.
     pub fn execute(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
         let embedded = Arc::clone(&self.embedded);
         let held = embedded.node.read();
@@ -132,8 +133,8 @@ impl Speaker {
         Some(out)
     }
 
-    /// What was pushed since it was asked last, as bytes of the protocol. `None`: the node is closed,
-    /// or more was pushed than is kept, and subscriptions are to be resumed by a new speaker.
+    /// What was pushed since the last call, as bytes of the protocol. `None` if the node is closed,
+    /// or if more was pushed than is kept; subscriptions must then be resumed by a new speaker.
     pub fn pushed(&mut self) -> Option<Vec<u8>> {
         let embedded = Arc::clone(&self.embedded);
         let held = embedded.node.read();
@@ -142,14 +143,14 @@ impl Speaker {
         (!mail.is_given_up).then(|| std::mem::take(&mut self.pushed))
     }
 
-    /// Takes the mail; what was pushed is kept.
+    /// Takes the mail; pushes are kept.
     fn take(&mut self) -> Mail {
         let mut mail = self.session.outbox.take();
         self.pushed.append(&mut mail.bytes);
         mail
     }
 
-    /// Gives a command that waits again whenever something has come.
+    /// Repeats a waiting command whenever something has arrived.
     fn wait(
         &mut self,
         node: &Arc<NodeCore>,

@@ -1,4 +1,4 @@
-//! Writes that become durable together by one sync, whichever connections they came by.
+//! Writes that become durable together with one sync, across connections.
 //!
 //! The writes of each kind are one [`GroupWrite`].
 
@@ -18,14 +18,14 @@ use crate::refusal::{CommandRefusal, Result};
 use crate::topic::TopicEntry;
 use crate::transactions::{OpenTransaction, Under};
 
-/// A write that a command asks for.
+/// A write requested by a command.
 #[derive(Debug)]
 pub(crate) enum CommandWrite {
     /// Publishing or subscribing.
     Operation {
         topic: Arc<TopicEntry>,
         operation: Box<TopicOperation>,
-        /// Whether pushes are to follow.
+        /// Whether pushes follow.
         follow: bool,
     },
     Ack(Ack),
@@ -42,7 +42,7 @@ pub(crate) enum CommandWrite {
     Commit(Arc<OpenTransaction>),
 }
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Debug)]
 pub(crate) enum GroupOutcome {
     Answer(Box<StoreAnswer>),
@@ -55,7 +55,7 @@ pub(crate) enum GroupOutcome {
     Applied(bool),
 }
 
-/// The writes of a group by kind, each kind in their order.
+/// The writes of a group by kind, in order within each kind.
 #[derive(Default)]
 struct WritesByKind<'a> {
     topics: Vec<TopicSpec>,
@@ -63,7 +63,7 @@ struct WritesByKind<'a> {
     acks: Vec<&'a Ack>,
     values: StagedValues,
     aggregates: Option<AggregateWrites<'a>>,
-    /// Of each end of a transaction, what came of it unless it writes.
+    /// For each end of a transaction, its outcome unless it writes.
     ends: Vec<Option<Result<GroupOutcome>>>,
 }
 
@@ -142,7 +142,7 @@ impl GroupWrite for StagedValues {
     }
 }
 
-/// What came of the writes of each kind, in their order.
+/// The outcomes of the writes of each kind, in order.
 struct OutcomesByKind {
     answers: IntoIter<Result<GroupOutcome>>,
     acked: IntoIter<Result<GroupOutcome>>,
@@ -153,7 +153,7 @@ struct OutcomesByKind {
 }
 
 impl OutcomesByKind {
-    /// What came of the next write.
+    /// The outcome of the next write.
     fn of(&mut self, write: &CommandWrite) -> Result<GroupOutcome> {
         let next = match write {
             CommandWrite::Operation { .. } => self.answers.next(),
@@ -168,7 +168,8 @@ impl OutcomesByKind {
 }
 
 impl NodeCore {
-    /// Does all writes, and returns once all are durable. What came of each is in its place.
+    /// Commits all writes, and returns once all are durable. Outcomes are in the order of the
+    /// writes.
     pub(crate) fn commit(&self, writes: &[&CommandWrite]) -> Vec<Result<GroupOutcome>> {
         let started = Instant::now();
         let mut outcomes = self.write(WritesByKind::sort(self, writes));
@@ -184,7 +185,7 @@ impl NodeCore {
         let operations = kinds.topics.iter().zip(kinds.operations);
         let operations: Vec<(&TopicSpec, &TopicOperation)> = operations.collect();
         let acks = kinds.acks;
-        // Every group locks in this order, so that no two wait for one another.
+        // Every group locks in this order, which prevents deadlocks.
         let mut meetings = (!operations.is_empty()).then(|| self.store.stage(&operations));
         let mut positions = (!acks.is_empty()).then(|| self.acks.stage(&acks));
         let mut values = kinds.values;
@@ -194,7 +195,7 @@ impl NodeCore {
         let parts: &mut [&mut dyn GroupWrite] =
             &mut [&mut meetings, &mut positions, &mut values, &mut counts];
         let mut results = self.db.write_group(parts, self.options.durability);
-        // Answering operations takes the longest: the others have given their locks back by then.
+        // Matching operations takes the longest: the others have released their locks by then.
         let counts = counts.complete(&mut results).unwrap_or_default();
         let set = values.complete(&mut results);
         let acked = positions.complete(&mut results);
@@ -242,7 +243,7 @@ impl NodeCore {
     }
 }
 
-/// Of writes that happen or fail together.
+/// For writes that succeed or fail together.
 fn of_all<T>(
     results: Result<Vec<T>>,
     count: usize,
@@ -258,7 +259,7 @@ fn of_all<T>(
     .into_iter()
 }
 
-/// Of writes that each happen or fail.
+/// For writes that succeed or fail independently.
 fn of_each<T>(
     results: Vec<aggregates::Result<T>>,
     outcome: impl Fn(T) -> GroupOutcome,
@@ -267,14 +268,14 @@ fn of_each<T>(
     outcomes.collect::<Vec<_>>().into_iter()
 }
 
-/// Of ends of transactions: those that were written fill the places that are `None`.
+/// For ends of transactions: the outcomes of those that wrote replace each `None`.
 fn ended(
     ends: Vec<Option<Result<GroupOutcome>>>,
     committed: Vec<aggregates::Result<Sequence>>,
 ) -> IntoIter<Result<GroupOutcome>> {
     let mut committed = committed.into_iter();
     let mut written = || match committed.next() {
-        // The engine would name its own key.
+        // The engine's error would show its internal key.
         Some(Err(aggregates::Error::Engine(Error::Conflict { .. }))) => {
             let text = "another write conflicts: begin again";
             Err(CommandRefusal::new("CONFLICT", text))

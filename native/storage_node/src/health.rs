@@ -1,4 +1,4 @@
-//! Whether the node can write. Probes of every kind, metrics and INFO say the same.
+//! Whether the node can write. All probes, metrics and INFO agree.
 
 use crate::node::NodeCore;
 
@@ -6,14 +6,14 @@ use crate::node::NodeCore;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteAvailability {
     Well,
-    /// There is no room on the disk: writes are refused until there is, reads go on.
+    /// The disk is full: writes are rejected until space is freed, reads continue.
     Full,
-    /// A write or sync has failed so that what the disk holds is not known: the node ends.
+    /// A write or sync has failed, so the contents of the disk are unknown: the node stops.
     Failed,
 }
 
 impl WriteAvailability {
-    /// Its status, and what is the matter with the engine.
+    /// Its status, and the state of the engine.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Well => ("ok", "ok"),

@@ -1,12 +1,12 @@
-//! How many bytes of requests and replies all connections have in memory together.
+//! The bytes of requests and replies in memory across all connections.
 //!
-//! A connection that has next to nothing may always be read: so whoever has little to say is served
-//! however much others send, and what holds the memory ends by its own deadlines.
+//! A connection that uses almost nothing may always be read: small requests are served however much
+//! other connections send, and what occupies the memory ends by its own deadlines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Each connection may have so much beside the budget.
+/// The bytes that each connection may use beyond the budget.
 pub(crate) const FREE_BYTES: usize = 16 << 10;
 
 /// A budget that all connections share.
@@ -28,13 +28,13 @@ impl InFlight {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody who has `own` bytes may have more.
+    /// Whether a connection that uses `own` bytes may use more.
     pub(crate) fn has_room(&self, own: usize) -> bool {
         own < FREE_BYTES || self.bytes() < self.limit
     }
 }
 
-/// One connection's share, which is given back when it is dropped.
+/// One connection's share, which is released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightShare {
     whole: Arc<InFlight>,

@@ -1,22 +1,22 @@
-//! The storage node: topics, aggregates, and keys with values, behind the protocol that clients of Redis and
-//! Valkey speak.
+//! The storage node: topics, aggregates and key-value pairs over the protocol of Redis and Valkey
+//! clients.
 //!
 //! In the order in which a request flows:
 //!
-//! - `server` — connections, event loops, groups of writes; the page of metrics.
+//! - `server` — connections, event loops, groups of writes; the metrics page.
 //! - [`resp`] — requests and replies as bytes.
-//! - `session.rs`, `clients.rs`, `outbox.rs` — a connection while it lasts; `in_flight.rs` — what all have
-//!   in memory.
-//! - `command` — what can be asked; `words.rs`, `time.rs`, `document.rs` read what is asked.
-//! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics, and what their places are.
-//! - `moments.rs`, `transactions.rs` — snapshots that are held, and transactions under way;
-//!   `answers.rs` — what queries were answered at the moment that they share.
+//! - `session.rs`, `clients.rs`, `outbox.rs` — the state of a connection; `in_flight.rs` — the
+//!   memory used by all.
+//! - `command` — the commands; `words.rs`, `time.rs`, `document.rs` parse their arguments.
+//! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics and their places.
+//! - `moments.rs`, `transactions.rs` — open snapshots and transactions; `answers.rs` — results of
+//!   queries at the shared snapshot.
 //! - `group.rs` — writes that become durable together.
-//! - `live.rs`, `acks.rs`, `sid.rs` — who is told of what, from which position on.
-//! - `watches.rs` — queries whose rows are told of as they change.
+//! - `live.rs`, `acks.rs`, `sid.rs` — who is notified of what, from which position on.
+//! - `watches.rs` — queries whose changed rows are pushed.
 //! - `health.rs` — whether it can write.
-//! - `show.rs`, `refusal.rs` — what is answered.
-//! - `node.rs` — all of it over one database; `embedded.rs` — all of it without a connection.
+//! - `show.rs`, `refusal.rs` — replies and errors.
+//! - `node.rs` — all of it over one database; `embedded.rs` — the node without connections.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an error that says what happened; saying so each time adds nothing"

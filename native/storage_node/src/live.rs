@@ -1,9 +1,9 @@
-//! Who listens to which subscription now.
+//! Which connections listen to which subscriptions.
 //!
-//! A listener that is behind joins without a gap: it is entered first, and what it is told is held;
-//! then the store is read for what it missed; then what was held and lies behind the last thing read
-//! goes out. Whatever became visible before the store was read was read; whatever came later was
-//! told, and held.
+//! A listener that is behind joins without a gap: it is registered first, and new publications are
+//! held; then the store is read for what it missed; then the held publications after the last one
+//! read are sent. What became visible before the store was read was read; what arrived later was
+//! held.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,20 +19,22 @@ use crate::resp::ReplyWriter;
 use crate::show;
 use crate::topic::TopicEntry;
 
-/// So much is held for a listener that is catching up; then it is given up.
+/// The maximum number of publications held for a listener that is catching up; beyond it the
+/// listener is closed.
 const MOST_HELD: usize = 100_000;
-/// An operation that began before a subscription ended may still be told of after it, not longer.
+/// How long an operation that started before a subscription ended may still be reported after its
+/// end.
 const GRACE: Millis = 1000;
 
 type SharedPublication = Arc<StoredRecord<PublicationRecord>>;
 
 #[derive(Debug)]
 enum ListenerState {
-    /// It waits for anything to come, and reads the store itself.
+    /// It waits for any publication, and reads the store itself.
     Waiting,
-    /// It catches up.
+    /// It is catching up.
     Holding(Vec<SharedPublication>),
-    /// It was told up to here.
+    /// It was notified up to this position.
     Told(Sequence),
 }
 
@@ -66,12 +68,12 @@ impl Listener {
         })
     }
 
-    /// From now on what comes is held.
+    /// New publications are held from now on.
     pub(crate) fn hold(&self) {
         *self.state.lock() = ListenerState::Holding(Vec::new());
     }
 
-    /// It has been told what it missed: `missed`, and then what was held.
+    /// It was sent what it missed, `missed`; the held publications follow.
     pub(crate) fn catch_up(
         &self,
         missed: &[StoredRecord<PublicationRecord>],
@@ -152,7 +154,7 @@ impl Listener {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     listeners: RwLock<HashMap<Sequence, Vec<Arc<Listener>>>>,
-    /// When subscriptions end that have listeners.
+    /// When subscriptions with listeners end.
     ends: Mutex<BTreeSet<(Millis, Sequence)>>,
     pub(crate) pushed: AtomicU64,
 }
@@ -165,7 +167,7 @@ impl Live {
         listeners.entry(key).or_default().push(Arc::clone(listener));
     }
 
-    /// Returns whether it was there.
+    /// Returns whether it was registered.
     pub(crate) fn leave(&self, listener: &Arc<Listener>) -> bool {
         let key = listener.subscription;
         let mut listeners = self.listeners.write();
@@ -216,7 +218,7 @@ impl Live {
             match first {
                 Some((until, subscription)) if until.saturating_add(GRACE) < now => {
                     self.end(subscription, "expired");
-                    // Of listeners that were there no longer.
+                    // Of listeners that had left already.
                     self.ends.lock().remove(&(until, subscription));
                 }
                 _ => return,

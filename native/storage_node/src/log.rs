@@ -14,7 +14,7 @@ fn line(level: &str, message: &str) {
             letter => shown.push(letter),
         }
     }
-    // If nobody reads it, nobody is told so.
+    // If the line cannot be written, there is no one to report that to.
     let _ = writeln!(
         std::io::stderr(),
         "{{\"time\":\"{time}\",\"level\":\"{level}\",\"message\":\"{shown}\"}}"
@@ -29,7 +29,7 @@ pub(crate) fn warning(message: &str) {
     line("WARNING", message);
 }
 
-/// A moment in ISO 8601, UTC.
+/// A time in ISO 8601, UTC.
 fn timestamp(moment: Millis) -> String {
     let (days, rest) = (moment / 86_400_000, moment % 86_400_000);
     let (year, month, day) = date(days);
@@ -38,8 +38,8 @@ fn timestamp(moment: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of a day since 1970. Years are counted from March on, so that a leap day is
-/// the last of its year: 153 days are five months, whichever they are.
+/// Year, month and day of a day since 1970. Years are counted from March, so that a leap day is the
+/// last of its year: any five consecutive months have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const ERA_DAYS: u64 = 146_097;
     // Since 1 March 0000.

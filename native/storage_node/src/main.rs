@@ -7,8 +7,9 @@
 //!     [--cache-mib 64] [--memtables-mib 64] [--reserve-mib 32]
 //! ```
 //!
-//! The token lets the admin in; it comes by the environment, which other users do not see. SIGTERM
-//! and SIGINT end the node: what was begun is answered, and all is durable.
+//! The token authenticates the admin; it is passed in the environment, which other users cannot
+//! see. SIGTERM and SIGINT stop the node: pending requests are answered, and all writes are
+//! durable.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -25,14 +26,14 @@ use signal_hook::iterator::Signals;
 const TOKEN: &str = "RILLBASE_NODE_TOKEN";
 const LEAST_TOKEN_BYTES: usize = 16;
 const LEAST_IN_FLIGHT_MIB: usize = 64;
-/// Room for a manifest and the unsynced end of the log, which is mostly within one segment.
+/// Space for a manifest and the unsynced end of the log, which is usually within one segment.
 const RESERVE_MIB: u64 = 32;
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If nobody reads it, nobody is told so.
+            // If the line cannot be written, there is no one to report that to.
             let _ = writeln!(std::io::stderr(), "rillbase-node: {error}");
             ExitCode::FAILURE
         }
@@ -47,7 +48,7 @@ fn run() -> Result<(), String> {
     let metrics: Option<SocketAddr> = asked.take("metrics")?;
     let options = options(&mut asked)?;
     asked.end()?;
-    // Before anything else, so that a signal that comes early counts.
+    // Before anything else, so that an early signal is not lost.
     let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(text)?;
     let node = NodeCore::open(options).map_err(text)?;
     let server = NodeServer::start(node, listen, metrics).map_err(text)?;

@@ -1,8 +1,9 @@
-//! The earth as a plane: Mercator's projection, by which small circles stay circles.
+//! The earth as a plane: the Mercator projection, which preserves small circles.
 //!
-//! Lengths grow towards the poles, by the same factor in all directions; a circle's radius is scaled
-//! by that of its centre. For a radius of 100 km at 60° north the edge is off by about 1.5 %, for one
-//! of 1 km by 0.02 %. The plane ends at 85.05° and at the 180th meridian, where nothing goes round.
+//! Lengths grow towards the poles, by the same factor in all directions; a circle's radius is
+//! scaled by that of its centre. For a radius of 100 km at 60° north the edge is off by about 1.5
+//! %, for one of 1 km by 0.02 %. The plane ends at 85.05° and at the 180th meridian, where areas do
+//! not wrap around.
 
 use std::f64::consts::{FRAC_PI_4, PI};
 
@@ -38,7 +39,7 @@ fn unproject([x, y]: [f64; 2]) -> [f64; 2] {
     [(x / RADIUS).to_degrees(), latitude.to_degrees()]
 }
 
-/// How much longer a length is at a latitude than on the equator.
+/// The scale factor at a latitude relative to the equator.
 fn scale(latitude: f64) -> f64 {
     latitude.to_radians().cos().recip()
 }
@@ -57,7 +58,7 @@ pub(crate) fn to_plane(area: TopicArea) -> Result<TopicArea> {
     })
 }
 
-/// An area of the plane in degrees and metres, as fine as anybody asks for.
+/// An area of the plane in degrees and metres, rounded to a sufficient precision.
 pub(crate) fn from_plane(area: TopicArea) -> TopicArea {
     match area {
         TopicArea::Circle { centre, radius } => {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::health::WriteAvailability;
 use crate::node::NodeCore;
 
-/// A number that rises.
+/// A counter that only increases.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -23,7 +23,7 @@ impl Counter {
 
 macro_rules! counters {
     ($($name:ident $about:literal)*) => {
-        /// What was counted since the node began.
+        /// What was counted since the node started.
         #[derive(Debug)]
         pub(crate) struct Metrics {
             pub(crate) started: Instant,
@@ -37,7 +37,7 @@ macro_rules! counters {
         }
 
         impl Metrics {
-            /// Each counter by its name, with what it means.
+            /// Each counter by its name, with its description.
             fn counters(&self) -> Vec<Figure> {
                 vec![$((
                     concat!(stringify!($name), "_total"),
@@ -79,7 +79,7 @@ counters! {
     written_bytes "Bytes written to connections."
 }
 
-/// A figure: name, kind, what it means, how much it is.
+/// A figure: name, kind, description, value.
 type Figure = (&'static str, &'static str, &'static str, f64);
 
 #[allow(

@@ -1,11 +1,11 @@
-//! Moments that can be asked about again: one a second is shared by queries that do not ask for the
-//! very newest, others are of a namespace. Each is held for a minute, then what it sees may be
+//! Snapshots that can be queried again: one per second is shared by queries that do not need the
+//! newest, others belong to a namespace. Each is kept for a minute; then what it sees may be
 //! compacted away.
 //!
-//! A row that keeps changing keeps an entry for each moment that is held, so there must not be many.
-//! Those that a namespace opens by name are refused beyond a bound. Those that came with answers of
-//! the very newest give way to newer ones: few are ever asked about again, and a query is not to be
-//! refused for a name that nobody will use.
+//! A row that keeps changing keeps an entry for each open snapshot, so their number must be
+//! bounded. Snapshots that a namespace opens explicitly are rejected beyond a bound. Those that
+//! came with results at the newest state are evicted by newer ones: few are ever queried again, and
+//! a query must not fail because of a name that nobody will use.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -16,35 +16,35 @@ use rillbase_engine::{Db, DbSnapshot, Millis};
 
 use crate::refusal::{CommandRefusal, Result};
 
-/// How old a moment may be that is shared, in milliseconds.
+/// The maximum age of a shared snapshot, in milliseconds.
 pub(crate) const SHARED: Millis = 1000;
-/// How long a moment is held.
+/// How long a snapshot is kept.
 const HELD: Millis = 60_000;
-/// A namespace opens no more at once, and all together no more.
+/// The maximum number of snapshots that a namespace may open, and all together.
 const MOST_OPENED: (usize, usize) = (250, 1000);
-/// So many of a namespace's newest are held beside these, and of all together.
+/// The maximum number of a namespace's newest snapshots kept besides these, and of all together.
 const MOST_FRESH: (usize, usize) = (250, 1000);
 
-/// A moment that is held.
+/// An open snapshot.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedSnapshot {
-    /// Newer ones have greater ones.
+    /// Newer ones have greater numbers.
     pub(crate) number: u64,
-    /// What it is asked for by.
+    /// The name by which it is requested.
     pub(crate) name: String,
     pub(crate) snapshot: Arc<DbSnapshot>,
     kind: SnapshotKind,
     until: Millis,
 }
 
-/// Whose a moment is, by the namespace's number.
+/// The owner of a snapshot, by the namespace's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SnapshotKind {
-    /// Of all.
+    /// Shared by all.
     Shared,
-    /// It was the newest when this namespace asked for that.
+    /// The newest when this namespace queried it.
     Fresh(u64),
-    /// This namespace has opened it.
+    /// Opened by this namespace.
     Opened(u64),
 }
 
@@ -59,13 +59,13 @@ impl NamedSnapshot {
 struct SnapshotTable {
     held: BTreeMap<u64, NamedSnapshot>,
     shared: Option<NamedSnapshot>,
-    /// Those of each namespace that give way, the oldest first.
+    /// The evictable snapshots of each namespace, oldest first.
     fresh: HashMap<u64, VecDeque<u64>>,
     next: u64,
 }
 
 impl SnapshotTable {
-    /// The newest that a namespace may be answered at, of those that are not older than a second.
+    /// The newest that a namespace may read at, among those not older than a second.
     fn newest(&self, namespace: u64, now: Millis) -> Option<&NamedSnapshot> {
         let own = self.fresh.get(&namespace).and_then(VecDeque::back);
         let own = own.and_then(|number| self.held.get(number));
@@ -75,7 +75,7 @@ impl SnapshotTable {
         young.max_by_key(|moment| moment.snapshot.sequence())
     }
 
-    /// Lets the oldest go where there are too many.
+    /// Evicts the oldest if there are too many.
     fn give_way(&mut self, namespace: u64) {
         let (of_one, of_all) = MOST_FRESH;
         let all: usize = self.fresh.values().map(VecDeque::len).sum();
@@ -91,12 +91,12 @@ impl SnapshotTable {
     }
 }
 
-/// All moments that are held.
+/// All open snapshots.
 #[derive(Debug)]
 pub(crate) struct Moments {
-    /// Names are of this process: another does not hold what one has held.
+    /// Names contain it, since another process does not have the same snapshots.
     process: String,
-    /// Of this process, and unknown outside.
+    /// Random keys of this process, unknown outside.
     keys: (RandomState, RandomState),
     state: Mutex<SnapshotTable>,
 }
@@ -128,8 +128,7 @@ impl Moments {
         moment
     }
 
-    /// One that is a second old at most, and no older than what the namespace has seen as the
-    /// newest.
+    /// One that is at most a second old, and not older than the newest that the namespace has seen.
     pub(crate) fn shared(&self, db: &Db, namespace: u64) -> NamedSnapshot {
         let mut state = self.state.lock();
         if let Some(young) = state.newest(namespace, db.now()) {
@@ -140,7 +139,7 @@ impl Moments {
         moment
     }
 
-    /// Now.
+    /// The current state.
     pub(crate) fn fresh(&self, db: &Db, namespace: u64) -> NamedSnapshot {
         let mut state = self.state.lock();
         let snapshot = db.snapshot();
@@ -156,7 +155,7 @@ impl Moments {
         moment
     }
 
-    /// Opens one of a namespace's own.
+    /// Opens one for a namespace.
     pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<NamedSnapshot> {
         let mut state = self.state.lock();
         let (of_one, of_all) = MOST_OPENED;
@@ -177,7 +176,7 @@ impl Moments {
         Ok(self.hold(&mut state, db.snapshot(), SnapshotKind::Opened(namespace)))
     }
 
-    /// A name that says nothing: numbers, and sequences, count what all namespaces do.
+    /// An opaque name: numbers and sequences would reveal the activity of all namespaces.
     fn name(&self, number: u64) -> String {
         let (first, second) = &self.keys;
         let mask = first.hash_one(number);
@@ -196,7 +195,7 @@ impl Moments {
         Some(masked ^ self.keys.1.hash_one(mask))
     }
 
-    /// The moment of a name.
+    /// The snapshot with a name.
     pub(crate) fn find(&self, name: &str, namespace: u64, now: Millis) -> Result<NamedSnapshot> {
         let state = self.state.lock();
         let moment = self.number(name).and_then(|number| state.held.get(&number));
@@ -210,7 +209,7 @@ impl Moments {
         moment.filter(is_own).cloned().ok_or_else(expired)
     }
 
-    /// Lets one go that a namespace has opened; says whether it was there.
+    /// Closes one that a namespace has opened; returns whether it existed.
     pub(crate) fn close(&self, name: &str, namespace: u64) -> bool {
         let mut state = self.state.lock();
         let Some(number) = self.number(name) else {
@@ -226,7 +225,7 @@ impl Moments {
         is_open
     }
 
-    /// Lets go what was held long enough.
+    /// Closes expired ones.
     pub(crate) fn expire(&self, now: Millis) {
         let mut state = self.state.lock();
         let SnapshotTable { held, fresh, .. } = &mut *state;
@@ -289,7 +288,7 @@ mod tests {
             self.db.write(batch, Durability::Buffered).unwrap();
         }
 
-        /// The names of so many moments, each of which was the newest.
+        /// The names of this many snapshots, each of which was the newest.
         fn fresh(&self, namespace: u64, count: usize) -> Vec<String> {
             let one = |_| {
                 self.write();

@@ -4,7 +4,7 @@ use crate::refusal::{CommandRefusal, Result};
 
 const MOST_BYTES: usize = 128;
 
-/// Refuses what is no name.
+/// Rejects an invalid name.
 pub(crate) fn check(name: &str) -> Result<()> {
     let begins = name
         .as_bytes()

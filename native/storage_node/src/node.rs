@@ -1,4 +1,4 @@
-//! The node: one database, what is known beside it, and the commands over both.
+//! The node: one database, the state beside it, and the commands over both.
 
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -24,7 +24,7 @@ use crate::topic::TopicEntry;
 use crate::transactions::Transactions;
 use crate::watches::QueryWatches;
 
-/// What a node's directory says of itself.
+/// The format marker in a node's directory.
 const FORMAT: &[u8] = b"rillbase-node 1\n";
 
 /// A storage node.
@@ -46,13 +46,13 @@ pub struct NodeCore {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) metrics: Metrics,
     pub(crate) admin: Hash,
-    /// Nothing new is begun.
+    /// No new work is started.
     pub(crate) is_stopping: AtomicBool,
-    /// Connections are to look whether they may stay.
+    /// Connections must check whether they may stay.
     pub(crate) has_revoked: AtomicBool,
 }
 
-/// Why a node could not be opened, or closed.
+/// Why a node could not be opened or closed.
 #[derive(Debug)]
 pub struct NodeFailure(String);
 
@@ -82,8 +82,8 @@ impl From<std::io::Error> for NodeFailure {
     }
 }
 
-/// Makes the directory, and says in it what it holds: the engine, which makes directories durable up
-/// to the first that holds something, then looks no further than here, where it may.
+/// Creates the directory and writes the format marker. The engine makes directories durable up to
+/// the first one that is not empty, so it then looks no further than here, where it has access.
 fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -92,7 +92,7 @@ fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
     let path = directory.join("FORMAT");
     match std::fs::read(&path) {
         Ok(format) if format == FORMAT => Ok(()),
-        // A first start that was cut off.
+        // A first start that was interrupted.
         Ok(format) if !FORMAT.starts_with(&format) => {
             let path = path.display();
             Err(NodeFailure(format!(
@@ -115,7 +115,7 @@ fn prepare(directory: &Path) -> std::result::Result<(), NodeFailure> {
 }
 
 impl NodeCore {
-    /// Opens a node, or makes one. Its data is recovered when this returns.
+    /// Opens or creates a node. Its data has been recovered when this returns.
     pub fn open(options: NodeOptions) -> std::result::Result<Self, NodeFailure> {
         let lifetimes = Arc::default();
         let engine = rillbase_engine::DbOptions {
@@ -160,7 +160,7 @@ impl NodeCore {
         })
     }
 
-    /// Makes all durable and marks the log as closed.
+    /// Makes all writes durable and marks the log as closed.
     pub fn close(self) -> std::result::Result<(), NodeFailure> {
         let Self {
             db,
@@ -186,19 +186,19 @@ impl NodeCore {
         self.db.now()
     }
 
-    /// Whether it is being stopped.
+    /// Whether it is stopping.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
     }
 
-    /// Forgets what was in a topic that the catalog does not have any more.
+    /// Deletes the data of a topic that the catalog no longer has.
     pub(crate) fn forget(&self, topic: &TopicEntry) -> Result<()> {
         self.live.end_topic(topic.number);
         self.acks.forget(topic.number)?;
         Ok(self.store.forget(&topic.topic())?)
     }
 
-    /// What a moment asks for: that what has ended is told of.
+    /// Periodic work: notifies listeners of what has ended.
     pub(crate) fn tick(&self) {
         let now = self.now();
         self.live.expire(now);

@@ -1,4 +1,4 @@
-//! How a node behaves.
+//! The options of a node.
 
 use std::path::PathBuf;
 
@@ -6,36 +6,36 @@ use rillbase_engine::Durability;
 
 use crate::resp::RequestLimits;
 
-/// How a node behaves.
+/// The options of a node.
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
-    /// Where its data is.
+    /// The directory of its data.
     pub directory: PathBuf,
-    /// Lets the admin in.
+    /// The admin's token.
     pub token: String,
     /// When a write is acknowledged.
     pub durability: Durability,
     /// The budget of the block cache.
     pub cache_bytes: usize,
-    /// The budget of what is in memory before it is in tables.
+    /// The budget of memtables.
     pub memtables_bytes: usize,
-    /// Room that is kept so that the node can be started on a full disk.
+    /// Disk space that is reserved so that the node can start on a full disk.
     pub reserve_bytes: u64,
-    /// More connections are refused.
+    /// The maximum number of connections.
     pub clients: usize,
-    /// More connections from one address are refused, unless it is that of this machine.
+    /// The maximum number of connections from one address, except from this machine.
     pub clients_per_address: usize,
-    /// Bytes of requests and replies in memory, of all connections together.
+    /// The maximum bytes of requests and replies in memory, across all connections.
     pub in_flight_bytes: usize,
     /// Threads that serve connections.
     pub threads: usize,
-    /// What requests may be like.
+    /// The limits of requests.
     pub limits: RequestLimits,
-    /// More bytes than this are not kept for a connection that does not read.
+    /// The maximum bytes kept for a connection that does not read.
     pub output_bytes: usize,
 }
 
-/// What strangers' requests may be like: just enough to say who they are.
+/// The limits of requests before authentication: just enough to authenticate.
 pub(crate) const STRANGERS: RequestLimits = RequestLimits {
     words: 16,
     word_bytes: 4 << 10,
@@ -43,7 +43,7 @@ pub(crate) const STRANGERS: RequestLimits = RequestLimits {
 };
 
 impl NodeOptions {
-    /// A node in a directory whose admin has a token.
+    /// The default options with a directory and the admin's token.
     pub fn new(directory: impl Into<PathBuf>, token: impl Into<String>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {

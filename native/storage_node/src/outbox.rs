@@ -1,7 +1,7 @@
-//! What a connection is sent without having asked, until its thread takes it.
+//! Pushes and deferred replies for a connection, until its thread takes them.
 //!
-//! Any thread puts in, only the connection's own takes out. A connection that does not read what it
-//! is sent is given up: its bytes are not kept for it.
+//! Any thread adds; only the connection's own thread removes. A connection that does not read is
+//! closed rather than buffered without limit.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Called when something has come; the connection's thread looks then.
+/// Called when something has arrived; the connection's thread then takes it.
 pub(crate) trait Wake: Debug + Send + Sync {
     fn wake(&self);
 }
 
-/// What came for a connection.
+/// What has arrived for a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Mail {
     pub(crate) bytes: Vec<u8>,
-    /// Something that the connection waits for may have come.
+    /// The event that the connection waits for may have occurred.
     pub(crate) is_called: bool,
-    /// The reply that the connection waits for is among the bytes.
+    /// The bytes include the reply that the connection waits for.
     pub(crate) is_answered: bool,
-    /// The connection is not to be kept.
+    /// The connection must be closed.
     pub(crate) is_given_up: bool,
 }
 
 #[derive(Debug, Default)]
 struct OutboxState {
     mail: Mail,
-    /// The connection was told, and has not looked since.
+    /// The connection was woken, and has not looked since.
     is_woken: bool,
 }
 
@@ -38,7 +38,7 @@ struct OutboxState {
 pub(crate) struct ConnectionOutbox {
     state: Mutex<OutboxState>,
     wake: Box<dyn Wake>,
-    /// More bytes than this are not kept.
+    /// The maximum number of bytes kept.
     limit: usize,
     /// How many bytes the connection has taken and not sent yet.
     unsent: AtomicU64,
@@ -64,7 +64,7 @@ impl ConnectionOutbox {
         }
     }
 
-    /// Adds what was not asked for. Returns whether it is kept.
+    /// Adds a push. Returns whether it was kept.
     pub(crate) fn push(&self, bytes: &[u8]) -> bool {
         let unsent = usize::try_from(self.unsent.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         let mut kept = false;
@@ -81,7 +81,7 @@ impl ConnectionOutbox {
         kept
     }
 
-    /// The reply that the connection waits for.
+    /// Adds the reply that the connection waits for.
     pub(crate) fn answer(&self, bytes: &[u8]) {
         self.change(|mail| {
             mail.bytes.extend_from_slice(bytes);
@@ -89,12 +89,12 @@ impl ConnectionOutbox {
         });
     }
 
-    /// What the connection waits for may have come.
+    /// Signals that the event the connection waits for may have occurred.
     pub(crate) fn call(&self) {
         self.change(|mail| mail.is_called = true);
     }
 
-    /// The connection is not to be kept.
+    /// Marks the connection to be closed.
     pub(crate) fn give_up(&self) {
         self.change(|mail| mail.is_given_up = true);
     }
@@ -110,7 +110,7 @@ impl ConnectionOutbox {
         std::mem::replace(&mut state.mail, kept)
     }
 
-    /// So many bytes wait to be sent.
+    /// Sets how many bytes wait to be sent.
     pub(crate) fn set_unsent(&self, bytes: usize) {
         self.unsent.store(bytes as u64, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Why a command was not done, as clients are told: a code for programs, a sentence for people.
+//! Why a command failed, as reported to clients: a code for programs, a sentence for people.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use rillbase_aggregates as aggregates;
 use rillbase_engine as engine;
 use rillbase_pubsub as pubsub;
 
-/// The result of everything that a command does.
+/// The result of all parts of a command.
 pub(crate) type Result<T> = std::result::Result<T, CommandRefusal>;
 
-/// The answer to a command that was not done.
+/// The error reply of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandRefusal {
     pub(crate) code: Cow<'static, str>,
@@ -24,7 +24,7 @@ impl CommandRefusal {
         }
     }
 
-    /// The words of a command make no sense.
+    /// A syntax error.
     pub(crate) fn syntax(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new("ERR", text)
     }

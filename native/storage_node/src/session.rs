@@ -1,4 +1,4 @@
-//! What the node knows of a connection while it lasts.
+//! The node's state of a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,23 +12,23 @@ use crate::outbox::ConnectionOutbox;
 use crate::refusal::{CommandRefusal, Result};
 use crate::watches::{QueryWatches, Watch};
 
-/// Who speaks.
+/// The authenticated caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum SessionCaller {
-    /// Nobody has said yet.
+    /// Not authenticated yet.
     #[default]
     Stranger,
-    /// Who manages namespaces, and sees nothing of what is in them.
+    /// Manages namespaces, and cannot see their contents.
     Admin,
-    /// Who holds the token of a namespace, of the generation given.
+    /// Has the token of a namespace, of the given generation.
     Tenant(Arc<Namespace>, u64),
 }
 
-/// A connection.
+/// The session of a connection.
 #[derive(Debug)]
 pub(crate) struct CommandSession {
     pub(crate) caller: SessionCaller,
-    /// Of the protocol.
+    /// The protocol version.
     pub(crate) version: u8,
     pub(crate) format: Format,
     pub(crate) client: Arc<ClientInfo>,
@@ -37,11 +37,11 @@ pub(crate) struct CommandSession {
     pub(crate) follows: Vec<Arc<Listener>>,
     /// The queries whose changed rows are pushed.
     pub(crate) watches: Vec<Arc<Watch>>,
-    /// What the command that waits looks at.
+    /// The listeners of the waiting command.
     pub(crate) awaits: Vec<Arc<Listener>>,
-    /// The command that waits has waited long enough.
+    /// The waiting command has timed out.
     pub(crate) is_late: bool,
-    /// Since when nobody has said who speaks.
+    /// Since when the connection has been unauthenticated.
     pub(crate) unknown_since: Option<Instant>,
 }
 
@@ -61,7 +61,7 @@ impl CommandSession {
         }
     }
 
-    /// The namespace that commands are about.
+    /// The namespace of the caller.
     pub(crate) fn namespace(&self) -> Result<&Arc<Namespace>> {
         match &self.caller {
             SessionCaller::Tenant(namespace, _) => Ok(namespace),
@@ -73,7 +73,7 @@ impl CommandSession {
         }
     }
 
-    /// Whether the token that let it in counts no longer.
+    /// Whether its token is no longer valid.
     pub(crate) fn is_revoked(&self) -> bool {
         match &self.caller {
             SessionCaller::Tenant(namespace, generation) => namespace.generation() != *generation,
@@ -81,7 +81,7 @@ impl CommandSession {
         }
     }
 
-    /// Another caller goes on: what the last one listened to is none of its business.
+    /// Changes the caller, and drops what the previous one listened to.
     pub(crate) fn become_caller(
         &mut self,
         caller: SessionCaller,
@@ -109,7 +109,7 @@ impl CommandSession {
         }
     }
 
-    /// The command that waited does so no longer.
+    /// Ends the wait of a command.
     pub(crate) fn stop_waiting(&mut self, live: &Live) {
         self.is_late = false;
         for listener in self.awaits.drain(..) {

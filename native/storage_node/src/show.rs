@@ -1,4 +1,4 @@
-//! Publications and subscriptions as clients are shown them.
+//! Publications and subscriptions in replies.
 
 use rillbase_pubsub::{PublicationRecord, StoredRecord, SubscriptionLocator, SubscriptionRecord};
 

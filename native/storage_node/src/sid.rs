@@ -1,8 +1,8 @@
-//! How clients name subscriptions: by the topic, and by bytes that say where in it one lies.
+//! How clients refer to subscriptions: by the topic, and by bytes that locate it within the topic.
 //!
-//! `topic ':' base64url(name)`. Who holds a namespace's token may end any of its subscriptions, so
-//! nothing is sealed; of other namespaces a made-up name says nothing, since topics are looked up in
-//! one's own.
+//! `topic ':' base64url(name)`. A holder of a namespace's token may end any of its subscriptions,
+//! so names are not sealed; a made-up name reveals nothing about other namespaces, because topics
+//! are looked up in the caller's own.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::catalog::Namespace;
 use crate::refusal::{CommandRefusal, Result};
 use crate::topic::TopicEntry;
 
-/// The name that clients are given.
+/// The name given to clients.
 pub(crate) fn text(topic: &TopicEntry, name: &SubscriptionLocator) -> String {
     format!("{}:{}", topic.name, URL_SAFE_NO_PAD.encode(name.to_bytes()))
 }
 
-/// What a client's name stands for.
+/// The subscription that a client's name refers to.
 pub(crate) fn parse(
     namespace: &Namespace,
     sid: &str,

@@ -1,4 +1,4 @@
-//! Moments and durations, as clients write them.
+//! Times and durations in the notation of clients.
 //!
 //! ```text
 //! moment   := digits                  milliseconds since 1970
@@ -18,7 +18,7 @@ const UNITS: [(&str, Millis); 5] = [
     ("d", 86_400_000),
 ];
 
-/// Reads a duration.
+/// Parses a duration.
 pub(crate) fn duration(text: &str) -> Result<Millis> {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
     let unit = text.strip_prefix(digits).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(crate) fn duration(text: &str) -> Result<Millis> {
         })
 }
 
-/// Reads a moment.
+/// Parses a time.
 pub(crate) fn moment(text: &str, now: Millis) -> Result<Millis> {
     if let Some(ahead) = text.strip_prefix('+') {
         return Ok(now.saturating_add(duration(ahead)?));

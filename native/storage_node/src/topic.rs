@@ -1,4 +1,5 @@
-//! Topics as clients know them: a kind, which says what places are, and how long news is kept.
+//! Topics as clients know them: the kind determines the places, and the retention how long
+//! publications are kept.
 
 use rillbase_engine::Millis;
 use rillbase_pubsub::{
@@ -12,16 +13,16 @@ use crate::words::Words;
 
 /// Cells of the deepest level are 306 m wide on the equator.
 const GEO_DEPTH: u32 = 17;
-/// A longer retention is refused.
+/// The maximum retention.
 pub(crate) const MOST_RETENTION: Millis = 3650 * 86_400_000;
 pub(crate) const DEFAULT_RETENTION: Millis = 86_400_000;
 
 /// What the places of a topic are.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum TopicKind {
-    /// Ids that meet only themselves.
+    /// Ids that match only themselves.
     Flat,
-    /// Ids that meet those above and below.
+    /// Ids that match those above and below.
     Hierarchy,
     /// Areas of a plane.
     Grid(CellGrid, GridDimensions),
@@ -29,7 +30,7 @@ pub(crate) enum TopicKind {
     Geo(CellGrid),
 }
 
-/// What a grid was made from: its box, sides and depth.
+/// The parameters of a grid: its box, sides and depth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct GridDimensions {
     sides: [f64; 4],
@@ -70,7 +71,7 @@ impl TopicKind {
         }
     }
 
-    /// The words that it is read from.
+    /// The text that `parse` reads.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Flat => "flat".into(),
@@ -152,7 +153,7 @@ impl TopicKind {
         Ok(TopicPlace::area(grid, area, Granularity::Variable)?)
     }
 
-    /// The ids that what covers this is written under.
+    /// The ids under which a cover of the extent is stored.
     pub(crate) fn ids_of(&self, extent: &TopicExtent) -> Result<Vec<DeweyId>> {
         match (extent, self.grid_of()) {
             (TopicExtent::Id(id) | TopicExtent::Cell(id, _), _) => Ok(vec![id.clone()]),
@@ -164,7 +165,7 @@ impl TopicKind {
         }
     }
 
-    /// Writes what is covered, as the words of a place.
+    /// Writes an extent as the words of a place.
     pub(crate) fn write(&self, reply: &mut ReplyWriter<'_>, extent: &TopicExtent) {
         let words = match extent {
             TopicExtent::Id(id) => vec!["ID".into(), id.to_string()],
@@ -202,7 +203,7 @@ pub(crate) struct TopicEntry {
 }
 
 impl TopicEntry {
-    /// As the store knows it.
+    /// The topic as the store knows it.
     pub(crate) fn topic(&self) -> TopicSpec {
         TopicSpec {
             number: self.number,
@@ -211,7 +212,7 @@ impl TopicEntry {
         }
     }
 
-    /// The topic, and a place that meets everything in it.
+    /// The topic, and a place that matches everything in it.
     pub(crate) fn everywhere(&self) -> Result<(TopicSpec, TopicPlace)> {
         let topic = TopicSpec {
             ids: Ids::Hierarchy,

@@ -1,5 +1,5 @@
-//! Transactions under way: each is a conversation of several commands, on any connections of its
-//! namespace, and ends by itself when it takes too long.
+//! Open transactions: each consists of several commands, on any connections of its namespace, and
+//! is rolled back when it takes too long.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,26 +11,27 @@ use rillbase_engine::{Db, DbSnapshot, DbTransaction, Millis};
 
 use crate::refusal::{CommandRefusal, Result};
 
-/// How long one may take that writes, in milliseconds: no longer than the engine lets it.
+/// The maximum duration of a writing transaction, in milliseconds: not longer than the engine
+/// allows.
 const WRITING: Millis = 10_000;
-/// How long one may take that only reads.
+/// The maximum duration of a read-only one.
 const READING: Millis = 60_000;
-/// No more are under way at once, of one namespace and of all.
+/// The maximum number of open transactions, of one namespace and of all.
 const MOST: (usize, usize) = (1000, 10_000);
 
-/// What a transaction has come to.
+/// The state of a transaction.
 #[derive(Debug)]
 pub(crate) enum Under {
     /// It may write.
     Writing(Box<DbTransaction>, Box<Staged>),
-    /// It only reads.
+    /// It is read-only.
     Reading(DbSnapshot),
     /// It has ended.
     Ended,
 }
 
 impl Under {
-    /// The moment that it sees.
+    /// The snapshot that it reads.
     pub(crate) fn snapshot(&self) -> Result<&DbSnapshot> {
         match self {
             Self::Writing(transaction, _) => Ok(transaction.snapshot()),
@@ -39,7 +40,7 @@ impl Under {
         }
     }
 
-    /// What it writes.
+    /// Its writes.
     pub(crate) fn writing(&mut self) -> Result<(&mut DbTransaction, &mut Staged)> {
         match self {
             Self::Writing(transaction, staged) => Ok((transaction, staged)),
@@ -52,7 +53,7 @@ impl Under {
     }
 }
 
-/// A transaction under way.
+/// An open transaction.
 #[derive(Debug)]
 pub(crate) struct OpenTransaction {
     namespace: u64,
@@ -65,13 +66,13 @@ impl OpenTransaction {
         self.under.lock()
     }
 
-    /// Takes it, so that nothing follows.
+    /// Takes its state, so that no further command can use it.
     pub(crate) fn end(&self) -> Under {
         std::mem::replace(&mut *self.lock(), Under::Ended)
     }
 }
 
-/// All transactions under way.
+/// All open transactions.
 #[derive(Debug)]
 pub(crate) struct Transactions {
     open: Mutex<HashMap<u64, Arc<OpenTransaction>>>,
@@ -79,7 +80,7 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// Numbers begin with the time, so that none of an earlier process is given again.
+    /// Numbers start with the time, so that none of an earlier process is reused.
     pub(crate) fn new(now: Millis) -> Self {
         Self {
             open: Mutex::default(),
@@ -87,7 +88,7 @@ impl Transactions {
         }
     }
 
-    /// Begins one; returns its number.
+    /// Starts one; returns its number.
     pub(crate) fn begin(&self, db: &Db, namespace: u64, only_reads: bool) -> Result<u64> {
         self.check_room(namespace)?;
         let (under, lives) = if only_reads {
@@ -113,7 +114,7 @@ impl Transactions {
             let text = "there are 10,000 open transactions";
             return Err(CommandRefusal::new("TOO_MANY", text));
         }
-        // Mostly there are few in all, and none to be counted.
+        // There are usually few, so counting them is cheap.
         let own = open.values().filter(|one| one.namespace == namespace);
         if open.len() >= of_one && own.count() >= of_one {
             let text = "this namespace has 1,000 open transactions";
@@ -122,21 +123,21 @@ impl Transactions {
         Ok(())
     }
 
-    /// The transaction of a number.
+    /// The transaction with a number.
     pub(crate) fn find(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let open = self.open.lock();
         let transaction = open.get(&number).filter(|open| open.namespace == namespace);
         transaction.cloned().ok_or_else(unknown)
     }
 
-    /// Takes one out, to be ended.
+    /// Removes one in order to end it.
     pub(crate) fn take(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let transaction = self.find(number, namespace)?;
         self.open.lock().remove(&number);
         Ok(transaction)
     }
 
-    /// Ends what took too long.
+    /// Ends transactions that took too long.
     pub(crate) fn expire(&self, now: Millis) {
         let late: Vec<Arc<OpenTransaction>> = {
             let mut open = self.open.lock();

@@ -1,10 +1,9 @@
-//! Queries whose rows are told of as they change.
+//! Queries whose changed rows are pushed.
 //!
-//! Once a tick every watch whose aggregate was written to is asked again, at one moment, and told
-//! of the rows that are not what it was told before. So a row that changed a thousand times within
-//! a tick is sent once, and what is sent is always a moment's whole truth. Where there are buckets
-//! of time, it is asked again now and then although nothing was written: rows leave the period that
-//! it asks about, and expire.
+//! Once a tick every watch whose aggregate was written to is evaluated again, at one snapshot, and
+//! sent the rows that differ from those sent before. So a row that changed a thousand times within
+//! a tick is sent once, and what is sent is always consistent. If there are time buckets, a watch
+//! is also evaluated from time to time without writes: rows leave its period, and expire.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,16 +18,16 @@ use crate::outbox::ConnectionOutbox;
 use crate::refusal::Result;
 use crate::resp::ReplyWriter;
 
-/// With buckets of time a watch is asked again after one of them, or after this if that is longer.
+/// With time buckets a watch is evaluated again after one bucket, or after this if that is longer.
 const AGAIN_AFTER: Millis = 60_000;
 
-/// What was told of a row: what it is told apart by, and the row, as JSON.
+/// The rows that were sent: for each, its group and the row, as JSON.
 type WatchedRows = BTreeMap<Vec<u8>, (String, String)>;
 
 #[derive(Debug)]
 struct WatchState {
     rows: WatchedRows,
-    /// The moment that the rows are of.
+    /// The snapshot of the rows.
     position: Sequence,
     asked_at: Millis,
 }
@@ -61,7 +60,7 @@ fn array<'a>(items: impl Iterator<Item = &'a str>) -> String {
 }
 
 impl QueryWatches {
-    /// Begins to watch; `answer` is what the connection is told now.
+    /// Registers a watch; `answer` is the reply to the connection.
     pub(crate) fn enter(
         &self,
         (aggregate, query): (&Arc<AggregateEntry>, &str),
@@ -83,7 +82,7 @@ impl QueryWatches {
         watch
     }
 
-    /// Stops watching; says whether it was there.
+    /// Removes a watch; returns whether it existed.
     pub(crate) fn leave(&self, watch: &Watch) -> bool {
         self.all.lock().remove(&watch.number).is_some()
     }
@@ -107,7 +106,7 @@ impl QueryWatches {
 }
 
 impl Watch {
-    /// How long its rows stay as they are while nothing is written.
+    /// How long its rows stay unchanged without writes.
     fn patience(&self) -> Millis {
         let shape = self.aggregate.shape();
         let bucket = shape.current.definition.time.as_ref();
@@ -189,7 +188,7 @@ impl NodeCore {
 
     fn ask_again(&self, watch: &Watch) -> Result<(AggregateResult, Sequence)> {
         let query = crate::command::parse_query(self, &watch.query)?;
-        // All that was noted before is visible now.
+        // All earlier changes are visible now.
         let snapshot = self.db.snapshot();
         let answer = self
             .aggregates

@@ -1,8 +1,8 @@
-//! The words of a request, read one after the other.
+//! The words of a request, read in order.
 
 use crate::refusal::{CommandRefusal, Result};
 
-/// Words that are left.
+/// The remaining words.
 #[derive(Debug, Clone)]
 pub(crate) struct Words<'a> {
     left: &'a [&'a [u8]],
@@ -30,18 +30,18 @@ impl<'a> Words<'a> {
         Ok(first)
     }
 
-    /// The next word, as text.
+    /// The next word as text.
     pub(crate) fn text(&mut self) -> Result<&'a str> {
         let word = self.next()?;
         std::str::from_utf8(word).map_err(|_| CommandRefusal::syntax("an argument is not UTF-8"))
     }
 
-    /// The next word as a keyword: whatever its case.
+    /// The next word as a keyword, case-insensitive.
     pub(crate) fn keyword(&mut self) -> Result<String> {
         Ok(self.text()?.to_ascii_uppercase())
     }
 
-    /// Takes the next word if it is this keyword.
+    /// Consumes the next word if it is this keyword.
     pub(crate) fn take(&mut self, keyword: &str) -> bool {
         match self.left.split_first() {
             Some((first, rest)) if first.eq_ignore_ascii_case(keyword.as_bytes()) => {
@@ -58,12 +58,12 @@ impl<'a> Words<'a> {
             .map_err(|_| CommandRefusal::syntax(format!("{text:?} is not a number that fits here")))
     }
 
-    /// All that are left.
+    /// All remaining words.
     pub(crate) fn rest(&mut self) -> &'a [&'a [u8]] {
         std::mem::take(&mut self.left)
     }
 
-    /// All are read.
+    /// Checks that no words remain.
     pub(crate) fn end(&self) -> Result<()> {
         match self.left.first() {
             None => Ok(()),
@@ -72,7 +72,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A word that nothing is known about.
+/// An unknown word.
 pub(crate) fn unknown(word: &[u8]) -> CommandRefusal {
     let shown = word.get(..word.len().min(64)).unwrap_or_default();
     CommandRefusal::syntax(format!("unexpected argument '{}'", shown.escape_ascii()))

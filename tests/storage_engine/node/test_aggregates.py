@@ -147,7 +147,7 @@ def test_aggregates_are_there_after_an_orderly_end(node: OwnStorageNode) -> None
         ask(client, "RB.AGG.ADD", "left", *events)
         assert total(client, "left") == (6, 4)
     with node.namespace("another", protocol=3) as client:
-        with pytest.raises(redis.ResponseError, match="no aggregate"):
+        with pytest.raises(redis.ResponseError, match="the aggregate does not exist"):
             ask(client, "RB.AGG.QUERY", "left", "{}")
         assert ask(client, "RB.AGG.LIST") == []
 

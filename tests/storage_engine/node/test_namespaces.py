@@ -46,7 +46,7 @@ def test_a_subscription_of_another_namespace_is_as_if_there_was_none(
     assert ask(bob, "RB.SUB.READ", sid, 0) == [[sid, None]]
     assert ask(bob, "RB.UNSUB", sid) == 0
     for words in (("RB.SUB.RESUME", sid), ("RB.SUB.ACK", sid, 0)):
-        with pytest.raises(redis.ResponseError, match="has ended, or never was"):
+        with pytest.raises(redis.ResponseError, match="has ended, or never existed"):
             ask(bob, *words)
     assert ask(ann, "RB.SUB.READ", sid, 0)[0][1]
 

@@ -133,5 +133,5 @@ def test_the_newest_snapshots_of_a_tenant_give_way_to_newer_ones(
 
         assert [again(answer) for answer in answers[2:]] == [[{"n": n}] for n in range(3, 253)]
         for answer in answers[:2]:
-            with pytest.raises(redis.ResponseError, match="no such snapshot"):
+            with pytest.raises(redis.ResponseError, match="the snapshot does not exist"):
                 again(answer)

@@ -1,4 +1,4 @@
-//! What there is to know: INFO, COMMAND, CLIENT.
+//! The informational commands: INFO, COMMAND, CLIENT.
 
 use std::sync::atomic::Ordering;
 
@@ -28,7 +28,7 @@ pub(super) fn info(
             let text = format!("name:{}\r\ntopics:{topics}\r\n", namespace.name);
             sections.push(("Namespace", text));
         }
-        // What the whole node does says something of every tenant.
+        // Figures of the whole node reveal something about every tenant.
         SessionCaller::Admin | SessionCaller::Stranger => {
             sections.push(("Stats", metrics::lines(node)));
         }
@@ -96,7 +96,7 @@ pub(super) fn client(
     Ok(CommandStep::Done)
 }
 
-/// Whether a session may know of a client: tenants know of their own.
+/// Whether a session may see a client: tenants see their own.
 fn may_see(session: &CommandSession, namespace: Option<&str>) -> bool {
     match &session.caller {
         SessionCaller::Admin => true,
@@ -169,7 +169,7 @@ pub(super) fn command(
     Ok(CommandStep::Done)
 }
 
-/// The commands of names; all, if none is named.
+/// The named commands; all if none is named.
 fn named(mut words: Words<'_>) -> Result<Vec<Option<&'static Command>>> {
     if words.is_empty() {
         return Ok(COMMANDS.iter().map(Some).collect());
@@ -181,7 +181,7 @@ fn named(mut words: Words<'_>) -> Result<Vec<Option<&'static Command>>> {
     Ok(commands)
 }
 
-/// Name, arity, flags, no keys: as clients expect it.
+/// Name, arity, flags, no keys, as clients expect them.
 fn describe(command: &Command, reply: &mut ReplyWriter<'_>) {
     let (least, most) = command.words;
     let words = least as u64 + 1;

@@ -1,4 +1,4 @@
-//! Aggregates: what there is, adding to it, asking about it.
+//! The commands of aggregates: definitions, events, queries.
 
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -21,24 +21,24 @@ use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
 use crate::words::{Words, unknown};
 
-/// A definition, or a query, is no longer.
+/// The maximum length of a definition or query.
 const MOST_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_FACTS: usize = 100;
 const MOST_FACTS: usize = 10_000;
 
-/// Room for an answer that a thread keeps for its next one.
+/// The maximum buffer that a thread keeps for its next result.
 const KEPT_TEXT_BYTES: usize = 1 << 20;
 
 thread_local! {
-    /// Where answers are written, before it is known how long they are. The system would have to
-    /// clear new room for each.
+    /// Results are written here before their length is known. Otherwise the system would have to
+    /// clear new memory for each.
     static TEXT: Cell<String> = const { Cell::new(String::new()) };
 }
 
-/// What answers begin with.
+/// The beginning of a result.
 pub(super) const ROWS: &str = r#"{"rows":"#;
 
-/// The aggregate of a name in the caller's namespace.
+/// The aggregate with a name in the caller's namespace.
 pub(super) fn find(
     node: &NodeCore,
     session: &CommandSession,
@@ -232,7 +232,7 @@ fn place(text: &str) -> Result<(u64, usize)> {
     read().ok_or_else(|| CommandRefusal::syntax(format!("{text:?} is not a position of an event")))
 }
 
-/// The moment that a query asks about.
+/// The snapshot at which a query reads.
 fn moment(
     node: &NodeCore,
     session: &CommandSession,
@@ -243,7 +243,7 @@ fn moment(
     match asked {
         Asked::Shared => {
             let shared = node.moments.shared(&node.db, namespace);
-            // Another generation may have come to be seen since.
+            // Another generation may have become current since.
             Ok(if aggregate.answers_at(shared.snapshot.sequence()) {
                 shared
             } else {
@@ -255,7 +255,7 @@ fn moment(
     }
 }
 
-/// A query, as of now.
+/// A query, parsed relative to the current time.
 pub(crate) fn parse(node: &NodeCore, text: &str) -> Result<AggregateQuery> {
     let now = i64::try_from(node.now()).unwrap_or(i64::MAX);
     Ok(AggregateQuery::parse(text.as_bytes(), now)?)
@@ -312,7 +312,7 @@ fn write_answer(
     Ok(())
 }
 
-/// A connection watches no more queries.
+/// The maximum number of queries that a connection may watch.
 const MOST_WATCHED: usize = 1000;
 
 pub(super) fn watch(
@@ -340,7 +340,7 @@ pub(super) fn watch(
         let text = "/snapshot a watched query always reads the newest snapshot";
         return Err(CommandRefusal::new("BADQUERY", text));
     }
-    // Before the moment is taken: what changes later is told of.
+    // Taken before the snapshot: later changes are reported.
     let changed = aggregate.changed();
     let snapshot = node.db.snapshot();
     let answer = node.aggregates.query(&aggregate, &query, &snapshot, None)?;

@@ -1,4 +1,4 @@
-//! Who speaks, and in which version.
+//! Authentication and the protocol version.
 
 use std::sync::atomic::Ordering;
 
@@ -11,9 +11,9 @@ use crate::resp::ReplyWriter;
 use crate::session::{CommandSession, SessionCaller, no_auth};
 use crate::words::{Words, unknown};
 
-/// The admin's name, which no namespace can have had before it.
+/// The admin's name, which namespaces cannot use.
 const ADMIN: &[u8] = b"admin";
-/// The name that clients give who know of tokens only.
+/// The user name of clients that only support tokens.
 const DEFAULT: &[u8] = b"default";
 
 pub(super) fn auth(
@@ -34,7 +34,7 @@ pub(super) fn auth(
     Ok(CommandStep::Done)
 }
 
-/// Who a token lets in. What is wrong is not said: neither is which namespaces there are.
+/// Authenticates a token. Errors reveal neither what is wrong nor which namespaces exist.
 fn admit(node: &NodeCore, name: &[u8], token: &[u8]) -> Result<SessionCaller> {
     if (name == ADMIN || name == DEFAULT) && hash(token) == node.admin {
         return Ok(SessionCaller::Admin);

@@ -1,4 +1,4 @@
-//! What comes after a subscription was made: being told, reading, acknowledging, ending.
+//! Commands on existing subscriptions: following, reading, acknowledging, ending.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,14 +19,14 @@ use crate::sid;
 use crate::topic::TopicEntry;
 use crate::words::Words;
 
-/// A connection listens to no more subscriptions.
+/// The maximum number of subscriptions that a connection may follow.
 const MOST_FOLLOWED: usize = 10_000;
-/// More than this is not pushed at once to who was away: it is read.
+/// The maximum number of missed publications to push; beyond it they must be read.
 const MOST_MISSED: usize = 10_000;
 const MOST_MISSED_BYTES: usize = 8 << 20;
-/// A reply is ended behind so many bytes.
+/// A reply is ended after this many bytes.
 pub(super) const REPLY_BYTES: usize = 8 << 20;
-/// So many publications of a subscription are read if the reader does not say.
+/// The default number of publications read.
 const DEFAULT_COUNT: usize = 1000;
 
 type LocatedSubscription = (Arc<TopicEntry>, SubscriptionLocator);
@@ -49,7 +49,7 @@ pub(super) fn needs_version_3(session: &CommandSession) -> Result<()> {
     ))
 }
 
-/// What a subscription has met behind a position, or nothing if it has ended.
+/// The publications of a subscription after a position; nothing if it has ended.
 fn missed(
     node: &NodeCore,
     (topic, name): (&TopicEntry, &SubscriptionLocator),
@@ -67,7 +67,7 @@ fn listener(
     Listener::new(named, topic, &session.outbox, session.format)
 }
 
-/// Lets a connection be pushed what follows a position, and what is to come.
+/// Pushes the publications after a position to a connection, and then new ones.
 pub(super) fn join(
     node: &NodeCore,
     session: &mut CommandSession,
@@ -115,7 +115,7 @@ pub(super) fn join(
     }
 }
 
-/// Stops listening to a subscription; says whether the connection did.
+/// Stops pushing a subscription; returns whether the connection followed it.
 fn leave(node: &NodeCore, session: &mut CommandSession, subscription: Sequence) -> bool {
     let place = session
         .follows
@@ -193,7 +193,7 @@ pub(super) fn ack(
     Ok(CommandWrite::Ack(Ack::new(topic.number, &name, position)))
 }
 
-/// What RB.SUB.READ asks for.
+/// The arguments of RB.SUB.READ.
 struct SubscriptionRead {
     wait_ms: Option<u64>,
     count: usize,
@@ -244,7 +244,7 @@ pub(super) fn read(
 ) -> Result<CommandStep> {
     let wanted = parse_read(node, session, words)?;
     if wanted.wait_ms.is_some() && session.awaits.is_empty() && !session.is_late {
-        // Before the store is read, so that nothing comes between.
+        // Before the store is read, so that no publication is missed in between.
         for ((topic, name), _) in &wanted.subscriptions {
             let listener = listener(session, topic, name);
             node.live.enter(&listener);
@@ -289,13 +289,13 @@ pub(super) fn read(
     Ok(CommandStep::Done)
 }
 
-/// Until when a reader waits; `None` for ever.
+/// When a reader's wait ends; `None` for never.
 fn deadline(wait_ms: u64) -> Option<Instant> {
     let wait = (wait_ms > 0).then(|| Duration::from_millis(wait_ms));
     wait.and_then(|wait| Instant::now().checked_add(wait))
 }
 
-/// The first of them that a reply has room for; one at least.
+/// The leading ones that fit in a reply; at least one.
 pub(super) fn fitting(
     publications: &[StoredRecord<PublicationRecord>],
     count: usize,

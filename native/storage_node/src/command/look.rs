@@ -1,4 +1,4 @@
-//! What is in a topic now.
+//! Commands that list the contents of a topic.
 
 use rillbase_engine::{Millis, Sequence};
 use rillbase_pubsub::{StoredRecord, TimeWindow, TopicStore};
@@ -17,7 +17,7 @@ use crate::words::{Words, unknown};
 const DEFAULT_COUNT: usize = 1000;
 const MOST_COUNT: usize = 10_000;
 
-/// What bounds a look.
+/// The bounds of a listing.
 struct LookBounds {
     window: TimeWindow,
     at: Millis,
@@ -56,7 +56,7 @@ impl LookBounds {
         Ok(bounds)
     }
 
-    /// Those behind a position, as many as are wanted. They are in order.
+    /// The requested number of those after a position, in order.
     fn page<'a, T>(&self, records: &'a [StoredRecord<T>]) -> &'a [StoredRecord<T>] {
         let from = records.partition_point(|one| one.sequence <= self.after);
         let rest = records.get(from..).unwrap_or_default();

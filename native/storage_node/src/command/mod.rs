@@ -1,13 +1,14 @@
-//! The commands: their names, who may give them, and what each does.
+//! The commands: their names, required access and implementations.
 //!
-//! A command either answers at once, or asks for a write that is done together with others
-//! ([`CommandWrite`]), or waits. What each file does:
+//! A command replies at once, requests a write that is committed together with others
+//! ([`CommandWrite`]), or waits. The files:
 //!
-//! - `connection.rs` — who speaks, in which version; `about.rs` — INFO, COMMAND, CLIENT.
-//! - `namespaces.rs`, `topics.rs` — what there is.
-//! - `publish.rs` — RB.PUB, RB.SUB and their answers; `follow.rs` — what comes afterwards.
+//! - `connection.rs` — authentication and protocol version; `about.rs` — INFO, COMMAND, CLIENT.
+//! - `namespaces.rs`, `topics.rs` — namespaces and topics.
+//! - `publish.rs` — RB.PUB, RB.SUB and their replies; `follow.rs` — commands on existing
+//!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
-//! - `look.rs` — what is there now; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
+//! - `look.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
     reason = "commands are called by one signature, whether they can fail or not"
@@ -40,17 +41,17 @@ use crate::resp::ReplyWriter;
 use crate::session::{CommandSession, SessionCaller, no_auth};
 use crate::words::Words;
 
-/// What a command comes to, once it has begun.
+/// The state of a command after it was started.
 pub(crate) enum CommandStep {
-    /// It has answered.
+    /// It has replied.
     Done,
-    /// It has answered, and the connection ends.
+    /// It has replied, and the connection closes.
     Close,
-    /// It is to be given again when the session's outbox is called, or at that time.
+    /// It must be repeated when the session's outbox is signalled, or at that time.
     Wait(Option<Instant>),
-    /// It takes long: it runs elsewhere and answers by the outbox.
+    /// It takes long: it runs elsewhere and replies through the outbox.
     Chore(Chore),
-    /// It answers when this is durable.
+    /// It replies when this write is durable.
     Write(CommandWrite),
 }
 
@@ -58,7 +59,7 @@ pub(crate) enum CommandStep {
 pub(crate) type Chore = Box<dyn FnOnce(&Arc<NodeCore>) -> Vec<u8> + Send>;
 
 impl NodeCore {
-    /// Begins a command. What it answers at once is in `out`.
+    /// Starts a command. An immediate reply is in `out`.
     pub(crate) fn begin(
         &self,
         session: &mut CommandSession,
@@ -88,7 +89,7 @@ impl NodeCore {
         let (command, words) = permitted(session, words)?;
         match command.run {
             CommandHandler::Now(run) | CommandHandler::Ask(run) => {
-                // HELLO changes the version of its own answer.
+                // HELLO changes the version of its own reply.
                 let mut reply = ReplyWriter::new(out, session.version);
                 run(self, session, words, &mut reply)
             }
@@ -101,7 +102,7 @@ impl NodeCore {
         reply.error(&refusal.code, &refusal.text);
     }
 
-    /// Answers a command whose write is durable.
+    /// Replies to a command whose write is durable.
     pub(crate) fn finish(
         &self,
         session: &mut CommandSession,
@@ -144,13 +145,13 @@ impl NodeCore {
     }
 }
 
-/// What a request comes to, if there is such a command.
+/// The handler of a request's command, if it exists.
 pub(crate) fn run_of(words: &[&[u8]]) -> Option<CommandHandler> {
     let command = words.first().and_then(|name| find(name));
     command.map(|command| command.run)
 }
 
-/// The command of a request, if the caller may give it, and the words behind its name.
+/// The command of a request, if the caller may use it, and its arguments.
 fn permitted<'a>(
     session: &CommandSession,
     words: &'a [&'a [u8]],

@@ -1,4 +1,4 @@
-//! Namespaces, which only the admin manages.
+//! Namespace commands, which only the admin may use.
 
 use std::sync::atomic::Ordering;
 

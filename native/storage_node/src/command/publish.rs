@@ -1,4 +1,4 @@
-//! Publishing and subscribing: what is asked, and what is answered at once.
+//! Publishing and subscribing: parsing the arguments and writing the replies.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::time::{duration, moment};
 use crate::topic::TopicEntry;
 use crate::words::{Words, unknown};
 
-/// How long a subscription lasts that does not say.
+/// The default duration of a subscription.
 const DEFAULT_REACH: &str = "1h";
-/// Names of publications, subscriptions and users are no longer.
+/// The maximum length of names of publications, subscriptions and users.
 const MOST_NAME_BYTES: usize = 1024;
-/// An answer shows no more of what was there before.
+/// The maximum number of earlier publications in a reply.
 const MOST_SHOWN: usize = 10_000;
 
-/// The topic and the place that a command begins with.
+/// The topic and the place at the start of a command.
 pub(super) fn place(
     session: &CommandSession,
     words: &mut Words<'_>,
@@ -146,7 +146,7 @@ fn pending(
     })
 }
 
-/// Answers an operation that is durable.
+/// Replies to an operation that is durable.
 pub(super) fn answer(
     node: &NodeCore,
     session: &mut CommandSession,
@@ -188,7 +188,7 @@ pub(super) fn answer(
             reply.integer(answer.sequence);
             reply.text("publications");
             show::publications(reply, topic, fit, session.format);
-            // Then RB.SUB.READ has those that follow.
+            // RB.SUB.READ returns those that follow.
             reply.text("more");
             reply.integer(u64::from(fit.len() < answer.publications.len()));
             if *self_join {

@@ -14,39 +14,39 @@ use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
 use crate::words::Words;
 
-/// Who may give a command.
+/// Who may use a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandAccess {
     Anyone,
-    /// Whoever has a token.
+    /// Any authenticated connection.
     Known,
     Admin,
     Tenant,
 }
 
-/// What a command does.
+/// How a command is executed.
 #[derive(Clone, Copy)]
 pub(crate) enum CommandHandler {
     Now(Answer),
-    /// The same, but it may read much: whoever asks waits neither for writes of others, nor do they
-    /// wait for it.
+    /// Like `Now`, but it may read much, so it runs on threads that do not write: neither waits for
+    /// the other.
     Ask(Answer),
     Write(fn(&NodeCore, &mut CommandSession, Words<'_>) -> Result<CommandWrite>),
 }
 
-/// Answers a command.
+/// Executes a command and writes its reply.
 type Answer =
     fn(&NodeCore, &mut CommandSession, Words<'_>, &mut ReplyWriter<'_>) -> Result<CommandStep>;
 
 /// A command.
 pub(crate) struct Command {
-    /// In capitals.
+    /// In upper case.
     pub(crate) name: &'static str,
-    /// How many words may follow the name.
+    /// The minimum and maximum number of arguments.
     pub(crate) words: (usize, usize),
     pub(crate) access: CommandAccess,
     pub(crate) run: CommandHandler,
-    /// What follows the name.
+    /// The arguments.
     pub(crate) usage: &'static str,
     pub(crate) summary: &'static str,
 }
@@ -139,7 +139,7 @@ static BY_NAME: LazyLock<HashMap<&'static [u8], &'static Command>> = LazyLock::n
     named.collect()
 });
 
-/// The command of a name, whatever its case.
+/// The command with a name, case-insensitive.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut capitals = [0; 32];
     let capitals = capitals.get_mut(..name.len())?;

@@ -1,4 +1,5 @@
-//! Transactions: reads at one moment, and writes that happen together or not at all.
+//! Transaction commands: reads at one snapshot, and writes that are committed together or not at
+//! all.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::session::CommandSession;
 use crate::transactions::{OpenTransaction, Under};
 use crate::words::Words;
 
-/// The transaction that a command is about.
+/// The transaction that a command refers to.
 fn open(
     node: &NodeCore,
     session: &CommandSession,

@@ -1,4 +1,4 @@
-//! What keeps a node well.
+//! Maintenance commands.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
 use crate::words::Words;
 
-/// Runs long work and writes what came of it.
+/// Runs long work and writes its result.
 fn chore<T>(
     version: u8,
     work: impl FnOnce(&Arc<NodeCore>) -> Result<T> + Send + 'static,

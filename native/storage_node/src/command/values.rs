@@ -70,7 +70,7 @@ pub(super) fn get(
     Ok(CommandStep::Done)
 }
 
-/// The moment that is asked about, if it is not now.
+/// The named snapshot to read at; `None` for the current state.
 fn at(
     node: &NodeCore,
     session: &CommandSession,

@@ -1,4 +1,4 @@
-//! The wire: RESP, versions 2 and 3, as clients of Redis and Valkey speak it.
+//! The wire protocol: RESP versions 2 and 3, as Redis and Valkey clients use them.
 
 mod parser;
 mod reply;

@@ -5,8 +5,8 @@
 //!          | words LF
 //! ```
 //!
-//! The parser keeps where it is, so that bytes which come one by one are looked at once each, and
-//! refuses what is too large by what its header says, before any of it has come.
+//! The parser keeps its position, so that bytes arriving one by one are examined once each, and
+//! rejects what is too large by its header, before its content arrives.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use std::ops::Range;
 /// A header is a sign and a number.
 const MOST_HEADER_BYTES: usize = 32;
 
-/// What a request may be like.
+/// The limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// How many words.
+    /// The number of words.
     pub words: usize,
     /// The length of a word.
     pub word_bytes: usize,
-    /// The length of all of it.
+    /// The total length.
     pub request_bytes: usize,
 }
 
@@ -32,7 +32,7 @@ impl RequestLimits {
     }
 }
 
-/// Bytes that are no request, or none that is taken.
+/// Bytes that are not a request, or a request that exceeds the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSyntaxError(pub &'static str);
 
@@ -42,31 +42,31 @@ impl fmt::Display for RequestSyntaxError {
     }
 }
 
-/// What comes next.
+/// What the parser expects next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum ParserState {
     #[default]
     Start,
-    /// The header of a word; so many words are missing.
+    /// The header of a word, with the number of missing words.
     Header(usize),
-    /// The bytes of a word of this length, the same.
+    /// The bytes of a word of this length, with the number of missing words.
     Word(usize, usize),
 }
 
-/// Finds one request at the beginning of bytes that grow.
+/// Finds one request at the start of a growing buffer.
 #[derive(Debug, Default)]
 pub struct RequestParser {
     state: ParserState,
-    /// All before was read.
+    /// Everything before was read.
     at: usize,
-    /// No line ends before.
+    /// No line ends before this.
     scanned: usize,
     words: Vec<Range<usize>>,
 }
 
 impl RequestParser {
-    /// Goes on with the bytes of a request, which begin as they did before. Returns its length once
-    /// it is whole.
+    /// Continues with the bytes of a request, whose beginning must not have changed. Returns its
+    /// length once it is complete.
     pub fn parse(
         &mut self,
         bytes: &[u8],
@@ -94,7 +94,7 @@ impl RequestParser {
         self.words.iter().map(word).collect()
     }
 
-    /// Begins with the next request.
+    /// Resets the parser for the next request.
     pub fn reset(&mut self) {
         self.state = ParserState::Start;
         self.at = 0;
@@ -166,7 +166,7 @@ impl RequestParser {
             return Err(RequestSyntaxError(expected));
         }
         let end = self.line_end(bytes);
-        // However it comes, in one piece or byte by byte.
+        // Regardless of how the bytes arrive.
         if end.unwrap_or(bytes.len()).saturating_sub(self.at) > MOST_HEADER_BYTES {
             return Err(RequestSyntaxError("too big count string"));
         }
@@ -180,7 +180,7 @@ impl RequestParser {
         number.map(Some).ok_or(RequestSyntaxError("invalid number"))
     }
 
-    /// Where the line that begins here ends, if it has come.
+    /// The end of the line that starts here, if it has arrived.
     fn line_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let rest = bytes.get(self.scanned..)?;
         let found = rest.iter().position(|&byte| byte == b'\n');

@@ -1,8 +1,8 @@
-//! Replies, in the words of either version: version 2 has no maps, and one kind of nothing.
+//! Replies in either version: version 2 has no maps, and a single kind of null.
 
 use std::io::Write as _;
 
-/// Writes the elements of one reply after the other.
+/// Writes the elements of a reply in order.
 #[derive(Debug)]
 pub(crate) struct ReplyWriter<'a> {
     out: &'a mut Vec<u8>,
@@ -17,12 +17,12 @@ impl<'a> ReplyWriter<'a> {
         }
     }
 
-    /// The same in another version.
+    /// The same buffer in another version.
     pub(crate) fn of_version(&mut self, version: u8) -> ReplyWriter<'_> {
         ReplyWriter::new(self.out, version)
     }
 
-    /// How many bytes there are so far.
+    /// The number of bytes so far.
     pub(crate) fn len(&self) -> usize {
         self.out.len()
     }
@@ -74,7 +74,7 @@ impl<'a> ReplyWriter<'a> {
         self.header('*', length);
     }
 
-    /// So many names with values follow.
+    /// A map; this many names with values follow.
     pub(crate) fn map(&mut self, length: usize) {
         if self.is_version_3 {
             self.header('%', length);
@@ -83,12 +83,12 @@ impl<'a> ReplyWriter<'a> {
         }
     }
 
-    /// What was not asked for; version 3 only.
+    /// A push; version 3 only.
     pub(crate) fn push(&mut self, length: usize) {
         self.header('>', length);
     }
 
-    /// An element that was written before.
+    /// An element that was already encoded.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.out.extend_from_slice(bytes);
     }

@@ -14,23 +14,23 @@ use crate::options::STRANGERS;
 use crate::resp::{RequestLimits, RequestParser, RequestSyntaxError};
 use crate::session::{CommandSession, SessionCaller};
 
-/// A connection is read in pieces, so many a turn.
+/// The maximum number of reads from a connection per turn.
 const PIECES: usize = 4;
-/// Requests are not begun while so many bytes of replies wait.
+/// Requests are not started while this many bytes of replies wait.
 const UNSENT_BYTES: usize = 1 << 20;
-/// How long a stranger may take to say who it is.
+/// How long a connection may take to authenticate.
 pub(super) const STRANGER_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a request may take to come whole, from its first byte.
+/// How long a request may take to arrive, from its first byte.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
-/// How long the other side may read nothing of what it is sent.
+/// How long the client may read nothing of what is sent.
 const READER_PATIENCE: Duration = Duration::from_secs(60);
 /// Buffers that are larger than this are not kept when empty.
 const KEPT_BYTES: usize = 1 << 10;
 
-/// A command that waits.
+/// A waiting command.
 #[derive(Debug)]
 pub(super) struct BlockedCommand {
-    /// Its words, to be given again; none if its reply comes by the outbox.
+    /// Its words, to repeat it; empty if its reply comes through the outbox.
     pub(super) words: Vec<Vec<u8>>,
     pub(super) until: Option<Instant>,
 }
@@ -40,11 +40,11 @@ pub(super) struct BlockedCommand {
 pub(super) enum ReadEnd {
     /// There is no more for now.
     Empty,
-    /// There may be more.
+    /// Possibly more.
     More,
-    /// There may be more, for which there is no room now.
+    /// Possibly more, for which there is no room now.
     Postponed,
-    /// The other side is gone.
+    /// The client has disconnected.
     Closed,
 }
 
@@ -57,38 +57,38 @@ pub(super) enum ReadEnd {
 pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,
     pub(super) session: CommandSession,
-    /// Tells the thread that serves it now.
+    /// Signals the thread that serves it now.
     pub(super) bell: Arc<WorkerBell>,
-    /// Who serves it when it writes, if that is another thread.
+    /// The worker that serves its writes, if that is another thread.
     pub(super) home: Option<Arc<Mailbox>>,
     pub(super) waiting: Option<BlockedCommand>,
-    /// No request is begun any more; it ends once all is sent.
+    /// No further request is started; it closes once everything is sent.
     pub(super) is_ending: bool,
-    /// The other side sends no more; what it has sent is answered.
+    /// The client sends no more; what it has sent is answered.
     pub(super) is_closed: bool,
-    /// The other side has hung up, though what it sent may not have been read.
+    /// The client has hung up, though what it sent may not have been read.
     pub(super) has_hung_up: bool,
-    /// The socket may have bytes that were not read.
+    /// The socket may have unread bytes.
     pub(super) is_readable: bool,
     input: Vec<u8>,
-    /// Where the first request in `input` begins.
+    /// The start of the first request in `input`.
     begin: usize,
     parser: RequestParser,
     pub(super) output: Vec<u8>,
     sent: usize,
-    /// Since when a request has begun to come and is not whole.
+    /// Since when an incomplete request has been arriving.
     partial_since: Option<Instant>,
-    /// Since when the other side has read nothing of what is to be sent.
+    /// Since when the client has read nothing of what is to be sent.
     unread_since: Option<Instant>,
     share: InFlightShare,
 }
 
-/// Why a connection has to end.
+/// Which deadline a connection missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overdue {
-    /// It did not say who it is.
+    /// It did not authenticate.
     Stranger,
-    /// A request did not come whole.
+    /// A request did not arrive completely.
     Request,
     /// It read nothing of a reply.
     Reader,
@@ -130,7 +130,7 @@ impl ClientConnection {
         if is_past(self.session.unknown_since, STRANGER_PATIENCE) {
             Some(Overdue::Stranger)
         } else if self.may_begin() && is_past(self.partial_since, REQUEST_PATIENCE) {
-            // Else it may be whole, and waits for the end of the one before.
+            // Otherwise it may be complete, and waits for the one before.
             Some(Overdue::Request)
         } else if is_past(self.unread_since, READER_PATIENCE) {
             Some(Overdue::Reader)
@@ -139,7 +139,7 @@ impl ClientConnection {
         }
     }
 
-    /// Notes how much it has in memory.
+    /// Updates its share of the memory in flight.
     fn account(&mut self) {
         let bytes = self.input.capacity() + self.output.capacity();
         self.share.set(bytes);
@@ -152,18 +152,18 @@ impl ClientConnection {
         }
     }
 
-    /// Whether nobody asked for its end, and its token still counts.
+    /// Whether its end was not requested, and its token is still valid.
     pub(super) fn may_stay(&self) -> bool {
         let is_killed = self.session.client.is_killed.load(Ordering::Relaxed);
         !is_killed && !self.session.is_revoked()
     }
 
-    /// How many bytes of requests wait to be begun.
+    /// The bytes of requests that were not started.
     pub(super) fn pending(&self) -> usize {
         self.input.len() - self.begin
     }
 
-    /// Reads what has come, as far as there is room for it.
+    /// Reads what has arrived, as far as there is room for it.
     pub(super) fn read(&mut self, node: &NodeCore, scratch: &mut [u8]) -> io::Result<ReadEnd> {
         self.compact();
         let room = self.limits(node).request_bytes.saturating_add(FREE_BYTES);
@@ -196,17 +196,17 @@ impl ClientConnection {
         Ok(ReadEnd::More)
     }
 
-    /// Whether a request may be begun: nothing is waited for, and replies are read.
+    /// Whether a request may be started: nothing is waited for, and replies are read.
     pub(super) fn may_begin(&self) -> bool {
         self.waiting.is_none() && !self.is_ending && self.unsent_is_small()
     }
 
-    /// Whether its replies are read, so that more may be taken in.
+    /// Whether its replies are read, so that more may be accepted.
     pub(super) fn unsent_is_small(&self) -> bool {
         self.unsent() < UNSENT_BYTES
     }
 
-    /// Whether no whole request is left.
+    /// Whether no complete request is left.
     pub(super) fn is_idle(&mut self, node: &NodeCore) -> bool {
         matches!(self.next_request(node), Ok(false))
     }
@@ -221,7 +221,7 @@ impl ClientConnection {
         Ok(self.parser.parse(rest, &limits)?.is_some())
     }
 
-    /// Gives the words of the request that was found to `work`.
+    /// Passes the words of the request that was found to `work`.
     pub(super) fn with_request<T>(
         &mut self,
         work: impl FnOnce(&mut CommandSession, &[&[u8]], &mut Vec<u8>) -> T,
@@ -231,7 +231,7 @@ impl ClientConnection {
         work(&mut self.session, &words, &mut self.output)
     }
 
-    /// The request that was found is dealt with.
+    /// Skips the request that was found.
     pub(super) fn pass_request(&mut self) {
         self.begin += self.parser.length();
         self.parser.reset();
@@ -245,7 +245,7 @@ impl ClientConnection {
         }
     }
 
-    /// Makes room for what will be read.
+    /// Makes room for the next read.
     fn compact(&mut self) {
         if self.begin > 0 {
             self.input.drain(..self.begin);

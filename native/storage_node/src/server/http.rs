@@ -1,6 +1,6 @@
-//! The page of metrics, and whether the node is well: `GET /metrics`, `/healthz`, `/readyz`.
+//! The metrics page and the health probes: `GET /metrics`, `/healthz`, `/readyz`.
 //!
-//! One request at a time, and little patience: nobody but a monitor asks.
+//! One request at a time with a short timeout: only monitoring uses it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,16 +11,16 @@ use crate::metrics;
 use crate::node::NodeCore;
 
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often it is looked whether the node ends.
+/// The interval at which shutdown is checked.
 const PAUSE: Duration = Duration::from_millis(50);
 const MOST_REQUEST_BYTES: usize = 8 << 10;
 
-/// Answers until the node ends.
+/// Serves until the node stops.
 pub(super) fn serve(node: &NodeCore, listener: &TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     while !node.is_stopping() {
         match listener.accept() {
-            // Whoever is gone before it is answered does not matter.
+            // Clients that disconnect early do not matter.
             Ok((stream, _)) => drop(answer(node, stream)),
             Err(_) => std::thread::sleep(PAUSE),
         }
@@ -37,7 +37,7 @@ fn answer(node: &NodeCore, mut stream: TcpStream) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut piece)?;
-        // However slowly it comes: others wait to be answered.
+        // Also limits slow requests, because others wait.
         if read == 0 || request.len() > MOST_REQUEST_BYTES || Instant::now() > until {
             return Ok(());
         }
@@ -60,7 +60,7 @@ fn page(node: &NodeCore, path: &[u8]) -> (&'static str, &'static str, String) {
         b"/healthz" | b"/readyz" => {
             let health = node.health();
             let status = match health {
-                // Reads go on, and starting again would make no room.
+                // Reads continue, and a restart would not free space.
                 WriteAvailability::Well | WriteAvailability::Full => "200 OK",
                 WriteAvailability::Failed => "503 Service Unavailable",
             };

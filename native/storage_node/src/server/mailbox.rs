@@ -1,4 +1,4 @@
-//! What other threads have for a worker: connections, and word of outboxes that are not empty.
+//! What other threads send to a worker: connections, and signals about outboxes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::connection::ClientConnection;
 use crate::outbox::Wake;
 
-/// A connection that comes to a worker.
+/// A connection passed to a worker.
 #[derive(Debug)]
 pub(super) enum IncomingConnection {
     Accepted(TcpStream),
@@ -37,7 +37,7 @@ impl Mailbox {
         })
     }
 
-    /// The worker looks. That it cannot be woken means that it has ended.
+    /// Wakes the worker. Failure means that the worker has ended.
     pub(crate) fn wake(&self) {
         let _ = self.waker.wake();
     }
@@ -47,7 +47,7 @@ impl Mailbox {
         self.wake();
     }
 
-    /// Connections that may not stay are to be closed.
+    /// Requests that connections that may not stay are closed.
     pub(crate) fn sweep(&self) {
         self.sweeps.store(true, Ordering::Release);
         self.wake();
@@ -85,8 +85,8 @@ impl WorkerBell {
         Arc::new(Self(Mutex::new((mailbox, token))))
     }
 
-    /// From now on it wakes this worker. What has rung before may have been for the one before, so
-    /// the new one looks at once.
+    /// Signals this worker from now on. Earlier signals may have gone to the previous one, so the
+    /// new one looks at once.
     pub(super) fn hang(&self, mailbox: Arc<Mailbox>, token: usize) {
         *self.0.lock() = (mailbox, token);
     }

@@ -1,10 +1,11 @@
 //! Connections, served by a few threads.
 //!
-//! Each thread has its own connections and an event loop over them (`worker.rs`). In one turn it reads
-//! what has come, begins the commands in it, and does all writes that they ask for together
+//! Each thread has its own connections and an event loop over them (`worker.rs`). In one turn it
+//! reads what has arrived, starts the commands, and commits all writes that they request together
 //! (`turn.rs`): one group of writes, and one sync, spans connections. The engine's own groups span
-//! the threads. Who asks what may take long is served by threads that do not write (`moves.rs`). A connection (`connection.rs`) answers in the order of its requests, is read only as
-//! fast as it reads, and keeps no more in memory than its limits allow.
+//! the threads. Connections with long queries are served by threads that do not write (`moves.rs`).
+//! A connection (`connection.rs`) replies in the order of its requests, is read only as fast as it
+//! reads replies, and keeps no more in memory than its limits allow.
 
 mod connection;
 mod http;
@@ -27,18 +28,18 @@ use worker::Worker;
 use crate::health::WriteAvailability;
 use crate::node::{NodeCore, NodeFailure};
 
-/// How often what has ended is looked for.
+/// The interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Connections are looked at for missed deadlines once in so many ticks.
+/// Connections are checked for missed deadlines once per this many ticks.
 const SWEEP_TICKS: u32 = 5;
 
-/// How often watches are told of what has changed.
+/// The interval at which watches are notified of changes.
 const WATCH_TICK: Duration = Duration::from_millis(100);
-/// How long building an aggregate pauses when it failed.
+/// How long building an aggregate pauses after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A node that is being served.
+/// A running server of a node.
 #[derive(Debug)]
 pub struct NodeServer {
     node: Arc<NodeCore>,
@@ -48,7 +49,7 @@ pub struct NodeServer {
 }
 
 impl NodeServer {
-    /// Serves a node at an address; metrics at another, if one is given.
+    /// Serves a node at an address, and metrics at another if given.
     pub fn start(
         node: NodeCore,
         address: SocketAddr,
@@ -111,12 +112,12 @@ impl NodeServer {
         Ok(())
     }
 
-    /// Where it is served.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Asks for its end.
+    /// Returns a function that requests its end.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let (node, mailboxes) = (Arc::clone(&self.node), self.mailboxes.clone());
         move || {
@@ -125,7 +126,8 @@ impl NodeServer {
         }
     }
 
-    /// Returns once it was asked to end: all that was begun is answered, and all is durable.
+    /// Returns after a requested stop: all pending requests are answered, and all writes are
+    /// durable.
     pub fn wait(self) -> Result<(), NodeFailure> {
         let mut failed = None;
         for thread in self.threads {
@@ -134,25 +136,25 @@ impl NodeServer {
                 Ok(Err(error)) => failed = Some(NodeFailure::from(error)),
                 Err(_) => failed = Some(NodeFailure::from(io::Error::other("a thread panicked"))),
             }
-            // The others end too, should one have failed.
+            // The other threads stop too if one failed.
             self.node.is_stopping.store(true, Ordering::Release);
             self.mailboxes.iter().for_each(|mailbox| mailbox.wake());
         }
         let closed = match Arc::try_unwrap(self.node) {
             Ok(node) => node.close(),
-            // A chore is still under way.
+            // A chore is still running.
             Err(shared) => Ok(shared.db.sync()?),
         };
         failed.map_or(closed, Err)
     }
 }
 
-/// Tells watches of what has changed, and builds generations, until the node ends.
+/// Notifies watches of changes, and builds generations, until the node stops.
 fn keep_aggregates(node: &NodeCore) {
     while !node.is_stopping() {
         node.notify_watches();
         match node.aggregates.fill() {
-            // There is more to do: no pause, but for watches.
+            // There is more to do: pause only for watches.
             Ok(true) => {}
             Ok(false) => std::thread::sleep(WATCH_TICK),
             Err(error) => {
@@ -182,7 +184,7 @@ fn log_health(node: &NodeCore, health: WriteAvailability) {
     }
 }
 
-/// Looks for what has ended, and how the node is, until it ends.
+/// Checks for what has expired and the node's health, until it stops.
 fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
     let mut health = WriteAvailability::Well;
     let mut ticks = 0_u32;
@@ -194,7 +196,7 @@ fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
             log_health(node, current);
         }
         if current == WriteAvailability::Failed {
-            // Whoever starts it again finds what was acknowledged.
+            // After a restart, acknowledged writes are found.
             node.is_stopping.store(true, Ordering::Release);
         }
         ticks = ticks.wrapping_add(1);

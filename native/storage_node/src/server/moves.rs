@@ -1,10 +1,10 @@
-//! Who serves a connection: threads that write, or threads that are asked.
+//! Which thread serves a connection: one that writes, or one that queries.
 //!
-//! A thread that writes is busy with its group for milliseconds, as long as the disk takes and as the
-//! group is large, and a query over many rows would keep it from writing for as long. So a connection
-//! that asks a question ([`CommandHandler::Ask`]) is served by a thread of its own kind from then on, and goes
-//! back to where it came from when it writes. It takes along what it has not been answered yet and
-//! what it has not said whole, so that nothing of the move is seen but its speed.
+//! A writing thread is busy with its group for milliseconds, depending on the disk and the size of
+//! the group, and a query over many rows would keep it from writing for as long. So a connection
+//! that sends a query ([`CommandHandler::Ask`]) is served by a querying thread from then on, and
+//! returns when it writes. It takes along its pending requests and partial input, so that clients
+//! notice nothing of the move but its speed.
 
 use std::io;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::command::CommandHandler;
 use crate::log;
 use crate::session::SessionCaller;
 
-/// What a thread does for its connections.
+/// The duty of a thread.
 #[derive(Debug)]
 pub(super) enum ThreadDuty {
-    /// It writes; who asks goes to one of these.
+    /// It writes; connections that query move to one of these.
     Writing(Vec<Arc<Mailbox>>),
-    /// It is asked; who writes goes home.
+    /// It queries; connections that write return to their home.
     Asked,
 }
 
 impl ThreadDuty {
-    /// Who serves the next request of a connection; `None`: this thread does.
+    /// The mailbox of the thread that serves a connection's next request; `None` for this thread.
     pub(super) fn other_place(
         &self,
         connection: &ClientConnection,
@@ -46,7 +46,7 @@ impl ThreadDuty {
 }
 
 impl Worker {
-    /// Lets another thread serve a connection.
+    /// Moves a connection to another thread.
     pub(super) fn send_away(&mut self, token: usize, place: &Mailbox) {
         self.ready.remove(&token);
         let Some(mut connection) = self.connections.remove(&token) else {
@@ -64,9 +64,9 @@ impl Worker {
         }
     }
 
-    /// Serves a connection that another thread has served so far.
+    /// Takes over a connection from another thread.
     pub(super) fn take_over(&mut self, mut connection: ClientConnection) -> io::Result<()> {
-        // It may have been asked to go while nobody served it.
+        // Its end may have been requested while it moved.
         if !connection.may_stay() {
             self.end(connection);
             return Ok(());
@@ -78,7 +78,7 @@ impl Worker {
                 return Err(error);
             }
         };
-        // What comes from now on is told to this thread, what came before is found at once.
+        // Later signals reach this thread; earlier ones are handled at once.
         connection.bell.hang(self.mailbox(), token);
         connection.is_readable = true;
         self.connections.insert(token, connection);

@@ -1,9 +1,8 @@
-//! One turn: what has come is read, its commands are begun, their writes are done together, and
-//! all is answered.
+//! One turn: input is read, its commands are started, their writes are committed together, and
+//! replies are sent.
 //!
-//! A connection's replies are in the order of its requests: once one of its commands waits for the
-//! group of this turn, only more writes are begun for it, and whatever they answer at once waits
-//! with them.
+//! Replies are in the order of requests: once a command of a connection waits for the group of this
+//! turn, only further writes are started for it, and their immediate replies wait as well.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,15 +14,15 @@ use crate::group::CommandWrite;
 use crate::node::NodeCore;
 use crate::resp::ReplyWriter;
 
-/// When a connection that was not read for lack of room is read again.
+/// After how long a connection is read again that was not read for lack of room.
 const POSTPONED: Duration = Duration::from_millis(20);
-/// A group has no more writes.
+/// The maximum number of writes in a group.
 const MOST_WRITES: usize = 4096;
 
-/// What a connection is answered once the group is durable.
+/// A reply to a connection once the group is durable.
 enum TurnEntry {
     Write(CommandWrite),
-    /// A command that was refused before it came to a write.
+    /// A command that failed before it requested a write.
     Reply(Vec<u8>),
 }
 
@@ -31,13 +30,14 @@ enum TurnEntry {
 type Group = Vec<(usize, TurnEntry)>;
 
 impl Worker {
-    /// Does what there is to do for the connections that are ready.
+    /// Serves the connections that are ready.
     pub(super) fn turn(&mut self) {
         let tokens: Vec<usize> = std::mem::take(&mut self.ready).into_iter().collect();
         for &token in &tokens {
             self.take_in(token);
         }
-        // Who has asked little comes first: its answer need not wait for what others write.
+        // Connections with short requests come first: their replies need not wait for others'
+        // writes.
         let mut open = tokens.clone();
         open.sort_by_key(|token| {
             self.connections
@@ -64,7 +64,7 @@ impl Worker {
         }
     }
 
-    /// Reads what has come to a connection, from either side.
+    /// Reads what has arrived for a connection, from either side.
     fn take_in(&mut self, token: usize) {
         self.take_outbox(token);
         let Some(connection) = self.connections.get_mut(&token) else {
@@ -83,10 +83,10 @@ impl Worker {
             match connection.read(&self.node, &mut self.scratch) {
                 Ok(ReadEnd::Empty) => connection.is_readable = false,
                 Ok(ReadEnd::More) => {}
-                // Nobody waits for what there is no room for.
+                // Do not keep a connection waiting for room when its client has hung up.
                 Ok(ReadEnd::Postponed) if connection.has_hung_up => self.close(token),
                 Ok(ReadEnd::Postponed) => {
-                    // Its deadline brings it back.
+                    // Its deadline makes it ready again.
                     connection.is_readable = false;
                     let again = Instant::now() + POSTPONED;
                     self.postponed.insert((again, token));
@@ -119,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Gives a command that waits again.
+    /// Repeats a waiting command.
     fn repeat(&mut self, token: usize) {
         let Some(connection) = self.connections.get_mut(&token) else {
             return;
@@ -140,7 +140,7 @@ impl Worker {
         }
     }
 
-    /// Begins the commands of a connection. Returns whether more can be begun behind the group.
+    /// Starts the commands of a connection. Returns whether more can be started after the group.
     fn begin_all(&mut self, token: usize, group: &mut Group) -> bool {
         let node = Arc::clone(&self.node);
         let Some(connection) = self.connections.get_mut(&token) else {
@@ -170,7 +170,7 @@ impl Worker {
             let is_question = matches!(run, Some(CommandHandler::Ask(_)));
             match begin(connection, &node, has_writes) {
                 StartedCommand::Entry(entry) => group.push((token, entry)),
-                // Others who ask have their turn before its next question.
+                // Other connections have their turn before its next query.
                 StartedCommand::Answered if is_question => return true,
                 StartedCommand::Answered => {}
                 StartedCommand::Wait(until) => {
@@ -183,7 +183,7 @@ impl Worker {
         false
     }
 
-    /// Does the writes of a group, then answers.
+    /// Commits the writes of a group, then replies.
     fn commit(&mut self, group: &Group) {
         let writes = group.iter().filter_map(|(_, entry)| match entry {
             TurnEntry::Write(write) => Some(write),
@@ -214,7 +214,7 @@ impl Worker {
         }
     }
 
-    /// Sends what a connection is answered; ends it if it is time.
+    /// Sends a connection's replies; closes it if it is due.
     fn give_out(&mut self, token: usize) {
         self.take_outbox(token);
         let Some(connection) = self.connections.get_mut(&token) else {
@@ -236,11 +236,11 @@ impl Worker {
     }
 }
 
-/// What there is of a connection's next request.
+/// The state of a connection's next request.
 enum NextRequest {
     Request(Option<CommandHandler>),
     Nothing,
-    /// It cannot be read; the connection ends behind this reply.
+    /// It cannot be parsed; the connection closes after this reply.
     Refused(Vec<u8>),
 }
 
@@ -258,7 +258,7 @@ fn next(connection: &mut ClientConnection, node: &NodeCore) -> NextRequest {
     }
 }
 
-/// What a command has come to.
+/// The state of a started command.
 enum StartedCommand {
     Entry(TurnEntry),
     Answered,
@@ -266,7 +266,7 @@ enum StartedCommand {
     Chore(Chore),
 }
 
-/// Begins the request that was found.
+/// Starts the request that was found.
 fn begin(connection: &mut ClientConnection, node: &NodeCore, has_writes: bool) -> StartedCommand {
     let mut ahead = Vec::new();
     let mut kept = Vec::new();
@@ -298,7 +298,7 @@ fn begin(connection: &mut ClientConnection, node: &NodeCore, has_writes: bool) -
     }
 }
 
-/// Lets long work run elsewhere.
+/// Runs long work on another thread.
 fn start(connection: &mut ClientConnection, node: &Arc<NodeCore>, chore: Chore) {
     let (outbox, node) = (Arc::clone(&connection.session.outbox), Arc::clone(node));
     connection.waiting = Some(BlockedCommand {

@@ -23,19 +23,19 @@ use crate::session::CommandSession;
 
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
-/// Connections are numbered from here on.
+/// The first token of connections.
 const FIRST: usize = 2;
-/// So many connections more than the limit are accepted while strangers make room for them.
+/// How many connections beyond the limit are accepted while unauthenticated ones are evicted.
 const MOST_MAKING_ROOM: usize = 64;
-/// A connection that nothing was heard of for a while is asked whether it is there.
+/// TCP keepalive: idle time, interval and number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(15), 4);
-/// How long accepting pauses when the system has no room for a connection.
+/// How long accepting pauses when the system has no resources for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long the last bytes may take to be sent when the node ends.
+/// How long sending the last bytes may take when the node stops.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 const SCRATCH_BYTES: usize = 64 << 10;
 
-/// Accepts connections and hands them out.
+/// Accepts connections and distributes them.
 #[derive(Debug)]
 struct Door {
     listener: TcpListener,
@@ -45,7 +45,7 @@ struct Door {
     paused_until: Option<Instant>,
 }
 
-/// A thread's part of the connections.
+/// A worker thread and its connections.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) node: Arc<NodeCore>,
@@ -55,10 +55,10 @@ pub(super) struct Worker {
     door: Option<Door>,
     pub(super) connections: HashMap<usize, ClientConnection>,
     next_token: usize,
-    /// Connections that have something to be done.
+    /// Connections with pending work.
     pub(super) ready: BTreeSet<usize>,
     pub(super) deadlines: BTreeSet<(Instant, usize)>,
-    /// Connections that are read again, and when.
+    /// Connections whose reading was postponed, and until when.
     pub(super) postponed: BTreeSet<(Instant, usize)>,
     pub(super) scratch: Vec<u8>,
 }
@@ -104,7 +104,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Serves until the node ends.
+    /// Serves until the node stops.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         while !self.node.is_stopping() {
@@ -124,7 +124,7 @@ impl Worker {
         self.part(&mut events)
     }
 
-    /// How long nothing needs to be done by itself.
+    /// The time until the next timer.
     fn patience(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
@@ -133,7 +133,7 @@ impl Worker {
         let first = |set: &BTreeSet<(Instant, usize)>| set.first().map(|(at, _)| *at);
         let due = [paused, first(&self.deadlines), first(&self.postponed)];
         let next = due.into_iter().flatten().min()?;
-        // Rounded up: the poll's own rounding would have it too early.
+        // Rounded up: the poll itself would round down and wake too early.
         Some(next.saturating_duration_since(Instant::now()) + Duration::from_millis(1))
     }
 
@@ -157,7 +157,7 @@ impl Worker {
         }
     }
 
-    /// Accepts whoever waits.
+    /// Accepts waiting connections.
     fn open_door(&mut self) {
         let Some(door) = &mut self.door else { return };
         if door.paused_until.is_none_or(|until| until > Instant::now()) {
@@ -210,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// Ends connections that may not stay, or have missed a deadline.
+    /// Closes connections that may not stay or have missed a deadline.
     fn sweep(&mut self) {
         let now = Instant::now();
         let leaving = self.connections.iter().filter_map(|(token, one)| {
@@ -247,7 +247,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Listens to a socket; returns the connection's token here.
+    /// Registers a socket; returns the connection's token.
     pub(super) fn register(&mut self, stream: &mut TcpStream) -> io::Result<usize> {
         let token = self.next_token;
         self.next_token += 1;
@@ -257,7 +257,7 @@ impl Worker {
         Ok(token)
     }
 
-    /// Deals with what has waited long enough.
+    /// Handles expired deadlines.
     fn take_deadlines(&mut self) {
         let now = Instant::now();
         while let Some(&(at, token)) = self.deadlines.first() {
@@ -279,7 +279,7 @@ impl Worker {
         }
     }
 
-    /// Reads again what was not read for lack of room.
+    /// Reads connections again that were postponed.
     fn take_postponed(&mut self) {
         let now = Instant::now();
         while let Some(&(at, token)) = self.postponed.first() {
@@ -294,31 +294,31 @@ impl Worker {
         }
     }
 
-    /// Ends a connection at once.
+    /// Closes a connection at once.
     pub(super) fn close(&mut self, token: usize) {
         self.ready.remove(&token);
         if let Some(mut connection) = self.connections.remove(&token) {
-            // Closing the socket takes it out of the poll as well.
+            // Closing the socket also removes it from the poll.
             let _ = self.poll.registry().deregister(&mut connection.stream);
             self.end(connection);
         }
     }
 
-    /// Forgets a connection that is served by nobody any more.
+    /// Releases a connection that is no longer served.
     pub(super) fn end(&self, mut connection: ClientConnection) {
         let known = (&*self.node.live, &self.node.watches);
         connection.session.leave(known);
         self.node.clients.leave(connection.session.client.id);
     }
 
-    /// Sends what was answered, then ends all connections.
+    /// Sends pending replies, then closes all connections.
     fn part(&mut self, events: &mut Events) -> io::Result<()> {
         self.door = None;
         let until = Instant::now() + LAST_WORDS;
         loop {
             let mut unsent = false;
             for connection in self.connections.values_mut() {
-                // Who cannot be sent to is gone already.
+                // Connections that fail here have already disconnected.
                 unsent |= connection.send(&self.node).is_ok() && connection.unsent() > 0;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -336,7 +336,7 @@ impl Worker {
     }
 }
 
-/// Whether a connection from an address may come in.
+/// Whether a connection from an address is accepted.
 fn has_place(node: &NodeCore, address: IpAddr) -> bool {
     let from_address = node.clients.count_from(address);
     if !address.is_loopback() && from_address >= node.options.clients_per_address {
@@ -354,7 +354,8 @@ fn has_place(node: &NodeCore, address: IpAddr) -> bool {
     }
 }
 
-/// Ends the connection that has been a stranger for the longest. Returns whether there was one.
+/// Closes the connection that has been unauthenticated for the longest. Returns whether there was
+/// one.
 fn make_room(node: &NodeCore) -> bool {
     let has_evicted = node.clients.evict_stranger();
     if has_evicted {
@@ -364,7 +365,7 @@ fn make_room(node: &NodeCore) -> bool {
     has_evicted
 }
 
-/// Lets the system find out when the other side is gone without a word.
+/// Enables keepalive, so that the system notices clients that disappear.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     let (idle, interval, retries) = KEEPALIVE;
     let keepalive = TcpKeepalive::new()
@@ -374,7 +375,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// Says why there is no room; whether it is heard does not matter.
+/// Sends the reason for the rejection; whether it arrives does not matter.
 fn refuse(mut stream: TcpStream) {
     use std::io::Write as _;
     let _ = stream.write(b"-ERR max number of clients reached\r\n");

@@ -74,7 +74,7 @@ pub(super) fn sentence(
                 let asked = format!("not {}", display_test(&predicate.test));
                 return about(&predicate.path.text(), found, holds, &asked);
             }
-            FilterClause::Whole(whole) => format!("not that {}", of_whole(whole)),
+            FilterClause::Whole(whole) => format!("it is not true that {}", of_whole(whole)),
             _ => "the negated condition does not hold".to_owned(),
         },
         FilterClause::Whole(whole) => of_whole(whole),
