@@ -1,7 +1,7 @@
 //! The entries of a document in an index.
 //!
 //! `rillbase_query::index` determines the keys. Here they become rows: long
-//! keys are cut, and a document with several keys gets a mark, the empty key,
+//! keys are truncated, and a document with several keys gets a mark, the empty key,
 //! so that bounds may intersect two conditions on one field.
 
 use rillbase_query::bson::Document;

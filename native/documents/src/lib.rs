@@ -14,9 +14,9 @@
 //! - [`bounds`] — which entries of an index can belong to documents that match a filter: a
 //!   superset, verified by the tests.
 //! - [`access`] — by which predicates a live query can be found.
-//! - [`selection`] — candidates in, the answer to a [`selection_request`] out: a [`page`]; [`envelope`]
-//!   is how a document is shown, [`lookups`] with others that it refers to. What cannot be
-//!   evaluated is left out and counted as [`unevaluated`].
+//! - [`selection`] — candidates in, the result of a [`selection_request`] out: a [`page`]; [`envelope`]
+//!   is how a document is represented, [`lookups`] with others that it refers to. What cannot be
+//!   evaluated is omitted and counted as [`unevaluated`].
 //!
 //! Pure like the query engine: no I/O; time and randomness come from outside.
 #![allow(

@@ -1,7 +1,7 @@
 //! The intent of a group of writes, before the documents are known.
 //!
 //! A group is one transaction. First it locks the rows of the documents that
-//! it may find ([`WritePlan::keys`]), then it decides everything in memory
+//! it may affect ([`WritePlan::keys`]), then it decides everything in memory
 //! ([`WritePlan::apply`]), then it writes the changes.
 
 use std::collections::BTreeSet;
