@@ -1,4 +1,4 @@
-//! Writes that happen together, in the form in which they are logged.
+//! Batches of writes, in the form in which they are logged.
 //!
 //! ```text
 //! batch := sequence{varint} time{varint} count{varint} entry*
@@ -15,16 +15,16 @@ use crate::error::{Error, Result};
 use crate::key::{EntryKind, Millis, Sequence};
 use crate::wal::WalVersion;
 
-/// Room for the largest header in front of the entries. What it leaves free is not logged.
+/// The maximum size of the header before the entries. Unused bytes are not logged.
 const HEADER_ROOM: usize = 30;
 const HEADER_BYTES_1: usize = 20;
-/// Room for a small batch, so that it grows into it without being moved.
+/// The initial capacity, so that small batches need no reallocation.
 const FIRST_BYTES: usize = 480;
 /// Bytes of a sequence in a key.
 const NAME_BYTES: usize = 8;
-/// A larger batch is refused: it would be one record of the log.
+/// The maximum size of a batch, which is one record of the log.
 const MOST_BYTES: usize = crate::wal::MAX_BODY_BYTES;
-/// A longer key is refused: keys are kept in indexes and in the manifest.
+/// The maximum length of a key: keys are kept in indexes and in the manifest.
 pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
 
 /// Writes that become visible and durable together, over any keyspaces of one database.
@@ -32,9 +32,9 @@ pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
 pub struct WriteBatch {
     bytes: Vec<u8>,
     count: u32,
-    /// Where sequences are filled in, and of which write.
+    /// Where sequences are filled in, and for which write.
     named: Vec<(usize, u32)>,
-    /// Those that it writes to, each once.
+    /// The keyspaces that it writes to, each once.
     keyspaces: Vec<u64>,
     error: Option<&'static str>,
 }
@@ -59,12 +59,12 @@ impl WriteBatch {
         }
     }
 
-    /// How many writes it holds.
+    /// The number of writes.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether it holds no writes.
+    /// Whether it has no writes.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -74,7 +74,7 @@ impl WriteBatch {
         self.bytes.len()
     }
 
-    /// Adds the writes of another batch behind these.
+    /// Appends the writes of another batch.
     pub fn extend(&mut self, other: &Self) {
         let at = self.bytes.len();
         self.bytes
@@ -93,7 +93,7 @@ impl WriteBatch {
         self.error = self.error.or(other.error);
     }
 
-    /// Takes all writes out again.
+    /// Removes all writes.
     pub fn clear(&mut self) {
         self.bytes.truncate(HEADER_ROOM);
         self.count = 0;
@@ -102,13 +102,13 @@ impl WriteBatch {
         self.error = None;
     }
 
-    /// The key gets a value.
+    /// Sets a key to a value.
     pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
         self.begin(EntryKind::Put, keyspace, key);
         put_slice(&mut self.bytes, value);
     }
 
-    /// The key gets a value until `expiry`.
+    /// Sets a key to a value until `expiry`.
     pub fn put_expiring(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8], expiry: Millis) {
         self.check_expiring(keyspace);
         self.begin(EntryKind::PutExpiring, keyspace, key);
@@ -130,7 +130,7 @@ impl WriteBatch {
         self.bytes.extend_from_slice(value);
     }
 
-    /// The key is gone.
+    /// Deletes a key.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
         if keyspace.options().layout().asks_for_attributes() {
             self.refuse("this keyspace needs the attributes of a delete: use delete_with");
@@ -138,15 +138,15 @@ impl WriteBatch {
         self.begin(EntryKind::Delete, keyspace, key);
     }
 
-    /// The key is gone; `about` is what its value was, as far as the extractor asks for it.
+    /// Deletes a key; `about` describes the deleted value as the extractor requires.
     pub fn delete_with(&mut self, keyspace: &Keyspace, key: &[u8], about: &[u8]) {
         self.begin(EntryKind::DeleteWith, keyspace, key);
         put_slice(&mut self.bytes, about);
     }
 
-    /// The key that is `prefix` and this write's own sequence, inverted and big-endian, gets a
-    /// value, until `expiry` if there is one. Such a key is new each time, and no one needs to read
-    /// to find its place; of those with one prefix the newest comes first.
+    /// Sets the key made of `prefix` and the write's own sequence, inverted and big-endian, to a
+    /// value, until `expiry` if given. Such a key is always new, so no read is needed to find its
+    /// place; keys with one prefix are ordered newest first.
     pub fn put_sequenced(
         &mut self,
         keyspace: &Keyspace,
@@ -154,7 +154,7 @@ impl WriteBatch {
         value: &[u8],
         expiry: Option<Millis>,
     ) {
-        // The sequence is filled in when it is known.
+        // The sequence is filled in once it is assigned.
         let parts = [prefix, &[0; NAME_BYTES]];
         match expiry {
             None => {
@@ -171,14 +171,14 @@ impl WriteBatch {
         }
     }
 
-    /// The last bytes of the key that was just added become the sequence of its write, inverted and
+    /// Replaces the last bytes of the key just added by the sequence of its write, inverted and
     /// big-endian.
     fn name_by_sequence(&mut self) {
         let at = self.bytes.len().saturating_sub(NAME_BYTES);
         self.named.push((at, self.count - 1));
     }
 
-    /// All keys from `start` up to `end`, exclusive, are gone.
+    /// Deletes all keys from `start` up to `end`, exclusive.
     pub fn delete_range(&mut self, keyspace: &Keyspace, start: &[u8], end: &[u8]) {
         if end.len() > MOST_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
@@ -187,7 +187,7 @@ impl WriteBatch {
         put_slice(&mut self.bytes, end);
     }
 
-    /// The key's value is changed by an operand.
+    /// Adds a merge operand to a key.
     pub fn merge(&mut self, keyspace: &Keyspace, key: &[u8], operand: &[u8]) {
         if keyspace.options().merge.is_none() {
             self.refuse("this keyspace has no merge");
@@ -200,7 +200,7 @@ impl WriteBatch {
         self.begin_of(kind, keyspace, [key, &[]]);
     }
 
-    /// Adds all of a write but its value; the key is two parts.
+    /// Adds everything of a write except its value; the key consists of two parts.
     fn begin_of(&mut self, kind: EntryKind, keyspace: &Keyspace, [head, tail]: [&[u8]; 2]) {
         let length = head.len() + tail.len();
         if length > MOST_KEY_BYTES {
@@ -218,7 +218,7 @@ impl WriteBatch {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Remembers the first thing that was wrong; writing the batch then fails.
+    /// Records the first error; writing the batch then fails.
     fn refuse(&mut self, what: &'static str) {
         self.error.get_or_insert(what);
     }
@@ -234,14 +234,14 @@ impl WriteBatch {
         Err(Error::InvalidArgument { what: what.into() })
     }
 
-    /// The record of a batch without writes, which says that the sequences before one are used.
+    /// The record of an empty batch, which marks the sequences before `sequence` as used.
     pub(crate) fn skip_to(sequence: Sequence, time: Millis) -> Stamped {
         Self::new().stamp(sequence, time)
     }
 
     /// The record for the log.
     pub(crate) fn stamp(mut self, sequence: Sequence, time: Millis) -> Stamped {
-        // The header ends where the entries begin, so it is written from its end on.
+        // The header ends where the entries start, so it is written backwards.
         let mut start = HEADER_ROOM;
         for number in [u64::from(self.count), time, sequence] {
             start = put_varint_before(&mut self.bytes, start, number);
@@ -285,7 +285,7 @@ pub(crate) struct Stamped {
 }
 
 impl Stamped {
-    /// What is logged.
+    /// The logged bytes.
     pub(crate) fn record(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
@@ -305,7 +305,7 @@ pub(crate) struct BatchEntry<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Logged<'a> {
     bytes: &'a [u8],
-    /// Where its entries begin.
+    /// Where its entries start.
     start: usize,
     pub(crate) sequence: Sequence,
     pub(crate) time: Millis,
@@ -313,7 +313,7 @@ pub(crate) struct Logged<'a> {
 }
 
 impl<'a> Logged<'a> {
-    /// A batch from the log, or one that is stamped for it.
+    /// Parses a logged batch, or one stamped for the log.
     pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> Option<Self> {
         let logged = match version {
             WalVersion::One => Self {
@@ -350,7 +350,7 @@ impl<'a> Logged<'a> {
     }
 }
 
-/// Walks the entries of a logged batch.
+/// Iterates over the entries of a logged batch.
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {
     bytes: &'a [u8],
@@ -358,7 +358,7 @@ pub(crate) struct Entries<'a> {
     left: u32,
 }
 
-/// A logged batch that no program wrote.
+/// The bytes of a batch are invalid.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MalformedBatch;
 

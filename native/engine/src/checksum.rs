@@ -1,7 +1,7 @@
 //! Comparing checksums.
 
-/// Whether a stored checksum is the one that was computed. Fuzz targets are let past: they look for
-/// what happens behind.
+/// Whether a stored checksum equals the computed one. Always true when fuzzing, to reach the code
+/// after the check.
 pub(crate) fn agree<T: PartialEq + Copy>(stored: T, computed: T) -> bool {
     cfg!(fuzzing) || stored == computed
 }

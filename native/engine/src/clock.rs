@@ -1,7 +1,7 @@
-//! Time that never goes back.
+//! Monotonic time.
 //!
-//! The engine's time is the greater of the wall clock and the newest time that it has ever logged.
-//! Expiry is judged by it: what was once expired stays so, whatever happens to the wall clock.
+//! The engine's time is the greater of the wall clock and the newest time that was ever logged.
+//! Expiry uses this time: an expired entry stays expired whatever happens to the wall clock.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::key::Millis;
 
-/// Tells the time. A parameter everywhere, so that tests can turn it.
+/// A source of time, replaceable in tests.
 pub trait Clock: Debug + Send + Sync {
     /// Milliseconds since 1970.
     fn now(&self) -> Millis;
@@ -27,7 +27,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is turned.
+/// A clock that stands still until it is set.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 
@@ -37,12 +37,12 @@ impl ManualClock {
         Self(AtomicU64::new(now))
     }
 
-    /// Turns the clock to `now`, back too.
+    /// Sets the clock to `now`, which may be earlier.
     pub fn set(&self, now: Millis) {
         self.0.store(now, Ordering::Relaxed);
     }
 
-    /// Turns the clock forward.
+    /// Advances the clock.
     pub fn advance(&self, by: Millis) {
         self.0.fetch_add(by, Ordering::Relaxed);
     }

@@ -1,9 +1,9 @@
-//! Numbers as bytes, without a panic on what is cut short.
+//! Encoding of numbers, without panics on truncated input.
 //!
 //! Integers of fixed width are little-endian; varints are LEB128, at most ten bytes.
 
-/// A length or offset that is known to fit; more than `usize` can hold saturates and is then
-/// refused by the bounds check that follows.
+/// A length or offset that is known to fit; values beyond `usize` saturate and are then rejected by
+/// the following bounds check.
 pub(crate) fn to_usize(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
@@ -34,7 +34,7 @@ pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Reads a varint at `at`, and the offset behind it.
+/// Reads a varint at `at`, and returns the offset after it.
 #[inline]
 pub(crate) fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;
@@ -66,7 +66,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(raw.try_into().ok()?))
 }
 
-/// Takes values from the front of bytes. `None` means that they are cut short or malformed.
+/// Reads values from the front of bytes. `None` means that they are truncated or malformed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
@@ -78,7 +78,7 @@ impl<'a> ByteReader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// How many bytes were taken.
+    /// The number of bytes read.
     pub(crate) fn at(&self) -> usize {
         self.at
     }

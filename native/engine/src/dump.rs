@@ -1,4 +1,4 @@
-//! Any file of a database as text, for people.
+//! Dumps any file of a database as text.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::version::table_cache;
 use crate::vfs::Vfs;
 use crate::wal;
 
-/// Longer keys and values are shown in part.
+/// Longer keys and values are truncated.
 const SHOWN_BYTES: usize = 80;
 
-/// Tells `line` what a file holds: a table, a manifest, or a segment of the log. The database may
-/// be open.
+/// Passes the contents of a file to `line`: a table, a manifest, or a segment of the log. The
+/// database may be open.
 pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<()> {
     let name = path
         .file_name()

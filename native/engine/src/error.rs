@@ -1,61 +1,62 @@
-//! What can go wrong, grouped by what the caller does about it.
+//! Errors, grouped by what the caller does about them.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The result of everything that touches files.
+/// The result of operations on files.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation failed. Cloning is cheap: one failure may answer many waiting writers.
+/// Why an operation failed. Cloning is cheap: one failure may be returned to many waiting writers.
 #[derive(Debug, Clone)]
 pub enum Error {
-    /// The operating system refused. The operation changed nothing that was acknowledged; what
-    /// the caller may do depends on `source` (make room, fix permissions).
+    /// The operating system returned an error. The operation changed nothing that was acknowledged;
+    /// the remedy depends on `source` (free space, fix permissions).
     Io {
         /// What was attempted, such as `"write"`.
         operation: &'static str,
-        /// The file or directory concerned.
+        /// The affected file or directory.
         path: PathBuf,
-        /// Where in the file, in bytes, if the operation has a place.
+        /// The offset in the file, in bytes, if applicable.
         offset: Option<u64>,
-        /// What the operating system said.
+        /// The operating system's error.
         source: Arc<io::Error>,
     },
-    /// Stored bytes are not what was written. Only a backup or a replica helps.
+    /// Stored bytes differ from what was written. Only a backup or a replica helps.
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where the damage was noticed, in bytes.
+        /// The offset of the damage, in bytes.
         offset: u64,
-        /// What was wrong there.
+        /// What is wrong there.
         detail: String,
     },
-    /// There is no room on the disk. The operation changed nothing; it can be repeated once there
-    /// is room again, and reads go on meanwhile.
+    /// The disk is full. The operation changed nothing and can be retried once there is space;
+    /// reads continue meanwhile.
     Full {
-        /// The write that found no room.
+        /// The write that lacked space.
         why: String,
     },
-    /// An fsync failed earlier, so what the disk holds is not known. It must be opened again.
+    /// An fsync failed earlier, so the contents of the disk are unknown. The database must be
+    /// opened again.
     Poisoned {
         /// The failure that poisoned it.
         why: String,
     },
-    /// Another process, or another part of this one, has it open.
+    /// It is open in another process, or elsewhere in this one.
     Locked {
         /// The lock file.
         path: PathBuf,
     },
-    /// Somebody else was faster. The transaction changed nothing; it may be tried again.
+    /// Another writer was first. The transaction changed nothing and may be retried.
     Conflict {
-        /// What was in the way.
+        /// The conflicting key.
         what: String,
     },
     /// The database is being closed.
     Stopped,
-    /// The caller asked for something that can never be done.
+    /// The request can never be satisfied.
     InvalidArgument {
         /// What was wrong with it.
         what: String,
@@ -63,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable name of the kind of failure, for programs.
+    /// A stable name of the error, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Full { .. } => "storage_full",
@@ -88,7 +89,7 @@ impl Error {
         }
     }
 
-    /// A failed operation at one place of a file.
+    /// A failed operation at an offset of a file.
     pub fn io_at(operation: &'static str, path: &Path, offset: u64, source: io::Error) -> Self {
         Self::Io {
             operation,
@@ -98,7 +99,7 @@ impl Error {
         }
     }
 
-    /// Damage noticed at one place of a file.
+    /// Damage at an offset of a file.
     pub fn corruption(file: &Path, offset: u64, detail: impl Into<String>) -> Self {
         Self::Corruption {
             file: file.to_owned(),
@@ -107,8 +108,8 @@ impl Error {
         }
     }
 
-    /// Whether the disk, a quota or a limit left no room for a write. A sync is never repeated,
-    /// whatever made it fail, so a failed one does not count.
+    /// Whether a write failed because the disk, a quota or a limit left no space. A sync is never
+    /// retried, whatever made it fail, so a failed sync does not count.
     pub fn is_full(&self) -> bool {
         match self {
             Self::Full { .. } => true,
@@ -127,7 +128,7 @@ impl Error {
         }
     }
 
-    /// Whether the operating system said that this path does not exist.
+    /// Whether the path does not exist.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

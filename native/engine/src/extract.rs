@@ -1,8 +1,8 @@
-//! What an entry is about, and what a block of entries is about at most.
+//! Attributes of entries, and their ranges in blocks.
 //!
-//! A keyspace may have an [`Extractor`], which reads attributes, a rectangle and a time from its
-//! entries. Tables keep their range per block as a [`ZoneMap`], so that a scan for some of them passes
-//! over blocks in which there are none.
+//! A keyspace may have an [`Extractor`], which derives attributes, a rectangle and a time from its
+//! entries. Tables store their range per block as a [`ZoneMap`], so that a scan for some of them
+//! skips blocks that contain none.
 
 use std::fmt::Debug;
 
@@ -12,16 +12,17 @@ use crate::key::Millis;
 /// West, south, east, north; in any plane, edges included.
 pub type Rectangle = [f64; 4];
 
-/// Attribute values longer than this are rounded in zones, down at the low end, up at the high one.
+/// Longer attribute values are rounded in zones, down at the low end, up at the high end.
 const ROUNDED_BYTES: usize = 32;
 
-/// Reads attributes from entries. Must give the same for the same bytes for ever: zones are stored.
+/// Derives attributes from entries. Must always return the same for the same bytes: zones are
+/// stored.
 pub trait Extractor: Debug + Send + Sync {
-    /// A stable name, kept with the tables.
+    /// A stable name, stored in tables.
     fn name(&self) -> &'static str;
 
-    /// Tells `about` what the value of `key` is about. An entry that tells nothing of an attribute
-    /// is not found by it.
+    /// Adds the attributes of an entry to `about`. An entry without an attribute is not found by
+    /// it.
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap);
 }
 
@@ -31,7 +32,7 @@ pub struct ZoneMap {
     attributes: Vec<AttributeRange>,
     rectangle: Option<Rectangle>,
     times: Option<(Millis, Millis)>,
-    /// Some entry's attributes are not known, such as those of an operand that is not folded.
+    /// Some entry's attributes are unknown, such as those of an unfolded operand.
     unknown: bool,
 }
 
@@ -39,7 +40,7 @@ pub struct ZoneMap {
 struct AttributeRange {
     id: u8,
     low: Vec<u8>,
-    /// `None`: no bound that is short enough.
+    /// `None` if no bound is short enough.
     high: Option<Vec<u8>>,
 }
 
@@ -69,12 +70,12 @@ impl ZoneMap {
         self.times = Some((low.min(time), high.max(time)));
     }
 
-    /// Adds an entry of which nothing is known.
+    /// Adds an entry with unknown attributes.
     pub fn add_unknown(&mut self) {
         self.unknown = true;
     }
 
-    /// Adds all that another zone covers.
+    /// Adds everything that another zone covers.
     pub fn add_zone(&mut self, other: &Self) {
         for range in &other.attributes {
             self.cover(range.clone());
@@ -107,7 +108,7 @@ impl ZoneMap {
         };
     }
 
-    /// Whether an entry may have a value of an attribute from `low` to `high`, both included.
+    /// Whether an entry may have a value of an attribute from `low` to `high`, inclusive.
     pub fn may_have(&self, id: u8, low: &[u8], high: &[u8]) -> bool {
         let has = |range: &AttributeRange| {
             range.id == id
@@ -117,13 +118,13 @@ impl ZoneMap {
         self.unknown || self.attributes.iter().any(has)
     }
 
-    /// Whether an entry's rectangle may meet another one.
+    /// Whether an entry's rectangle may intersect another one.
     pub fn may_intersect(&self, [west, south, east, north]: Rectangle) -> bool {
         let meets = |[w, s, e, n]: Rectangle| w <= east && west <= e && s <= north && south <= n;
         self.unknown || self.rectangle.is_some_and(meets)
     }
 
-    /// Whether an entry's time may lie from `low` to `high`, both included.
+    /// Whether an entry's time may be from `low` to `high`, inclusive.
     pub fn may_be_within(&self, low: Millis, high: Millis) -> bool {
         self.unknown
             || self

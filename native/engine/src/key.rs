@@ -1,12 +1,12 @@
-//! Internal keys: the caller's key, then the newest first.
+//! Internal keys: the caller's key, newest entry first.
 //!
-//! Every entry carries a tag, `sequence << 8 | kind`. Entries are ordered by key ascending, then by
-//! tag descending, so that the first entry at or behind `(key, Tag::seek(s))` is what a snapshot
-//! at sequence `s` sees. Sequences are never zeroed: 2^56 of them last longer than any disk.
+//! Every entry has a tag, `sequence << 8 | kind`. Entries are ordered by key ascending, then by tag
+//! descending, so that the first entry at or after `(key, Tag::seek(s))` is what a snapshot at
+//! sequence `s` sees. Sequences are never reset: 2^56 of them outlast any disk.
 
 use std::cmp::Ordering;
 
-/// Numbers all writes of a database in their order of visibility; 0 is before the first.
+/// Numbers all writes of a database in order of visibility; 0 precedes the first.
 pub type Sequence = u64;
 
 /// Milliseconds since 1970.
@@ -16,17 +16,17 @@ pub type Millis = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
-    /// The key is gone.
+    /// The key is deleted.
     Delete = 0,
     /// The key has this value.
     Put = 1,
     /// An operand for the keyspace's [`Merge`](crate::Merge).
     Merge = 2,
-    /// The key has this value until a moment that the first eight bytes of the value say.
+    /// The key has this value until the time in the first eight bytes of the value.
     PutExpiring = 3,
-    /// All keys from the key up to the value, exclusive, are gone.
+    /// All keys from the key up to the value, exclusive, are deleted.
     RangeDelete = 4,
-    /// The key is gone; the value says what it was about, for zones.
+    /// The key is deleted; the value describes the deleted one, for zones.
     DeleteWith = 5,
 }
 
@@ -49,7 +49,7 @@ impl EntryKind {
 pub(crate) struct Tag(pub(crate) u64);
 
 impl Tag {
-    /// Behind every entry of its key.
+    /// After every entry of its key.
     pub(crate) const OLDEST: Self = Self(0);
     /// Before every entry of its key.
     pub(crate) const NEWEST: Self = Self(u64::MAX);
@@ -67,7 +67,7 @@ impl Tag {
         self.0 >> 8
     }
 
-    /// `None` for tags that only mark a position, and for damaged ones.
+    /// `None` for tags that only mark a position, and for invalid ones.
     pub(crate) fn kind(self) -> Option<EntryKind> {
         EntryKind::from_byte((self.0 & 0xff) as u8)
     }
@@ -79,7 +79,7 @@ pub(crate) fn compare(left: (&[u8], Tag), right: (&[u8], Tag)) -> Ordering {
     left.0.cmp(right.0).then_with(|| right.1.cmp(&left.1))
 }
 
-/// The first eight bytes as a number in the same order, which compares without a cache miss.
+/// The first eight bytes as a number with the same order, which compares without a cache miss.
 #[inline]
 pub(crate) fn prefix_number(key: &[u8]) -> u64 {
     if let Some(head) = key.first_chunk::<8>() {
@@ -89,8 +89,8 @@ pub(crate) fn prefix_number(key: &[u8]) -> u64 {
     bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The position of the first key that is not before a target, among ascending keys that are asked
-/// by their numbers first; `is_before` decides among those with the target's number.
+/// The position of the first key that is not before a target, among ascending keys whose numbers
+/// are compared first; `is_before` decides among those with the target's number.
 pub(crate) fn position_by_number(
     numbers: &[u64],
     key: &[u8],
@@ -111,7 +111,7 @@ pub(crate) fn position_by_number(
     low
 }
 
-/// The value of an entry of a kind that may expire, and when it does.
+/// The value of an entry of a kind that may expire, and its expiry.
 pub(crate) fn split_expiry(kind: EntryKind, value: &[u8]) -> Option<(Option<Millis>, &[u8])> {
     if kind != EntryKind::PutExpiring {
         return Some((None, value));
@@ -120,10 +120,10 @@ pub(crate) fn split_expiry(kind: EntryKind, value: &[u8]) -> Option<(Option<Mill
     Some((Some(u64::from_le_bytes(head.try_into().ok()?)), rest))
 }
 
-/// How many bytes of the value of an expiring put say when.
+/// The size of the expiry in the value of an expiring put.
 pub(crate) const EXPIRY_BYTES: usize = 8;
 
-/// The shortest key that is at or behind `left` and before `right`, where `left < right`.
+/// The shortest key that is at or after `left` and before `right`, where `left < right`.
 pub(crate) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let shared = crate::coding::common_prefix(left, right);
     if let (Some(&low), Some(&high)) = (left.get(shared), right.get(shared))
@@ -137,7 +137,7 @@ pub(crate) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     left.to_vec()
 }
 
-/// The smallest key that is greater than all that begin with `prefix`; `None` if there is none.
+/// The smallest key that is greater than all keys with `prefix`; `None` if there is none.
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
     let mut end = prefix.get(..=kept)?.to_vec();

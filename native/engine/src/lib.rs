@@ -2,9 +2,9 @@
 //!
 //! It knows nothing of documents, topics or tenants. In the order in which data flows:
 //!
-//! - [`vfs`] — the only way to files: real, in memory, and one that injects faults.
+//! - [`vfs`] — the only access to files: real, in memory, and one that injects faults.
 //! - [`wal`] — the write-ahead log: records with consecutive indexes, durable in groups.
-//! - [`error`] — what can go wrong, grouped by what the caller does about it.
+//! - [`error`] — errors, grouped by what the caller does about them.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an Error that names its code; saying so each time adds nothing"

@@ -1,21 +1,20 @@
 //! Value lists: many elements under one key, read newest first.
 //!
-//! An element is an entry of its own, whose key is the list's key, its kind and its sequence, the
-//! newest first:
+//! An element is a separate entry, whose key is the list's key, its kind and its sequence, newest
+//! first:
 //!
 //! ```text
 //! key     := list_key{0 as 0 255} 0 1 kind{u8} !sequence{u64, big-endian}
 //! element := time{u64} valid_until{u64} payload
 //! ```
 //!
-//! Prefix compression leaves a few bytes of the key for each element, and blocks of the table are
-//! the list's segments: an append reads nothing, a list may end anywhere in a table, and one of ten
-//! million elements is neither read whole nor rewritten whole.
+//! Prefix compression leaves a few bytes of the key for each element, and blocks of the table serve
+//! as the list's segments: an append reads nothing, a list may end anywhere in a table, and a list
+//! of ten million elements is never read or rewritten as a whole.
 //!
-//! A block's zone holds the times of its elements, so a read that asks for elements from some time
-//! on skips blocks and tables that are older, wherever they lie. A removal is a delete that carries
-//! the times of what it removes: it lies in blocks that are skipped exactly when those of its
-//! target are.
+//! A block's zone has the times of its elements, so a read of elements from some time on skips
+//! blocks and tables that are older, wherever they are. A removal is a delete with the times of
+//! what it removes: it is in blocks that are skipped exactly when those of its target are.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -28,16 +27,16 @@ use crate::extract::{Extractor, ZoneMap};
 use crate::iterate::zones::ZoneFilter;
 use crate::key::{Millis, Sequence, prefix_end};
 
-/// The attribute of zones that holds until when elements are valid.
+/// The zone attribute for the end of validity of elements.
 const VALID_UNTIL: u8 = 0;
-/// Bytes of an element in front of its payload.
+/// The size of an element's times before its payload.
 const TIMES_BYTES: usize = 16;
 
-/// Bytes of the sequence at the end of an element's key. A keyspace whose `tail_bytes` are these
-/// has filters that know lists, which spare reads the tables that have nothing of a list.
+/// The size of the sequence at the end of an element's key. In a keyspace with these `tail_bytes`
+/// filters know lists, which avoids reading tables without entries of a list.
 const NAME_BYTES: usize = 8;
 
-/// Reads the times of elements; the extractor of keyspaces that hold lists.
+/// Extracts the times of elements; the extractor of keyspaces with lists.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct ElementTimes;
 
@@ -60,22 +59,22 @@ impl Extractor for ElementTimes {
 /// An element of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListElement {
-    /// The sequence that it was appended with: its name within the list.
+    /// The sequence of its append, which identifies it within the list.
     pub sequence: Sequence,
-    /// Its time, which the caller gave.
+    /// Its time, given by the caller.
     pub time: Millis,
-    /// Until when the caller takes it as valid.
+    /// The end of its validity.
     pub valid_until: Millis,
-    /// The caller's bytes.
+    /// The caller's payload.
     pub payload: Vec<u8>,
 }
 
-/// Which elements a read asks for.
+/// The elements that a read returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Elements whose time is at or behind this.
+    /// Elements with at least this time.
     pub from_time: Millis,
-    /// Elements that are valid at or behind this.
+    /// Elements that are valid at or after this time.
     pub valid_at: Millis,
 }
 
@@ -92,20 +91,20 @@ impl ListFilter {
     }
 }
 
-/// What a read cost.
+/// The cost of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ListCost {
-    /// Tables passed over by their properties.
+    /// Tables skipped by their properties.
     pub tables_skipped: u64,
     /// Blocks that were read.
     pub blocks: u64,
-    /// Blocks passed over by their zones.
+    /// Blocks skipped by their zones.
     pub blocks_skipped: u64,
-    /// Elements that were looked at.
+    /// Elements that were examined.
     pub elements: u64,
 }
 
-/// The part of the key that all elements of a kind share.
+/// The common key prefix of all elements of a kind.
 fn prefix(list: &[u8], kind: u8) -> Vec<u8> {
     let mut key = Vec::with_capacity(list.len() + 11);
     for &byte in list {
@@ -134,7 +133,7 @@ fn value_of(time: Millis, valid_until: Millis, payload: &[u8]) -> Vec<u8> {
 
 impl WriteBatch {
     /// Appends an element to a list. Its sequence is that of this write, so nothing is read. With
-    /// an `expiry` it is gone from then on.
+    /// an `expiry` it is removed at that time.
     pub fn append(
         &mut self,
         keyspace: &Keyspace,
@@ -155,7 +154,7 @@ impl WriteBatch {
     }
 }
 
-/// The elements of a list, the newest first.
+/// The elements of a list, newest first.
 #[derive(Debug)]
 pub struct ListScan {
     scan: Scan,
@@ -187,7 +186,7 @@ impl ListScan {
         }
     }
 
-    /// What reading has cost so far.
+    /// The cost of reading so far.
     pub fn cost(&self) -> ListCost {
         let (tables_skipped, blocks, blocks_skipped) = self.filter.counts();
         ListCost {
@@ -215,7 +214,7 @@ fn element_of(key: &[u8], value: &[u8]) -> Result<ListElement> {
 }
 
 impl Db {
-    /// The elements of one kind of a list that are wanted, the newest first.
+    /// The requested elements of one kind of a list, newest first.
     pub fn list(
         &self,
         keyspace: &Keyspace,

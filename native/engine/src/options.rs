@@ -1,4 +1,4 @@
-//! How a database and its keyspaces behave.
+//! The options of a database and its keyspaces.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::wal;
 /// How blocks of a level are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// Fast, for what is soon rewritten.
+    /// Fast, for data that is rewritten soon.
     Lz4,
-    /// Small, for what stays; with its level, 1 to 19.
+    /// Small, for data that stays; with its level, 1 to 19.
     Zstd(i32),
 }
 
 /// How runs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// One run a level, each `fanout` times the one above: reads are cheap.
+    /// One run per level, each `fanout` times the one above: reads are cheap.
     Leveled {
-        /// How many times larger a level is than the one above.
+        /// The size ratio of a level to the one above.
         fanout: u64,
     },
-    /// Up to `runs` runs a level, merged together into the next: writes are cheap.
+    /// Up to `runs` runs per level, merged together into the next: writes are cheap.
     SizeTiered {
         /// How many runs a level collects.
         runs: usize,
@@ -40,7 +40,7 @@ pub enum Strategy {
         /// How many runs a level collects.
         runs: usize,
     },
-    /// Runs are merged within windows of time, for entries that expire together.
+    /// Runs are merged within time windows, for entries that expire together.
     TimeWindow {
         /// The length of a window.
         window: Millis,
@@ -49,56 +49,56 @@ pub enum Strategy {
     },
 }
 
-/// What expiring puts of a keyspace mean for older entries of their key.
+/// The effect of expiring puts on older entries of their key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
-    /// Each put expires by itself; an expired one hides older ones, as a delete does.
+    /// Each put expires independently; an expired one hides older ones, as a delete does.
     ByEntry,
-    /// All versions of a key expire at the same time: the caller's promise.
+    /// All versions of a key expire at the same time, as guaranteed by the caller.
     ByKey,
 }
 
-/// How a keyspace behaves. The merge must stay the same for ever; all else may change.
+/// The options of a keyspace. The merge must never change; everything else may.
 #[derive(Debug, Clone)]
 pub struct KeyspaceOptions {
-    /// Folds merge operands; without it, merging is refused.
+    /// Folds merge operands; without it, merge writes are rejected.
     pub merge: Option<Arc<dyn Merge>>,
-    /// Operands are folded in memory as soon as no snapshot lies between them: for rows that change
-    /// all the time.
+    /// Operands are folded in memory as soon as no snapshot is between them: for rows that change
+    /// constantly.
     pub accumulates: bool,
-    /// When keys expire, where a key itself says so.
+    /// Determines when keys expire, if the keys themselves do.
     pub lifetime: Option<Arc<dyn Lifetime>>,
-    /// Feeds zones.
+    /// Extracts zones.
     pub extractor: Option<Arc<dyn Extractor>>,
-    /// What expiry means.
+    /// The effect of expiry.
     pub expiry: Expiry,
     /// How runs are merged.
     pub strategy: Strategy,
-    /// Arranges tables in place of the strategy.
+    /// Arranges tables instead of the strategy.
     pub layout: Option<Arc<dyn TableLayout>>,
-    /// A memtable larger than this is flushed.
+    /// The size from which a memtable is flushed.
     pub memtable_bytes: usize,
-    /// Aimed size of data blocks before compression.
+    /// The target size of data blocks before compression.
     pub block_bytes: usize,
-    /// How many entries share prefixes with one another.
+    /// The number of entries between restarts, which share prefixes.
     pub restart_interval: usize,
-    /// Bits of filter for each key; 0 for no filters.
+    /// Filter bits per key; 0 for no filters.
     pub filter_bits: usize,
-    /// So many last bytes of a key are left out of filters, where keys end with the time or the
-    /// sequence of their write. Filters then say whether there are keys with the same head, which
-    /// spares [`crate::Db::scan_head`] tables without them.
+    /// The number of trailing bytes of a key that filters ignore, if keys end with the time or the
+    /// sequence of their write. Filters then know the heads of keys, so that
+    /// [`crate::Db::scan_head`] skips tables without them.
     pub tail_bytes: usize,
-    /// Aimed size of tables.
+    /// The target size of tables.
     pub table_bytes: u64,
-    /// Aimed size of the first level below the flushed runs.
+    /// The target size of the first level below the flushed runs.
     pub base_bytes: u64,
-    /// Compression of levels, the first for flushed runs, the last for all that follow.
+    /// Compression of levels: the first for flushed runs, the last for all following ones.
     pub compression: Vec<Compression>,
-    /// How many flushed runs start a compaction.
+    /// The number of flushed runs that start a compaction.
     pub compact_at_runs: usize,
-    /// How many flushed runs slow writers down.
+    /// The number of flushed runs that slow writers down.
     pub slow_at_runs: usize,
-    /// How many flushed runs stop writers until there are fewer.
+    /// The number of flushed runs that stop writers until there are fewer.
     pub stop_at_runs: usize,
 }
 
@@ -128,7 +128,7 @@ impl Default for KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// Who arranges tables.
+    /// The layout of tables.
     pub(crate) fn layout(&self) -> &dyn TableLayout {
         self.layout.as_deref().unwrap_or(&self.strategy)
     }
@@ -140,44 +140,44 @@ impl KeyspaceOptions {
     }
 }
 
-/// How a database behaves.
+/// The options of a database.
 #[derive(Debug, Clone)]
 pub struct DbOptions {
     /// The file system.
     pub vfs: Arc<dyn Vfs>,
-    /// Tells the time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// How its keyspaces behave, by name; those not named are opened with `default_keyspace`.
+    /// The options of keyspaces by name; others are opened with `default_keyspace`.
     pub keyspaces: Vec<(String, KeyspaceOptions)>,
-    /// How keyspaces behave that were not named.
+    /// The options of keyspaces that are not named.
     pub default_keyspace: KeyspaceOptions,
-    /// Also opens keyspaces whose merge is not given, for programs that look after any database:
-    /// operands then stay as they are, and reading a key that has some fails.
+    /// Also opens keyspaces whose merge is not given, for programs that maintain any database:
+    /// operands then stay unfolded, and reading a key with operands fails.
     pub unknown_merges: bool,
     /// The budget of the block cache.
     pub cache_bytes: usize,
     /// The budget of open tables: half for their top index, properties and range deletes, half for
-    /// index blocks and filters, of which those that do not fit come by way of the block cache.
+    /// index blocks and filters; those that do not fit use the block cache.
     pub table_cache_bytes: usize,
-    /// The budget of all memtables together; reaching it flushes the largest. As much again may wait
-    /// for its flush, then writers wait too.
+    /// The budget of all memtables together; when it is reached, the largest is flushed. As much
+    /// again may wait for its flush; beyond that writers wait too.
     pub memtables_bytes: usize,
-    /// How many full memtables may wait for their flush in each keyspace.
+    /// The maximum number of full memtables that wait for their flush in each keyspace.
     pub waiting_memtables: usize,
-    /// A log longer than this flushes what it is kept for.
+    /// The size of the log beyond which the memtables that retain it are flushed.
     pub log_bytes: u64,
     /// Sizes of the log's files.
     pub log: wal::WalOptions,
-    /// Room that is kept in a file of its own while there is any, and given up when the database could
-    /// not be opened otherwise: opening writes a manifest, and copies the unsynced end of the log. 0
+    /// Space that is reserved in a file while there is any, and released if the database could not
+    /// be opened otherwise: opening writes a manifest, and copies the unsynced end of the log. 0
     /// for none.
     pub reserve_bytes: u64,
-    /// Threads for flushes and compactions. With 0 both are done by the writer that makes them
-    /// necessary, in an order that tests can rely on.
+    /// Threads for flushes and compactions. With 0 both run in the writer that makes them
+    /// necessary, in a deterministic order for tests.
     pub background_threads: usize,
-    /// Threads that rewrite one large compaction side by side.
+    /// The number of threads that rewrite one large compaction in parallel.
     pub sub_compactions: usize,
-    /// Bytes a second that flushes and compactions write; 0 for no limit.
+    /// The rate limit of flushes and compactions in bytes per second; 0 for no limit.
     pub write_rate: u64,
 }
 
@@ -204,8 +204,8 @@ impl Default for DbOptions {
 }
 
 impl DbOptions {
-    /// These options with one budget for all memory: half of it for memtables, those that wait for
-    /// their flush included, three eighths for the block cache, an eighth for open tables.
+    /// These options with one budget for all memory: half of it for memtables, including those
+    /// waiting for their flush, three eighths for the block cache, an eighth for open tables.
     #[must_use]
     pub fn within(self, memory_bytes: usize) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl DbOptions {
         self
     }
 
-    /// How a keyspace behaves.
+    /// The options of a keyspace.
     pub(crate) fn keyspace_options(&self, name: &str) -> KeyspaceOptions {
         let named = self.keyspaces.iter().find(|(known, _)| known == name);
         named.map_or_else(

@@ -1,7 +1,7 @@
-//! Range deletes, cut into fragments that do not overlap.
+//! Range deletes, split into fragments that do not overlap.
 //!
-//! A lookup finds its fragment by binary search and in it the newest delete that its snapshot
-//! sees. Those of a table are computed at once; a memtable adds its deletes one by one.
+//! A lookup finds its fragment by binary search and in it the newest delete that its snapshot sees.
+//! The fragments of a table are computed at once; a memtable adds its deletes one by one.
 
 use crate::key::Sequence;
 
@@ -39,7 +39,7 @@ impl Fragment {
     }
 }
 
-/// Range deletes that can be asked whether they cover a key.
+/// Range deletes, for checking whether they cover a key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RangeDeletes {
     /// Ordered by key, not overlapping.
@@ -60,7 +60,7 @@ impl RangeDeletes {
         bounds.sort_unstable();
         bounds.dedup();
         let mut fragments = Vec::new();
-        // Deletes that began at or before the current fragment and have not ended.
+        // Deletes that started at or before the current fragment and have not ended.
         let mut open: Vec<&RangeDelete> = Vec::new();
         let mut coming = ordered.into_iter().peekable();
         for pair in bounds.windows(2) {
@@ -86,7 +86,7 @@ impl RangeDeletes {
         Self { fragments }
     }
 
-    /// Adds one delete: cuts what it overlaps, and fills what lies between.
+    /// Adds one delete: splits the fragments that it overlaps, and fills the gaps.
     pub(crate) fn add(&mut self, delete: &RangeDelete) {
         let (mut from, end) = (delete.start.as_slice(), delete.end.as_slice());
         if from >= end {
@@ -156,13 +156,13 @@ impl RangeDeletes {
         seen.copied().unwrap_or(0)
     }
 
-    /// Every fragment with every sequence, in order of keys.
+    /// Every fragment with every sequence, in key order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[Sequence])> {
         let fragments = self.fragments.iter();
         fragments.map(|f| (f.start.as_slice(), f.end.as_slice(), f.sequences.as_slice()))
     }
 
-    /// A rough size in memory.
+    /// The approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let fragments = self.fragments.iter();
         fragments

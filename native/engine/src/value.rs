@@ -1,5 +1,5 @@
-//! A value as it was read: it keeps the block alive that it lies in. What is read from memtables is
-//! copied, so that nobody who keeps a value keeps a whole memtable.
+//! A value that was read: it keeps its block alive. Values from memtables are copied, so that
+//! keeping a value does not keep a whole memtable.
 
 use std::fmt;
 use std::ops::Deref;

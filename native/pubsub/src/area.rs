@@ -1,7 +1,7 @@
 //! Areas of a plane: circles and boxes, edges included, and whether two of them intersect.
 //!
-//! The plane has any unit. Whoever has longitudes and latitudes projects them first, so that a
-//! circle is one.
+//! The plane has any unit. Longitudes and latitudes must be projected first, so that a circle is
+//! one.
 
 use crate::coding::RecordReader;
 use crate::error::{Error, Result};
@@ -12,14 +12,14 @@ pub type Rectangle = [f64; 4];
 /// Part of a plane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TopicArea {
-    /// All within a distance of a point.
+    /// All points within a distance of a point.
     Circle {
         /// The point.
         centre: [f64; 2],
         /// The distance.
         radius: f64,
     },
-    /// All between two parallels and two meridians.
+    /// All points between two parallels and two meridians.
     Box(Rectangle),
 }
 
@@ -45,8 +45,8 @@ impl TopicArea {
         Ok(Self::Box(sides))
     }
 
-    /// The smallest box around it; a circle's is a little larger, so that rounding leaves nothing
-    /// of the circle outside.
+    /// The smallest box around it; a circle's is slightly larger, so that rounding excludes nothing
+    /// of the circle.
     pub fn bounds(&self) -> Rectangle {
         match *self {
             Self::Box(sides) => sides,

@@ -1,10 +1,10 @@
-//! The shared cache of blocks, bounded in bytes, which a scan does not wash out.
+//! The shared block cache, bounded in bytes and resistant to scans.
 //!
-//! Each shard keeps three queues (S3-FIFO). A block comes into the small one, a tenth of the shard;
-//! leaving it, it moves to the main one only if it was asked for again, else merely its name is
-//! remembered for a while. A block that comes back while its name is remembered goes to the main
-//! queue at once. So what is read once, as by a scan, passes through the small queue alone. A hit
-//! only counts; nothing is moved.
+//! Each shard keeps three queues (S3-FIFO). A new block enters the small one, a tenth of the shard;
+//! when it leaves, it moves to the main one only if it was hit again, otherwise only its id is
+//! remembered for a while. A block that returns while its id is remembered enters the main queue at
+//! once. So blocks that are read once, as by a scan, pass only through the small queue. A hit only
+//! increments a counter; nothing is moved.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -17,12 +17,12 @@ use crate::table::block::Block;
 use crate::table::pins::PinBudget;
 
 const SHARDS: usize = 16;
-/// What an entry costs beside its bytes.
+/// The overhead of an entry besides its bytes.
 const ENTRY_OVERHEAD: usize = 160;
 /// Hits beyond this are not counted.
 const MOST_HITS: u8 = 3;
 
-/// Names a block: the table's number in this process, and its offset.
+/// Identifies a block: the table's number in this process, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockId {
     pub(crate) table: u64,
@@ -36,7 +36,7 @@ impl BlockId {
     }
 }
 
-/// Names are mixed before they are hashed, so the hasher need not.
+/// Ids are already mixed, so the hasher need not mix them.
 #[derive(Debug, Default)]
 struct Mixed(u64);
 
@@ -73,11 +73,11 @@ struct Shard {
     main: VecDeque<Arc<CachedBlock>>,
     small_bytes: usize,
     main_bytes: usize,
-    /// Names that left the small queue without a hit, the oldest first.
+    /// Ids that left the small queue without a hit, oldest first.
     left: VecDeque<BlockId>,
     left_names: HashSet<BlockId, Build>,
-    /// How often a block was there, and was not. Counted here, since the lock is taken anyway, and
-    /// readers on other cores mostly use another shard.
+    /// Hits and misses. Counted here because the lock is taken anyway, and readers on other cores
+    /// usually use another shard.
     hits: u64,
     missed: u64,
 }
@@ -85,7 +85,7 @@ struct Shard {
 impl Shard {
     fn insert(&mut self, held: Arc<CachedBlock>, lasting: bool) {
         if self.held.insert(held.name, Arc::clone(&held)).is_some() {
-            // Two readers loaded it at once. The older copy leaves by its queue.
+            // Two readers loaded it concurrently. The older copy leaves through its queue.
             return self.enqueue_replacement(held);
         }
         if lasting || self.left_names.remove(&held.name) {
@@ -152,7 +152,7 @@ impl Shard {
         true
     }
 
-    /// Removes a block's name, unless it names a newer copy.
+    /// Removes a block's id, unless it identifies a newer copy.
     fn forget(&mut self, held: &Arc<CachedBlock>) {
         if self
             .held
@@ -169,12 +169,12 @@ impl Shard {
 pub(crate) struct BlockCache {
     shards: Vec<Mutex<Shard>>,
     shard_budget: usize,
-    /// What tables keep for themselves.
+    /// The memory that tables keep for themselves.
     pub(crate) pins: PinBudget,
 }
 
 impl BlockCache {
-    /// A cache of so many bytes, beside which tables may keep `pinned` bytes.
+    /// A cache with a budget, in addition to which tables may keep `pinned` bytes.
     pub(crate) fn new(budget: usize, pinned: usize) -> Self {
         Self {
             pins: PinBudget::new(pinned),
@@ -203,7 +203,7 @@ impl BlockCache {
         Some(block)
     }
 
-    /// Keeps a block. One that is `lasting`, such as an index, does not pass the small queue.
+    /// Inserts a block. A `lasting` block, such as an index, bypasses the small queue.
     pub(crate) fn insert(&self, name: BlockId, block: &Arc<Block>, lasting: bool) {
         let charge = block.bytes().len() + ENTRY_OVERHEAD;
         let Some(shard) = self.shard(name) else {
@@ -223,7 +223,7 @@ impl BlockCache {
         shard.shrink_to(self.shard_budget);
     }
 
-    /// Bytes held now.
+    /// The bytes in the cache.
     pub(crate) fn bytes(&self) -> usize {
         let sizes = self.shards.iter().map(|shard| {
             let shard = shard.lock();

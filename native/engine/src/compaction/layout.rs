@@ -1,9 +1,9 @@
 //! Layouts: how the tables of a keyspace are arranged, and what is compacted next to keep them so.
 //!
-//! A [`TableLayout`] is shown the [`KeyspaceShape`] of a keyspace and answers with a [`CompactionPlan`]. It sees tables by
-//! number, size, keys and zone, and never reads or writes; [`Strategy`] has the engine's own. What
-//! it needs to remember from one plan to the next, such as where it goes on, is its *cursor*: the
-//! manifest switches it together with the tables of the plan.
+//! A [`TableLayout`] receives the [`KeyspaceShape`] of a keyspace and returns a [`CompactionPlan`].
+//! It sees tables by number, size, keys and zone, and never reads or writes; [`Strategy`] contains
+//! the engine's own. State from one plan to the next, such as where to continue, is its *cursor*:
+//! the manifest updates it atomically with the tables of the plan.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,45 +16,47 @@ use crate::options::{KeyspaceOptions, Strategy};
 use crate::version::file::TableFile;
 use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
-/// By what the tables of a level lie apart.
+/// How the tables of a level are separated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Apart {
     /// By key. All entries of a key are newer in a lower level, and in a newer run of a level: a
-    /// lookup stops at the first that it finds. A plan that would turn this order around is refused.
+    /// lookup stops at the first entry. A plan that would violate this order is rejected.
     Keys,
-    /// By zone: compactions divide entries by [`TableLayout::part_of`], and each part is a run of its
-    /// own. A key may have newer entries below older ones, if its zone changed. So a lookup asks all
-    /// tables that may have the key, any table may hold what a delete hides, and merge operands,
-    /// which need to meet their neighbours, are refused.
+    /// By zone: compactions divide entries by [`TableLayout::part_of`], and each part is a separate
+    /// run. A key may have newer entries below older ones, if its zone changed. So a lookup
+    /// searches all tables that may have the key, any table may contain what a delete hides, and
+    /// merge operands, which need their neighbours, are rejected.
     Zones,
 }
 
-/// Arranges tables. Must be pure: the same answer for the same shape.
+/// Arranges tables. Must be pure: the same plan for the same shape.
 pub trait TableLayout: Debug + Send + Sync {
-    /// A stable name. The cursor of a layout of another name is not shown.
+    /// A stable name. The cursor of a layout with another name is not passed to it.
     fn name(&self) -> &'static str;
 
-    /// By what the tables below level 0 lie apart. Must stay the same for ever.
+    /// How the tables below level 0 are separated. Must never change.
     fn apart(&self) -> Apart {
         Apart::Keys
     }
 
-    /// Whether deletes must carry what they delete, so that they come to the part of their target.
-    /// Then [`crate::WriteBatch::delete`] is refused in favour of [`crate::WriteBatch::delete_with`].
+    /// Whether deletes must describe what they delete, so that they reach the part of their target.
+    /// Then [`crate::WriteBatch::delete`] is rejected in favour of
+    /// [`crate::WriteBatch::delete_with`].
     fn asks_for_attributes(&self) -> bool {
         false
     }
 
-    /// The compaction that is needed most, if one is.
+    /// The most urgent compaction, if one is needed.
     fn choose(&self, shape: &KeyspaceShape<'_>) -> Option<CompactionPlan>;
 
-    /// The level to which everything is merged when that is asked for.
+    /// The target level of a full compaction.
     fn bottom(&self, shape: &KeyspaceShape<'_>) -> usize {
         shape.version.deepest().max(1)
     }
 
-    /// The part of a level to which an entry with this zone belongs, where parts lie apart by zone.
-    /// All parts are written at once: a few dozen are well, and each costs up to 1 MiB meanwhile.
+    /// The part of a level to which an entry with this zone belongs, if parts are separated by
+    /// zone. All parts are written at once: a few dozen are fine, and each needs up to 1 MiB
+    /// meanwhile.
     fn part_of(&self, _zone: &ZoneMap, _level: usize) -> u8 {
         0
     }
@@ -81,18 +83,18 @@ impl<'a> KeyspaceShape<'a> {
         }
     }
 
-    /// How many levels there are at most. Level 0 takes what is flushed.
+    /// The maximum number of levels. Flushes go to level 0.
     pub fn levels(&self) -> usize {
         LEVELS
     }
 
-    /// The runs of a level, the newest first.
+    /// The runs of a level, newest first.
     pub fn runs(&self, level: usize) -> impl Iterator<Item = RunShape<'a>> + use<'a> {
         let runs = self.version.level(level).iter();
         runs.map(move |run| RunShape { level, run })
     }
 
-    /// How the keyspace behaves.
+    /// The keyspace's options.
     pub fn options(&self) -> &'a KeyspaceOptions {
         self.options
     }
@@ -102,7 +104,7 @@ impl<'a> KeyspaceShape<'a> {
         self.now
     }
 
-    /// What the last plan of this layout left; empty before the first.
+    /// The cursor that the last plan of this layout set; empty before the first.
     pub fn cursor(&self) -> &'a [u8] {
         let (layout, cursor) = &*self.version.cursor;
         if layout == self.options.layout().name() {
@@ -113,7 +115,7 @@ impl<'a> KeyspaceShape<'a> {
     }
 }
 
-/// A run: tables in order of their keys that do not overlap.
+/// A run: tables in key order that do not overlap.
 #[derive(Debug, Clone, Copy)]
 pub struct RunShape<'a> {
     level: usize,
@@ -126,17 +128,17 @@ impl<'a> RunShape<'a> {
         self.run.id
     }
 
-    /// Its bytes.
+    /// Its size in bytes.
     pub fn size(&self) -> u64 {
         self.run.size()
     }
 
-    /// The part that its tables belong to, if parts lie apart by zone.
+    /// The part that its tables belong to, if parts are separated by zone.
     pub fn part(&self) -> Option<u8> {
         self.tables().next()?.part()
     }
 
-    /// Its tables, in order of their keys.
+    /// Its tables, in key order.
     pub fn tables(&self) -> impl Iterator<Item = TableShape<'a>> + use<'a> {
         let (level, run) = (self.level, self.run);
         let files = run.files.iter();
@@ -153,27 +155,27 @@ pub struct TableShape<'a> {
 }
 
 impl<'a> TableShape<'a> {
-    /// Its number, which is in its name.
+    /// Its number, which is part of its name.
     pub fn number(&self) -> u64 {
         self.file.meta.number
     }
 
-    /// Its bytes.
+    /// Its size in bytes.
     pub fn size(&self) -> u64 {
         self.file.meta.size
     }
 
-    /// Nothing in it comes before this key.
+    /// A lower bound of its keys.
     pub fn smallest(&self) -> &'a [u8] {
         &self.file.meta.smallest
     }
 
-    /// Nothing in it comes behind this key.
+    /// An upper bound of its keys.
     pub fn largest(&self) -> &'a [u8] {
         &self.file.meta.largest.key
     }
 
-    /// How many entries it has, and how many of them are deletes.
+    /// The number of entries, and how many of them are deletes.
     pub fn entries(&self) -> (u64, u64) {
         (self.file.meta.entries, self.file.meta.deletes)
     }
@@ -183,12 +185,12 @@ impl<'a> TableShape<'a> {
         self.file.meta.written_until
     }
 
-    /// The part that it belongs to, if parts lie apart by zone and a compaction wrote it.
+    /// Its part, if parts are separated by zone and a compaction wrote it.
     pub fn part(&self) -> Option<u8> {
         Some(self.file.meta.about.as_ref()?.0)
     }
 
-    /// What its entries are about, if parts lie apart by zone and a compaction wrote it.
+    /// The zone of its entries, if parts are separated by zone and a compaction wrote it.
     pub fn zone(&self) -> Option<&'a ZoneMap> {
         Some(&self.file.meta.about.as_ref()?.1)
     }
@@ -226,7 +228,7 @@ impl TableLayout for Strategy {
     }
 }
 
-/// Refuses options that cannot go together.
+/// Rejects incompatible options.
 pub(crate) fn check(options: &KeyspaceOptions) -> Result<()> {
     let what = match options.layout().apart() {
         Apart::Zones if options.merge.is_some() => {

@@ -1,7 +1,8 @@
-//! Leveled: below the flushed runs, one run a level, each `fanout` times as large as the one above.
+//! Leveled: below the flushed runs, one run per level, each `fanout` times as large as the one
+//! above.
 //!
-//! Flushed runs go down all together. From a level that is too large goes the file that has the
-//! least to be merged with below, by its size, which keeps rewriting low.
+//! All flushed runs move down together. From a level that is too large, the file with the least
+//! overlap below relative to its size is chosen, which keeps rewriting low.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::options::KeyspaceOptions;
 use crate::version::file::TableFile;
 use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
-/// The size that a level should have at most.
+/// The target size of a level.
 fn target(level: usize, options: &KeyspaceOptions, fanout: u64) -> u64 {
     let times = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
     options
@@ -18,7 +19,7 @@ fn target(level: usize, options: &KeyspaceOptions, fanout: u64) -> u64 {
         .saturating_mul(fanout.max(2).saturating_pow(times))
 }
 
-/// The level that holds so much.
+/// The level for this amount of data.
 pub(crate) fn level_for(size: u64, options: &KeyspaceOptions, fanout: u64) -> usize {
     (1..LEVELS - 1)
         .find(|&level| size <= target(level, options, fanout))
@@ -33,7 +34,7 @@ pub(crate) fn choose(
     let flushed = version.level(0).len() as f64 / options.compact_at_runs.max(1) as f64;
     let mut best = (flushed, 0);
     for level in 1..LEVELS - 1 {
-        // A level with several runs comes from another strategy and is put in order first.
+        // A level with several runs comes from another strategy and is merged first.
         let score = if version.level(level).len() > 1 {
             f64::INFINITY
         } else {
@@ -86,7 +87,7 @@ fn from_level(
     Some(into_level(version, options, inputs, level + 1))
 }
 
-/// Adds what the inputs overlap below, or lets them move if that is nothing.
+/// Adds the overlapping files below, or moves the inputs if there are none.
 fn into_level(
     version: &KeyspaceVersion,
     options: &KeyspaceOptions,
@@ -98,7 +99,7 @@ fn into_level(
     let mut overlapped = Vec::new();
     if let Some((smallest, largest)) = span(inputs.iter().flat_map(|input| &input.files)) {
         for run in below {
-            // Several runs below come from another strategy; then all of them are merged.
+            // Several runs below come from another strategy; all of them are merged.
             let files: Vec<Arc<TableFile>> = if below.len() > 1 {
                 run.files.clone()
             } else {

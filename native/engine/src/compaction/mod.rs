@@ -1,11 +1,11 @@
 //! Compaction: which files to rewrite, and what of them to keep.
 //!
-//! - [`layout`] is the interface of who arranges tables; the engine's own, one file each, are
+//! - [`layout`] is the interface for arranging tables; the engine's own layouts, one file each, are
 //!   [`leveled`], [`tiered`] (size-tiered and lazy-leveled) and [`window`].
-//! - [`plan`] chooses, purely: from a version, options and the time to a [`plan::CompactionPlan`], and refuses
-//!   plans that would turn the order of entries around.
-//! - [`rules`] says what is folded, kept and dropped; flushes obey the same rules.
-//! - [`output`] writes what is kept and cuts it into files.
+//! - [`plan`] derives a [`plan::CompactionPlan`] purely from a version, options and the time, and
+//!   rejects plans that would violate the order of entries.
+//! - [`rules`] determines what is folded, kept and dropped; flushes follow the same rules.
+//! - [`output`] writes what is kept and splits it into files.
 
 pub(crate) mod layout;
 pub(crate) mod leveled;

@@ -1,8 +1,8 @@
-//! Writes what is kept into tables, and cuts them.
+//! Writes compaction output, split into tables.
 //!
-//! Tables are cut between keys, when they have their size or when the next level would have to be
-//! merged with too much of them. A range delete that reaches over a cut is written into both tables,
-//! each as far as the table goes, so that a table always covers its range deletes.
+//! Tables are split between keys, when they reach their size or when they would overlap too much of
+//! the next level. A range delete across a split is written to both tables, each as far as the
+//! table reaches, so that a table always covers its range deletes.
 
 use std::sync::Arc;
 
@@ -16,37 +16,37 @@ use crate::version::file::{FileMeta, Largest};
 use crate::version::table_cache::TableCache;
 use crate::vfs::Vfs;
 
-/// Where tables are made, and how.
+/// How and where tables are created.
 pub(crate) struct TableFactory<'a> {
     pub(crate) vfs: &'a Arc<dyn Vfs>,
     pub(crate) tables: &'a TableCache,
     pub(crate) settings: TableSettings,
     pub(crate) table_bytes: u64,
-    /// Gives a file number.
+    /// Allocates a file number.
     pub(crate) number: &'a dyn Fn() -> u64,
-    /// Called with the bytes that were written since the last call: limits the rate, and fails
-    /// when the work is no longer wanted.
+    /// Called with the bytes written since the last call: limits the rate, and fails when the work
+    /// was cancelled.
     pub(crate) progress: &'a dyn Fn(u64) -> Result<()>,
-    /// Keys at which the level below the output begins a file; a cut at one is cheap.
+    /// Keys at which files of the level below the output start; splitting there is cheap.
     pub(crate) cuts: Vec<Vec<u8>>,
-    /// The part that the tables belong to, where parts lie apart by zone.
+    /// The part that the tables belong to, if parts are separated by zone.
     pub(crate) part: Option<u8>,
 }
 
-/// A table that is written.
+/// A table being written.
 struct PendingTable {
     number: u64,
     builder: TableBuilder,
     reported: u64,
 }
 
-/// Writes tables one after the other.
+/// Writes tables in order.
 pub(crate) struct CompactionOutput<'a> {
     place: TableFactory<'a>,
-    /// Those not written yet, by start.
+    /// Range deletes not written yet, by start.
     ranges: Vec<RangeDelete>,
     open: Option<PendingTable>,
-    /// Keys below this are in tables that are finished.
+    /// Keys below this are in finished tables.
     from: Vec<u8>,
     last_key: Vec<u8>,
     next_cut: usize,
@@ -66,7 +66,7 @@ impl<'a> CompactionOutput<'a> {
         }
     }
 
-    /// Ends the last table and returns all that were written.
+    /// Finishes the last table and returns all that were written.
     pub(crate) fn finish(mut self) -> Result<Vec<FileMeta>> {
         if self.open.is_some() || !self.ranges.is_empty() {
             self.end_table(None)?;
@@ -112,7 +112,7 @@ impl<'a> CompactionOutput<'a> {
         crossed && size >= self.place.table_bytes / 2
     }
 
-    /// Ends the open table before the key `next`, with its share of range deletes.
+    /// Finishes the open table before the key `next`, with its share of range deletes.
     fn end_table(&mut self, next: Option<&[u8]>) -> Result<()> {
         let from = std::mem::take(&mut self.from);
         let mut later = Vec::new();

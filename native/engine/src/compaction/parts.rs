@@ -1,4 +1,4 @@
-//! Divides what a compaction keeps among the parts of a level, where these lie apart by zone.
+//! Divides compaction output among the parts of a level that are separated by zone.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::options::KeyspaceOptions;
 use crate::range_delete::RangeDelete;
 use crate::version::file::FileMeta;
 
-/// Writes the tables of each part side by side.
+/// Writes the tables of all parts in parallel.
 pub(crate) struct ZonedOutputs<'a, M: Fn(Option<u8>) -> TableFactory<'a>> {
     options: &'a KeyspaceOptions,
     level: usize,
     divides: bool,
-    /// Says where the tables of a part are made.
+    /// Returns the factory of a part.
     make: M,
     outputs: BTreeMap<u8, CompactionOutput<'a>>,
     zone: ZoneMap,
 }
 
 impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> ZonedOutputs<'a, M> {
-    /// For a level. Range deletes go to one part: readers look at those of all tables.
+    /// For a level. Range deletes go to one part: readers consult those of all tables.
     pub(crate) fn new(
         options: &'a KeyspaceOptions,
         level: usize,
@@ -61,7 +61,7 @@ impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> ZonedOutputs<'a, M> {
         self.options.layout().part_of(&self.zone, self.level)
     }
 
-    /// Ends the last table of each part and returns all that were written.
+    /// Finishes the last table of each part and returns all that were written.
     pub(crate) fn finish(self) -> Result<Vec<FileMeta>> {
         let mut finished = Vec::new();
         for output in self.outputs.into_values() {

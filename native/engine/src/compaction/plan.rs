@@ -10,7 +10,7 @@ use crate::options::{Expiry, KeyspaceOptions};
 use crate::version::file::{Largest, TableFile};
 use crate::version::{KeyspaceVersion, LEVELS, SortedRun};
 
-/// Files of one run that are read.
+/// Input files of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct CompactionInput {
     pub(crate) level: usize,
@@ -18,32 +18,32 @@ pub(crate) struct CompactionInput {
     pub(crate) files: Vec<Arc<TableFile>>,
 }
 
-/// What is done with the inputs.
+/// What happens to the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompactionAction {
     /// They are merged into new files.
     Merge,
-    /// They come to the output level as they are.
+    /// They move to the output level unchanged.
     Move,
-    /// They go, unread: all in them has expired.
+    /// They are dropped unread, because everything in them has expired.
     Drop,
 }
 
-/// A compaction to do.
+/// A planned compaction.
 #[derive(Debug, Clone)]
 pub struct CompactionPlan {
     pub(crate) action: CompactionAction,
-    /// The newest first.
+    /// Newest first.
     pub(crate) inputs: Vec<CompactionInput>,
     pub(crate) level: usize,
-    /// The run that the outputs belong to; `None`: a new one, newer than those of its level.
+    /// The run of the outputs; `None` for a new one, newer than those of its level.
     pub(crate) run: Option<u64>,
-    /// What the layout remembers once this is done.
+    /// The layout's cursor after this compaction.
     pub(crate) cursor: Option<Vec<u8>>,
 }
 
 impl CompactionPlan {
-    /// Merges tables into a new run of a level, or into one run for each part.
+    /// Merges tables into a new run of a level, or into one run per part.
     pub fn merge<'a>(tables: impl IntoIterator<Item = TableShape<'a>>, level: usize) -> Self {
         let mut inputs: Vec<CompactionInput> = Vec::new();
         for table in tables {
@@ -75,7 +75,7 @@ impl CompactionPlan {
         }
     }
 
-    /// The same, and then the layout's cursor is this.
+    /// The same plan, which also sets the layout's cursor.
     #[must_use]
     pub fn leaving(mut self, cursor: impl Into<Vec<u8>>) -> Self {
         self.cursor = Some(cursor.into());
@@ -90,8 +90,8 @@ impl CompactionPlan {
         self.files().map(|file| file.meta.size).sum()
     }
 
-    /// Whether every entry stays above those of its key that are older. `apart` says whether that
-    /// is asked for.
+    /// Whether every entry stays above older ones of its key. `apart` says whether that is
+    /// required.
     pub(crate) fn keeps_order(&self, version: &KeyspaceVersion, apart: Apart) -> bool {
         if self.level >= LEVELS || self.inputs.is_empty() {
             return false;
@@ -106,7 +106,7 @@ impl CompactionPlan {
                 let place = (level, Reverse(run.id));
                 for input in &self.inputs {
                     let from = (input.level, Reverse(input.run.id));
-                    // A run that stays keeps its side of what goes past it.
+                    // A run that stays keeps its order relative to what passes it.
                     let passed = match place.cmp(&from) {
                         Ordering::Less => output <= place,
                         Ordering::Greater => output >= place,
@@ -122,7 +122,7 @@ impl CompactionPlan {
     }
 }
 
-/// Whether a run has a file that is not chosen and overlaps an input.
+/// Whether a run has a file that was not chosen and overlaps an input.
 fn stays_in_the_way(run: &SortedRun, input: &CompactionInput, chosen: &HashSet<u64>) -> bool {
     input.files.iter().any(|file| {
         run.overlapping(&file.meta.smallest, &file.meta.largest)
@@ -130,7 +130,7 @@ fn stays_in_the_way(run: &SortedRun, input: &CompactionInput, chosen: &HashSet<u
     })
 }
 
-/// The compaction that a keyspace needs most, if it needs one. `now` is the oldest snapshot's time.
+/// The most urgent compaction of a keyspace, if one is needed. `now` is the oldest snapshot's time.
 pub(crate) fn choose(
     version: &KeyspaceVersion,
     options: &KeyspaceOptions,
@@ -143,7 +143,7 @@ pub(crate) fn choose(
     options.layout().choose(&shape)
 }
 
-/// Merges everything into one run, for which there is no other use than to be asked for.
+/// Merges everything into one run, on request only.
 pub(crate) fn everything(
     version: &KeyspaceVersion,
     options: &KeyspaceOptions,
@@ -178,7 +178,7 @@ pub(crate) fn whole(level: usize, run: &Arc<SortedRun>) -> CompactionInput {
 }
 
 /// A file in which everything has expired. It is dropped unread, unless it hides something: puts
-/// that expire by entry hide older ones of their key, as deletes do.
+/// that expire by entry hide older entries of their key, as deletes do.
 fn expired(
     version: &KeyspaceVersion,
     options: &KeyspaceOptions,
@@ -187,7 +187,7 @@ fn expired(
     let zoned = options.layout().apart() == Apart::Zones;
     let mut passed: Vec<&Arc<SortedRun>> = Vec::new();
     if zoned {
-        // What is older may lie anywhere.
+        // Older entries may be anywhere.
         passed.extend(version.runs());
     }
     for (level, runs) in version.levels.iter().enumerate().rev() {

@@ -1,19 +1,19 @@
-//! What is folded, kept and dropped: the one rule set of flushes and compactions.
+//! What is folded, kept and dropped: the common rules of flushes and compactions.
 //!
-//! Snapshots cut history into stripes: two entries are in the same stripe if no snapshot lies
+//! Snapshots divide history into stripes: two entries are in the same stripe if no snapshot is
 //! between them. For each key, from the newest entry to the oldest:
 //!
-//! - Behind a put or delete, or under a range delete, all of the same stripe is dropped.
-//! - Operands are folded with neighbours of the same stripe only; into a put or delete below them,
-//!   or into nothing if nothing older can lie below. Where the merge is not known they stay, with
-//!   what they would have been folded into.
-//! - A delete is dropped if it is in the oldest stripe and nothing older can lie below; so is a value
-//!   of which the merge says that it is nothing.
+//! - After a put or delete, or under a range delete, everything of the same stripe is dropped.
+//! - Operands are folded only with neighbours of the same stripe; into a put or delete below them,
+//!   or into nothing if nothing older can be below. If the merge is unknown they stay, with what
+//!   they would have been folded into.
+//! - A delete is dropped if it is in the oldest stripe and nothing older can be below; so is a
+//!   value that is nothing according to the merge.
 //! - What has expired at the oldest snapshot's time: by key, it is dropped, since all versions of
-//!   the key have expired; by entry, a put becomes a delete, and goes as deletes go. So dropping
+//!   the key have expired; by entry, a put becomes a delete, and is treated as one. So dropping
 //!   never revives an older entry.
-//! - Where keys say themselves when they expire, all versions of one that has are dropped.
-//! - Sequences stay as they are.
+//! - If keys determine their own expiry, all versions of an expired key are dropped.
+//! - Sequences do not change.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::merge::Merge;
 use crate::options::{Expiry, KeyspaceOptions};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 
-/// So many operands of one key are folded before the next are read.
+/// The number of operands of one key that are folded before the next are read.
 const MOST_OPERANDS: usize = 512;
 
-/// Takes what is kept.
+/// Receives the entries that are kept.
 pub(crate) trait Keep {
     /// Keeps an entry; they come in order.
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()>;
@@ -44,12 +44,12 @@ pub(crate) struct CompactionRules<'a> {
     pub(crate) is_bottom: &'a dyn Fn(&[u8]) -> bool,
     key: Vec<u8>,
     begun: bool,
-    /// Whether deletes say what they are about.
+    /// Whether deletes describe what they delete.
     has_zones: bool,
     lifetime: Option<Arc<dyn Lifetime>>,
     /// All versions of the key have expired.
     is_gone: bool,
-    /// The stripe in which a newer entry hides all that follows.
+    /// The stripe in which a newer entry hides the following ones.
     hidden: Option<usize>,
     operands: Vec<(Tag, Vec<u8>)>,
     operands_stripe: usize,
@@ -79,7 +79,7 @@ impl<'a> CompactionRules<'a> {
         }
     }
 
-    /// Takes an entry.
+    /// Processes an entry.
     pub(crate) fn take(
         &mut self,
         key: &[u8],
@@ -133,7 +133,7 @@ impl<'a> CompactionRules<'a> {
         }
     }
 
-    /// No more entries come.
+    /// Ends the input.
     pub(crate) fn finish(&mut self, keep: &mut dyn Keep) -> Result<()> {
         self.end_key(keep)
     }
@@ -164,14 +164,14 @@ impl<'a> CompactionRules<'a> {
         if self.operands.len() >= MOST_OPERANDS {
             self.fold_partially();
             if self.operands.len() >= MOST_OPERANDS {
-                // They cannot be folded among themselves.
+                // They cannot be folded with one another.
                 self.keep_operands(keep)?;
             }
         }
         Ok(())
     }
 
-    /// Replaces operands by one that does the same, if there is one.
+    /// Replaces operands by one equivalent operand, if there is one.
     fn fold_partially(&mut self) {
         let Some(merge) = self.merge.as_deref() else {
             return;
@@ -193,8 +193,8 @@ impl<'a> CompactionRules<'a> {
         Ok(())
     }
 
-    /// An entry hides all older ones of its stripe: it has a value, or it says that there is none
-    /// and need not be kept itself.
+    /// An entry hides all older ones of its stripe: it has a value, or it is a delete that need not
+    /// be kept itself.
     fn end_stripe(
         &mut self,
         stripe: usize,
@@ -219,9 +219,9 @@ impl<'a> CompactionRules<'a> {
         }
     }
 
-    /// Folds all operands into the value below them. Returns whether there were any and their merge is
-    /// known: otherwise the value below is still to be kept. `is_last`: no older entry of the key
-    /// stays, so that one which says nothing need not be kept.
+    /// Folds all operands into the value below them. Returns whether there were any and their merge
+    /// is known: otherwise the value below must still be kept. `is_last`: no older entry of the key
+    /// stays, so that a value that is nothing need not be kept.
     fn keep_folded(
         &mut self,
         below: Option<(EntryKind, &[u8])>,
@@ -273,7 +273,7 @@ impl<'a> CompactionRules<'a> {
         keep.keep(&self.key, Tag::new(tag.sequence(), kind), about)
     }
 
-    /// An expired put leaves a delete that is about the same, for zones.
+    /// An expired put leaves a delete with the same zone.
     fn take_expired(
         &mut self,
         tag: Tag,
@@ -315,8 +315,8 @@ fn malformed() -> Error {
     }
 }
 
-/// The range deletes that are kept: of each stripe the newest, and none that nothing older can lie
-/// under. Ordered by start, then the newest first.
+/// The range deletes that are kept: the newest of each stripe, except those below which nothing
+/// older can be. Ordered by start, then newest first.
 pub(crate) fn kept_ranges(
     ranges: &RangeDeletes,
     horizon: &Horizon,

@@ -1,4 +1,4 @@
-//! What each strategy chooses.
+//! Tests of the choice of each strategy.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::options::{Compression, Expiry, KeyspaceOptions, Strategy};
 use crate::version::KeyspaceVersion;
 use crate::version::file::{FileMeta, Graveyard, Largest, TableFile};
 
-/// A file from one key to another, of this size, in a run of a level.
+/// A file from one key to another, with a size, in a run of a level.
 fn file(number: u64, keys: (&str, &str), size: u64) -> FileMeta {
     FileMeta {
         number,

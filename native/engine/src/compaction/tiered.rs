@@ -1,7 +1,7 @@
 //! Size-tiered: a level collects runs, which are then merged together into one run of the next.
 //!
-//! Lazy-leveled is the same, but the deepest level is kept as one run: what comes to it is merged
-//! into it, so that most data lies in one run, while most rewriting is still that of tiers.
+//! Lazy-leveled is the same, but the deepest level is kept as one run: new data is merged into it,
+//! so that most data is in one run, while most rewriting is that of tiers.
 
 use super::plan::{CompactionAction, CompactionInput, CompactionPlan, whole};
 use crate::options::KeyspaceOptions;
@@ -42,8 +42,8 @@ pub(crate) fn choose(
     if !lazy || deepest > next {
         return Some(merged(inputs, next));
     }
-    // The next level is the deepest or does not exist yet: its one run takes part. When that has
-    // become as large as `most` runs of the level above are, it goes one level deeper.
+    // The next level is the deepest or does not exist yet: its single run takes part. When that has
+    // become as large as `most` runs of the level above, it moves one level deeper.
     inputs.extend(version.level(next).iter().map(|run| whole(next, run)));
     let size: u64 = inputs
         .iter()

@@ -1,8 +1,8 @@
-//! Time windows: runs written in the same window of time are merged with one another only, so that
-//! what expires together lies together and is dropped as whole files.
+//! Time windows: runs written in the same time window are merged only with one another, so that
+//! data that expires together is stored together and is dropped as whole files.
 //!
-//! Runs are in order of time. The window that is still written to collects some runs before they
-//! are merged; a window that has passed is merged into one run.
+//! Runs are in time order. The current window collects some runs before they are merged; a window
+//! that has passed is merged into one run.
 
 use std::sync::Arc;
 
@@ -49,10 +49,10 @@ fn gather(version: &KeyspaceVersion) -> Option<CompactionPlan> {
     Some(merged(inputs))
 }
 
-/// Merges neighbours into one run that takes the place of the newest.
+/// Merges neighbours into one run that replaces the newest.
 fn merged(inputs: Vec<CompactionInput>) -> CompactionPlan {
     let place = inputs.first().filter(|input| input.level == 0);
-    // Without one, it comes before all that are flushed meanwhile: their numbers are higher.
+    // Without one, it precedes all that are flushed meanwhile: their numbers are higher.
     let highest = || inputs.iter().map(|input| input.run.id).max();
     CompactionPlan {
         action: CompactionAction::Merge,

@@ -1,7 +1,7 @@
-//! Flushes and compactions, on threads of their own or inline.
+//! Flushes and compactions, on background threads or inline.
 //!
-//! The first thread only flushes, so that writers never wait for a compaction to end; the others
-//! compact. A single thread does both, flushes first.
+//! The first thread only flushes, so that writers never wait for a compaction; the others compact.
+//! A single thread does both, flushes first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,19 @@ use super::stats::add;
 use super::{DbCore, Keyspace};
 use crate::error::{Error, Result};
 
-/// Idle threads look this often whether something has expired.
+/// How often idle threads check whether something has expired.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// Work for which there was no room is tried again after this; so is whether the log has room.
+/// The delay before work that failed for lack of space, and a full log, are retried.
 pub(super) const RETRY_FULL: Duration = Duration::from_millis(500);
-/// From so many failures in a row on, work is tried again every four seconds.
+/// After this many consecutive failures the delay no longer grows beyond four seconds.
 const MOST_FAILURES: u32 = 4;
-/// Writers that wait look this often, in case they were not woken.
+/// How often waiting writers check again, in case they were not woken.
 const WAIT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Wakes workers when there may be something to do, and writers when something was done.
+/// Wakes workers when there may be work, and writers when work was done.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Rises with each wake.
+    /// Incremented with each wake.
     turn: Mutex<u64>,
     woken: Condvar,
     stopping: AtomicBool,
@@ -47,7 +47,7 @@ impl Work {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, is_so: impl Fn() -> bool) {
         loop {
             let seen = *self.turn.lock();
@@ -62,7 +62,7 @@ impl Work {
         *self.turn.lock()
     }
 
-    /// Waits a while, whoever wakes.
+    /// Waits for a while or until woken.
     fn wait_for(&self, longest: Duration) {
         let until = Instant::now() + longest;
         while Instant::now() < until && !self.is_stopping() {
@@ -70,7 +70,7 @@ impl Work {
         }
     }
 
-    /// Waits until there was a wake after `observe`, or a while.
+    /// Waits until there was a wake after `observe`, or for a while.
     fn wait_after(&self, seen: u64, longest: Duration) {
         let until = Instant::now() + longest;
         let mut turn = self.turn.lock();
@@ -82,14 +82,14 @@ impl Work {
     }
 }
 
-/// What a thread does.
+/// The duties of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct BackgroundDuties {
     flushes: bool,
     compacts: bool,
 }
 
-/// Starts the background's threads.
+/// Starts the background threads.
 pub(crate) fn start(core: &Arc<DbCore>) -> Result<Vec<JoinHandle<()>>> {
     let count = core.options.background_threads;
     let mut threads = Vec::new();
@@ -132,24 +132,24 @@ impl DbCore {
         }
     }
 
-    /// Waits for twice as long after each failure. The log, which needs little room, is looked after
+    /// Waits twice as long after each failure. The log, which needs little space, is maintained
     /// meanwhile.
     fn back_off(&self, failures: u32) {
         for _ in 0..1_u32 << (failures - 1) {
             self.work.wait_for(RETRY_FULL);
-            // The next piece of work says what is wrong.
+            // The next piece of work reports the error.
             if self.resume().is_err_and(|error| !error.is_full()) {
                 return;
             }
         }
     }
 
-    /// One piece of work, if there is any.
+    /// Does one piece of work, if there is any.
     fn do_something(&self, duty: BackgroundDuties) -> Result<bool> {
         self.check()?;
         self.bury();
         match self.resume() {
-            // It is tried again; what makes room can be done meanwhile.
+            // It is retried; work that frees space can be done meanwhile.
             Err(error) if error.is_full() => {}
             resumed => resumed?,
         }
@@ -174,7 +174,7 @@ impl DbCore {
         Ok(false)
     }
 
-    /// Does all there is to do, here.
+    /// Does all pending work in the calling thread.
     pub(crate) fn work_off(&self) -> Result<()> {
         let duty = BackgroundDuties {
             flushes: true,
@@ -190,8 +190,8 @@ impl DbCore {
         worked
     }
 
-    /// Removes files that nobody reads any more. One that cannot be removed is removed when the
-    /// database is opened the next time.
+    /// Removes files that are no longer read. One that cannot be removed is removed when the
+    /// database is next opened.
     pub(crate) fn bury(&self) {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for path in dead {
@@ -201,7 +201,7 @@ impl DbCore {
         }
     }
 
-    /// Sleeps as long as these bytes should have taken.
+    /// Sleeps as long as writing these bytes should have taken.
     pub(crate) fn limit_rate(&self, bytes: u64) {
         let rate = self.options.write_rate;
         if rate > 0 {

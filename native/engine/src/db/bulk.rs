@@ -1,8 +1,8 @@
-//! Bulk load: sorted entries become tables without passing the log and the memtables.
+//! Bulk load: sorted entries become tables, bypassing the log and the memtables.
 //!
-//! The tables are written first, with entries whose sequence is counted from a base that is not
-//! known yet. Then one sequence is taken for all of them, everything older is flushed, and the
-//! tables become the newest run. All entries become visible at once, and are durable then.
+//! The tables are written first, with sequences relative to a base that is not known yet. Then one
+//! sequence is taken for all of them, everything older is flushed, and the tables become the newest
+//! run. All entries become visible and durable at once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::table::builder::{TableBuilder, TableSettings};
 use crate::version::edit::Edit;
 use crate::version::file::{FileMeta, Largest, TableFile};
 
-/// A table without its end.
+/// A table that is not finished.
 struct PartialTable {
     number: u64,
     builder: TableBuilder,
 }
 
 impl DbCore {
-    /// Puts entries whose keys ascend. Returns their sequence, or `None` if there are none.
+    /// Puts entries with ascending keys. Returns their sequence, or `None` if there are none.
     pub(crate) fn bulk_load(
         &self,
         keyspace: &Keyspace,
@@ -35,8 +35,8 @@ impl DbCore {
         if tables.is_empty() {
             return Ok(None);
         }
-        // Nobody else flushes from here on, so the new run is newer than all others, and older
-        // than what is written behind it.
+        // There are no other flushes from here on, so the new run is newer than all others, and
+        // older than what is written after it.
         let active = Arc::clone(&keyspace.view().active);
         self.rotate(keyspace, &active)?;
         loop {
@@ -167,8 +167,8 @@ impl DbCore {
 }
 
 impl Db {
-    /// Puts many entries, whose keys ascend, past the log. They become visible at once, and are
-    /// durable then. Returns their sequence, or `None` if there are none.
+    /// Puts many entries with ascending keys, bypassing the log. They become visible and durable at
+    /// once. Returns their sequence, or `None` if there are none.
     pub fn bulk_load(
         &self,
         keyspace: &Keyspace,

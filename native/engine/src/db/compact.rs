@@ -1,4 +1,4 @@
-//! The life of a compaction: plan, rewrite, switch.
+//! The steps of a compaction: plan, rewrite, switch.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::version::edit::Edit;
 use crate::version::file::{FileMeta, TableFile};
 
 impl DbCore {
-    /// Does the compaction that a keyspace needs most. Returns whether it needed one.
+    /// Runs the most urgent compaction of a keyspace. Returns whether one was needed.
     pub(crate) fn compact_once(&self, keyspace: &Keyspace) -> Result<bool> {
         let Some(_guard) = keyspace.0.compacting.try_lock() else {
             return Ok(false);
@@ -83,7 +83,7 @@ impl DbCore {
             self.vfs.sync_dir(&self.dir)?;
         }
         let mut state = self.state.lock();
-        // Each part is a run of its own.
+        // Each part is a separate run.
         let mut runs: BTreeMap<u8, u64> = BTreeMap::new();
         let mut run_of = |part| {
             let fresh = || plan.run.unwrap_or_else(|| self.next_file());
@@ -114,7 +114,7 @@ impl DbCore {
         Ok(())
     }
 
-    /// Compacts while there is need, and says why it stopped.
+    /// Compacts as long as needed, and returns why it stopped.
     pub(crate) fn compact_until_calm(&self, keyspace: &Keyspace) -> Result<()> {
         loop {
             if keyspace.is_dropped() || !self.compact_once(keyspace)? {

@@ -1,7 +1,7 @@
-//! Checkpoints, backups and restores: databases made from one.
+//! Checkpoints, backups and restores: copies of a database.
 //!
-//! A copy is whole once its `CURRENT` is there, which is written last. What was written while the
-//! copy was made may or may not be in it; batches are whole.
+//! A copy is complete once its `CURRENT` exists, which is written last. Writes made during the copy
+//! may or may not be in it; batches are atomic.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -19,17 +19,17 @@ use crate::vfs::{Vfs, make_dir};
 /// Files are copied in pieces of this size.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How tables come into the copy.
+/// How tables are transferred to the copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transfer {
-    /// As second names of the same files: at once, on the same file system.
+    /// As hard links: immediate, on the same file system.
     Link,
-    /// As files of their own.
+    /// As copies.
     Copy,
 }
 
 impl DbCore {
-    /// Copies all files and verifies the copy, which is as much again.
+    /// Copies all files and verifies the copy, which reads as much again.
     pub(crate) fn back_up(
         &self,
         to: &Path,
@@ -43,7 +43,7 @@ impl DbCore {
         let mut copied = 0;
         self.copy_to(to, Transfer::Copy, &mut |bytes| {
             copied += bytes;
-            // Compactions go on meanwhile, so that it may come to more.
+            // Compactions continue meanwhile, so that the total may be larger.
             progress(copied, 2 * expected.max(copied));
         })?;
         verify(&self.vfs, to, &mut |checked, total| {
@@ -51,8 +51,8 @@ impl DbCore {
         })
     }
 
-    /// Makes a copy of the open database in a directory that does not exist or is empty. `copied` is
-    /// called with the bytes of each file that was copied.
+    /// Copies the open database to a directory that does not exist or is empty. `copied` is called
+    /// with the bytes of each file that was copied.
     pub(crate) fn copy_to(
         &self,
         to: &Path,
@@ -63,13 +63,13 @@ impl DbCore {
         make_empty(&**vfs, to)?;
         let mut there = HashSet::new();
         if transfer == Transfer::Copy {
-            // Most is copied while nothing has to wait.
+            // Most is copied without blocking others.
             let views: Vec<_> = self.all_keyspaces().iter().map(Keyspace::view).collect();
             for file in views.iter().flat_map(|view| view.version.files()) {
                 copied(self.transfer(file, to, transfer, &mut there)?);
             }
         }
-        // While the state is locked no flush makes the log shorter than these tables need.
+        // While the state is locked, no flush truncates the log beyond what these tables need.
         let state = self.state.lock();
         let mut wanted = HashSet::new();
         let mut edits = vec![Edit::Used {
@@ -100,7 +100,7 @@ impl DbCore {
         self.keyspaces.read().values().cloned().collect()
     }
 
-    /// Brings a file into the copy, unless it is there; returns the bytes that were copied.
+    /// Transfers a file to the copy, unless it exists; returns the bytes that were copied.
     fn transfer(
         &self,
         file: &TableFile,
@@ -220,15 +220,15 @@ fn copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<u64> {
 }
 
 impl Db {
-    /// Makes a database of its own in a directory on the same file system, which does not exist or
-    /// is empty. It shares the tables until either rewrites them.
+    /// Creates an independent database in a directory on the same file system, which does not exist
+    /// or is empty. It shares the tables until either database rewrites them.
     pub fn checkpoint(&self, to: impl AsRef<Path>) -> Result<()> {
         self.flush()?;
         self.core.copy_to(to.as_ref(), Transfer::Link, &mut |_| ())
     }
 
-    /// Copies the database into a directory that does not exist or is empty, and verifies the copy.
-    /// `progress` is called with the bytes that were copied and checked, and with those to be.
+    /// Copies the database to a directory that does not exist or is empty, and verifies the copy.
+    /// `progress` is called with the bytes that were copied and checked, and with the total.
     pub fn backup(
         &self,
         to: impl AsRef<Path>,

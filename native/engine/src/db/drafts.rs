@@ -1,12 +1,12 @@
-//! Tables that are written and not in the manifest yet. Where that fails for lack of room, they are
-//! removed: they take the room that others need.
+//! Tables that are written and not in the manifest yet. If that fails for lack of space, they are
+//! removed to free the space that others need.
 
 use parking_lot::Mutex;
 
 use super::DbCore;
 
-/// The numbers of tables that a flush or compaction writes. Dropped without being kept, their files
-/// are removed, unless what the disk holds is not known any more.
+/// The numbers of tables that a flush or compaction writes. If dropped without being kept, their
+/// files are removed, unless the contents of the disk are unknown.
 #[derive(Debug)]
 pub(super) struct Drafts<'a> {
     core: &'a DbCore,
@@ -21,14 +21,14 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// The number of another table.
+    /// Allocates the number of another table.
     pub(super) fn number(&self) -> u64 {
         let number = self.core.next_file();
         self.numbers.lock().push(number);
         number
     }
 
-    /// They are in the manifest.
+    /// Records that they are in the manifest.
     pub(super) fn keep(&self) {
         self.numbers.lock().clear();
     }
@@ -40,7 +40,7 @@ impl Drop for Drafts<'_> {
             return;
         }
         for number in self.numbers.get_mut().drain(..) {
-            // One that stays is removed when the database is opened the next time.
+            // A file that cannot be removed now is removed when the database is next opened.
             drop(self.core.vfs.remove(&self.core.tables.path_of(number)));
         }
     }

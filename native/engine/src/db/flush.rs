@@ -1,4 +1,4 @@
-//! The life of a flush: full memtables become a run of level 0.
+//! The steps of a flush: full memtables become a run of level 0.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl DbCore {
         if flushed {
             self.work.wake();
             match self.truncate_log() {
-                // The next flush makes the log shorter.
+                // The next flush truncates the log.
                 Err(error) if error.is_full() => {}
                 truncated => truncated?,
             }
@@ -33,7 +33,7 @@ impl DbCore {
         Ok(flushed)
     }
 
-    /// Flushes, and leaves the log as it is: while it is read, what follows in it is needed.
+    /// Flushes without truncating the log: while it is replayed, what follows in it is needed.
     pub(crate) fn flush_waiting(&self, keyspace: &Keyspace) -> Result<bool> {
         let guard = keyspace.0.flushing.lock();
         let waiting = keyspace.view().waiting.clone();
@@ -44,8 +44,8 @@ impl DbCore {
         if self.publisher.wait_for(sealed).is_err() {
             return Err(self.poisoned());
         }
-        // A batch may reach over keyspaces: none of it may be in a table before all of it is
-        // durable in the log.
+        // A batch may span keyspaces: none of it may be in a table before all of it is durable in
+        // the log.
         self.wal.sync()?;
         let drafts = Drafts::new(self);
         let metas = self.write_memtables(keyspace, &waiting, &drafts)?;
@@ -135,7 +135,7 @@ impl DbCore {
         Ok(())
     }
 
-    /// Drops the part of the log that nothing in memory needs any more.
+    /// Drops the part of the log that nothing in memory needs any longer.
     fn truncate_log(&self) -> Result<()> {
         let needed = {
             let commit = self.commit.lock();

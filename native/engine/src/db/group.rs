@@ -1,12 +1,12 @@
-//! Writes of several kinds that become durable by one sync.
+//! Writes of several kinds that become durable with one sync.
 //!
-//! Each kind adds batches to a [`WriteGroup`], keeps whatever it has locked for them, and learns
-//! what came of each. A batch that fails does not fail the others.
+//! Each kind adds batches to a [`WriteGroup`], keeps its locks for them, and receives the result of
+//! each. A batch that fails does not fail the others.
 //!
-//! Of many writers who each write and then look for one another, two that must meet do so in the
-//! later of the two only if it sees all that was written before it, and nothing that came after.
-//! The moment to see is therefore held under the commit lock, when the sequence is given and
-//! nothing behind it can be visible: whatever is removed later stays to be seen.
+//! Suppose many writers each write and then look for one another. Of two that match, exactly the
+//! later one finds the other only if it sees everything written before it and nothing written after
+//! it. Therefore its snapshot is taken under the commit lock, when the sequence is assigned and
+//! nothing after it can be visible: later removals do not affect what it sees.
 
 use super::{CommitState, Db, DbSnapshot, DbTransaction};
 use crate::batch::WriteBatch;
@@ -16,7 +16,7 @@ use crate::wal::Durability;
 
 /// The writes of one kind in a group.
 pub trait GroupWrite {
-    /// What came of them.
+    /// Their result.
     type Outcome
     where
         Self: Sized;
@@ -24,7 +24,7 @@ pub trait GroupWrite {
     /// Adds its batches.
     fn contribute<'a>(&'a mut self, group: &mut WriteGroup<'a>);
 
-    /// Takes what came of its batches, which are visible and as durable as asked, or failed.
+    /// Takes the results of its batches, which are visible and as durable as requested, or failed.
     fn complete(self, results: &mut GroupResults) -> Self::Outcome
     where
         Self: Sized;
@@ -64,7 +64,7 @@ impl<G: GroupWrite, E> GroupWrite for std::result::Result<G, E> {
 #[derive(Debug, Default)]
 pub struct WriteGroup<'a>(Vec<Member<'a>>);
 
-/// The place of a batch in its group.
+/// The position of a batch in its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupTicket(usize);
 
@@ -78,9 +78,9 @@ struct Member<'a> {
 #[derive(Debug, Clone, Copy)]
 enum MemberKind<'a> {
     Plain,
-    /// The moment behind it is held, without what had expired at an earlier one.
+    /// A snapshot directly after it is taken, without what had expired at an earlier one.
     Look(&'a DbSnapshot),
-    /// Its keys must not have been written since the transaction began.
+    /// Its keys must not have been written since the transaction started.
     Commit(&'a DbTransaction),
 }
 
@@ -90,13 +90,13 @@ impl<'a> WriteGroup<'a> {
         self.add(Ok(batch), MemberKind::Plain)
     }
 
-    /// Adds a batch, and holds the database as it is right behind it. What had not expired when
-    /// `since` was taken is seen.
+    /// Adds a batch, and takes a snapshot directly after it. What had not expired when `since` was
+    /// taken is visible.
     pub fn write_and_look(&mut self, batch: WriteBatch, since: &'a DbSnapshot) -> GroupTicket {
         self.add(Ok(batch), MemberKind::Look(since))
     }
 
-    /// Adds the changes of a transaction, which fail if somebody was faster.
+    /// Adds the changes of a transaction, which fail on a conflict.
     pub fn commit(&mut self, transaction: &'a DbTransaction) -> GroupTicket {
         self.add(transaction.prepare(), MemberKind::Commit(transaction))
     }
@@ -107,11 +107,11 @@ impl<'a> WriteGroup<'a> {
     }
 }
 
-/// What came of the batches of a group.
+/// The results of the batches of a group.
 #[derive(Debug)]
 pub struct GroupResults(Vec<Option<MemberResult>>);
 
-/// A batch's last sequence, and the moment behind it if that was asked for.
+/// A batch's last sequence, and the snapshot after it if requested.
 type MemberResult = Result<(Sequence, Option<DbSnapshot>)>;
 
 impl GroupResults {
@@ -120,7 +120,7 @@ impl GroupResults {
         self.take_member(ticket).map(|(sequence, _)| sequence)
     }
 
-    /// The database right behind a batch.
+    /// The snapshot directly after a batch.
     pub fn take_snapshot(&mut self, ticket: GroupTicket) -> Result<DbSnapshot> {
         let (_, snapshot) = self.take_member(ticket)?;
         snapshot.ok_or_else(nothing_behind)
@@ -142,8 +142,7 @@ fn nothing_behind() -> Error {
 }
 
 impl Db {
-    /// Writes all batches of some kinds of writes by one sync. Each finds those before it as
-    /// written.
+    /// Writes all batches of several kinds with one sync. Each sees those before it as written.
     pub fn write_group(
         &self,
         kinds: &mut [&mut dyn GroupWrite],
@@ -203,7 +202,7 @@ impl Db {
             .collect()
     }
 
-    /// The end of a batch without writes.
+    /// The result of an empty batch.
     fn write_nothing(&self, batch: &WriteBatch, kind: MemberKind<'_>) -> MemberResult {
         batch.check()?;
         match kind {

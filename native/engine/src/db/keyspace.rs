@@ -1,4 +1,4 @@
-//! A keyspace: an ordered map of its own in a database.
+//! A keyspace: an independent ordered map in a database.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use crate::memtable::Memtable;
 use crate::options::{Expiry, KeyspaceOptions};
 use crate::version::KeyspaceVersion;
 
-/// A handle on a keyspace. Cloning is cheap.
+/// A handle of a keyspace. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Keyspace(pub(crate) Arc<KeyspaceState>);
 
@@ -21,36 +21,36 @@ pub(crate) struct KeyspaceState {
     /// The name of its merge, which may not be known; empty if it has none.
     pub(crate) merge: String,
     pub(crate) options: KeyspaceOptions,
-    /// Readers take it without a lock; `changing` is held by whoever replaces it.
+    /// Readers load it without a lock; `changing` is locked to replace it.
     view: ArcSwap<SuperVersion>,
     changing: Mutex<()>,
-    /// Held by whoever flushes; one at a time, so that runs come in order.
+    /// Locked during a flush; one at a time, so that runs are in order.
     pub(crate) flushing: Mutex<()>,
-    /// Held by whoever compacts.
+    /// Locked during a compaction.
     pub(crate) compacting: Mutex<()>,
     /// How many flushed runs wait to be compacted.
     pub(crate) flushed_runs: AtomicUsize,
     pub(crate) dropped: AtomicBool,
 }
 
-/// All that a reader needs, as it was at one moment.
+/// Everything that a read needs, as of one time.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
     pub(crate) active: Arc<Memtable>,
-    /// Full memtables that wait for their flush, the newest first.
+    /// Full memtables that wait for their flush, newest first.
     pub(crate) waiting: Vec<Arc<Memtable>>,
     pub(crate) version: Arc<KeyspaceVersion>,
 }
 
 impl SuperVersion {
-    /// All memtables, the newest first.
+    /// All memtables, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.waiting)
     }
 }
 
 impl Keyspace {
-    /// `name` and `merge` are as the manifest has them.
+    /// `name` and `merge` as in the manifest.
     pub(crate) fn new(
         id: u64,
         (name, merge): (String, String),
@@ -82,7 +82,7 @@ impl Keyspace {
         &self.0.name
     }
 
-    /// How it behaves.
+    /// Its options.
     pub fn options(&self) -> &KeyspaceOptions {
         &self.0.options
     }
@@ -100,8 +100,8 @@ impl Keyspace {
         self.0.view.load_full()
     }
 
-    /// The view, for a short look: unlike [`Keyspace::view`] it writes nothing that other readers
-    /// need, so that they do not wait for one another's caches.
+    /// The view, for a short read: unlike [`Keyspace::view`] it writes nothing shared, so that
+    /// readers do not contend for cache lines.
     #[inline]
     pub(crate) fn glance(&self) -> Guard<Arc<SuperVersion>> {
         self.0.view.load()
@@ -111,7 +111,7 @@ impl Keyspace {
         self.0.dropped.load(Ordering::Acquire)
     }
 
-    /// A new memtable takes the writes; the full one waits.
+    /// Replaces the active memtable; the full one waits for its flush.
     pub(crate) fn rotate(&self, fresh: Arc<Memtable>) {
         let _guard = self.0.changing.lock();
         let view = self.view();
@@ -124,7 +124,7 @@ impl Keyspace {
         }));
     }
 
-    /// Readers see another version, without the memtables that were flushed into it.
+    /// Installs another version, without the memtables that were flushed into it.
     pub(crate) fn install(&self, version: KeyspaceVersion, flushed: &[Arc<Memtable>]) {
         self.0
             .flushed_runs

@@ -1,18 +1,18 @@
 //! The database: keyspaces over one log.
 //!
-//! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: in which
-//!   order writes become visible.
+//! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: the
+//!   order in which writes become visible.
 //! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
-//!   written; `background.rs`: who does it.
-//! - `recovery.rs`: opening; `replay.rs`: bringing what the log holds into memory.
-//! - `reserve.rs`: room that is kept for opening; `space.rs`: what happens when there is no room on the disk.
-//! - `behind.rs`: writing, and seeing the moment of that write.
+//!   written; `background.rs`: the threads.
+//! - `recovery.rs`: opening; `replay.rs`: loading the log into memory.
+//! - `reserve.rs`: space reserved for opening; `space.rs`: handling a full disk.
+//! - `behind.rs`: writing, with a snapshot directly after the write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
-//! - `stats.rs`: what is counted.
+//! - `stats.rs`: counters.
 //!
 //! Locks are taken in this order: a keyspace's `flushing` or `compacting`, `state`, `commit`, the
-//! publisher's queue, a keyspace's view. `snapshots` is taken alone.
+//! publisher's queue, a keyspace's view. `snapshots` is never held with others.
 
 mod background;
 mod bulk;
@@ -79,10 +79,10 @@ pub use verify::{DatabaseReport, verify};
 #[derive(Debug)]
 pub(crate) struct CommitState {
     next_sequence: Sequence,
-    /// The memtables that take writes.
+    /// The active memtables.
     active: Vec<(Keyspace, Arc<Memtable>)>,
     recent: recent::Recent,
-    /// While the log has no room: the last sequence that will be visible.
+    /// While the log has no space: the last sequence that will be visible.
     stalled_behind: Option<Sequence>,
 }
 
@@ -109,14 +109,14 @@ impl CommitState {
     }
 }
 
-/// What the state lock guards: whoever holds it may change versions.
+/// What the state lock guards: its holder may change versions.
 #[derive(Debug)]
 pub(crate) struct ManifestState {
     manifest: Manifest,
     next_keyspace: u64,
 }
 
-/// Everything of an open database.
+/// The state of an open database.
 #[derive(Debug)]
 pub(crate) struct DbCore {
     vfs: Arc<dyn Vfs>,
@@ -134,14 +134,14 @@ pub(crate) struct DbCore {
     next_file: AtomicU64,
     work: background::Work,
     stalls: space::Stalls,
-    /// The first failure after which what the disk holds is not known.
+    /// The first failure after which the contents of the disk are unknown.
     poison: OnceLock<String>,
     stats: stats::Counters,
     graveyard: Graveyard,
-    /// Delay of writers that was too short to sleep.
+    /// Delays of writers that were too short to sleep.
     owed_delay: Mutex<Duration>,
     logged_bytes: AtomicU64,
-    /// While the log is replayed: its records from here on are not in memory yet.
+    /// During replay: log records from here on are not in memory yet.
     replayed: AtomicU64,
     _lock: Box<dyn LockGuard>,
 }
@@ -167,7 +167,7 @@ impl DbCore {
         }
     }
 
-    /// Lets a failure be the last thing that this database writes.
+    /// Poisons the database: nothing is written after this failure.
     fn poison(&self, error: &Error) {
         if matches!(error, Error::Stopped) || error.is_full() {
             return;
@@ -184,8 +184,8 @@ impl DbCore {
         self.keyspaces.read().get(&id).cloned()
     }
 
-    /// Adds edits to the manifest, durably. If there is no room for them they are not in it; another
-    /// failure poisons, since whether they are in it is not known.
+    /// Appends edits to the manifest, durably. Without space they are not in it; any other failure
+    /// poisons, because whether they are in it is unknown.
     fn append_edits(
         &self,
         state: &mut MutexGuard<'_, ManifestState>,
@@ -204,7 +204,7 @@ impl DbCore {
         appended
     }
 
-    /// Replaces a memtable while nobody writes, as when opening.
+    /// Replaces a memtable while there are no writers, as when opening.
     fn rotate_idle(&self, keyspace: &Keyspace, full: &Arc<Memtable>) {
         let mut commit = self.commit.lock();
         full.seal(commit.next_sequence - 1);
@@ -271,7 +271,7 @@ impl DbCore {
     }
 }
 
-/// An open database. All methods may be called by many threads at once.
+/// An open database. All methods are safe to call concurrently.
 #[derive(Debug)]
 pub struct Db {
     core: Arc<DbCore>,
@@ -279,7 +279,7 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database in a directory, or makes one there.
+    /// Opens or creates the database in a directory.
     pub fn open(dir: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
         let named = options.keyspaces.clone();
         let core = recovery::open(dir.as_ref(), options)?;
@@ -290,28 +290,28 @@ impl Db {
         Ok(Self { core, threads })
     }
 
-    /// The keyspace of a name.
+    /// The keyspace with a name.
     pub fn keyspace(&self, name: &str) -> Option<Keyspace> {
         self.core.keyspace_by_name(name)
     }
 
-    /// Makes a keyspace, or finds the one of that name.
+    /// Creates a keyspace, or returns the existing one.
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
         self.core.create_keyspace(name, options)
     }
 
-    /// Drops a keyspace with all that is in it. Readers that are under way may finish.
+    /// Drops a keyspace with all its data. Reads in progress may finish.
     pub fn drop_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
         self.core.drop_keyspace(keyspace)
     }
 
-    /// All keyspaces, in the order in which they were made.
+    /// All keyspaces, in the order of their creation.
     pub fn keyspaces(&self) -> Vec<Keyspace> {
         self.core.keyspaces.read().values().cloned().collect()
     }
 
     /// Writes a batch; returns the sequence of its last write once it is visible, and as durable as
-    /// asked.
+    /// requested.
     pub fn write(&self, batch: WriteBatch, durability: Durability) -> Result<Sequence> {
         if batch.is_empty() {
             batch.check()?;
@@ -326,7 +326,7 @@ impl Db {
         self.core.get(keyspace, key, held.as_ref())
     }
 
-    /// What a read without a snapshot holds where rows are folded once nobody sees them apart.
+    /// The snapshot that a read without one takes if rows may be folded during the read.
     fn hold(&self, keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Option<DbSnapshot> {
         let folds = keyspace.options().accumulates && snapshot.is_none();
         folds.then(|| self.snapshot())
@@ -342,7 +342,7 @@ impl Db {
         self.core.get(keyspace, key, Some(snapshot))
     }
 
-    /// The values of many keys at one moment, in the order of the keys.
+    /// The values of many keys in one snapshot, in the order of the keys.
     pub fn multi_get<'a>(
         &self,
         keyspace: &Keyspace,
@@ -361,8 +361,8 @@ impl Db {
         self.core.newer_than(keyspace, key, since)
     }
 
-    /// A scan within bounds. It sees one moment: the snapshot's, or now. Where rows are folded once
-    /// nobody sees them apart, a snapshot is needed, which holds what the scan sees.
+    /// A scan within bounds. It reads one snapshot: the given one, or the current state. If rows
+    /// may be folded during the scan, a snapshot must be given, which retains what the scan sees.
     pub fn scan(
         &self,
         keyspace: &Keyspace,
@@ -385,9 +385,9 @@ impl Db {
         Scan::passing(&self.core, keyspace, bounds, snapshot, passing)
     }
 
-    /// A scan, within bounds, over keys that are `head` and as many bytes more as the keyspace's
-    /// `tail_bytes`. Tables whose filters do not know the head are not read. Other keys within the
-    /// bounds may be shown or not.
+    /// A scan, within bounds, over keys that are `head` plus the keyspace's `tail_bytes`. Tables
+    /// whose filters exclude the head are not read. Other keys within the bounds may or may not be
+    /// returned.
     pub fn scan_head(
         &self,
         keyspace: &Keyspace,
@@ -403,7 +403,7 @@ impl Db {
         self.scan_where(keyspace, (lower, upper), snapshot, passing)
     }
 
-    /// A scan over the keys that begin with `prefix`.
+    /// A scan over the keys with a prefix.
     pub fn scan_prefix(
         &self,
         keyspace: &Keyspace,
@@ -415,12 +415,12 @@ impl Db {
         self.scan(keyspace, Bound::Included(prefix), upper, snapshot)
     }
 
-    /// The database as it is now.
+    /// A snapshot of the current state.
     pub fn snapshot(&self) -> DbSnapshot {
         DbSnapshot::new(&self.core)
     }
 
-    /// A transaction that begins now.
+    /// Starts a transaction.
     pub fn begin(&self) -> Result<DbTransaction> {
         DbTransaction::begin(&self.core)
     }
@@ -430,7 +430,7 @@ impl Db {
         self.core.time.now()
     }
 
-    /// Makes all that was written durable.
+    /// Makes all writes durable.
     pub fn sync(&self) -> Result<()> {
         let synced = self.core.wal.sync();
         if let Err(error) = &synced {
@@ -440,7 +440,7 @@ impl Db {
         synced
     }
 
-    /// Writes all that is in memory to tables.
+    /// Flushes all memtables.
     pub fn flush(&self) -> Result<()> {
         for keyspace in self.keyspaces() {
             let active = Arc::clone(&keyspace.view().active);
@@ -456,23 +456,23 @@ impl Db {
         self.core.compact_everything(keyspace)
     }
 
-    /// Does the compactions that are due, here; returns when none is.
+    /// Runs due compactions in the calling thread; returns when none is due.
     pub fn compact_due(&self, keyspace: &Keyspace) -> Result<()> {
         self.core.compact_until_calm(keyspace)
     }
 
-    /// What was counted since the database was opened.
+    /// Counters since the database was opened.
     pub fn stats(&self) -> Stats {
         self.core.collect_stats()
     }
 
-    /// Why nothing can be written any more, if so.
+    /// Why writes are no longer possible, if so.
     pub fn why_poisoned(&self) -> Option<String> {
         self.core.check().err().map(|error| error.to_string())
     }
 
-    /// Makes all durable and marks the log as closed. Dropping does the same but for the mark, and
-    /// cannot say what went wrong.
+    /// Makes all writes durable and marks the log as closed. Dropping does the same except for the
+    /// mark, and cannot report errors.
     pub fn close(mut self) -> Result<()> {
         self.stop();
         self.core.check()?;
@@ -480,7 +480,7 @@ impl Db {
         drop(self);
         match Arc::try_unwrap(core) {
             Ok(core) => core.wal.close(),
-            // Somebody still holds a snapshot or a scan.
+            // A snapshot or scan is still open.
             Err(core) => core.wal.sync(),
         }
     }
@@ -498,7 +498,7 @@ impl Db {
     }
 }
 
-/// Fails where what a scan sees would change under it.
+/// Fails if the data of a scan could change during the scan.
 fn ensure_stable_reads(keyspace: &Keyspace, snapshot: Option<&DbSnapshot>) -> Result<()> {
     if snapshot.is_some() || !keyspace.options().accumulates {
         return Ok(());

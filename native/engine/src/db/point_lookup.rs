@@ -1,4 +1,4 @@
-//! The life of a read: memtables, then runs, the newest first, until enough is known.
+//! The steps of a read: memtables, then runs, newest first, until the result is determined.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::version::file::TableFile;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Visibility {
     pub(crate) sequence: Sequence,
-    /// `None`: now, which is only asked for where an entry expires.
+    /// `None` for now, which is only read if an entry expires.
     time: Option<Millis>,
 }
 
 impl Visibility {
-    /// Must be taken after the view: what a compaction dropped, a newer sight does not see.
+    /// Must be created after the view: a newer visibility does not see what a compaction dropped.
     pub(crate) fn new(core: &DbCore, snapshot: Option<&DbSnapshot>) -> Self {
         Self {
             sequence: snapshot.map_or_else(|| core.publisher.visible(), DbSnapshot::sequence),
@@ -33,7 +33,7 @@ impl Visibility {
         }
     }
 
-    /// A sight in which nothing has expired.
+    /// A visibility in which nothing has expired.
     pub(crate) fn timeless(self) -> Self {
         Self {
             time: Some(0),
@@ -52,22 +52,22 @@ enum End {
     Nothing,
 }
 
-/// A point lookup that is under way.
+/// A point lookup in progress.
 struct PointLookup<'a> {
     core: &'a DbCore,
     key: &'a [u8],
     sight: Visibility,
     /// The newest range delete that covers the key.
     covered: Sequence,
-    /// The newest first.
+    /// Newest first.
     operands: Vec<ValueBytes>,
-    /// Once something was found that hides all older entries: the value, if there is one.
+    /// Set once all older entries are hidden: the value, if there is one.
     end: Option<End>,
     malformed: bool,
 }
 
 impl PointLookup<'_> {
-    /// Takes an entry; older ones of the key follow.
+    /// Processes an entry; older ones of the key follow.
     fn take(&mut self, tag: Tag, value: impl FnOnce() -> ValueBytes) -> Visit {
         if tag.sequence() <= self.covered {
             self.end = Some(End::Nothing);
@@ -135,7 +135,7 @@ impl PointLookup<'_> {
         Ok(())
     }
 
-    /// Where the place of a table says nothing of its age: takes the newest entry of all.
+    /// If the position of a table does not imply its age: takes the newest entry of all.
     fn in_all_files(&mut self, version: &KeyspaceVersion, hash: u64) -> Result<()> {
         let (key, seek) = (self.key, Tag::seek(self.sight.sequence));
         let mut newest: Option<(Tag, ValueBytes)> = None;
@@ -169,7 +169,7 @@ impl PointLookup<'_> {
         Ok(())
     }
 
-    /// A range delete of one source is newer than all older sources have of the key.
+    /// A range delete of one source is newer than all that older sources have of the key.
     fn end_if_covered(&mut self) {
         if self.covered > 0 && self.end.is_none() {
             self.end = Some(End::Nothing);
@@ -192,7 +192,7 @@ impl PointLookup<'_> {
     }
 }
 
-/// The keyspace's merge; entries that need one came from a time when it had one.
+/// The keyspace's merge; operands were written when it had one.
 pub(crate) fn merge_of(options: &KeyspaceOptions) -> Result<&dyn crate::merge::Merge> {
     options
         .merge

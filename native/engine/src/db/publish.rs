@@ -1,7 +1,8 @@
-//! What is visible.
+//! Visibility of writes.
 //!
-//! Writers get their sequences in order, then work side by side; a write becomes visible once it is
-//! as durable as it asked and all before it are visible. So readers see prefixes of the history.
+//! Writers are assigned sequences in order, then work concurrently; a write becomes visible once it
+//! is as durable as requested and all writes before it are visible. So readers see prefixes of the
+//! history.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,24 +11,24 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::key::Sequence;
 
-/// How often a writer looks again before it sleeps: those before it are mostly about to finish.
+/// How often a writer polls before it sleeps: those before it usually finish soon.
 const LOOKS: u32 = 64;
 
-/// How far a write is.
+/// The stage of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteStage {
     Begun,
-    /// All that is left is that the log is synced up to here.
+    /// It only waits for the log to be synced up to here.
     Filled(u64),
     Finished,
-    /// The log had no room for it: it never becomes visible.
+    /// The log had no space for it: it never becomes visible.
     Dropped,
 }
 
 #[derive(Debug)]
 struct PendingWrite {
     last: Sequence,
-    /// The position of the log behind it; 0 if it is not in the log.
+    /// The position of the log after it; 0 if it is not in the log.
     end: u64,
     stage: WriteStage,
 }
@@ -53,7 +54,7 @@ struct PublishQueue {
 }
 
 impl PublishQueue {
-    /// Takes the next place.
+    /// Takes the next position.
     fn register(&mut self, last: Sequence, end: u64) -> u64 {
         let stage = WriteStage::Begun;
         self.pending.push_back(PendingWrite { last, end, stage });
@@ -61,7 +62,7 @@ impl PublishQueue {
     }
 
     fn set(&mut self, place: u64, stage: WriteStage) {
-        // A write that was dropped may be gone already.
+        // A dropped write may have been removed already.
         let at = place.checked_sub(self.base).map(crate::coding::to_usize);
         let own = at.and_then(|at| self.pending.get_mut(at));
         if let Some(own) = own.filter(|own| own.stage != WriteStage::Dropped) {
@@ -69,13 +70,14 @@ impl PublishQueue {
         }
     }
 
-    /// Notes that the write at `place` has finished; returns up to where all have, if that changed.
+    /// Records that the write at `place` has finished; returns up to where all have, if that
+    /// changed.
     fn finish(&mut self, place: u64) -> Option<Sequence> {
         self.set(place, WriteStage::Finished);
         self.advance()
     }
 
-    /// Notes that the log is synced up to a position; returns as `finish` does.
+    /// Records that the log is synced up to a position; returns like `finish`.
     fn sync(&mut self, end: u64) -> Option<Sequence> {
         self.synced = self.synced.max(end);
         self.advance()
@@ -97,7 +99,7 @@ impl PublishQueue {
         advanced
     }
 
-    /// Drops writes behind a position of the log. `before` is the sequence before the first place.
+    /// Drops writes after a position of the log. `before` is the sequence before the first one.
     fn drop_behind(&mut self, end: u64, mut before: Sequence) -> Dropped {
         let mut dropped = Dropped {
             cut: None,
@@ -117,24 +119,24 @@ impl PublishQueue {
     }
 }
 
-/// What became of writes for which the log had no room.
+/// The outcome of dropping writes for which the log had no space.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dropped {
-    /// The sequence before the first that was dropped, if one was.
+    /// The sequence before the first dropped one, if any.
     pub(crate) cut: Option<Sequence>,
-    /// The last sequence that was not.
+    /// The last sequence that was kept.
     pub(crate) kept: Sequence,
 }
 
-/// Lets writes become visible in their order.
+/// Makes writes visible in order.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     visible: AtomicU64,
-    /// Nothing behind this becomes visible until there is room for the log.
+    /// Nothing after this becomes visible until there is space for the log.
     stalled_behind: AtomicU64,
     queue: Mutex<PublishQueue>,
     moved: Condvar,
-    /// A write failed after it got its sequence: nothing behind it ever becomes visible.
+    /// A write failed after its sequence was assigned: nothing after it ever becomes visible.
     broken: AtomicBool,
 }
 
@@ -150,12 +152,12 @@ impl Default for Publisher {
     }
 }
 
-/// A write before this one failed.
+/// An earlier write failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Broken;
 
 impl Publisher {
-    /// Begins where the log ended.
+    /// Starts where the log ended.
     pub(crate) fn start(&self, visible: Sequence) {
         self.visible.store(visible, Ordering::Release);
     }
@@ -165,13 +167,13 @@ impl Publisher {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Takes a place for a write whose last sequence is `last`, which ends at a position of the log
-    /// if it is in the log; called in order of sequences.
+    /// Registers a write whose last sequence is `last`, and which ends at a position of the log if
+    /// it is in the log; called in sequence order.
     pub(crate) fn register(&self, last: Sequence, end: Option<u64>) -> u64 {
         self.queue.lock().register(last, end.unwrap_or(0))
     }
 
-    /// Drops the writes behind a position of the log. What follows waits for [`Publisher::resume`].
+    /// Drops the writes after a position of the log. Later ones wait for [`Publisher::resume`].
     pub(crate) fn drop_behind(&self, end: u64) -> Dropped {
         let mut queue = self.queue.lock();
         let dropped = queue.drop_behind(end, self.visible());
@@ -184,7 +186,7 @@ impl Publisher {
         dropped
     }
 
-    /// The log has room again; sequences up to `last` are used, by nothing that can be seen.
+    /// The log has space again; sequences up to `last` are used, by nothing visible.
     pub(crate) fn resume(&self, last: Sequence) {
         self.stalled_behind.store(Sequence::MAX, Ordering::Release);
         self.show(|queue| {
@@ -199,8 +201,8 @@ impl Publisher {
         self.wait_for(last)
     }
 
-    /// Writes may become visible, each as soon as the log is synced up to its position: whoever
-    /// syncs it then shows all of them, before those who wait for the sync are on a processor.
+    /// Makes writes visible once the log is synced up to their positions: the syncing thread then
+    /// publishes all of them, before those that wait for the sync are scheduled.
     pub(crate) fn filled(&self, writes: impl Iterator<Item = (u64, u64)>) {
         let mut queue = self.queue.lock();
         for (place, end) in writes {
@@ -208,7 +210,7 @@ impl Publisher {
         }
     }
 
-    /// The log is synced up to a position; returns once all up to a sequence is visible.
+    /// The log is synced up to a position; returns once everything up to a sequence is visible.
     pub(crate) fn synced(&self, end: u64, last: Sequence) -> Result<(), Broken> {
         if self.visible() < last {
             self.show(|queue| queue.sync(end));
@@ -229,14 +231,14 @@ impl Publisher {
         }
     }
 
-    /// A write that has a place failed.
+    /// Records that a registered write failed.
     pub(crate) fn fail(&self) {
         self.broken.store(true, Ordering::Release);
         drop(self.queue.lock());
         self.moved.notify_all();
     }
 
-    /// Returns once all up to a sequence is visible.
+    /// Returns once everything up to a sequence is visible.
     pub(crate) fn wait_for(&self, last: Sequence) -> Result<(), Broken> {
         for look in 0..LOOKS {
             if self.visible() >= last {
@@ -283,13 +285,13 @@ mod tests {
         all
     }
 
-    /// The queue changes under its lock only, so that the orders of calls are all that can happen.
+    /// The queue changes only under its lock, so the orders of calls are all that can happen.
     #[test]
     fn in_every_order_of_finishing_what_is_visible_is_what_finished_without_a_gap() {
         const WRITES: usize = 6;
         let lasts: Vec<Sequence> = vec![2, 3, 7, 8, 12, 20];
         for order in orders(&(0..WRITES).collect::<Vec<_>>()) {
-            // Any number of writes may have come by the time that one finishes.
+            // Any number of writes may have been registered by the time one finishes.
             for early in 1..=WRITES {
                 let mut queue = PublishQueue::default();
                 let mut places = Vec::new();
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(queue.sync(200), Some(2));
         assert_eq!(queue.sync(150), None);
         assert_eq!(queue.sync(300), Some(3));
-        // The last one is durable, but behind one that is not filled yet.
+        // The last one is durable, but after one that is not filled yet.
         assert_eq!(queue.finish(places[2]), Some(8));
         assert!(queue.pending.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Which keys were written while transactions are open, to find conflicts.
+//! Recently written keys, for detecting conflicts of open transactions.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use crate::key::{EntryKind, Sequence};
 use crate::table::hash;
 use crate::wal::WalVersion;
 
-/// Beyond this many keys, those are forgotten that no open transaction can ask for.
+/// The number of keys beyond which those are forgotten that no open transaction needs.
 const PRUNE_AT: usize = 1 << 16;
 
 #[derive(Debug)]
@@ -18,13 +18,13 @@ struct WrittenRange {
     sequence: Sequence,
 }
 
-/// Writes since the oldest open transaction began. Empty while none is open.
+/// Writes since the oldest open transaction started. Empty while none is open.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    /// Where open transactions began, and how many did.
+    /// The sequences at which open transactions started, with their numbers.
     open: BTreeMap<Sequence, usize>,
-    /// The newest write of each key, by keyspace and hash. Two keys of one hash may be taken for a
-    /// conflict, never the other way round.
+    /// The newest write of each key, by keyspace and hash. Two keys with one hash may cause a false
+    /// conflict, but no conflict is missed.
     keys: HashMap<(u64, u64), Sequence>,
     ranges: Vec<WrittenRange>,
     prune_at: usize,
@@ -48,7 +48,7 @@ impl Recent {
         }
     }
 
-    /// Notes the keys of a logged batch whose last sequence is `last`.
+    /// Records the keys of a logged batch whose last sequence is `last`.
     #[inline]
     pub(crate) fn note(&mut self, record: &[u8], last: Sequence) {
         if !self.open.is_empty() {
@@ -80,7 +80,8 @@ impl Recent {
         }
     }
 
-    /// Whether a key was written after `since`, which an open transaction began at or before.
+    /// Whether a key was written after `since`, which is not before the start of some open
+    /// transaction.
     pub(crate) fn wrote(&self, keyspace: u64, key: &[u8], since: Sequence) -> bool {
         let key_written = self
             .keys

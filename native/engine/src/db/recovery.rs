@@ -1,4 +1,4 @@
-//! Opening: the manifest says which tables there are, the log what is not in them yet.
+//! Opening: the manifest lists the tables, and the log has what is not in them yet.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -35,11 +35,11 @@ struct Described {
     merge: String,
     flushed: Sequence,
     files: BTreeMap<u64, (usize, u64, FileMeta)>,
-    /// The layout that chose last, and what it remembers.
+    /// The last layout that chose, and its cursor.
     cursor: Option<(String, Vec<u8>)>,
 }
 
-/// What the manifest describes.
+/// The contents of a manifest.
 #[derive(Debug, Default)]
 pub(crate) struct Description {
     keyspaces: BTreeMap<u64, Described>,
@@ -84,7 +84,7 @@ impl Description {
                 meta,
             } => {
                 self.next_file = self.next_file.max(meta.number + 1).max(run + 1);
-                // What was loaded past the log became visible after this edit.
+                // Bulk-loaded entries became visible after this edit.
                 self.sequence = self.sequence.max(meta.last_sequence);
                 self.sequence = self.sequence.max(meta.last_sequence);
                 let files = &mut self.keyspaces.get_mut(&keyspace)?.files;
@@ -132,13 +132,13 @@ impl Description {
         self.sequence
     }
 
-    /// Up to where each keyspace is in tables.
+    /// The sequence up to which each keyspace is in tables.
     pub(crate) fn flushed(&self) -> impl Iterator<Item = (u64, Sequence)> {
         let keyspaces = self.keyspaces.iter();
         keyspaces.map(|(id, described)| (*id, described.flushed))
     }
 
-    /// The shortest list of edits that describes the same.
+    /// The shortest equivalent list of edits.
     fn edits(&self, next_file: u64) -> Vec<Edit> {
         let mut edits = vec![Edit::Used {
             file: next_file,
@@ -177,7 +177,7 @@ impl Description {
     }
 }
 
-/// What the directory's manifest describes.
+/// The contents of the directory's manifest.
 pub(crate) fn describe(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Description>> {
     let Some(path) = manifest::current(vfs, dir)? else {
         return Ok(None);
@@ -190,17 +190,17 @@ pub(crate) fn describe(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Description>>
         .ok_or_else(|| Error::corruption(&path, 0, detail))
 }
 
-/// Where the log of a database lies.
+/// The log directory of a database.
 pub(crate) fn log_dir(dir: &Path) -> std::path::PathBuf {
     dir.join(LOG)
 }
 
-/// Makes sure that nobody else has the database open.
+/// Ensures that the database is not open elsewhere.
 pub(crate) fn lock(vfs: &dyn Vfs, dir: &Path) -> Result<Box<dyn crate::vfs::LockGuard>> {
     vfs.lock(&dir.join(LOCK))
 }
 
-/// Opens a database, or makes one. If there is no room for that, the reserve makes some.
+/// Opens or creates a database. Without space for that, the reserve is released.
 pub(crate) fn open(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     match open_within(dir, options.clone()) {
         Err(error) if error.is_full() && reserve::give_up(&*options.vfs, dir)? => {
@@ -244,7 +244,7 @@ fn open_within(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     Ok(core)
 }
 
-/// All tables must be there. Their sizes and checksums are looked at when they are opened.
+/// All tables must exist. Their sizes and checksums are verified when they are opened.
 fn check_files(dir: &Path, description: &Description, names: &[String]) -> Result<()> {
     let there: HashSet<&str> = names.iter().map(String::as_str).collect();
     for (number, _) in description.files() {
@@ -260,7 +260,7 @@ fn check_files(dir: &Path, description: &Description, names: &[String]) -> Resul
     Ok(())
 }
 
-/// Removes what a crash left: tables that never came into the manifest, and older manifests.
+/// Removes what a crash left: tables that are not in the manifest, and older manifests.
 fn remove_leftovers(
     vfs: &dyn Vfs,
     dir: &Path,

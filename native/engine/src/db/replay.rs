@@ -1,8 +1,8 @@
 //! Filling memtables from the log when a database is opened.
 //!
-//! Entries are inserted in portions that are sorted first: an entry then goes near the one before,
-//! by a way that is still in the processor's caches, which makes opening after a crash several
-//! times faster where keys were written in random order.
+//! Entries are inserted in sorted portions: each is then inserted near the previous one, along a
+//! path that is still in the processor's caches, which makes opening after a crash several times
+//! faster if keys were written in random order.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 use crate::wal::WalRecord;
 
-/// A portion is inserted when it has this many bytes, or as many as the smallest memtable may have.
+/// A portion is inserted at this size, or at that of the smallest memtable.
 const PORTION_BYTES: usize = 16 << 20;
 
 /// An entry that is not in its memtable yet.
@@ -27,17 +27,17 @@ struct ReplayedEntry<'a> {
 struct Replay<'a> {
     core: &'a Arc<DbCore>,
     keyspaces: HashMap<u64, Keyspace>,
-    /// Up to where each keyspace is in tables.
+    /// The sequence up to which each keyspace is in tables.
     flushed: HashMap<u64, Sequence>,
     portion: Vec<WalRecord>,
     portion_bytes: usize,
     portion_limit: usize,
-    /// The last sequence and the record behind the last one that were taken.
+    /// The last sequence, and the record after the last one read.
     sequence: Sequence,
     next_record: u64,
 }
 
-/// Fills memtables from the log. What is larger than a memtable may be is flushed on the way.
+/// Fills memtables from the log. Memtables that become too large are flushed on the way.
 pub(super) fn replay(core: &Arc<DbCore>, description: &Description) -> Result<()> {
     let keyspaces = core.keyspaces.read().clone();
     let smallest = keyspaces
@@ -90,7 +90,7 @@ impl Replay<'_> {
             if flushed.is_some_and(|&until| sequence <= until) {
                 continue;
             }
-            // Keyspaces that are not there were dropped after this was logged.
+            // Missing keyspaces were dropped after this was logged.
             let Some(keyspace) = self.keyspaces.get(&entry.keyspace) else {
                 continue;
             };
@@ -142,8 +142,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// A long log must not become more memory than the memtables may have. What is flushed counts
-    /// as flushed up to the last sequence replayed, not up to the newest that was ever visible.
+    /// A long log must not exceed the memory of the memtables. What is flushed counts as flushed up
+    /// to the last sequence replayed, not up to the newest that was ever visible.
     fn flush_while_large(&self) -> Result<()> {
         for keyspace in self.keyspaces.values() {
             let memtable = Arc::clone(&keyspace.view().active);
@@ -154,7 +154,7 @@ impl Replay<'_> {
             self.core.publisher.start(self.sequence);
             self.core.rotate_idle(keyspace, &memtable);
             match self.core.flush_waiting(keyspace) {
-                // It stays in memory, and in the log, until there is room.
+                // It stays in memory and in the log until there is space.
                 Err(error) if error.is_full() => {}
                 flushed => drop(flushed?),
             }

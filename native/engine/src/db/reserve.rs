@@ -1,4 +1,4 @@
-//! A file that takes room, to be removed when there is none for opening the database.
+//! A file that reserves space, removed if opening the database needs it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const NAME: &str = "RESERVE";
 /// It is written in pieces of this size.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Removes the reserve. Returns whether there was one.
+/// Removes the reserve. Returns whether it existed.
 pub(super) fn give_up(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
     let path = dir.join(NAME);
     if !vfs.exists(&path)? {
@@ -24,8 +24,8 @@ pub(super) fn give_up(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
 impl DbCore {
     /// Creates the reserve if it is missing and the disk has twice its size free.
     ///
-    /// Filling the last free bytes and failing would take them from the log and the tables, if only
-    /// for a moment, and a disk that has just enough would be full with the reserve again.
+    /// Trying to use the last free bytes would take them, if only for a moment, from the log and
+    /// the tables, and a disk that has just enough would be full again with the reserve.
     pub(super) fn keep_reserve(&self) -> Result<()> {
         let bytes = self.options.reserve_bytes;
         if bytes == 0 || self.wal.is_stalled() {
@@ -51,7 +51,7 @@ impl DbCore {
             let missing = crate::coding::to_usize(bytes - file.len());
             file.append(zeros.get(..missing).unwrap_or(&zeros))?;
         }
-        // Nothing depends on it, so a failure says nothing of what the disk holds.
+        // Nothing depends on it, so a failure does not poison.
         match file.sync() {
             Err(Error::Io { path, source, .. }) => Err(Error::Io {
                 operation: "reserve",

@@ -1,7 +1,8 @@
-//! The rewriting of a compaction: inputs are merged under the one rule set into new tables.
+//! Rewriting in a compaction: inputs are merged into new tables under the common rules.
 //!
-//! A large one is divided by keys into *spans*, which threads rewrite side by side. All of a key is
-//! in one span, so the rules see what they would see undivided; range deletes are cut at its ends.
+//! A large compaction is divided by keys into *spans*, which threads rewrite in parallel. All
+//! entries of a key are in one span, so the rules see the same as undivided; range deletes are cut
+//! at its ends.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ use crate::table::builder::TableSettings;
 use crate::version::file::{FileMeta, Largest};
 use crate::version::{KeyspaceVersion, SortedRun};
 
-/// Keys from the first, included, to the second, excluded; `None` is without end.
+/// Keys from the first, inclusive, to the second, exclusive; `None` is unbounded.
 type Span = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 /// What all spans of a compaction share.
@@ -39,12 +40,12 @@ struct Rewrite<'a> {
     kept: Vec<RangeDelete>,
     base: Sequence,
     written_until: Millis,
-    /// Where tables of the next level begin.
+    /// Where tables of the next level start.
     cuts: Vec<Vec<u8>>,
 }
 
 impl DbCore {
-    /// Writes the tables that take the place of a plan's inputs.
+    /// Writes the tables that replace a plan's inputs.
     pub(super) fn rewrite(
         &self,
         keyspace: &Keyspace,
@@ -117,7 +118,7 @@ impl DbCore {
         Ok(RangeDeletes::new(&deletes))
     }
 
-    /// Limits the rate. Fails once the rewrite is cancelled.
+    /// Limits the write rate. Fails once the rewrite is cancelled.
     fn throttle(&self, keyspace: &Keyspace, bytes: u64) -> Result<()> {
         self.limit_rate(bytes);
         if self.work.is_stopping() || keyspace.is_dropped() {
@@ -165,7 +166,7 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Rewrites what lies in a span.
+    /// Rewrites a span.
     fn span(&self, (from, to): &Span) -> Result<Vec<FileMeta>> {
         let options = self.keyspace.options();
         let number = || self.drafts.number();
@@ -209,7 +210,7 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// Range deletes as far as they lie in a span.
+/// Range deletes clipped to a span.
 fn within(ranges: &[RangeDelete], from: Option<&[u8]>, to: Option<&[u8]>) -> Vec<RangeDelete> {
     let cut = ranges.iter().map(|delete| {
         let mut delete = delete.clone();
@@ -224,9 +225,9 @@ fn within(ranges: &[RangeDelete], from: Option<&[u8]>, to: Option<&[u8]>) -> Vec
     cut.filter(|delete| delete.start < delete.end).collect()
 }
 
-/// The runs that may have older entries than the inputs: those behind the oldest input, or all
-/// others where age says nothing of the place. What is left of the inputs' own runs does not
-/// overlap them.
+/// The runs that may have older entries than the inputs: those after the oldest input, or all
+/// others if age does not determine the position. The rest of the inputs' own runs does not overlap
+/// them.
 fn older_runs(
     version: &KeyspaceVersion,
     plan: &CompactionPlan,

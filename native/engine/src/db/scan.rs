@@ -15,32 +15,32 @@ use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
 
-/// After so many older versions of a key, a seek to the next key is cheaper than going on.
+/// After this many older versions of a key, seeking to the next key is cheaper than stepping.
 const STEPS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanPosition {
     Nowhere,
-    /// The cursor is at the entry shown, and its value is shown without this many bytes.
+    /// The cursor is at the current entry, whose value starts after this many bytes.
     At(usize),
-    /// The value is in `folded`; the cursor is behind the key's entries.
+    /// The value is in `folded`; the cursor is after the key's entries.
     Behind,
     /// The value is in `folded`; the cursor is before the key's entries.
     Before,
 }
 
-/// What a scan may pass over.
+/// What a scan may skip.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Passing<'a> {
-    /// Blocks and tables by their zones, while the scan goes forwards.
+    /// Blocks and tables by their zones, while the scan moves forward.
     pub(crate) zones: Option<&'a Arc<ZoneFilter>>,
-    /// Runs whose filters do not know this head, which all keys within the bounds have.
+    /// Runs whose filters exclude this head, which all keys within the bounds have.
     pub(crate) head: Option<&'a [u8]>,
 }
 
-/// Keys and values of a keyspace, as a snapshot sees them.
+/// The keys and values of a keyspace, as a snapshot sees them.
 ///
-/// A scan begins nowhere: [`Scan::first`], [`Scan::last`] or a seek takes it to an entry.
+/// A scan has no initial position: call [`Scan::first`], [`Scan::last`] or a seek.
 #[derive(Debug)]
 pub struct Scan {
     core: Arc<DbCore>,
@@ -66,7 +66,7 @@ impl Scan {
         Self::passing(core, keyspace, (lower, upper), snapshot, Passing::default())
     }
 
-    /// A scan that passes over some of what cannot be wanted.
+    /// A scan that skips some of what cannot match.
     pub(crate) fn passing(
         core: &Arc<DbCore>,
         keyspace: &Keyspace,
@@ -90,8 +90,8 @@ impl Scan {
         })
     }
 
-    /// Shows entries that have expired as well, as long as they are there: for who judges expiry
-    /// by values, and would rather stop at them than have them passed over one by one.
+    /// Also returns expired entries, as long as they exist: for callers that determine expiry by
+    /// values, and would rather stop at them than have them skipped one by one.
     #[must_use]
     pub fn show_expired(mut self) -> Self {
         self.sight = self.sight.timeless();
@@ -120,7 +120,7 @@ impl Scan {
         }
     }
 
-    /// To the first entry within the bounds.
+    /// Moves to the first entry within the bounds.
     pub fn first(&mut self) -> Result<()> {
         match &self.lower {
             Bound::Unbounded => self.cursor.first()?,
@@ -130,7 +130,7 @@ impl Scan {
         self.settle_forward()
     }
 
-    /// To the last entry within the bounds.
+    /// Moves to the last entry within the bounds.
     pub fn last(&mut self) -> Result<()> {
         match &self.upper {
             Bound::Unbounded => self.cursor.last()?,
@@ -140,7 +140,7 @@ impl Scan {
         self.settle_backward()
     }
 
-    /// To the first entry at or behind `key`.
+    /// Moves to the first entry at or after `key`.
     pub fn seek(&mut self, key: &[u8]) -> Result<()> {
         if self.is_below(key) {
             return self.first();
@@ -149,9 +149,9 @@ impl Scan {
         self.settle_forward()
     }
 
-    /// To the first entry at or behind `key`, among keys that are one of `heads` and as many bytes
-    /// more as the keyspace's `tail_bytes`. Tables whose filters know none of them are not read
-    /// until the next seek, so other keys may be shown or not, also while the scan advances.
+    /// Moves to the first entry at or after `key`, among keys that are one of `heads` plus the
+    /// keyspace's `tail_bytes`. Tables whose filters exclude all of them are not read until the
+    /// next seek, so other keys may or may not be returned, also while the scan advances.
     pub fn seek_heads(&mut self, key: &[u8], heads: &[&[u8]]) -> Result<()> {
         let tail_bytes = self.keyspace.options().tail_bytes;
         if tail_bytes == 0 || self.is_below(key) {
@@ -162,7 +162,7 @@ impl Scan {
         self.settle_forward()
     }
 
-    /// To the last entry at or before `key`.
+    /// Moves to the last entry at or before `key`.
     pub fn seek_back(&mut self, key: &[u8]) -> Result<()> {
         if self.is_above(key) {
             return self.last();
@@ -171,7 +171,7 @@ impl Scan {
         self.settle_backward()
     }
 
-    /// To the entry behind.
+    /// Moves to the next entry.
     pub fn advance(&mut self) -> Result<()> {
         match self.place {
             ScanPosition::Nowhere => return Ok(()),
@@ -185,7 +185,7 @@ impl Scan {
         self.settle_forward()
     }
 
-    /// To the entry before.
+    /// Moves to the previous entry.
     pub fn retreat(&mut self) -> Result<()> {
         match self.place {
             ScanPosition::Nowhere => return Ok(()),
@@ -222,7 +222,7 @@ impl Scan {
         covering.max().unwrap_or(0)
     }
 
-    /// Passes over the entries of `self.key`.
+    /// Skips the entries of `self.key`.
     #[inline]
     fn skip_key(&mut self) -> Result<()> {
         let mut steps = 0;
@@ -236,7 +236,7 @@ impl Scan {
         Ok(())
     }
 
-    /// From where the cursor is to the first key that has a value.
+    /// Moves forward to the first key that has a value.
     fn settle_forward(&mut self) -> Result<()> {
         self.place = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
@@ -257,7 +257,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Passes over versions that are too new; many of one key are passed at once.
+    /// Skips versions that are too new; many of one key are skipped with a seek.
     fn skip_unseen(&mut self) -> Result<()> {
         self.cursor.next()?;
         if self.cursor.is_valid() && self.cursor.tag().sequence() > self.sight.sequence {
@@ -267,7 +267,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Shows the key whose newest visible entry the cursor is at, if it has a value.
+    /// Makes the key current whose newest visible entry the cursor is at, if it has a value.
     fn show(&mut self) -> Result<bool> {
         let tag = self.cursor.tag();
         if self.covering() >= tag.sequence() {
@@ -289,13 +289,13 @@ impl Scan {
         Ok(true)
     }
 
-    /// Folds operands from the cursor on, which comes to stand behind the key.
+    /// Folds operands from the cursor on, and leaves the cursor after the key.
     fn fold_forward(&mut self) -> Result<()> {
         let covering = self.covering();
-        // Mostly there is one, which is the value already.
+        // There is usually one, which already is the value.
         self.folded.clear();
         self.folded.extend_from_slice(self.cursor.value());
-        // Older ones, one after the other, and where each begins.
+        // Older ones, concatenated, and where each starts.
         let (mut others, mut starts) = (Vec::new(), Vec::new());
         let mut below = None;
         self.cursor.next()?;
@@ -324,7 +324,7 @@ impl Scan {
         self.fold(below.as_deref(), &operands)
     }
 
-    /// The value of the entry that the cursor is at, which is no operand.
+    /// The value of the entry at the cursor, which is not an operand.
     fn value_below(&self) -> Result<Option<Vec<u8>>> {
         let value = self.cursor.value();
         match self.cursor.tag().kind() {
@@ -345,7 +345,7 @@ impl Scan {
         Ok(())
     }
 
-    /// From where the cursor is backwards to the first key that has a value.
+    /// Moves backward to the first key that has a value.
     fn settle_backward(&mut self) -> Result<()> {
         self.place = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
@@ -362,8 +362,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Takes the versions of the key, the oldest first; the cursor comes to stand before the key.
-    /// Returns whether it has a value, which is then in `folded`.
+    /// Collects the versions of the key, oldest first; leaves the cursor before the key. Returns
+    /// whether it has a value, which is then in `folded`.
     fn collect_backward(&mut self) -> Result<bool> {
         let covering = self.covering();
         let mut below: Option<Vec<u8>> = None;
@@ -391,7 +391,7 @@ impl Scan {
     }
 }
 
-/// Operands that lie one after the other, the newest first, in the order in which they are folded.
+/// Concatenated operands, newest first, in the order in which they are folded.
 fn oldest_first<'a>(mut newest_first: &'a [u8], starts: &[usize]) -> Vec<&'a [u8]> {
     let mut operands = Vec::with_capacity(starts.len() + 1);
     for &start in starts.iter().rev() {

@@ -1,8 +1,8 @@
-//! Scans by what entries are about: blocks whose zone cannot match are passed over unread.
+//! Scans by attributes of entries: blocks whose zone cannot match are skipped unread.
 //!
-//! Each memtable and table is searched by itself for entries that may match; what comes of their
-//! keys is then looked up as any read does. So an entry that was overwritten, deleted or expired
-//! since is not shown, wherever its successor lies.
+//! Each memtable and table is searched separately for entries that may match; their keys are then
+//! looked up as by any read. So an entry that was overwritten, deleted or has expired since is not
+//! returned, wherever its successor is.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -19,31 +19,31 @@ use crate::table::reader::TableReader;
 use crate::value::ValueBytes;
 use crate::version::file::TableFile;
 
-/// What a search cost, to prove that it passed over what it could.
+/// The cost of a search, to verify that it skips what it can.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Visited {
     /// Tables that were opened.
     pub tables: u64,
-    /// Tables that were passed over by their properties.
+    /// Tables that were skipped by their properties.
     pub tables_skipped: u64,
     /// Data blocks that were read.
     pub blocks: u64,
-    /// Data blocks that were passed over by their zones.
+    /// Data blocks that were skipped by their zones.
     pub blocks_skipped: u64,
-    /// Entries that were looked at.
+    /// Entries that were examined.
     pub entries: u64,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchResult {
-    /// Keys and values that match, in order of keys.
+    /// Matching keys and values, in key order.
     pub hits: Vec<(Vec<u8>, ValueBytes)>,
-    /// What it cost.
+    /// Its cost.
     pub visited: Visited,
 }
 
-/// A search that is under way.
+/// A search in progress.
 struct Search<'a> {
     extractor: &'a dyn Extractor,
     lower: Bound<&'a [u8]>,
@@ -64,7 +64,7 @@ impl Search<'_> {
         }
     }
 
-    /// Where the search begins.
+    /// Where the search starts.
     fn start(&self) -> (&[u8], Tag) {
         match self.lower {
             Bound::Unbounded => (&[], Tag::NEWEST),
@@ -73,7 +73,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks at one entry.
+    /// Examines one entry.
     fn take(&mut self, key: &[u8], tag: Tag, value: &[u8]) {
         self.visited.entries += 1;
         if tag.sequence() > self.sequence || self.candidates.contains(key) {
@@ -102,7 +102,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the zone of a table or block, if it has one, rules out a match.
+    /// Whether the zone of a table or block, if it has one, excludes a match.
     fn rules_out(&self, zone: Option<&ZoneMap>) -> bool {
         zone.is_some_and(|zone| !(self.may_match)(zone))
     }
@@ -133,7 +133,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Looks at the block that the cursor's index is at. Returns false behind the upper bound.
+    /// Examines the block at the cursor's index. Returns false after the upper bound.
     fn in_block(&mut self, cursor: &mut TableCursor, start: (&[u8], Tag)) -> Result<bool> {
         cursor.enter_block(start.0, start.1)?;
         while cursor.is_valid() {
@@ -220,8 +220,8 @@ fn starts_behind(lower: Bound<&[u8]>, file: &TableFile) -> bool {
 }
 
 impl Db {
-    /// Finds the entries within bounds whose zone `may_match`, without reading blocks in which
-    /// there are none. An entry's own zone is exact, a block's covers all its entries.
+    /// Finds the entries within bounds whose zone `may_match`, without reading blocks that contain
+    /// none. An entry's own zone is exact, a block's covers all its entries.
     pub fn search(
         &self,
         keyspace: &Keyspace,

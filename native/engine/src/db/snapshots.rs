@@ -1,4 +1,4 @@
-//! The snapshots that are held.
+//! The open snapshots.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use parking_lot::Mutex;
 use super::DbCore;
 use crate::key::{Millis, Sequence};
 
-/// Which snapshots are held, and how often, in order. They are few, and mostly the newest come and
-/// go: at the end of a vector that costs no allocation.
+/// The open snapshots in order, with reference counts. There are few, and usually the newest come
+/// and go: at the end of a vector that needs no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     held: Mutex<Vec<(SnapshotPoint, usize)>>,
 }
 
-/// What a snapshot sees: up to where, and as of when.
+/// What a snapshot sees: a sequence and a time.
 type SnapshotPoint = (Sequence, Millis);
 
-/// Holds a place once more.
+/// Increments the reference count of a point.
 fn hold(held: &mut Vec<(SnapshotPoint, usize)>, place: SnapshotPoint) {
     let behind = held.iter().rposition(|(other, _)| *other <= place);
     match behind.and_then(|at| held.get_mut(at)) {
@@ -26,18 +26,18 @@ fn hold(held: &mut Vec<(SnapshotPoint, usize)>, place: SnapshotPoint) {
     }
 }
 
-/// What folding and dropping must respect.
+/// What folding and dropping must preserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Horizon {
-    /// Sequences of snapshots, ascending, and of what is visible now. Those held for writes that
-    /// are not visible yet come last.
+    /// Sequences of snapshots and of what is visible now, ascending. Those of writes that are not
+    /// visible yet come last.
     pub(crate) sequences: Vec<Sequence>,
     /// The time of the oldest snapshot, or now: what is not expired then must be kept.
     pub(crate) time: Millis,
 }
 
 impl Horizon {
-    /// The oldest snapshot that sees an entry; none sees it before one that is newer.
+    /// The stripe of an entry: the oldest snapshot that sees it.
     pub(crate) fn stripe(&self, sequence: Sequence) -> usize {
         self.sequences
             .partition_point(|&snapshot| snapshot < sequence)
@@ -52,7 +52,8 @@ impl Snapshots {
         place
     }
 
-    /// Holds what will be visible at `sequence`, as of `time`, which another snapshot holds.
+    /// Registers a snapshot at `sequence`, which will be visible, with the `time` of another open
+    /// snapshot.
     fn hold(&self, sequence: Sequence, time: Millis) -> SnapshotPoint {
         hold(&mut self.held.lock(), (sequence, time));
         (sequence, time)
@@ -75,7 +76,7 @@ impl Snapshots {
         self.held.lock().iter().map(|(_, count)| count).sum()
     }
 
-    /// Snapshots taken after this returned are at or above the last sequence.
+    /// Snapshots taken after this call are at or above the last sequence.
     pub(crate) fn horizon(&self, core: &DbCore) -> Horizon {
         let held = self.held.lock();
         let mut sequences: Vec<Sequence> =
@@ -92,7 +93,7 @@ impl Snapshots {
     }
 }
 
-/// The database as it was at one moment. Holding one keeps what it sees from being compacted away.
+/// A snapshot of the database. While it is open, what it sees is not compacted away.
 #[derive(Debug)]
 pub struct DbSnapshot {
     core: Arc<DbCore>,
@@ -107,8 +108,8 @@ impl DbSnapshot {
         }
     }
 
-    /// The database as it will be once all up to `sequence` is visible, without what had expired
-    /// when `since` was taken. Nothing behind `sequence` may be visible yet.
+    /// The database as it will be once everything up to `sequence` is visible, without what had
+    /// expired when `since` was taken. Nothing after `sequence` may be visible yet.
     pub(crate) fn ahead(core: &Arc<DbCore>, sequence: Sequence, since: &Self) -> Self {
         Self {
             place: core.snapshots.hold(sequence, since.time()),
@@ -116,12 +117,12 @@ impl DbSnapshot {
         }
     }
 
-    /// It sees what was written up to here.
+    /// The last sequence that it sees.
     pub fn sequence(&self) -> Sequence {
         self.place.0
     }
 
-    /// It sees what had not expired then.
+    /// The time at which it judges expiry.
     pub fn time(&self) -> Millis {
         self.place.1
     }

@@ -1,12 +1,12 @@
-//! A database for which there is no room on the disk.
+//! Handling a full disk.
 //!
-//! A write that the log has no room for fails, and leaves nothing behind: its sequences are never
-//! visible, its entries in memtables are hidden, its record is cut from the log. Reads go on. While
-//! the log is stalled no write gets a sequence; the background tries to resume it, and then goes on
-//! behind the sequences that were dropped, which a record says, so that none is used twice.
+//! A write for which the log has no space fails without effect: its sequences are never visible,
+//! its entries in memtables are hidden, its record is cut from the log. Reads continue. While the
+//! log is stalled no write is assigned a sequence; the background tries to resume it, and continues
+//! after the sequences that were dropped, which a record marks as used, so that none is reused.
 //!
-//! A flush or compaction that finds no room removes what it has written and is tried again. Writers
-//! that would have to wait for it are refused instead.
+//! A flush or compaction without space removes its output and is retried. Writers that would have
+//! to wait for it are rejected instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::key::Sequence;
 use crate::memtable::Memtable;
 
-/// What found no room, beside the log.
+/// What is stalled by a full disk, besides the log.
 #[derive(Debug, Default)]
 pub(crate) struct Stalls {
     flushes: AtomicBool,
@@ -46,7 +46,7 @@ impl Stalls {
 }
 
 impl DbCore {
-    /// Fails while flushes or compactions find no room, or nothing may be written any more.
+    /// Fails while flushes or compactions lack space, or writes are no longer possible.
     pub(super) fn check_room(&self) -> Result<()> {
         self.check()?;
         if !self.stalls.any() {
@@ -56,19 +56,19 @@ impl DbCore {
         Err(Error::Full { why })
     }
 
-    /// Notes that flushes, or compactions, find no room, and lets writers that wait for them know.
+    /// Records that flushes, or compactions, lack space, and wakes writers that wait for them.
     pub(super) fn stall(&self, flushes: bool, error: &Error) {
         *self.stalls.why.lock() = error.to_string();
         self.stalls.of(flushes).store(true, Ordering::Release);
         self.work.wake();
     }
 
-    /// Flushes, or compactions, have found room.
+    /// Records that flushes, or compactions, have space again.
     pub(super) fn unstall(&self, flushes: bool) {
         self.stalls.of(flushes).store(false, Ordering::Release);
     }
 
-    /// How long a background thread without work sleeps.
+    /// How long an idle background thread sleeps.
     pub(super) fn look_again(&self) -> Duration {
         if self.wal.why_full().is_some() {
             RETRY_FULL
@@ -77,7 +77,7 @@ impl DbCore {
         }
     }
 
-    /// Fails while the log takes no record. Without background threads the writer looks for room.
+    /// Fails while the log is stalled. Without background threads the writer tries to resume it.
     pub(super) fn find_room(&self) -> Result<()> {
         if !self.wal.is_stalled() {
             return Ok(());
@@ -89,10 +89,10 @@ impl DbCore {
         Err(Error::Full { why })
     }
 
-    /// Hides the writes for which the log had no room.
+    /// Hides the writes for which the log had no space.
     pub(super) fn drop_unwritten(&self) {
         self.hide_dropped(&mut self.commit.lock());
-        // The background looks for room from now on.
+        // The background tries to resume from now on.
         self.work.wake();
     }
 
@@ -107,7 +107,7 @@ impl DbCore {
         }
     }
 
-    /// Hides all entries behind a sequence; what comes next goes to fresh memtables.
+    /// Hides all entries after a sequence; later ones go to new memtables.
     fn cut_memtables(commit: &mut CommitState, cut: Sequence) {
         let active = std::mem::take(&mut commit.active);
         commit.active = active
@@ -133,7 +133,7 @@ impl DbCore {
             .collect();
     }
 
-    /// Lets a stalled log go on, if there is room for it now.
+    /// Resumes a stalled log, if there is space now.
     pub(super) fn resume(&self) -> Result<()> {
         if !self.wal.is_stalled() {
             return Ok(());
@@ -157,8 +157,8 @@ impl DbCore {
 }
 
 impl Db {
-    /// Why writes are refused for lack of room on the disk, if they are. They are taken again once
-    /// there is room.
+    /// Why writes are rejected because the disk is full, if they are. They are accepted again once
+    /// there is space.
     pub fn why_full(&self) -> Option<String> {
         let core = &self.core;
         let stalled = || core.stalls.any().then(|| core.stalls.why.lock().clone());

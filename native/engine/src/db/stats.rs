@@ -1,4 +1,4 @@
-//! What the database counts.
+//! Counters of the database.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ impl Counters {
     }
 }
 
-/// Counts.
+/// Increments a counter.
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
@@ -71,7 +71,7 @@ pub struct LevelStats {
     pub bytes: u64,
     /// Their entries.
     pub entries: u64,
-    /// Those of them that delete.
+    /// The deletes among them.
     pub deletes: u64,
 }
 
@@ -84,16 +84,16 @@ pub struct KeyspaceStats {
     pub memtable_bytes: usize,
     /// Full memtables that wait for their flush.
     pub waiting_memtables: usize,
-    /// From the newest to the oldest.
+    /// Newest first.
     pub levels: Vec<LevelStats>,
-    /// Places that a lookup asks at most, one after the other: memtables and runs.
+    /// The maximum number of memtables and runs that a lookup searches in turn.
     pub read_amplification: usize,
-    /// Bytes of all tables by those of the oldest run, which has each key once: at most so many
-    /// times what the live entries take is kept. 1 without tables.
+    /// Bytes of all tables divided by those of the oldest run, which has each key once: an upper
+    /// bound for the space used relative to live entries. 1 without tables.
     pub space_amplification: f64,
 }
 
-/// The database, counted since it was opened.
+/// Counters of the database since it was opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
     /// Keyspaces, by name.
@@ -114,7 +114,7 @@ pub struct Stats {
     pub compactions: u64,
     /// Compactions that only moved files down.
     pub moves: u64,
-    /// Files dropped unread because all in them had expired.
+    /// Files dropped unread because everything in them had expired.
     pub dropped_files: u64,
     /// Files that could not be removed; the next opening tries again.
     pub unremoved_files: u64,
@@ -122,11 +122,11 @@ pub struct Stats {
     pub compaction_read_bytes: u64,
     /// Bytes that compactions wrote.
     pub compaction_written_bytes: u64,
-    /// All bytes written to tables and log, by bytes of batches.
+    /// All bytes written to tables and log, divided by the bytes of batches.
     pub write_amplification: f64,
-    /// How long writers were slowed in all, in microseconds.
+    /// How long writers were slowed altogether, in microseconds.
     pub slowed_micros: u64,
-    /// How long writers stood still because of too many runs, in microseconds.
+    /// How long writers were stopped because of too many runs, in microseconds.
     pub stopped_micros: u64,
     /// How long writers waited for a flush, in microseconds.
     pub waited_micros: u64,
@@ -142,7 +142,7 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Syncs of the log, each for all writes that waited for one.
     pub log_syncs: u64,
-    /// Snapshots held.
+    /// Open snapshots.
     pub snapshots: usize,
 }
 

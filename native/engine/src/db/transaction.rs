@@ -1,8 +1,8 @@
 //! Transactions: the first to commit wins.
 //!
-//! A transaction reads at a snapshot and keeps its writes to itself. It commits unless one of the
-//! keys that it wrote, or read for update, was written by somebody else since. Merges conflict with
-//! nothing. A transaction that is older than ten seconds does not commit.
+//! A transaction reads from a snapshot and buffers its writes. It commits unless one of the keys
+//! that it wrote, or read for update, was written by another writer since. Merges never conflict. A
+//! transaction older than ten seconds cannot commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use crate::key::{Millis, Sequence};
 use crate::value::ValueBytes;
 use crate::wal::Durability;
 
-/// How long a transaction may take, in milliseconds.
+/// The maximum duration of a transaction, in milliseconds.
 const LONGEST_TRANSACTION: Millis = 10_000;
 
-/// What a transaction did to a key, in order; only merges add to what was before.
+/// What a transaction did to a key, in order; only merges depend on the previous value.
 #[derive(Debug)]
 struct KeyChange {
     base: Base,
     operands: Vec<Vec<u8>>,
 }
 
-/// What a transaction's operands for a key come on top of.
+/// The base of a transaction's operands for a key.
 #[derive(Debug)]
 enum Base {
-    /// What was there.
+    /// The previous value.
     Unchanged,
     Put(Vec<u8>),
     Deleted,
 }
 
-/// Reads and writes that happen together, or not at all.
+/// Reads and writes that are committed together, or not at all.
 #[derive(Debug)]
 pub struct DbTransaction {
     core: Arc<DbCore>,
     snapshot: DbSnapshot,
-    /// Where conflicts are noted from.
+    /// The sequence from which conflicts are detected.
     begun_at: Sequence,
     until: Millis,
     changes: BTreeMap<(u64, Vec<u8>), (Keyspace, KeyChange)>,
-    /// Keys that nobody else may have written.
+    /// Keys that must not be written by others.
     guarded: BTreeSet<(u64, Vec<u8>)>,
-    /// Written with the rest, unseen until then.
+    /// Written with the rest, and invisible until then.
     blind: WriteBatch,
 }
 
@@ -57,7 +57,7 @@ impl DbTransaction {
             commit.recent.begin(at);
             at
         };
-        // From here on all writes are noted, and those before are waited for.
+        // From here on all writes are recorded, and earlier ones are waited for.
         if core.publisher.wait_for(begun_at).is_err() {
             core.commit.lock().recent.end(begun_at);
             return Err(core.poisoned());
@@ -74,12 +74,12 @@ impl DbTransaction {
         })
     }
 
-    /// The snapshot that it reads at.
+    /// The snapshot that it reads from.
     pub fn snapshot(&self) -> &DbSnapshot {
         &self.snapshot
     }
 
-    /// The value of a key, with what this transaction did to it.
+    /// The value of a key, with this transaction's changes.
     pub fn get(&self, keyspace: &Keyspace, key: &[u8]) -> Result<Option<ValueBytes>> {
         let change = self
             .changes
@@ -101,7 +101,7 @@ impl DbTransaction {
         Ok(Some(merge.full(key, below.as_deref(), &operands).into()))
     }
 
-    /// The value of a key, which nobody else may write before the commit.
+    /// The value of a key, which must not be written by others before the commit.
     pub fn get_for_update(
         &mut self,
         keyspace: &Keyspace,
@@ -111,22 +111,22 @@ impl DbTransaction {
         self.get(keyspace, key)
     }
 
-    /// The key gets a value.
+    /// Sets a key to a value.
     pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
         self.replace(keyspace, key, Base::Put(value.to_vec()));
     }
 
-    /// The key is gone.
+    /// Deletes a key.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
         self.replace(keyspace, key, Base::Deleted);
     }
 
-    /// The key's value is changed by an operand. This conflicts with nothing.
+    /// Adds a merge operand to a key. This never conflicts.
     pub fn merge(&mut self, keyspace: &Keyspace, key: &[u8], operand: &[u8]) {
         self.change(keyspace, key).operands.push(operand.to_vec());
     }
 
-    /// Adds writes that conflict with nothing, and that its own reads do not see.
+    /// Adds writes that never conflict, and that its own reads do not see.
     pub fn write_blindly(&mut self, batch: &WriteBatch) {
         self.blind.extend(batch);
     }
@@ -153,7 +153,7 @@ impl DbTransaction {
             .1
     }
 
-    /// Writes all changes, unless somebody was faster; returns the last sequence.
+    /// Writes all changes, unless there is a conflict; returns the last sequence.
     pub fn commit(self, durability: Durability) -> Result<Sequence> {
         let batch = self.prepare()?;
         if batch.is_empty() {
@@ -163,7 +163,7 @@ impl DbTransaction {
             .write(batch, durability, |commit| self.check(commit))
     }
 
-    /// What it writes, if it has not taken too long.
+    /// Its writes, if it has not taken too long.
     pub(super) fn prepare(&self) -> Result<WriteBatch> {
         if self.core.time.now() > self.until {
             return Err(Error::Conflict {
@@ -173,7 +173,7 @@ impl DbTransaction {
         Ok(self.batch())
     }
 
-    /// The end of a transaction that writes nothing.
+    /// Commits a transaction without writes.
     pub(super) fn commit_nothing(&self) -> Result<Sequence> {
         let commit = self.core.commit.lock();
         self.check(&commit)?;

@@ -1,4 +1,4 @@
-//! Checking every checksum.
+//! Verifying all checksums.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::version::table_cache;
 use crate::vfs::Vfs;
 use crate::wal;
 
-/// What a sound database holds.
+/// The contents of a verified database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DatabaseReport {
     /// Tables, all of whose blocks were read.
@@ -24,8 +24,8 @@ pub struct DatabaseReport {
     pub log: Option<wal::LogReport>,
 }
 
-/// Reads all of a database that is not open, and changes nothing. `progress` is called with the
-/// bytes that were checked, and with those that there are.
+/// Verifies a database that is not open, without changing it. `progress` is called with the bytes
+/// that were checked, and with the total.
 pub fn verify(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
@@ -68,7 +68,7 @@ impl DatabaseReport {
 }
 
 impl DbCore {
-    /// Reads every table of the open database past the cache.
+    /// Reads every table of the open database, bypassing the cache.
     pub(crate) fn verify_tables(
         &self,
         progress: &mut dyn FnMut(u64, u64),
@@ -86,8 +86,8 @@ impl DbCore {
 }
 
 impl Db {
-    /// Reads and checks every table. `progress` is called with the bytes that were checked, and
-    /// with those that there are.
+    /// Reads and verifies every table. `progress` is called with the bytes that were checked, and
+    /// with the total.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<DatabaseReport> {
         self.core.verify_tables(progress)
     }

@@ -1,9 +1,9 @@
-//! The life of a write: sequence, log, memtable, durable, visible.
+//! The steps of a write: sequence, log, memtable, durable, visible.
 //!
-//! Under the commit lock a batch gets its sequences and goes to the log, so that the order of both
-//! is the same. Outside of it writers fill memtables side by side, and one of them syncs for all
-//! that wait. A write is acknowledged, and visible, when it is as durable as it asked and all
-//! before it are visible.
+//! Under the commit lock a batch is assigned its sequences and enters the log, so that both have
+//! the same order. Outside it writers fill memtables concurrently, and one of them syncs for all
+//! that wait. A write is acknowledged, and visible, when it is as durable as requested and all
+//! writes before it are visible.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,9 +19,9 @@ use crate::wal::{AppendedRecords, Durability, WalVersion};
 
 /// Writers are slowed to about this many bytes a second when compactions fall behind.
 const SLOW_RATE: f64 = 16e6;
-/// Shorter delays are saved up: the operating system does not sleep more finely.
+/// Shorter delays are accumulated, because the operating system cannot sleep for less.
 const SHORTEST_DELAY: Duration = Duration::from_millis(1);
-/// The log's size is looked at each time that so much was written.
+/// The log's size is checked once per this many bytes written.
 const LOG_CHECK_BYTES: u64 = 1 << 20;
 
 /// A batch that is in the log.
@@ -52,8 +52,8 @@ impl DbCore {
         self.settle(&logging)
     }
 
-    /// Writes batches that are each checked for themselves, and become durable by one sync. What
-    /// came of each is in its place; each finds those before it as written.
+    /// Writes batches that are checked independently and become durable with one sync. Results are
+    /// in the order of the batches; each sees those before it as written.
     pub(crate) fn write_each(
         &self,
         batches: Vec<(WriteBatch, impl FnOnce(&CommitState) -> Result<()>)>,
@@ -69,7 +69,7 @@ impl DbCore {
         }
     }
 
-    /// Gives batches their sequences, each if its check holds, and makes all visible that have one.
+    /// Assigns sequences to batches whose checks succeed, and makes all of those visible.
     fn log_each(
         &self,
         batches: Vec<(WriteBatch, impl FnOnce(&CommitState) -> Result<()>)>,
@@ -77,7 +77,7 @@ impl DbCore {
     ) -> Result<Vec<Result<Logging>>> {
         self.check()?;
         self.find_room()?;
-        // Nobody may wait any more once the first has its sequence: whatever comes later waits for it.
+        // No waiting is allowed once the first has its sequence: later writes wait for it.
         let may_write = |batch: &WriteBatch| batch.check().and_then(|()| self.slow_down(batch));
         let allowed: Vec<Result<()>> = batches.iter().map(|(batch, _)| may_write(batch)).collect();
         let each = batches.into_iter().zip(allowed);
@@ -89,14 +89,14 @@ impl DbCore {
         loop {
             let kept: Vec<&Logging> = logged.iter().flatten().collect();
             match self.save(&kept, durability) {
-                // There was no room for the last of them, but there may have been for others.
+                // There was no space for the last of them, but there may have been for others.
                 Err(error) if error.is_full() => self.refuse_dropped(&mut logged),
                 saved => return saved.map(|()| logged),
             }
         }
     }
 
-    /// Lets those fail for which the log had no room.
+    /// Fails those for which the log had no space.
     fn refuse_dropped(&self, logged: &mut [Result<Logging>]) {
         for one in logged {
             let kept = one.as_ref().map(|logging| self.wal.keeps(&logging.written));
@@ -124,8 +124,8 @@ impl DbCore {
         Ok(())
     }
 
-    /// Makes batches that fill memtables as durable as asked, and visible. If there was no room for
-    /// the last of them, none is visible through this.
+    /// Makes batches that fill memtables as durable as requested, and visible. Without space for
+    /// the last of them, none becomes visible here.
     fn save(&self, logged: &[&Logging], durability: Durability) -> Result<()> {
         let Some(newest) = logged.last() else {
             return Ok(());
@@ -152,20 +152,20 @@ impl DbCore {
         shown.map_err(|_| self.poisoned())
     }
 
-    /// What is left to do once a batch is visible; returns its last sequence.
+    /// Finishes a visible batch; returns its last sequence.
     fn settle(&self, logging: &Logging) -> Result<Sequence> {
         self.fold_rows(logging);
         self.stats
             .written(logging.batch.record(), logging.last - logging.first + 1);
         match self.make_room(logging) {
-            // This write is durable; what comes next is refused.
+            // This write is durable; later ones are rejected.
             Err(error) if error.is_full() => {}
             made => made?,
         }
         Ok(logging.last)
     }
 
-    /// Gives a batch its sequences and appends it to the log.
+    /// Assigns a batch its sequences and appends it to the log.
     fn log(
         &self,
         batch: WriteBatch,
@@ -202,7 +202,7 @@ impl DbCore {
         })
     }
 
-    /// Folds what this write has changed in rows with what was there, now that it is visible.
+    /// Folds the rows that this write has changed, now that it is visible.
     fn fold_rows(&self, logging: &Logging) {
         if !logging
             .memtables
@@ -211,7 +211,7 @@ impl DbCore {
         {
             return;
         }
-        // In this order: a snapshot that is taken later sees at least what is visible now.
+        // In this order: a later snapshot sees at least what is visible now.
         let visible = self.publisher.visible();
         let horizon = self.snapshots.horizon(self);
         let Some(logged) = Logged::parse(logging.batch.record(), WalVersion::NEWEST) else {
@@ -251,7 +251,7 @@ impl DbCore {
         Ok(())
     }
 
-    /// Sleeps once enough delay has come together.
+    /// Sleeps once enough delay has accumulated.
     fn pay(&self, delay: Duration) {
         let due = {
             let mut owed = self.owed_delay.lock();
@@ -289,7 +289,8 @@ impl DbCore {
         Ok(())
     }
 
-    /// Flushes the largest memtable if all come to too much, and the oldest if the log does.
+    /// Flushes the largest memtable if the memtables exceed their budget, and the oldest if the log
+    /// does.
     fn respect_budgets(&self) -> Result<()> {
         let active: Vec<(Keyspace, Arc<Memtable>)> = {
             let keyspaces = self.keyspaces.read();
@@ -315,7 +316,7 @@ impl DbCore {
         Ok(())
     }
 
-    /// Waits while what is being written and what waits for its flush come to twice the budget.
+    /// Waits while active memtables and those waiting for their flush exceed twice the budget.
     pub(super) fn wait_for_memory(&self) -> Result<()> {
         let most = self.options.memtables_bytes.saturating_mul(2);
         let fits = || {
@@ -365,7 +366,7 @@ impl DbCore {
         self.start_work()
     }
 
-    /// Lets the background do what there is to do, or does it here if there is none.
+    /// Wakes the background, or does the work inline if there is none.
     pub(crate) fn start_work(&self) -> Result<()> {
         if self.options.background_threads == 0 {
             return self.work_off();

@@ -1,7 +1,8 @@
-//! The entries of several sources in one order.
+//! Merges the entries of several sources.
 //!
-//! Sources stand in a heap by their current entry, the next one to show at the top. Advancing the
-//! top and letting it sink costs two comparisons where one source goes on for a while, as is usual.
+//! Sources form a heap by their current entry, with the next one to return at the top. Advancing
+//! the top and sifting it down takes two comparisons as long as one source stays on top, as is
+//! usual.
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ enum Direction {
     Backward,
 }
 
-/// Walks sources together, in both directions.
+/// Iterates over merged sources, in both directions.
 #[derive(Debug)]
 pub(crate) struct MergingCursor {
     /// Those with a current entry form a heap at the front.
@@ -61,13 +62,13 @@ impl MergingCursor {
         self.restart(Direction::Backward, EntrySource::last)
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         self.restart(Direction::Forward, |source| source.seek(key, tag))
     }
 
-    /// To the first entry at or behind `(key, tag)` of the sources that `may` have it. The others
-    /// are passed over until the next seek.
+    /// Moves to the first entry at or after `(key, tag)` of the sources that `may` have it. The
+    /// others are skipped until the next seek.
     pub(crate) fn seek_where(
         &mut self,
         key: &[u8],
@@ -83,7 +84,7 @@ impl MergingCursor {
         })
     }
 
-    /// To the last entry before `(key, tag)`.
+    /// Moves to the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         self.restart(Direction::Backward, |source| source.seek_before(key, tag))
     }
@@ -99,7 +100,7 @@ impl MergingCursor {
         })
     }
 
-    /// Begins anew with the sources that `go` has taken to an entry.
+    /// Restarts with the sources that `go` has moved to an entry.
     fn restart_some(
         &mut self,
         direction: Direction,
@@ -128,7 +129,7 @@ impl MergingCursor {
     pub(crate) fn next(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
             let (key, tag) = (self.key().to_vec(), self.tag());
-            // The entry behind: tags descend, so one less is just behind.
+            // The next entry: tags descend, so one less directly follows.
             return match tag.0.checked_sub(1) {
                 Some(behind) => self.seek(&key, Tag(behind)),
                 None => self.seek(&successor(key), Tag::NEWEST),
@@ -153,7 +154,7 @@ impl MergingCursor {
         Ok(())
     }
 
-    /// Puts the top, which moved, where it belongs.
+    /// Restores the heap after the top has moved.
     #[inline]
     fn settle(&mut self) {
         if !self.sources.first().is_some_and(EntrySource::is_valid) && self.live > 0 {
@@ -196,7 +197,7 @@ impl MergingCursor {
     }
 }
 
-/// The smallest key behind another one.
+/// The smallest key after another one.
 pub(crate) fn successor(mut key: Vec<u8>) -> Vec<u8> {
     key.push(0);
     key

@@ -1,4 +1,4 @@
-//! Walking entries of several sources as if they were one.
+//! Iterating over the entries of several sources in one order.
 
 pub(crate) mod merging;
 pub(crate) mod run;

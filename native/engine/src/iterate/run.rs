@@ -1,4 +1,4 @@
-//! A place among the entries of a run, whose files are opened one after the other.
+//! A cursor over a run, whose files are opened in turn.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::table::cursor::TableCursor;
 use crate::version::SortedRun;
 use crate::version::table_cache::TableCache;
 
-/// Walks the files of a run in both directions.
+/// Iterates over the files of a run in both directions.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
     run: Arc<SortedRun>,
@@ -32,13 +32,13 @@ impl RunCursor {
         }
     }
 
-    /// A cursor that, going forwards, passes over what the filter skips.
+    /// A cursor that skips what the filter excludes when moving forward.
     pub(crate) fn filtered(mut self, filter: Arc<ZoneFilter>) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Whether a filter of the run knows one of these heads of keys.
+    /// Whether a filter of the run admits one of these heads of keys.
     pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
         for head in heads {
             if may_have_head(&self.run, &self.tables, head, tail_bytes)? {
@@ -134,7 +134,7 @@ impl RunCursor {
         self.skip_backward()
     }
 
-    /// From the end of a file to the next one with entries.
+    /// Moves from the end of a file to the next one with entries.
     fn skip_forward(&mut self) -> Result<()> {
         while self.table.as_ref().is_some_and(|table| !table.is_valid()) {
             if let Some(table) = self.enter(self.position + 1)? {
@@ -154,7 +154,7 @@ impl RunCursor {
     }
 }
 
-/// Whether a run may have keys that are a head and a tail of this length.
+/// Whether a run may have keys that are a head plus a tail of this length.
 pub(crate) fn may_have_head(
     run: &SortedRun,
     tables: &TableCache,

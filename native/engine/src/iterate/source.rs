@@ -1,4 +1,4 @@
-//! Where entries come from.
+//! Sources of entries.
 
 use super::run::RunCursor;
 use crate::error::Result;
@@ -65,7 +65,7 @@ impl EntrySource {
         }
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         match self {
             Self::Memory(cursor) => {
@@ -76,7 +76,7 @@ impl EntrySource {
         }
     }
 
-    /// Whether there may be keys that are one of these heads and a tail of this length.
+    /// Whether there may be keys that are one of these heads plus a tail of this length.
     pub(crate) fn may_have(&self, heads: &[&[u8]], tail_bytes: usize) -> Result<bool> {
         match self {
             Self::Memory(_) => Ok(true),
@@ -84,7 +84,7 @@ impl EntrySource {
         }
     }
 
-    /// To the last entry before `(key, tag)`.
+    /// Moves to the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         match self {
             Self::Memory(cursor) => {

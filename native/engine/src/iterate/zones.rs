@@ -1,8 +1,8 @@
-//! Passing over blocks and tables by their zones.
+//! Skipping blocks and tables by their zones.
 //!
-//! A filtered cursor shows at least all entries whose zone may match; what it passes over must not
-//! hide anything that it shows. So it serves keyspaces in which all entries of a key have the same
-//! zone, deletes included, as lists have.
+//! A filtered cursor returns at least all entries whose zone may match; what it skips must not hide
+//! anything that it returns. So it is used in keyspaces in which all entries of a key have the same
+//! zone, deletes included, as for lists.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::extract::ZoneMap;
 use crate::table::reader::TableReader;
 
-/// Tells zones that may match, and counts.
+/// Decides which zones may match, and counts.
 pub(crate) struct ZoneFilter {
-    /// Zones of tables that another extractor made say nothing.
+    /// Zones that another extractor made are ignored.
     extractor: &'static str,
     may_match: Box<dyn Fn(&ZoneMap) -> bool + Send + Sync>,
     tables_skipped: AtomicU64,
@@ -34,7 +34,7 @@ impl ZoneFilter {
         }
     }
 
-    /// Whether a whole table can be passed over.
+    /// Whether a whole table can be skipped.
     pub(crate) fn skips_table(&self, table: &TableReader) -> bool {
         let skips = table
             .zone(self.extractor)
@@ -45,7 +45,7 @@ impl ZoneFilter {
         skips
     }
 
-    /// Whether a block of a table can be passed over; `zone` is as it is stored.
+    /// Whether a block of a table can be skipped; `zone` is encoded.
     pub(crate) fn skips_block(&self, table: &TableReader, zone: Option<&[u8]>) -> bool {
         let known = table
             .zone(self.extractor)

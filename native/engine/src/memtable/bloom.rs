@@ -1,14 +1,14 @@
-//! Tells most keys that are not in a memtable that they are not, for the price of one cache line.
+//! A filter that excludes most keys that are not in a memtable, at the cost of one cache line.
 //!
-//! The bits are as in the filters of tables. They are set before an entry is linked in, with relaxed
-//! order: who sees an entry by its sequence was told so by the writer, behind both.
+//! The bits are as in the filters of tables. They are set before an entry is linked in, with
+//! relaxed order: a reader learns an entry's sequence from the writer after both.
 
 use super::sync::{AtomicU64, Ordering};
 use crate::table::filter::{bits_of, line_of};
 
 const WORDS: usize = 8;
 const PROBES: u8 = 6;
-/// Entries are taken to be as large as this; smaller ones only let more keys pass.
+/// The assumed size of entries; smaller ones only let more keys pass.
 const ENTRY_BYTES: usize = 128;
 const ENTRY_BITS: usize = 10;
 
@@ -19,7 +19,7 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
-    /// For about as many keys as a memtable of this size holds.
+    /// For about as many keys as fit into a memtable of this size.
     pub(crate) fn new(memtable_bytes: usize) -> Self {
         let lines = (memtable_bytes / ENTRY_BYTES * ENTRY_BITS / 512).max(1);
         let empty = || std::array::from_fn(|_| AtomicU64::new(0));

@@ -1,9 +1,9 @@
 //! The newest entries, in memory.
 //!
-//! Entries are copied from the batches that were logged into a [`SkipList`], where an entry costs
-//! little beside its bytes, so that a memtable of some size makes a run nearly as large. A memtable
-//! takes entries until it is full, then it is only read until it was flushed. Where a keyspace
-//! accumulates, its entries are [`rows`] instead, whose operands are folded early.
+//! Entries are copied from the logged batches into a [`SkipList`], where an entry has little
+//! overhead, so that a memtable becomes a run of nearly the same size. A memtable accepts entries
+//! until it is full; then it is read-only until it has been flushed. If a keyspace accumulates, its
+//! entries are [`rows`] instead, whose operands are folded early.
 
 mod bloom;
 pub(crate) mod rows;
@@ -25,30 +25,30 @@ use crate::value::ValueBytes;
 use bloom::Bloom;
 use rows::{MergedRows, RowsCursor};
 
-/// About what a row's entry, or a range delete, costs beside its bytes.
+/// The approximate overhead of a row's entry or a range delete.
 const ROW_OVERHEAD: usize = 88;
 
 /// Entries of one keyspace that were not flushed yet.
 #[derive(Debug)]
 pub(crate) struct Memtable {
     list: SkipList,
-    /// In place of the list.
+    /// Replaces the list.
     rows: Option<MergedRows>,
-    /// Of whole keys. Where filters know the heads of keys, look-ups are scans, which do not ask it.
+    /// Of whole keys. If filters use the heads of keys, lookups are scans, which do not use it.
     bloom: Option<Bloom>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
-    /// Where the log must be kept from, as long as this was not flushed.
+    /// The first log record that must be kept until this is flushed.
     first_record: AtomicU64,
     oldest_sequence: AtomicU64,
-    /// Set when no more is added: all of the keyspace up to here is here or in what is older.
+    /// Set when it is sealed: everything of the keyspace up to here is here or in older data.
     sealed_at: AtomicU64,
-    /// Entries behind this are of writes for which the log had no room. Nobody sees them.
+    /// Entries after this belong to writes for which the log had no space, and are invisible.
     cut: AtomicU64,
 }
 
 impl Memtable {
-    /// An empty one for a keyspace. Its filter takes one percent more than it is full at.
+    /// An empty one for a keyspace. Its filter is sized for one percent more than its limit.
     pub(crate) fn of(options: &KeyspaceOptions) -> Self {
         Self {
             list: SkipList::new(),
@@ -63,7 +63,7 @@ impl Memtable {
         }
     }
 
-    /// Adds an entry. Each tag comes once. Returns false when there is no place for it.
+    /// Adds an entry. Tags are unique. Returns false if it is full.
     pub(crate) fn insert(&self, key: &[u8], value: &[u8], tag: Tag) -> bool {
         self.oldest_sequence
             .fetch_min(tag.sequence(), Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Memtable {
         if sequence > self.cut() {
             return;
         }
-        // Readers that still hold what was there before keep it as it was.
+        // Readers of the previous value keep it unchanged.
         Arc::make_mut(ranges.get_or_insert_default()).add(&RangeDelete {
             start: start.to_vec(),
             end: end.to_vec(),
@@ -98,22 +98,22 @@ impl Memtable {
         });
     }
 
-    /// What its entries take in memory.
+    /// The memory of its entries.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// A record of the log has entries for this. Called before they are added.
+    /// Records that a log record has entries for this. Called before they are added.
     pub(crate) fn keep_log_from(&self, record: u64) {
         self.first_record.fetch_min(record, Ordering::Relaxed);
     }
 
-    /// The first record of the log that has entries for this; `u64::MAX` if none has.
+    /// The first log record that has entries for this; `u64::MAX` if none has.
     pub(crate) fn first_record(&self) -> u64 {
         self.first_record.load(Ordering::Relaxed)
     }
 
-    /// No more is added.
+    /// Seals it against further entries.
     pub(crate) fn seal(&self, sequence: Sequence) {
         self.sealed_at.store(sequence, Ordering::Release);
     }
@@ -122,8 +122,8 @@ impl Memtable {
         self.sealed_at.load(Ordering::Acquire).min(self.cut())
     }
 
-    /// Hides the entries behind a sequence, also those that are still being added. Called before
-    /// any sequence behind it can become visible.
+    /// Hides the entries after a sequence, also those that are still being added. Called before any
+    /// sequence after it can become visible.
     pub(crate) fn cut_at(&self, sequence: Sequence) {
         self.cut.fetch_min(sequence, Ordering::AcqRel);
         let mut ranges = self.range_deletes.write();
@@ -137,12 +137,12 @@ impl Memtable {
         self.cut.load(Ordering::Acquire)
     }
 
-    /// All sequences here are at or above this.
+    /// A lower bound of all sequences here.
     pub(crate) fn oldest_sequence(&self) -> Sequence {
         self.oldest_sequence.load(Ordering::Relaxed)
     }
 
-    /// Whether the log has nothing for this.
+    /// Whether no log record has entries for this.
     pub(crate) fn is_empty(&self) -> bool {
         self.first_record() == u64::MAX
     }
@@ -158,7 +158,7 @@ impl Memtable {
         self.rows.is_some()
     }
 
-    /// Folds the entries of a key, as far as what is visible, and held, allows.
+    /// Folds the entries of a key, as far as visibility and open snapshots allow.
     pub(crate) fn fold(&self, key: &[u8], merge: &dyn Merge, moment: (Sequence, &Horizon)) {
         let Some(rows) = &self.rows else { return };
         let ranges = self.range_deletes();
@@ -172,19 +172,19 @@ impl Memtable {
         self.bytes.fetch_sub(smaller, Ordering::Relaxed);
     }
 
-    /// The range deletes as they stand now.
+    /// The current range deletes.
     pub(crate) fn range_deletes(&self) -> Option<Arc<RangeDeletes>> {
         let ranges = self.range_deletes.read();
         ranges.as_ref().filter(|ranges| !ranges.is_empty()).cloned()
     }
 }
 
-/// A place among the entries of a memtable.
+/// A cursor over a memtable.
 #[derive(Debug, Clone)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
     at: ListCursor,
-    /// Where the memtable has rows.
+    /// If the memtable has rows.
     row: RowsCursor,
 }
 
@@ -217,7 +217,7 @@ impl MemtableCursor {
         self.skip_hidden(Self::step_back);
     }
 
-    /// Passes over entries for which the log had no room.
+    /// Skips entries for which the log had no space.
     #[inline]
     fn skip_hidden(&mut self, step: fn(&mut Self)) {
         let cut = self.memtable.cut();
@@ -229,7 +229,7 @@ impl MemtableCursor {
         }
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) {
         match &self.memtable.rows {
             Some(rows) => self.row.seek(rows, key, tag),
@@ -238,7 +238,7 @@ impl MemtableCursor {
         self.skip_hidden(Self::step);
     }
 
-    /// To the last entry before `(key, tag)`.
+    /// Moves to the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, key: &[u8], tag: Tag) {
         match &self.memtable.rows {
             Some(rows) => self.row.seek_before(rows, key, tag),
@@ -314,7 +314,7 @@ impl MemtableEntry<'_> {
 }
 
 impl Memtable {
-    /// The entries of a key, whose hash is given, that are at or behind `tag`, the newest first.
+    /// The entries of a key, with its hash, that are at or after `tag`, newest first.
     pub(crate) fn versions<'a>(
         &'a self,
         key: &'a [u8],

@@ -1,19 +1,19 @@
-//! Rows that many operands change: for each, its newest entries, of which neighbours become one as
-//! soon as no snapshot lies between them.
+//! Rows that many operands change: for each, its newest entries, of which neighbours are folded as
+//! soon as no snapshot is between them.
 //!
-//! A skip list keeps every entry until its memtable is flushed, and a read of a key that was changed
-//! a thousand times folds a thousand operands. Here a row has as many entries as there are snapshots
-//! between its changes, and one more. Operands are copied out of their batch, so that a row which
-//! stays in memory for long keeps no batch alive.
+//! A skip list keeps every entry until its memtable is flushed, and a read of a key that was
+//! changed a thousand times folds a thousand operands. Here a row has only one entry more than
+//! there are snapshots between its changes. Operands are copied out of their batch, so that a
+//! long-lived row does not keep a batch alive.
 //!
-//! What always holds:
+//! Invariants:
 //!
-//! - An entry's tag is that of the newest write in it; tags of a row differ.
-//! - Only entries that are visible are folded, and only with neighbours between which no snapshot
-//!   lies. Whoever reads holds a snapshot, so that nothing changes under it that it sees.
-//! - Cursors copy the entries of a row, whole, at the latest when they come to it, and so pass over
-//!   none that is folded while they are there. What is written after a cursor has copied a row is of
-//!   no moment that the cursor's reader sees.
+//! - An entry's tag is that of the newest write in it; the tags of a row are unique.
+//! - Only visible entries are folded, and only with neighbours without a snapshot in between.
+//!   Readers hold a snapshot, so that nothing changes that they see.
+//! - Cursors copy all entries of a row at the latest when they reach it, and so miss none that is
+//!   folded meanwhile. What is written after a cursor has copied a row is not visible to the
+//!   cursor's reader.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -33,7 +33,7 @@ pub(crate) type RowEntry = (Tag, ValueBytes);
 /// Rows by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct MergedRows {
-    /// Each row's entries, the oldest first.
+    /// Each row's entries, oldest first.
     rows: RwLock<BTreeMap<Arc<[u8]>, Vec<RowEntry>>>,
     /// How many entries were ever added.
     added: AtomicU32,
@@ -46,7 +46,7 @@ impl MergedRows {
         self.added.fetch_add(1, Ordering::Relaxed);
         let mut rows = self.rows.write();
         if let Some(row) = rows.get_mut(key) {
-            // Writers fill side by side, so that a newer one may have been faster.
+            // Writers insert concurrently, so a newer one may have been faster.
             let place = row.iter().rposition(|(other, _)| *other < tag);
             row.insert(place.map_or(0, |before| before + 1), entry);
         } else {
@@ -58,7 +58,7 @@ impl MergedRows {
         self.added.load(Ordering::Relaxed)
     }
 
-    /// The entries of a key that are at or behind `tag`, the newest first.
+    /// The entries of a key that are at or after `tag`, newest first.
     pub(crate) fn versions(&self, key: &[u8], tag: Tag) -> Vec<RowEntry> {
         let rows = self.rows.read();
         let entries = rows.get(key).map_or(&[][..], Vec::as_slice);
@@ -66,8 +66,8 @@ impl MergedRows {
         seen.cloned().collect()
     }
 
-    /// Folds the entries of a row as far as what is visible, and held, allows. `is_covered` says
-    /// whether a range delete lies between two. Returns how many bytes it has become smaller.
+    /// Folds the entries of a row as far as visibility and open snapshots allow. `is_covered` says
+    /// whether a range delete is between two. Returns by how many bytes it has shrunk.
     pub(crate) fn fold(
         &self,
         key: &[u8],
@@ -103,7 +103,7 @@ impl MergedRows {
     }
 }
 
-/// Two neighbours as one.
+/// Folds two neighbours.
 fn join(
     merge: &dyn Merge,
     key: &[u8],
@@ -117,16 +117,17 @@ fn join(
     Some((Tag::new(tag.sequence(), kind), ValueBytes::copied(&value)))
 }
 
-/// A cursor that goes on and on copies so many rows at once, and no more once it has so many bytes.
+/// The maximum number of rows that a cursor copies at once, and of bytes after which it copies no
+/// more.
 const MOST_AHEAD: usize = 64;
 const MOST_AHEAD_BYTES: usize = 16 << 10;
-/// Smaller values are copied, larger ones are held.
+/// Smaller values are copied, larger ones are referenced.
 const COPIED_BYTES: usize = 128;
 
 /// An entry of a row that a cursor has copied.
 #[derive(Debug, Clone)]
 struct CopiedEntry {
-    /// Where its key is among the copied bytes.
+    /// The range of its key in the copied bytes.
     key: Range<usize>,
     tag: Tag,
     value: Copied,
@@ -134,24 +135,25 @@ struct CopiedEntry {
 
 #[derive(Debug, Clone)]
 enum Copied {
-    /// It is among the copied bytes.
+    /// A range of the copied bytes.
     Here(Range<usize>),
     Held(ValueBytes),
 }
 
-/// A place among rows.
+/// A cursor over rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowsCursor {
-    /// Those of one row or of several behind one another, each row's newest first; none is nowhere.
+    /// The entries of one or several consecutive rows, newest first within each; empty without a
+    /// position.
     entries: Vec<CopiedEntry>,
     bytes: Vec<u8>,
     at: usize,
-    /// How many rows were copied last by going on.
+    /// How many rows the last advance copied.
     ahead: usize,
 }
 
 impl RowsCursor {
-    /// Copies a row's entries behind those that are there.
+    /// Appends copies of a row's entries.
     fn copy(&mut self, (key, row): (&Arc<[u8]>, &Vec<RowEntry>)) {
         let key = self.keep(key);
         for (tag, value) in row.iter().rev() {
@@ -176,7 +178,7 @@ impl RowsCursor {
         self.bytes.clear();
     }
 
-    /// To the newest entry of the row, or to the oldest.
+    /// Moves to the newest entry of the row, or to the oldest.
     fn enter(&mut self, row: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
         self.ahead = 0;
         self.clear();
@@ -235,7 +237,7 @@ impl RowsCursor {
         self.enter(rows.range::<[u8], _>(below).next_back(), false);
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
         if self.key() != key {
@@ -248,7 +250,7 @@ impl RowsCursor {
         }
     }
 
-    /// To the last entry before `(key, tag)`.
+    /// Moves to the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
         self.behind(rows, Bound::Included(key));
         let newer = self.entries.iter().rposition(|entry| entry.tag > tag);
@@ -271,7 +273,7 @@ impl RowsCursor {
         self.advance(rows, &key);
     }
 
-    /// Moves to the row after a key. Each call copies more rows at once than the one before.
+    /// Moves to the row after a key. Each call copies more rows than the one before.
     fn advance(&mut self, rows: &MergedRows, key: &[u8]) {
         self.clear();
         self.at = 0;
@@ -303,7 +305,7 @@ impl RowsCursor {
 mod tests {
     use super::*;
 
-    /// Numbers that are added.
+    /// Adds numbers.
     #[derive(Debug)]
     struct Sum;
 

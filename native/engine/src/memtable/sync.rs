@@ -1,4 +1,4 @@
-//! What threads share in a memtable's filter, named in one place so that `native/loom` can put in its
-//! place what tries every order of their steps.
+//! The primitives that threads share in a memtable's filter, in one place so that `native/loom` can
+//! replace them with those that explore every interleaving.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};

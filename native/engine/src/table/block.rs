@@ -1,4 +1,4 @@
-//! A block: entries in order, found by binary search or by a hash of their key.
+//! A block: ordered entries, found by binary search or by a hash of their key.
 //!
 //! ```text
 //! block   := entry* restart{u32}* bucket{u8}* restarts{u32} buckets{u16}
@@ -7,11 +7,12 @@
 //! tag     := (sequence − base) << 3 | kind        base: the table's, 0 in index blocks
 //! ```
 //!
-//! An entry leaves out the bytes that its key shares with the one before; at a restart it shares
-//! none. One of the second form is of the shape of the one before: its key and value are as long,
-//! and its kind is the same. Tables before version 3 have only the first, whose first number is
-//! `shared`; where all entries are restarts, as in an index, that is the same. A bucket holds the number of the restart from which its keys are found, or that it has
-//! none, or that it cannot say.
+//! An entry omits the bytes that its key shares with the previous one; at a restart it shares none.
+//! An entry of the second form has the shape of the previous one: its key and value have the same
+//! lengths, and its kind is the same. Tables before version 3 have only the first form, whose first
+//! number is `shared`; if all entries are restarts, as in an index, that is the same. A bucket
+//! contains the number of the restart from which its keys are found, or that it has none, or that
+//! it cannot be used.
 
 use std::cmp::Ordering;
 
@@ -20,20 +21,21 @@ use crate::key::{Sequence, Tag, compare};
 
 /// A bucket without keys.
 pub(super) const NO_KEY: u8 = 255;
-/// A bucket whose keys lie in several places.
+/// A bucket whose keys are in several places.
 pub(super) const MANY: u8 = 254;
 /// Blocks with more restarts have no hash index.
 pub(super) const MOST_RESTARTS: usize = 253;
-/// Nor have those with fewer: bisecting so few takes no longer, and hashes cannot be compressed.
+/// Nor do those with fewer: a binary search over so few takes no longer, and hashes cannot be
+/// compressed.
 pub(super) const LEAST_RESTARTS: usize = 5;
 /// The counts at the end.
 pub(super) const TAIL_BYTES: usize = 6;
 
-/// Checked bytes turned out not to be a block: our own error, or a crafted file.
+/// Bytes with a valid checksum are not a block: our own error, or a crafted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MalformedBlock;
 
-/// A tag as it is stored, small where sequences are close to the base.
+/// A tag as it is stored, small if sequences are close to the base.
 pub(super) fn pack(tag: Tag, base: Sequence) -> u64 {
     offset_of(tag, base) << KIND_BITS | (tag.0 & KIND_MASK)
 }
@@ -45,7 +47,7 @@ pub(super) fn offset_of(tag: Tag, base: Sequence) -> u64 {
 const KIND_BITS: u32 = 3;
 const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
-/// What an entry may have in common with the one before.
+/// What an entry may have in common with the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EntryShape {
     key_length: usize,
@@ -70,7 +72,7 @@ impl EntryShape {
     }
 }
 
-/// The half of a key's hash that chooses its bucket; filters use the other one too.
+/// The half of a key's hash that selects its bucket; filters also use the other half.
 #[inline]
 pub(super) fn bucket_hash(hash: u64) -> u32 {
     (hash >> 32) as u32
@@ -80,14 +82,14 @@ pub(super) fn bucket_hash(hash: u64) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Vec<u8>,
-    /// Whether entries say that they are of the shape of the one before.
+    /// Whether entries may have the shape of the previous one.
     has_shapes: bool,
     pub(super) entries_end: usize,
     pub(super) restarts: usize,
     buckets: usize,
 }
 
-/// The numbers in front of an entry, and where it lies.
+/// The numbers before an entry, and its location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryHeader {
     pub(super) shared: usize,
@@ -112,18 +114,18 @@ impl EntryHeader {
     }
 }
 
-/// What a point lookup found.
+/// The result of a point lookup.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BlockEntry {
     pub(crate) tag: Tag,
     pub(crate) value_at: usize,
     pub(crate) value_length: usize,
-    /// Where the entry behind it begins.
+    /// Where the next entry starts.
     pub(crate) next: usize,
 }
 
 impl Block {
-    /// Of a table's entries, or of restarts only.
+    /// A block of a table's entries, or of restarts only.
     pub(crate) fn parse(bytes: Vec<u8>, has_shapes: bool) -> Result<Self, MalformedBlock> {
         let tail = bytes.len().checked_sub(TAIL_BYTES).ok_or(MalformedBlock)?;
         let restarts = u32_at(&bytes, tail).ok_or(MalformedBlock)? as usize;
@@ -147,7 +149,7 @@ impl Block {
         })
     }
 
-    /// Bytes that are no entries.
+    /// Bytes that are not entries.
     pub(crate) fn raw(bytes: Vec<u8>) -> Self {
         Self {
             bytes,
@@ -172,7 +174,7 @@ impl Block {
         }
     }
 
-    /// The numbers of the entry at `at`, which is behind one of a shape.
+    /// The numbers of the entry at `at`, which follows one with a shape.
     #[inline]
     pub(super) fn head(
         &self,
@@ -254,7 +256,7 @@ impl Block {
         Ok(low)
     }
 
-    /// Where to begin to look for a key; `None` if the hash index knows that it is not here.
+    /// Where to start looking for a key; `None` if the hash index excludes it.
     #[inline]
     fn lookup_start(
         &self,
@@ -278,7 +280,7 @@ impl Block {
         self.restart(self.restart_before(key, tag, base)?).map(Some)
     }
 
-    /// The first entry of `key` at or behind `tag` in this block.
+    /// The first entry of `key` at or after `tag` in this block.
     pub(crate) fn find(
         &self,
         key: &[u8],
@@ -289,15 +291,15 @@ impl Block {
         let Some(mut at) = self.lookup_start(key, hash, tag, base)? else {
             return Ok(None);
         };
-        // How many leading bytes of `key` the entry before has; its key is smaller, or the same
-        // and newer than asked.
+        // How many leading bytes of `key` the previous entry has; its key is smaller, or equal and
+        // newer than requested.
         let mut matched = 0;
         let mut shape = EntryShape::NONE;
         while at < self.entries_end {
             let head = self.head(at, shape, base)?;
             shape = head.shape();
             if head.shared == 0 {
-                // A restart shares nothing, whatever stands before it.
+                // A restart shares nothing, whatever precedes it.
                 matched = 0;
             }
             if head.shared < matched {
@@ -321,7 +323,7 @@ impl Block {
         Ok(None)
     }
 
-    /// The first entry at or behind `(key, tag)`, in a block of restarts only, such as an index.
+    /// The first entry at or after `(key, tag)`, in a block of restarts only, such as an index.
     pub(crate) fn lower_bound(
         &self,
         key: &[u8],
@@ -342,7 +344,7 @@ impl Block {
         Ok(None)
     }
 
-    /// The entry behind another one of the same key, if it is of that key too.
+    /// The entry after another one of the same key, if it belongs to that key too.
     pub(crate) fn next_version(
         &self,
         key: &[u8],
@@ -364,12 +366,12 @@ impl Block {
     }
 }
 
-/// What lies behind a version of a key.
+/// What follows a version of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum NextVersion {
     Entry(BlockEntry),
     OtherKey,
-    /// The next block may begin with another one.
+    /// The next block may start with another one.
     EndOfBlock,
 }
 

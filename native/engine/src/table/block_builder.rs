@@ -8,12 +8,12 @@ use super::hash;
 use crate::coding::{common_prefix, put_varint, to_u32};
 use crate::key::{Sequence, Tag};
 
-/// Collects entries, which come in order.
+/// Collects entries in order.
 #[derive(Debug)]
 pub(crate) struct BlockBuilder {
     bytes: Vec<u8>,
     restarts: Vec<u32>,
-    /// Hash of each key, and the restart it lies behind; empty without a hash index.
+    /// The hash of each key, and the restart before it; empty without a hash index.
     hashes: Vec<(u32, u32)>,
     last_key: Vec<u8>,
     last_shape: EntryShape,
@@ -42,7 +42,7 @@ impl BlockBuilder {
         self.bytes.is_empty()
     }
 
-    /// The size that `finish` would have, but for the hash index.
+    /// The size of the finished block, except for the hash index.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len() + 4 * self.restarts.len() + TAIL_BYTES
     }

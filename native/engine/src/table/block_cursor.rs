@@ -1,4 +1,4 @@
-//! A place among the entries of a block.
+//! A cursor over a block.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::block::{Block, EntryShape, MalformedBlock};
 use crate::key::{Sequence, Tag, compare};
 
-/// A place among the entries of a block.
+/// A cursor over a block.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockCursor {
     block: Option<Arc<Block>>,
@@ -33,7 +33,7 @@ impl BlockCursor {
         }
     }
 
-    /// Goes to a block, and to no entry of it.
+    /// Enters a block, without a position.
     pub(crate) fn enter(&mut self, block: Arc<Block>) {
         self.block = Some(block);
         self.at = usize::MAX;
@@ -105,7 +105,7 @@ impl BlockCursor {
         self.scan_to_end(restarts)
     }
 
-    /// To the last entry behind the restarts before `restarts`.
+    /// Moves to the last entry after the restarts before `restarts`.
     fn scan_to_end(&mut self, restarts: usize) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
             return Err(MalformedBlock);
@@ -123,7 +123,7 @@ impl BlockCursor {
         self.scan_before(start, end)
     }
 
-    /// From a restart to the last entry that begins before `end`.
+    /// Moves from a restart to the last entry that starts before `end`.
     fn scan_before(&mut self, start: usize, end: usize) -> Result<(), MalformedBlock> {
         self.key.clear();
         self.load(start)?;
@@ -160,7 +160,7 @@ impl BlockCursor {
         self.scan_before(start, end)
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<(), MalformedBlock> {
         let Some(block) = &self.block else {
             return Err(MalformedBlock);

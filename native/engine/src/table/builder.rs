@@ -1,4 +1,4 @@
-//! Writes a table from entries that come in order.
+//! Writes a table from ordered entries.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::options::{Compression, KeyspaceOptions};
 use crate::range_delete::RangeDelete;
 use crate::vfs::AppendFile;
 
-/// Data blocks that share one index block and one filter.
+/// The number of data blocks that share one index block and one filter.
 const PARTITION_BLOCKS: usize = 64;
 /// The file is written in pieces of this size.
 const WRITE_BYTES: usize = 512 << 10;
 
-/// How a table is written.
+/// The settings of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableSettings {
     block_bytes: usize,
@@ -56,7 +56,7 @@ impl TableSettings {
     }
 }
 
-/// What was written.
+/// A finished table.
 #[derive(Debug)]
 pub(crate) struct BuiltTable {
     pub(crate) size: u64,
@@ -122,7 +122,7 @@ impl TableBuilder {
         }
     }
 
-    /// Adds an entry behind all that were added.
+    /// Adds an entry after all previous ones.
     pub(crate) fn add(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.index_waiting_block(Some(key))?;
         let hash = hash(head_of(key, self.settings.tail_bytes));
@@ -160,14 +160,14 @@ impl TableBuilder {
         }
     }
 
-    /// Adds a range delete; they come ordered by start, then the newest first.
+    /// Adds a range delete; they are ordered by start, then newest first.
     pub(crate) fn add_range_delete(&mut self, delete: &RangeDelete) {
         let tag = Tag::new(delete.sequence, EntryKind::RangeDelete);
         self.range_deletes.add(&delete.start, tag, &delete.end);
         self.properties.count_range_delete(delete.sequence);
     }
 
-    /// The size that the file has so far.
+    /// The current size of the file.
     pub(crate) fn size(&self) -> u64 {
         self.offset + self.data.size() as u64
     }
@@ -196,7 +196,7 @@ impl TableBuilder {
         self.moved(handle)
     }
 
-    /// Notes that a frame was written, and passes on what is enough for the file.
+    /// Records that a frame was written, and writes full pieces to the file.
     fn moved(&mut self, handle: Handle) -> Result<()> {
         self.offset = handle.offset + handle.length + frame::FRAME_BYTES as u64;
         if self.pending.len() >= WRITE_BYTES {
@@ -206,7 +206,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Puts the data block that waits into the index, now that the next key is known.
+    /// Adds the waiting data block to the index, now that the next key is known.
     fn index_waiting_block(&mut self, next_key: Option<&[u8]>) -> Result<()> {
         let Some(block) = self.unindexed.take() else {
             return Ok(());
@@ -227,7 +227,7 @@ impl TableBuilder {
     fn finish_partition(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         let mut value = Vec::new();
         let index = self.index.finish();
-        // Index and filter are read often and small: they are not compressed.
+        // Indexes and filters are read often and are small: they are not compressed.
         let handle = frame::write(&mut self.pending, self.offset, index, Compression::None);
         handle.encode(&mut value);
         self.index.clear();
@@ -249,7 +249,7 @@ impl TableBuilder {
         Ok(())
     }
 
-    /// Finishes a table whose entries were added at sequence 0: all of them are at this one.
+    /// Finishes a table whose entries were added at sequence 0, and sets them all to this one.
     pub(crate) fn finish_at(mut self, sequence: Sequence) -> Result<BuiltTable> {
         self.properties.base_sequence = sequence;
         self.properties.first_sequence = sequence;
@@ -257,7 +257,7 @@ impl TableBuilder {
         self.finish()
     }
 
-    /// Writes what is left, makes the file durable and says what it holds.
+    /// Writes the rest, makes the file durable and returns a description of it.
     pub(crate) fn finish(mut self) -> Result<BuiltTable> {
         self.finish_data_block()?;
         self.index_waiting_block(None)?;

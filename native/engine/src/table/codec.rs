@@ -1,6 +1,6 @@
 //! How blocks are compressed.
 //!
-//! A context of zstd is a hundred kilobytes and more of tables, which take longer to make than a
+//! A context of zstd has a hundred kilobytes or more of tables, which take longer to create than a
 //! block takes to read. So each thread that needs one keeps it.
 
 use std::cell::RefCell;
@@ -14,11 +14,11 @@ use crate::options::Compression;
 pub(super) const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
-/// No block is larger: a size beyond it is damage, and is not allocated.
+/// The maximum size of a block: a larger size is damage, and is not allocated.
 const MOST_BYTES: usize = 1 << 30;
 
 thread_local! {
-    /// With the level that it was made for.
+    /// With the level that it was created for.
     static PACKER: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
     static UNPACKER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -33,7 +33,7 @@ pub(super) fn compress(block: &[u8], compression: Compression) -> Option<(u8, Ve
     (packed.len() + 4 < block.len() - block.len() / 8).then_some((codec, packed))
 }
 
-/// The block in a body, which says its size first, or what is wrong with it.
+/// The block in a body, which starts with its size, or an error.
 pub(super) fn decompress(codec: u8, body: &[u8]) -> Result<Vec<u8>, &'static str> {
     let size = u32_at(body, 0).ok_or("a compressed block is too short")? as usize;
     if size > MOST_BYTES {

@@ -1,4 +1,4 @@
-//! A place among the entries of a table.
+//! A cursor over a table.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
 
-/// Walks a table in both directions.
+/// Iterates over a table in both directions.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<TableReader>,
@@ -21,14 +21,14 @@ pub(crate) struct TableCursor {
     index: BlockCursor,
     data: BlockCursor,
     handle: Handle,
-    /// Set when reading past the cache.
+    /// Set when bypassing the cache.
     ahead: Option<ReadAhead>,
     filter: Option<Arc<ZoneFilter>>,
 }
 
 impl TableCursor {
-    /// A cursor nowhere. One that reads `past_cache` reads large pieces and leaves the cache as
-    /// it is, for compactions.
+    /// A cursor without a position. With `past_cache` it reads large pieces and bypasses the cache,
+    /// for compactions.
     pub(crate) fn new(table: Arc<TableReader>, past_cache: bool) -> Self {
         let base = table.base_sequence();
         Self {
@@ -45,13 +45,13 @@ impl TableCursor {
         }
     }
 
-    /// A cursor that, going forwards, passes over what the filter skips.
+    /// A cursor that skips what the filter excludes when moving forward.
     pub(crate) fn filtered(mut self, filter: Option<Arc<ZoneFilter>>) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Goes on to an index entry whose block is not passed over. Returns false behind the last.
+    /// Advances to an index entry whose block is not skipped. Returns false after the last.
     fn pass_over(&mut self) -> Result<bool> {
         let Some(filter) = self.filter.clone() else {
             return Ok(self.index.is_valid());
@@ -110,7 +110,7 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Enters the data block that the index stands at.
+    /// Enters the data block of the current index entry.
     fn enter_data(&mut self) -> Result<()> {
         let handle = Handle::decode(&mut ByteReader::new(self.index.value()))
             .ok_or_else(|| self.table.malformed(self.handle))?;
@@ -148,7 +148,7 @@ impl TableCursor {
         self.enter_last_data()
     }
 
-    /// To the first entry at or behind `(key, tag)`.
+    /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         let number = self.table.partition_of(key, tag);
         if self.is_passed_over() || !self.enter_partition(number)? {
@@ -179,7 +179,7 @@ impl TableCursor {
         self.next_block()
     }
 
-    /// To the index entry of the block where `(key, tag)` would be; no data is read.
+    /// Moves to the index entry of the block where `(key, tag)` would be; no data is read.
     pub(crate) fn seek_index(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         let number = self.table.partition_of(key, tag);
         self.data.leave();
@@ -190,7 +190,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// To the index entry of the block behind; no data is read.
+    /// Moves to the index entry of the next block; no data is read.
     pub(crate) fn next_index(&mut self) -> Result<()> {
         let moved = self.index.next();
         self.checked(moved)?;
@@ -201,7 +201,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// The zone in the current index entry, as it is stored; `None` behind the last.
+    /// The encoded zone in the current index entry; `None` after the last.
     pub(crate) fn zone_bytes(&self) -> Option<&[u8]> {
         if !self.index.is_valid() {
             return None;
@@ -212,21 +212,21 @@ impl TableCursor {
         value.get(reader.at()..)
     }
 
-    /// Reads the block of the current index entry, and goes to its first entry at or behind
-    /// `(key, tag)`.
+    /// Reads the block of the current index entry, and moves to its first entry at or after `(key,
+    /// tag)`.
     pub(crate) fn enter_block(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         self.enter_data()?;
         let moved = self.data.seek(key, tag);
         self.checked(moved)
     }
 
-    /// To the next entry of the same block.
+    /// Moves to the next entry of the same block.
     pub(crate) fn next_in_block(&mut self) -> Result<()> {
         let moved = self.data.next();
         self.checked(moved)
     }
 
-    /// To the first entry of the block behind, if any.
+    /// Moves to the first entry of the next block, if any.
     pub(crate) fn next_block(&mut self) -> Result<()> {
         let moved = self.index.next();
         self.checked(moved)?;

@@ -1,21 +1,21 @@
-//! Frames as they come from a file: one by one, or many in one go.
+//! Reading frames from a file: one by one, or many at once.
 
 use super::frame::{self, FRAME_BYTES, Handle};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 use crate::vfs::RandomRead;
 
-/// No block is read that claims to be larger.
+/// The maximum size of a block; larger ones are not read.
 const MOST_BLOCK_BYTES: u64 = 1 << 30;
 
-/// Bytes that were read in one go for blocks to come.
+/// Bytes that were read ahead for the following blocks.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
     bytes: Vec<u8>,
     start: u64,
 }
 
-/// How much is read in one go.
+/// How much is read ahead at once.
 const AHEAD_BYTES: u64 = 256 << 10;
 
 impl ReadAhead {
@@ -65,7 +65,7 @@ pub(super) fn read_frame(file: &dyn RandomRead, handle: Handle) -> Result<Vec<u8
         .map_err(|detail| Error::corruption(file.path(), handle.offset, detail))
 }
 
-/// What is wrong with a file whose bytes are as they were written.
+/// An error in a file whose checksums are valid.
 pub(super) fn damaged(file: &dyn RandomRead, handle: Handle, what: &str) -> Error {
     let detail = format!("this {what} is malformed although its checksum matches");
     Error::corruption(file.path(), handle.offset, detail)

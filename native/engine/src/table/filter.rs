@@ -4,7 +4,7 @@
 //! filter := line{64 bytes}* probes{u8}
 //! ```
 //!
-//! About one key in a hundred that is not there passes at ten bits a key.
+//! At ten bits per key, about one in a hundred missing keys passes.
 
 const LINE_BYTES: usize = 64;
 const LINE_BITS: u32 = 512;
@@ -14,7 +14,7 @@ pub(crate) fn build(hashes: &[u64], bits_per_key: usize) -> Vec<u8> {
     let lines = (hashes.len() * bits_per_key)
         .div_ceil(LINE_BITS as usize)
         .max(1);
-    // ln 2 bits a key, a little fewer because the lines are not filled evenly.
+    // ln 2 times the bits per key, slightly fewer because the lines are not filled evenly.
     let probes = u8::try_from((bits_per_key * 69 / 100).clamp(1, 12)).unwrap_or(1);
     let mut bytes = vec![0_u8; lines * LINE_BYTES];
     for &hash in hashes {
@@ -32,7 +32,7 @@ pub(crate) fn build(hashes: &[u64], bits_per_key: usize) -> Vec<u8> {
     bytes
 }
 
-/// Whether a key with this hash may be there. Bytes that are no filter say yes.
+/// Whether a key with this hash may be present. Bytes that are not a filter admit every key.
 #[inline]
 pub(crate) fn may_contain(filter: &[u8], hash: u64) -> bool {
     let Some((&probes, bits)) = filter.split_last() else {

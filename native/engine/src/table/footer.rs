@@ -1,11 +1,11 @@
-//! The end of a table, from which all else is found.
+//! The end of a table, which locates everything else.
 //!
 //! ```text
 //! footer := top{2 × u64} properties{2 × u64} range_deletes{2 × u64}
 //!           version{u32} checksum{u32} magic{8 bytes}
 //! ```
 //!
-//! The checksum is CRC32C over all before it.
+//! The checksum is CRC32C over everything before it.
 
 use super::frame::Handle;
 use crate::checksum::agree;
@@ -13,14 +13,14 @@ use crate::coding::ByteReader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
-/// The newest format, which is written. In version 2 filters may leave out the tails of keys; version
-/// 1 has no such filters. In both, entries never say that they are of the shape of the one before.
+/// The newest format, which is written. In version 2 filters may ignore the tails of keys; version
+/// 1 has no such filters. In both, entries never have the shape of the previous one.
 pub(crate) const VERSION: u32 = 3;
 /// The first format whose entries have shapes.
 pub(crate) const SHAPES_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"rillbtab";
 
-/// Where the parts of a table lie.
+/// The locations of the parts of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) top: Handle,
@@ -44,7 +44,7 @@ impl Footer {
         out
     }
 
-    /// The footer in these bytes, or what is wrong with them.
+    /// Decodes the footer, or returns an error.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         if bytes.len() != FOOTER_BYTES || !bytes.ends_with(MAGIC) {
             return Err("this is not the end of a table".into());

@@ -1,4 +1,4 @@
-//! How a block lies in a file: compressed or not, with a checksum.
+//! The encoding of a block in a file: compressed or not, with a checksum.
 //!
 //! ```text
 //! frame := body codec{u8} checksum{u64}
@@ -7,16 +7,16 @@
 //! ```
 //!
 //! The checksum is XXH3 over body and codec with the frame's offset as its seed, so that a block
-//! that was read from another place is noticed.
+//! read from a wrong offset is detected.
 
 use super::codec::{self, PLAIN};
 use crate::checksum::agree;
 use crate::options::Compression;
 
-/// Bytes of a frame beside its body.
+/// The size of a frame besides its body.
 pub(crate) const FRAME_BYTES: usize = 9;
 
-/// Where a block lies: the offset of its frame and the length of its body.
+/// The location of a block: the offset of its frame and the length of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle {
     pub(crate) offset: u64,
@@ -37,7 +37,7 @@ impl Handle {
     }
 }
 
-/// Appends the frame of `block`, which will lie at `offset`, and returns where it lies.
+/// Appends the frame of `block` for `offset`, and returns its handle.
 pub(crate) fn write(
     out: &mut Vec<u8>,
     offset: u64,
@@ -61,7 +61,7 @@ pub(crate) fn write(
     Handle { offset, length }
 }
 
-/// The block in a frame, or what is wrong with it.
+/// The block in a frame, or an error.
 pub(crate) fn read(mut frame: Vec<u8>, offset: u64) -> Result<Vec<u8>, &'static str> {
     let body_end = frame
         .len()
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn blocks_come_back_from_their_frames_by_every_codec() {
         let block = b"the same again and the same again and ".repeat(20);
-        // A thread keeps what it packs with, which must not matter to the next block.
+        // A thread keeps its compressor, which must not affect the next block.
         let zstd = [3, 19, 3].map(Compression::Zstd);
         for compression in zstd
             .into_iter()

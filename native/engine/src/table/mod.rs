@@ -1,12 +1,12 @@
-//! Tables: immutable files of entries in order.
+//! Tables: immutable files of ordered entries.
 //!
 //! ```text
 //! table := (data | filter | index)* range_deletes properties top footer
 //! ```
 //!
-//! A partition is a run of data blocks with one filter and one index block over them; the top block
-//! lists the partitions. Point lookups read one filter, one index block and one data block, all by
-//! way of the shared cache. The byte format is described in `docs/formats/table.md`.
+//! A partition is a sequence of data blocks with one filter and one index block over them; the top
+//! block lists the partitions. Point lookups read one filter, one index block and one data block,
+//! all through the shared cache. The byte format is described in `docs/formats/table.md`.
 
 pub(crate) mod block;
 mod block_builder;
@@ -23,7 +23,7 @@ pub(crate) mod properties;
 pub(crate) mod reader;
 mod verify;
 
-/// What filters know of a key: all but its last bytes, if it has so many.
+/// The part of a key that filters use: all but its tail, if it is that long.
 #[inline]
 pub(crate) fn head_of(key: &[u8], tail_bytes: usize) -> &[u8] {
     let head = key.len().checked_sub(tail_bytes);

@@ -1,11 +1,11 @@
-//! Index blocks and filters that stay with their table, past the cache.
+//! Index blocks and filters that stay with their table, outside the cache.
 //!
-//! Every lookup needs them. While the budget lasts, a table keeps those that it has read; closing it
-//! gives their bytes back. What no longer fits comes by way of the cache, as data blocks do.
+//! Every lookup needs them. While the budget lasts, a table keeps those that it has read; closing
+//! it returns their bytes. What no longer fits uses the cache, as data blocks do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes tables may keep in all.
+/// The budget of bytes that tables may keep altogether.
 #[derive(Debug)]
 pub(crate) struct PinBudget {
     limit: usize,
@@ -20,7 +20,7 @@ impl PinBudget {
         }
     }
 
-    /// Takes bytes, if there are so many left.
+    /// Takes bytes, if enough are left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = used.saturating_add(bytes) <= self.limit;

@@ -1,10 +1,10 @@
-//! What is known of a table without reading its entries.
+//! What is known about a table without reading its entries.
 //!
 //! ```text
 //! properties := (field{varint} value{slice})*
 //! ```
 //!
-//! Fields that a reader does not know are passed over, so that later versions may add some.
+//! Readers skip unknown fields, so that later versions may add some.
 
 use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::extract::ZoneMap;
@@ -13,15 +13,15 @@ use crate::key::{EntryKind, Millis, Sequence, Tag};
 /// Sums and ranges over the entries of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TableProperties {
-    /// All entries, range deletes apart.
+    /// All entries, without range deletes.
     pub(crate) entries: u64,
     pub(crate) deletes: u64,
     pub(crate) operands: u64,
     pub(crate) range_deletes: u64,
-    /// Range of sequences, range deletes too.
+    /// The range of sequences, including range deletes.
     pub(crate) first_sequence: Sequence,
     pub(crate) last_sequence: Sequence,
-    /// What tags in data blocks are counted from.
+    /// The base of tags in data blocks.
     pub(crate) base_sequence: Sequence,
     /// The latest expiry, if every entry is a put that expires.
     pub(crate) all_expired_at: Option<Millis>,
@@ -30,9 +30,9 @@ pub(crate) struct TableProperties {
     pub(crate) key_bytes: u64,
     pub(crate) value_bytes: u64,
     pub(crate) data_blocks: u64,
-    /// So many last bytes of keys are left out of filters.
+    /// The number of trailing bytes of keys that filters ignore.
     pub(crate) tail_bytes: u64,
-    /// What the entries are about, if the keyspace has an extractor.
+    /// The zone of the entries, if the keyspace has an extractor.
     pub(crate) zone: Option<ZoneMap>,
     /// The name of that extractor.
     pub(crate) extractor: String,
@@ -59,7 +59,7 @@ impl TableProperties {
         }
     }
 
-    /// Counts an entry, whose key may say when it expires.
+    /// Counts an entry, whose key may determine its expiry.
     pub(crate) fn count(&mut self, key: &[u8], tag: Tag, value: &[u8], lifetime: Option<Millis>) {
         self.entries += 1;
         self.key_bytes += key.len() as u64;

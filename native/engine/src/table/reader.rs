@@ -22,10 +22,10 @@ use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::ValueBytes;
 use crate::vfs::RandomRead;
 
-/// A run of data blocks with one index block and one filter.
+/// A sequence of data blocks with one index block and one filter.
 #[derive(Debug)]
 pub(crate) struct Partition {
-    /// At or behind all entries of the partition, and before those of the next.
+    /// At or after all entries of the partition, and before those of the next.
     key: Box<[u8]>,
     tag: Tag,
     pub(crate) index: Handle,
@@ -34,8 +34,8 @@ pub(crate) struct Partition {
     pinned_filter: OnceLock<Arc<Block>>,
 }
 
-/// A block that a table keeps, or would keep. To look into one that it keeps writes nothing, not
-/// even a count of its readers, for which readers on other cores would have to wait.
+/// A block that a table keeps, or would keep. Reading a kept block writes nothing, not even a
+/// reference count, for which readers on other cores would contend.
 enum BlockRef<'a> {
     Pinned(&'a Arc<Block>),
     Own(Arc<Block>),
@@ -65,12 +65,12 @@ pub(crate) struct TableReader {
     properties: TableProperties,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
-    /// Whether entries may be of the shape of the one before.
+    /// Whether entries may have the shape of the previous one.
     has_shapes: bool,
     data_end: u64,
 }
 
-/// Whether a lookup goes on to older entries of its key.
+/// Whether a lookup continues with older entries of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visit {
     Older,
@@ -115,7 +115,7 @@ impl TableReader {
         }))
     }
 
-    /// What its entries are about, if the extractor of this name noted it.
+    /// The zone of its entries, if the extractor with this name made it.
     pub(crate) fn zone(&self, extractor: &str) -> Option<&ZoneMap> {
         let properties = &self.properties;
         properties
@@ -144,7 +144,7 @@ impl TableReader {
         self.properties.base_sequence
     }
 
-    /// What the open table costs in memory.
+    /// The memory of the open table.
     pub(crate) fn memory(&self) -> usize {
         let keys: usize = self
             .partitions
@@ -159,7 +159,7 @@ impl TableReader {
         keys + ranges + 512
     }
 
-    /// The number of the first partition with an entry at or behind `(key, tag)`.
+    /// The number of the first partition with an entry at or after `(key, tag)`.
     #[inline]
     pub(crate) fn partition_of(&self, key: &[u8], tag: Tag) -> usize {
         position_by_number(&self.numbers, key, |at| {
@@ -181,7 +181,7 @@ impl TableReader {
         damaged(self.file.as_ref(), handle, "block")
     }
 
-    /// A block by way of the cache.
+    /// A block through the cache.
     pub(crate) fn block(&self, handle: Handle, what: BlockType) -> Result<Arc<Block>> {
         let name = BlockId {
             table: self.number,
@@ -258,7 +258,7 @@ impl TableReader {
         Block::parse(bytes, self.has_shapes).map_err(|MalformedBlock| self.malformed(handle))
     }
 
-    /// A block past the cache; data blocks are read ahead.
+    /// A block bypassing the cache; data blocks are read ahead.
     pub(crate) fn block_ahead(
         &self,
         handle: Handle,
@@ -274,7 +274,7 @@ impl TableReader {
         self.to_block(bytes, handle, what).map(Arc::new)
     }
 
-    /// What filters know of a key with this hash.
+    /// The hash that filters use for a key with this hash.
     #[inline]
     fn filter_hash(&self, key: &[u8], hash: u64) -> u64 {
         match to_usize(self.properties.tail_bytes) {
@@ -283,7 +283,7 @@ impl TableReader {
         }
     }
 
-    /// Whether there may be keys that are `head` and a tail of this length.
+    /// Whether there may be keys that are `head` plus a tail of this length.
     pub(crate) fn may_have_head(&self, head: &[u8], tail_bytes: usize) -> Result<bool> {
         if to_usize(self.properties.tail_bytes) != tail_bytes {
             return Ok(true);
@@ -302,7 +302,7 @@ impl TableReader {
             if filter::may_contain(filter.bytes(), hash) {
                 return Ok(true);
             }
-            // What begins with `head` goes on in the next partition only before its end.
+            // Keys that start with `head` continue in the next partition only before its end.
             if !partition.key.starts_with(head) {
                 return Ok(false);
             }
@@ -310,7 +310,7 @@ impl TableReader {
         Ok(false)
     }
 
-    /// Shows the entries of `key` at or behind `tag`, the newest first, until one is enough.
+    /// Passes the entries of `key` at or after `tag`, newest first, until the visitor stops.
     pub(crate) fn get(
         self: &Arc<Self>,
         key: &[u8],
@@ -364,7 +364,7 @@ impl TableReader {
         }
     }
 
-    /// Goes on with versions that lie in later blocks.
+    /// Continues with versions in later blocks.
     fn get_older(
         self: &Arc<Self>,
         key: &[u8],
@@ -398,7 +398,7 @@ impl Drop for TableReader {
     }
 }
 
-/// The parts of a table that are blocks of the cache.
+/// The parts of a table that are cached blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockType {
     Data,

@@ -1,4 +1,4 @@
-//! Reading all of a table, to see whether it is sound.
+//! Verifying a whole table.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 
 impl TableReader {
-    /// Reads and checks every block past the cache, and calls back with how far it came.
+    /// Reads and verifies every block bypassing the cache, and reports progress.
     pub(crate) fn verify(self: &Arc<Self>, progress: &mut dyn FnMut(u64)) -> Result<u64> {
         let mut entries = 0;
         let mut ahead = ReadAhead::default();

@@ -1,4 +1,4 @@
-//! Changes of the manifest.
+//! Edits of the manifest.
 //!
 //! ```text
 //! record := edit*
@@ -9,27 +9,28 @@ use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::key::{Millis, Sequence};
 use crate::version::file::FileMeta;
 
-/// One change. All changes of a record happen together.
+/// One edit. All edits of a record are atomic.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Edit {
-    /// A keyspace was made; `merge` is the name of its merge, or empty.
+    /// A keyspace was created; `merge` is the name of its merge, or empty.
     KeyspaceCreated {
         id: u64,
         name: String,
         merge: String,
     },
-    /// A keyspace is gone, with all its tables.
+    /// A keyspace was dropped, with all its tables.
     KeyspaceDropped { id: u64 },
-    /// A table belongs to a run of a level.
+    /// A table was added to a run of a level.
     FileAdded {
         keyspace: u64,
         level: usize,
         run: u64,
         meta: FileMeta,
     },
-    /// A table does not belong any more.
+    /// A table was removed.
     FileRemoved { keyspace: u64, number: u64 },
-    /// All of the keyspace up to a sequence is in tables; the log's entries up to it are not read.
+    /// Everything of the keyspace up to a sequence is in tables; the log's entries up to it are not
+    /// read.
     Flushed { keyspace: u64, sequence: Sequence },
     /// File numbers, sequences and times below these were used.
     Used {
@@ -37,7 +38,7 @@ pub(crate) enum Edit {
         sequence: Sequence,
         time: Millis,
     },
-    /// What the layout of this name remembers.
+    /// The cursor of the layout with this name.
     Cursor {
         keyspace: u64,
         layout: String,

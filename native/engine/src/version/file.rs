@@ -1,4 +1,4 @@
-//! A table as the manifest knows it.
+//! A table in the manifest.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::key::{Millis, Sequence};
 use crate::table::builder::BuiltTable;
 use crate::table::reader::TableReader;
 
-/// Where the keys of a table end.
+/// The upper end of a table's keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Largest {
     pub(crate) key: Vec<u8>,
@@ -22,7 +22,7 @@ pub(crate) struct Largest {
 }
 
 impl Largest {
-    /// Whether `key` is behind the end.
+    /// Whether `key` is after the end.
     pub(crate) fn is_before(&self, key: &[u8]) -> bool {
         if self.exclusive {
             self.key.as_slice() <= key
@@ -43,7 +43,7 @@ impl Largest {
     }
 }
 
-/// What the manifest keeps of a table.
+/// The description of a table in the manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileMeta {
     pub(crate) number: u64,
@@ -58,12 +58,12 @@ pub(crate) struct FileMeta {
     pub(crate) last_sequence: Sequence,
     pub(crate) written_until: Millis,
     pub(crate) all_expired_at: Option<Millis>,
-    /// Where parts of a level lie apart by zone: the table's part, and what it is about.
+    /// If parts of a level are separated by zone: the table's part and zone.
     pub(crate) about: Option<Box<(u8, ZoneMap)>>,
 }
 
 impl FileMeta {
-    /// Of a table that was just written; `keys` covers its range deletes too.
+    /// For a table that was just written; `keys` covers its range deletes too.
     pub(crate) fn new(number: u64, keys: (Vec<u8>, Largest), written: &BuiltTable) -> Self {
         let properties = &written.properties;
         Self {
@@ -83,7 +83,7 @@ impl FileMeta {
         }
     }
 
-    /// Whether the table may have something between two keys, both included.
+    /// Whether the table may have something between two keys, inclusive.
     pub(crate) fn overlaps(&self, smallest: &[u8], largest: &Largest) -> bool {
         !self.largest.is_before(smallest) && !largest.is_before(&self.smallest)
     }
@@ -137,7 +137,7 @@ impl FileMeta {
         })
     }
 
-    /// Of a table with its part and zone: `part{u8} zone{slice}` stand behind the rest.
+    /// For a table with its part and zone: `part{u8} zone{slice}` follow the rest.
     pub(crate) fn decode_with_zone(reader: &mut ByteReader<'_>) -> Option<Self> {
         let plain = Self::decode(reader)?;
         let part = reader.byte()?;
@@ -149,20 +149,20 @@ impl FileMeta {
     }
 }
 
-/// Paths of tables that nobody reads any more, until a background thread removes them.
+/// Paths of tables that are no longer read, until a background thread removes them.
 pub(crate) type Graveyard = Arc<Mutex<Vec<PathBuf>>>;
 
-/// A table in use. When the last version that has it is gone, and it was replaced, its file goes
-/// to the graveyard.
+/// A table in use. When it was replaced and the last version that contains it is dropped, its file
+/// is queued for removal.
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub(crate) meta: FileMeta,
     path: PathBuf,
-    /// The open table, which readers look at without a lock and without counting themselves.
+    /// The open table, which readers load without a lock and without reference counting.
     pub(crate) handle: ArcSwapOption<TableReader>,
-    /// Held by whoever opens it.
+    /// Locked to open it.
     pub(crate) opening: Mutex<()>,
-    /// Whether it was read since the table cache last looked.
+    /// Whether it was read since the table cache last checked.
     pub(crate) used: AtomicBool,
     obsolete: AtomicBool,
     graveyard: Graveyard,
@@ -185,7 +185,7 @@ impl TableFile {
         &self.path
     }
 
-    /// The manifest no longer has it.
+    /// Marks it as removed from the manifest.
     pub(crate) fn set_obsolete(&self) {
         self.obsolete.store(true, Ordering::Release);
     }

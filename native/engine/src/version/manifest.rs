@@ -1,4 +1,4 @@
-//! The manifest: a log of edits, and a file that names the one in force.
+//! The manifest: a log of edits, and a file that names the current one.
 //!
 //! ```text
 //! manifest := magic{8 bytes} version{u32} record*
@@ -6,13 +6,13 @@
 //! kind     := 1 edits | 2 mark, without a body
 //! ```
 //!
-//! The checksum is CRC32C over the record's offset and all behind the checksum. A record of edits
-//! is durable before anything relies on it; then a mark is written, which is not synced. So a
-//! damaged record with a sound mark or record behind it was durable once, and its damage is an
-//! error; one at the very end was never relied on and is cut.
+//! The checksum is CRC32C over the record's offset and everything after the checksum. A record of
+//! edits is durable before anything relies on it; then a mark is written, which is not synced. So a
+//! damaged record with a valid mark or record after it was durable once, and its damage is an
+//! error; one at the very end was never relied on and is truncated.
 //!
-//! Each opening writes a new manifest with the state as it stands, and then switches to it by
-//! renaming `CURRENT.new` to `CURRENT`.
+//! Each opening writes a new manifest with the current state, and then switches to it by renaming
+//! `CURRENT.new` to `CURRENT`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::version::edit::Edit;
 use crate::vfs::{AppendFile, Vfs};
 
 const MAGIC: &[u8; 8] = b"rillbman";
-/// The format that is written, and the newest that is read.
+/// The format that is written, and the newest that can be read.
 const VERSION: u32 = 2;
 const HEADER_BYTES: usize = 12;
 const RECORD_HEADER_BYTES: usize = 9;
 const EDITS: u8 = 1;
 const MARK: u8 = 2;
-/// No record is longer; a length beyond it is damage.
+/// The maximum length of a record; a larger length is damage.
 const MOST_BYTES: usize = 1 << 28;
 
 const CURRENT: &str = "CURRENT";
@@ -53,7 +53,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Writes a manifest that begins with `edits`, and switches to it.
+    /// Writes a manifest that starts with `edits`, and switches to it.
     pub(crate) fn create(
         vfs: &Arc<dyn Vfs>,
         dir: &Path,
@@ -78,8 +78,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Adds edits durably. If there is no room for them, the manifest stays as it was; after another
-    /// error it must be given up.
+    /// Appends edits durably. Without space the manifest stays as it was; after another error it
+    /// must be abandoned.
     pub(crate) fn append(&mut self, edits: &[Edit]) -> Result<()> {
         let mut body = Vec::new();
         for edit in edits {
@@ -88,13 +88,13 @@ impl Manifest {
         self.append_whole(EDITS, &body)?;
         self.file.sync()?;
         match self.append_whole(MARK, &[]) {
-            // The edits are durable, and the next record may do without the mark.
+            // The edits are durable, and the next record does not need the mark.
             Err(error) if error.is_full() => Ok(()),
             marked => marked,
         }
     }
 
-    /// Adds a record, or, if there is no room, nothing of it.
+    /// Appends a complete record or, without space, nothing of it.
     fn append_whole(&mut self, kind: u8, body: &[u8]) -> Result<()> {
         let before = self.file.len();
         let appended = self.file.append(&record(before, kind, body));
@@ -121,7 +121,7 @@ fn checksum(offset: u64, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&offset.to_le_bytes()), bytes)
 }
 
-/// The name of the manifest in force; `None` in a directory without a database.
+/// The name of the current manifest; `None` in a directory without a database.
 pub(crate) fn current(vfs: &dyn Vfs, dir: &Path) -> Result<Option<PathBuf>> {
     let path = dir.join(CURRENT);
     if !vfs.exists(&path)? {
@@ -163,7 +163,7 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
     let mut at = HEADER_BYTES;
     while at < bytes.len() {
         let Some((kind, body, next)) = record_at(&bytes, at) else {
-            // A mark may be lost although the record behind it, not synced either, is there.
+            // A mark may be lost although the record after it, not synced either, is present.
             let behind = at + RECORD_HEADER_BYTES;
             if record_at(&bytes, behind).is_some_and(|(kind, ..)| kind == EDITS) {
                 at = behind;
@@ -195,7 +195,7 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
     Ok(edits)
 }
 
-/// Kind and body of the sound record at an offset, and where it ends.
+/// Kind and body of the valid record at an offset, and its end.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     let stored = u32_at(bytes, at)?;
     let length = u32_at(bytes, at + 4)? as usize;
@@ -209,11 +209,11 @@ fn record_at(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     agree(stored, checksum(at as u64, summed)).then_some((kind, body, end))
 }
 
-/// Whether a sound record lies anywhere behind a damaged one, whose length cannot be trusted.
+/// Whether a valid record is anywhere after a damaged one, whose length cannot be trusted.
 fn sound_after(bytes: &[u8], damaged: usize) -> bool {
     let last = bytes.len().saturating_sub(RECORD_HEADER_BYTES);
     (damaged + 1..=last).any(|at| {
-        // Only plausible lengths are summed, or this would take quadratic time.
+        // Checksums are computed only for plausible lengths, or this would take quadratic time.
         let plausible = u32_at(bytes, at + 4)
             .is_some_and(|length| at + RECORD_HEADER_BYTES + length as usize <= bytes.len());
         let kind = bytes.get(at + 8).copied();

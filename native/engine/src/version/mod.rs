@@ -1,8 +1,9 @@
-//! Which tables make up a keyspace.
+//! The tables of a keyspace.
 //!
-//! A [`KeyspaceVersion`] never changes: flushes and compactions make new ones, and readers keep the one
-//! that they began with, and thereby its files. Levels hold runs, the newest first; the files of a
-//! run do not overlap. All entries of a key are newer in an earlier run, and newer in a lower level.
+//! A [`KeyspaceVersion`] is immutable: flushes and compactions create new ones, and readers keep
+//! the one that they started with, and thereby its files. Levels contain runs, newest first; the
+//! files of a run do not overlap. All entries of a key are newer in a newer run, and newer in a
+//! lower level.
 
 pub(crate) mod edit;
 pub(crate) mod file;
@@ -17,10 +18,10 @@ use crate::key::{Sequence, position_by_number, prefix_number};
 use edit::Edit;
 use file::{FileMeta, Largest, TableFile};
 
-/// Levels that a keyspace has at most.
+/// The maximum number of levels.
 pub(crate) const LEVELS: usize = 8;
 
-/// Files in order of their keys that do not overlap.
+/// Non-overlapping files in key order.
 #[derive(Debug, Clone)]
 pub(crate) struct SortedRun {
     /// Larger is newer.
@@ -31,7 +32,7 @@ pub(crate) struct SortedRun {
 }
 
 impl SortedRun {
-    /// Of files in order.
+    /// A run of ordered files.
     pub(crate) fn new(id: u64, files: Vec<Arc<TableFile>>) -> Self {
         let numbers = files
             .iter()
@@ -80,9 +81,9 @@ impl SortedRun {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyspaceVersion {
     pub(crate) levels: Vec<Vec<Arc<SortedRun>>>,
-    /// All of the keyspace up to this sequence is in tables.
+    /// Everything of the keyspace up to this sequence is in tables.
     pub(crate) flushed: Sequence,
-    /// The name of the layout that chose last, and what it remembers.
+    /// The last layout that chose, and its cursor.
     pub(crate) cursor: Arc<(String, Vec<u8>)>,
 }
 
@@ -95,7 +96,7 @@ impl KeyspaceVersion {
         }
     }
 
-    /// All runs, the newest first.
+    /// All runs, newest first.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Arc<SortedRun>> {
         self.levels.iter().flatten()
     }
@@ -159,13 +160,13 @@ impl KeyspaceVersion {
         }
     }
 
-    /// This version with what a layout remembers.
+    /// This version with a layout's cursor.
     pub(crate) fn with_cursor(mut self, layout: &str, cursor: &[u8]) -> Self {
         self.cursor = Arc::new((layout.to_owned(), cursor.to_vec()));
         self
     }
 
-    /// The edit that says what the layout remembers, if it does.
+    /// The edit with the layout's cursor, if it has one.
     pub(crate) fn cursor_edit(&self, keyspace: u64) -> Option<Edit> {
         let (layout, cursor) = &*self.cursor;
         (!layout.is_empty()).then(|| Edit::Cursor {

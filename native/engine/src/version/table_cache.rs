@@ -1,7 +1,8 @@
 //! Open tables, bounded in bytes.
 //!
-//! An open table hangs on its [`TableFile`], so that a lookup finds it without a search. The cache only
-//! knows which are open, and closes some that were not used lately when they come to too much.
+//! An open table is referenced by its [`TableFile`], so that a lookup finds it without a search.
+//! The cache only tracks which are open, and closes some that were not used recently when they
+//! exceed the budget.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ pub(crate) struct TableCache {
     dir: PathBuf,
     blocks: Arc<BlockCache>,
     budget: usize,
-    /// Names tables in the block cache. File numbers would not do: a keyspace that is loaded anew
-    /// could use one again.
+    /// Identifies tables in the block cache. File numbers would not do, because a bulk-loaded
+    /// keyspace could reuse one.
     next: AtomicU64,
     open: Mutex<OpenTables>,
 }
@@ -72,8 +73,8 @@ impl TableCache {
         self.with(file, |table| Ok(Arc::clone(table)))
     }
 
-    /// Reads in the open table of a file. Unlike [`TableCache::table`] this writes nothing that other
-    /// readers need, so that they do not wait for one another's caches.
+    /// Reads from the open table of a file. Unlike [`TableCache::table`] this writes nothing
+    /// shared, so that readers do not contend for cache lines.
     #[inline]
     pub(crate) fn with<T>(
         &self,
@@ -106,7 +107,7 @@ impl TableCache {
         let closed = close_some(&mut open, self.budget);
         drop(open);
         for file in closed {
-            // Readers that use the table keep it; the next one opens it again.
+            // Current users keep the table; the next reader opens it again.
             file.handle.store(None);
         }
         Ok(table)
@@ -118,7 +119,7 @@ impl TableCache {
     }
 }
 
-/// Chooses tables to close, a second chance for those that were used.
+/// Chooses tables to close, with a second chance for those that were used.
 fn close_some(open: &mut OpenTables, budget: usize) -> Vec<Arc<TableFile>> {
     let mut closed = Vec::new();
     let mut looks = 2 * open.files.len();

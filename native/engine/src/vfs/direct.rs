@@ -1,15 +1,16 @@
-//! Tables past the system's cache.
+//! Direct I/O for tables.
 //!
-//! What the engine caches itself, the system need not cache again, and large compactions do not push
-//! out what others read. Only tables are read and written this way; the log and the manifest are
-//! small, and read once. `O_DIRECT` wants places, lengths and memory at multiples of a block:
+//! The engine has its own cache, so the system need not cache tables too, and large compactions do
+//! not evict what others read. Only tables use direct I/O; the log and the manifest are small, and
+//! read once. `O_DIRECT` requires offsets, lengths and memory to be multiples of a block:
 //!
-//! - A read takes all blocks that it touches into memory of its own, and copies out what was asked.
-//! - Appends are gathered. Whole blocks are written directly, by and by; the rest, less than a block,
-//!   is written through the system's cache by each sync, and again when its block is whole.
+//! - A read fetches all blocks that it touches into its own buffer, and copies out the requested
+//!   bytes.
+//! - Appends are buffered. Whole blocks are written directly; the rest, less than a block, is
+//!   written through the system's cache by each sync, and again when its block is complete.
 //!
-//! Where the file system or the system does not allow it, files are used as [`RealVfs`] does;
-//! [`DirectVfs::fell_back`] says so.
+//! If the file system or the system does not support it, files are used as by [`RealVfs`];
+//! [`DirectVfs::fell_back`] reports that.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,9 +23,9 @@ use super::{AppendFile, LockGuard, RandomRead, RealVfs, SegmentFile, Vfs};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 
-/// A multiple of the block size of all file systems that are met.
+/// A multiple of the block size of all common file systems.
 const BLOCK_BYTES: usize = 4096;
-/// So much is gathered before it is written.
+/// How much is buffered before it is written.
 const GATHERED_BYTES: usize = 1 << 20;
 /// The names of tables end like this.
 const TABLE: &str = "table";
@@ -42,12 +43,13 @@ impl DirectVfs {
         Self::default()
     }
 
-    /// Whether direct I/O was refused for some table, which then went through the system's cache.
+    /// Whether direct I/O failed for some table, which then used the system's cache.
     pub fn fell_back(&self) -> bool {
         self.fell_back.load(Ordering::Relaxed)
     }
 
-    /// The file of a table for direct I/O; `None`: not a table, or not allowed.
+    /// The file of a table for direct I/O; `None` if it is not a table, or direct I/O is not
+    /// allowed.
     fn open_direct(&self, path: &Path, options: &mut OpenOptions) -> Result<Option<File>> {
         if path.extension().is_none_or(|kind| kind != TABLE) {
             return Ok(None);
@@ -75,7 +77,7 @@ fn open_past_cache(_: &Path, _: &mut OpenOptions) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether an error says that direct I/O is not allowed here.
+/// Whether an error means that direct I/O is not allowed here.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -163,7 +165,7 @@ impl Vfs for DirectVfs {
     }
 }
 
-/// Memory in which some bytes begin at a multiple of the block size.
+/// Memory that is aligned to the block size.
 #[derive(Debug)]
 struct Aligned {
     bytes: Vec<u8>,
@@ -192,13 +194,14 @@ impl Aligned {
 struct DirectRead {
     direct: File,
     plain: Box<dyn RandomRead>,
-    /// Some file systems refuse only when they are read.
+    /// Some file systems reject direct I/O only when reading.
     refused: AtomicBool,
     fell_back: Arc<AtomicBool>,
 }
 
 impl DirectRead {
-    /// Reads whole blocks from `start`; returns how many bytes, fewer than asked where the file ends.
+    /// Reads whole blocks from `start`; returns how many bytes, fewer than requested at the end of
+    /// the file.
     fn read_blocks(&self, start: u64, blocks: &mut Aligned, length: usize) -> io::Result<usize> {
         let mut filled = 0;
         while filled < length {
@@ -269,7 +272,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// Takes as many bytes as there is room for; returns the rest.
+    /// Takes as many bytes as fit; returns the rest.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let count = bytes.len().min(GATHERED_BYTES - self.length);
         let (taken, rest) = bytes.split_at(count);
@@ -280,7 +283,7 @@ impl AlignedBuffer {
         rest
     }
 
-    /// Whole blocks are written: what is left comes to the front.
+    /// Removes written blocks: the rest moves to the front.
     fn drop_front(&mut self, count: usize) {
         let from = self.memory.start + count;
         let to = self.memory.start + self.length;
@@ -291,18 +294,18 @@ impl AlignedBuffer {
 
 #[derive(Debug)]
 struct DirectAppend {
-    /// `None` once it was refused.
+    /// `None` once it was rejected.
     direct: Option<File>,
     plain: File,
     path: PathBuf,
     gathered: AlignedBuffer,
-    /// Bytes of whole blocks that are in the file; what is gathered follows them.
+    /// Bytes of whole blocks that are in the file; the buffer follows them.
     written: u64,
     fell_back: Arc<AtomicBool>,
 }
 
 impl DirectAppend {
-    /// Writes the whole blocks among what is gathered.
+    /// Writes the whole blocks of the buffer.
     fn write_blocks(&mut self) -> Result<()> {
         let count = self.gathered.length - self.gathered.length % BLOCK_BYTES;
         if count == 0 {
@@ -339,7 +342,7 @@ impl AppendFile for DirectAppend {
         let failed = |error| Error::io_at("truncate", &self.path, size, error);
         let kept = size.checked_sub(self.written);
         let kept = kept.filter(|kept| *kept <= self.gathered.length as u64);
-        // Whole blocks are gone from memory.
+        // Whole blocks are no longer in memory.
         let kept = kept.ok_or_else(|| failed(io::ErrorKind::Unsupported.into()))?;
         self.plain.set_len(self.written).map_err(failed)?;
         self.gathered.length = usize::try_from(kept).unwrap_or(0);

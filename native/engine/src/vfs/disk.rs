@@ -1,8 +1,8 @@
-//! A simulated disk: what programs see, and what would be left after a loss of power.
+//! A simulated disk: what programs see, and what would survive a power loss.
 //!
-//! Both are kept side by side. Writes and changes of names act on the current state at once and
-//! wait in a list; a sync moves them to the durable state. A crash lets chance decide about each
-//! that still waits, and the durable state becomes the current one.
+//! Both states are kept. Writes and name changes apply to the current state at once and are queued;
+//! a sync moves them to the durable state. A crash decides randomly about each queued one, and the
+//! durable state becomes the current one.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,17 +12,17 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::random::SeededRandom;
 
-/// Real disks write this many bytes whole or not at all; more only by luck.
+/// Real disks write this many bytes atomically; more only by luck.
 const SECTOR_BYTES: usize = 512;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone)]
 enum DirectoryEntry {
     Directory,
     File(Arc<Inode>),
 }
 
-/// A change of names that no sync of its directory has made durable yet.
+/// A name change that no sync of its directory has made durable yet.
 #[derive(Debug)]
 struct DirectoryChange {
     /// The directory whose sync makes it durable.
@@ -43,7 +43,7 @@ pub(super) struct Disk {
     names: BTreeMap<PathBuf, DirectoryEntry>,
     durable: BTreeMap<PathBuf, DirectoryEntry>,
     pending: Vec<DirectoryChange>,
-    /// Whether crashes are to be expected; otherwise only the current state is kept.
+    /// Whether crashes are expected; otherwise only the current state is kept.
     durability: bool,
 }
 
@@ -65,7 +65,7 @@ impl Disk {
         }
     }
 
-    /// Opens a file, made if there is none.
+    /// Opens or creates a file.
     pub(super) fn open_or_create(&mut self, path: &Path) -> io::Result<Arc<Inode>> {
         match self.open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -191,8 +191,8 @@ impl Disk {
         self.names.iter().filter_map(is_file).collect()
     }
 
-    /// What is left after a loss of power. Changes of names that wait happen or not, in any order;
-    /// writes that wait are lost, torn or reordered. Open handles go on with what is gone.
+    /// Simulates a power loss. Queued name changes happen or not, in any order; queued writes are
+    /// lost, torn or reordered. Open handles keep using removed files.
     pub(super) fn crash(&mut self, random: &mut SeededRandom) {
         let mut waiting: Vec<DirectoryChange> = std::mem::take(&mut self.pending);
         if random.one_in(2) {
@@ -231,7 +231,7 @@ fn parent(path: &Path) -> PathBuf {
     path.parent().unwrap_or(path).to_owned()
 }
 
-/// Whether all directories above a name are there.
+/// Whether all directories above a name exist.
 fn reachable(names: &BTreeMap<PathBuf, DirectoryEntry>, path: &Path) -> bool {
     path.ancestors()
         .skip(1)
@@ -261,7 +261,7 @@ fn shuffle<T>(list: &mut [T], random: &mut SeededRandom) {
     }
 }
 
-/// A file's bytes, whatever its names.
+/// The contents of a file, independent of its names.
 #[derive(Debug)]
 pub(super) struct Inode {
     content: RwLock<InodeContent>,
@@ -285,7 +285,7 @@ struct UnsyncedWrite {
 }
 
 impl UnsyncedWrite {
-    /// Does it, or only the first bytes of it.
+    /// Applies it, or only its first bytes.
     fn apply(&self, content: &mut Vec<u8>, length: usize) {
         if self.cuts {
             content.truncate(self.offset);
@@ -349,7 +349,7 @@ impl Inode {
         }
     }
 
-    /// Cuts the file. Until a sync a crash may undo it.
+    /// Truncates the file. Until a sync a crash may undo it.
     pub(super) fn cut(&self, size: u64) {
         let offset = usize::try_from(size).unwrap_or(usize::MAX);
         let mut content = self.write();
@@ -368,7 +368,7 @@ impl Inode {
         self.write_at(end, bytes);
     }
 
-    /// Empties the file, durably: programs only empty files that they are about to make.
+    /// Empties the file, durably: programs only empty files that they are about to create.
     pub(super) fn truncate(&self) {
         let mut content = self.write();
         content.current.clear();
@@ -383,15 +383,15 @@ impl Inode {
         }
     }
 
-    /// As kernels do after a failed sync: the bytes stay visible, count as clean, and reach the
-    /// disk only by luck.
+    /// Behaves as kernels do after a failed sync: the bytes stay visible, count as clean, and reach
+    /// the disk only by luck.
     pub(super) fn fail_sync(&self, random: &mut SeededRandom) {
         let content = &mut *self.write();
         let lost = std::mem::take(&mut content.pending);
         settle(&mut content.durable, &lost, random);
     }
 
-    /// Changes bytes as a failing disk does: current and durable alike.
+    /// Changes bytes as a failing disk does: both current and durable.
     pub(super) fn damage(&self, change: impl FnOnce(&mut Vec<u8>)) {
         let content = &mut *self.write();
         change(&mut content.current);
@@ -431,8 +431,8 @@ fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     }
 }
 
-/// Decides which of the waiting writes reached the disk: none, the first ones with the last of
-/// them torn at any byte, or any sectors.
+/// Decides which of the queued writes reached the disk: none, the first ones with the last of them
+/// torn at any byte, or any sectors.
 fn settle(durable: &mut Vec<u8>, waiting: &[UnsyncedWrite], random: &mut SeededRandom) {
     match random.below(3) {
         0 => {}

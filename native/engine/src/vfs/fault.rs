@@ -1,4 +1,4 @@
-//! A file system that fails as real ones do, and as a seed says.
+//! A file system that fails as real ones do, determined by a seed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,20 +11,20 @@ use super::random::SeededRandom;
 use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
-/// What happens at an I/O site, instead of what was asked.
+/// What happens at an I/O site instead of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The operation fails with EIO, once. A write may have happened in part; a sync loses what it
-    /// should have saved, and later syncs do not know of it.
+    /// The operation fails with EIO, once. A write may have been applied in part; a sync loses what
+    /// it should have saved, and later syncs do not report it.
     Error,
-    /// The disk is full: this operation, if it needs room, and all later ones that do fail with
+    /// The disk is full: this operation, if it needs space, and all later ones that do fail with
     /// ENOSPC, until [`FaultVfs::clear`].
     NoSpace,
-    /// Power is lost in the middle of the operation: everything fails until [`FaultVfs::crash`].
+    /// Power is lost during the operation: everything fails until [`FaultVfs::crash`].
     Stop,
 }
 
-/// What an operation does to the disk, which decides how it fails.
+/// The effect of an operation on the disk, which determines how it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiskEffect {
     Reads,
@@ -41,19 +41,19 @@ struct FaultState {
     sites: u64,
     /// Syncs of files among them.
     syncs: u64,
-    /// What happens at which of the coming sites.
+    /// Faults at future sites.
     plan: BTreeMap<u64, Fault>,
     full: bool,
     free: u64,
     stopped: bool,
-    /// Crashes so far; handles of an earlier time are dead.
+    /// The number of crashes; earlier handles are invalid.
     boot: u64,
 }
 
-/// A file system in memory which loses, tears, refuses and reorders. Clones share it.
+/// An in-memory file system that loses, tears, rejects and reorders. Clones share it.
 ///
-/// Each I/O operation is a site, counted from 0. A test runs its work once to learn how many there
-/// are, and then again with a fault at each of them in turn.
+/// Each I/O operation is a site, counted from 0. A test runs its work once to count the sites, and
+/// then again with a fault at each of them in turn.
 #[derive(Debug, Clone)]
 pub struct FaultVfs {
     state: Arc<Mutex<FaultState>>,
@@ -91,12 +91,12 @@ impl FaultVfs {
         self.state().syncs
     }
 
-    /// Lets `fault` happen at the I/O operation that `sites` will count as this.
+    /// Injects `fault` at the I/O operation with this number.
     pub fn fail_at(&self, site: u64, fault: Fault) {
         self.state().plan.insert(site, fault);
     }
 
-    /// Fills the disk: what needs room fails until [`FaultVfs::clear`].
+    /// Fills the disk: operations that need space fail until [`FaultVfs::clear`].
     pub fn fill_up(&self) {
         self.state().full = true;
     }
@@ -106,20 +106,20 @@ impl FaultVfs {
         self.state().free = bytes;
     }
 
-    /// Forgets faults that were planned and makes room again.
+    /// Removes planned faults and makes space again.
     pub fn clear(&self) {
         let mut state = self.state();
         state.plan.clear();
         state.full = false;
     }
 
-    /// Whether power is lost.
+    /// Whether power was lost.
     pub fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 
-    /// Loses power if it is not lost yet, loses what was not synced as chance has it, and starts
-    /// again. What is open stays dead, locks are free, no fault is planned.
+    /// Loses power if it is not lost yet, randomly loses what was not synced, and restarts. Open
+    /// handles stay invalid, locks are released, no fault is planned.
     pub fn crash(&self) {
         let mut guard = self.state();
         let state = &mut *guard;
@@ -130,8 +130,8 @@ impl FaultVfs {
         state.boot += 1;
     }
 
-    /// Ends the process but not the machine: nothing is lost, yet what is open stays dead, locks are
-    /// free, no fault is planned.
+    /// Ends the process but not the machine: nothing is lost, but open handles stay invalid, locks
+    /// are released, no fault is planned.
     pub fn kill(&self) {
         let mut state = self.state();
         state.disk.unlock_all();
@@ -152,7 +152,7 @@ impl FaultVfs {
         sized.collect()
     }
 
-    /// Changes a file's bytes behind everybody's back, as failing disks do.
+    /// Changes a file's bytes directly, as failing disks do.
     pub fn damage(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let inode = self.state().disk.open(path);
         inode
@@ -161,7 +161,7 @@ impl FaultVfs {
         Ok(())
     }
 
-    /// Does something to the disk, unless a fault is due.
+    /// Applies an operation to the disk, unless a fault is due.
     fn site<T>(
         &self,
         operation: &'static str,
@@ -187,7 +187,7 @@ impl FaultVfs {
 }
 
 impl FaultState {
-    /// Counts an operation and says whether it may happen.
+    /// Counts an operation and checks whether it may happen.
     fn arrive(&mut self, effect: DiskEffect) -> io::Result<()> {
         if self.stopped {
             return Err(power_is_off());
@@ -318,8 +318,8 @@ struct FaultFile {
 }
 
 impl FaultFile {
-    /// Counts an operation on the open file and says whether it may happen; fails if power was
-    /// lost before it began.
+    /// Counts an operation on the open file and checks whether it may happen; fails if power was
+    /// lost before it started.
     fn arrive(
         &self,
         effect: DiskEffect,
@@ -364,7 +364,7 @@ impl FaultFile {
         let (mut state, allowed) = self.arrive(DiskEffect::Syncs).map_err(failed)?;
         match allowed {
             Ok(()) => self.inode.sync(),
-            // What waits is decided by the crash that follows.
+            // The following crash decides about queued writes.
             Err(_) if state.stopped => {}
             Err(_) => self.inode.fail_sync(&mut state.random),
         }

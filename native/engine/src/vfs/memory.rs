@@ -7,7 +7,7 @@ use super::disk::{Disk, Inode};
 use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
-/// A file system in memory. Clones share it; it ends with the last of them.
+/// An in-memory file system. Clones share it; it ends with the last of them.
 ///
 /// Nothing is ever lost, so syncs do nothing.
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl SegmentFile for MemoryFile {
     }
 }
 
-/// The lock of an inode, given back when dropped.
+/// The lock of an inode, released when dropped.
 #[derive(Debug)]
 pub(super) struct MemoryLock(Arc<Inode>);
 

@@ -1,17 +1,18 @@
-//! The only way to files.
+//! The only access to files.
 //!
-//! Everything that the engine keeps goes through a [`Vfs`], so that tests can put a file system
-//! under it which forgets, tears and fails as real ones do ([`FaultVfs`]), or none at all
-//! ([`MemoryVfs`]). [`RealVfs`] is the operating system's, [`DirectVfs`] the same past its cache.
+//! The engine accesses all its files through a [`Vfs`], so that tests can use a file system that
+//! loses, tears and fails as real ones do ([`FaultVfs`]), or none at all ([`MemoryVfs`]).
+//! [`RealVfs`] is the operating system's, [`DirectVfs`] the same without its cache.
 //!
-//! What implementations promise, and callers may rely on:
+//! What implementations guarantee:
 //!
-//! - What [`AppendFile::sync`] or [`SegmentFile::sync`] returned `Ok` for survives a loss of power. If
-//!   a sync fails the unsynced bytes may be gone although a later sync succeeds: never retry.
-//! - A name made, renamed or removed survives only once [`Vfs::sync_dir`] of its directory has
-//!   returned. Until then each such change may or may not have happened after a crash, in any
-//!   order. A rename is one change: never both names lost.
-//! - Handles stay valid after their name was renamed or removed.
+//! - Data for which [`AppendFile::sync`] or [`SegmentFile::sync`] returned `Ok` survives a power
+//!   loss. If a sync fails, the unsynced bytes may be lost although a later sync succeeds: never
+//!   retry.
+//! - A name that was created, changed or removed survives only once [`Vfs::sync_dir`] of its
+//!   directory has returned. Until then each such change may or may not have happened after a
+//!   crash, in any order. A rename is one change: both names are never lost.
+//! - Handles stay valid after their name was changed or removed.
 
 mod direct;
 mod disk;
@@ -36,16 +37,16 @@ pub trait Vfs: Debug + Send + Sync {
     /// Opens an existing file for reading.
     fn open_read(&self, path: &Path) -> Result<Box<dyn RandomRead>>;
 
-    /// Makes a file, empty, for appending; one of that name is emptied.
+    /// Creates an empty file for appending; an existing one is emptied.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 
     /// Opens an existing file for appending at its end.
     fn open_append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
 
-    /// Opens a file for reading and writing anywhere; makes it if there is none.
+    /// Opens or creates a file for reading and writing anywhere.
     fn open_log(&self, path: &Path) -> Result<Box<dyn SegmentFile>>;
 
-    /// Gives a file another name, replacing a file of that name.
+    /// Renames a file, replacing a file with the new name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -54,33 +55,34 @@ pub trait Vfs: Debug + Send + Sync {
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
 
-    /// The names in a directory, sorted. Names that are not UTF-8 are not ours and left out.
+    /// The names in a directory, sorted. Names that are not UTF-8 are not ours and are omitted.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
 
-    /// Whether a file or directory of that name exists.
+    /// Whether a file or directory with that name exists.
     fn exists(&self, path: &Path) -> Result<bool>;
 
-    /// Makes a directory and those above it that are missing.
+    /// Creates a directory and its missing parents.
     fn create_dir_all(&self, dir: &Path) -> Result<()>;
 
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
 
-    /// Gives a file a second name; fails if that name is taken.
+    /// Creates a hard link; fails if that name exists.
     fn hard_link(&self, existing: &Path, link: &Path) -> Result<()>;
 
     /// The bytes that may still be written to the file system of `dir`.
     fn free_bytes(&self, dir: &Path) -> Result<u64>;
 
-    /// Takes an exclusive lock, or fails at once with [`Error::Locked`]. Dropping the guard, or the
-    /// end of the process, gives it back. The lock file stays.
+    /// Takes an exclusive lock, or fails at once with [`Error::Locked`]. It is released when the
+    /// guard is dropped or the process ends. The lock file stays.
     fn lock(&self, path: &Path) -> Result<Box<dyn LockGuard>>;
 }
 
-/// Makes a directory and those above it that are missing, durably.
+/// Creates a directory and its missing parents, durably.
 ///
-/// A directory with something in it was made durable before that was put there. An empty one may be
-/// the work of a process that ended before it could; so may those above that hold nothing else.
+/// A directory that is not empty was made durable before its first entry was created. An empty one
+/// may have been left by a process that ended before that; so may its parents that contain nothing
+/// else.
 pub fn make_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.create_dir_all(dir)?;
     let mut others = vfs.list(dir)?.len();
@@ -97,10 +99,10 @@ pub fn make_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file that can be read anywhere, by many threads at once.
+/// A file with concurrent random reads.
 pub trait RandomRead: Debug + Send + Sync {
-    /// Reads into `buffer` from `offset` and returns how many bytes: fewer than asked only where
-    /// the file ends.
+    /// Reads into `buffer` from `offset` and returns how many bytes: fewer than requested only at
+    /// the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize>;
 
     /// The size in bytes.
@@ -111,7 +113,7 @@ pub trait RandomRead: Debug + Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// The path that the file was opened by, for error messages.
+    /// The path with which the file was opened, for error messages.
     fn path(&self) -> &Path;
 
     /// Fills `buffer` from `offset`; a file that ends before is damaged.
@@ -131,19 +133,19 @@ pub trait RandomRead: Debug + Send + Sync {
     }
 }
 
-/// A file that grows at its end, by one writer.
+/// An append-only file with one writer.
 pub trait AppendFile: Debug + Send {
-    /// Adds all of `bytes` at the end. After an error the end is not known: truncate the file to
-    /// what it had before, or give it up.
+    /// Appends all of `bytes`. After an error the end is unknown: truncate the file to its previous
+    /// size, or abandon it.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Cuts the file, as after an append that found no room. Needs no room itself.
+    /// Truncates the file, as after an append that lacked space. Needs no space itself.
     fn truncate(&mut self, size: u64) -> Result<()>;
 
-    /// Makes all that was appended durable.
+    /// Makes all appended bytes durable.
     fn sync(&mut self) -> Result<()>;
 
-    /// The size in bytes, with all that was appended.
+    /// The size in bytes, including all appended bytes.
     fn len(&self) -> u64;
 
     /// Whether nothing was appended yet.
@@ -158,10 +160,10 @@ pub trait SegmentFile: RandomRead {
     /// Writes all of `bytes` at `offset`, which is at most the file's size.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Cuts the file. Needs no room.
+    /// Truncates the file. Needs no space.
     fn truncate(&self, size: u64) -> Result<()>;
 
-    /// Makes all that was written durable.
+    /// Makes all written bytes durable.
     fn sync(&self) -> Result<()>;
 }
 

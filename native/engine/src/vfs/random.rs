@@ -1,11 +1,11 @@
-//! Choices that a seed repeats.
+//! Reproducible random choices.
 
 /// A small generator of the `SplitMix64` family: not for secrets, only for choices in simulations.
 #[derive(Debug, Clone)]
 pub struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// The generator that this seed always gives.
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -24,7 +24,7 @@ impl SeededRandom {
         self.any().checked_rem(bound).unwrap_or(0)
     }
 
-    /// A length or place of at most `most`.
+    /// A length or offset of at most `most`.
     pub fn up_to(&mut self, most: usize) -> usize {
         usize::try_from(self.below(most as u64 + 1)).unwrap_or(most)
     }

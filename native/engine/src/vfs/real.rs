@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
-/// The modes of what is created, whatever the process's umask: a database is for its account alone.
+/// The modes of created files, whatever the process's umask: a database is private to its account.
 const PRIVATE_FILE: u32 = 0o600;
 const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The operating system's file system.
 ///
-/// Files are synced by `fdatasync`, which writes the size too but no times; directories by `fsync`.
+/// Files are synced with `fdatasync`, which includes the size but not the times; directories with
+/// `fsync`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealVfs;
 

@@ -1,7 +1,7 @@
-//! Files of payloads that records refer to.
+//! Files of blocks that records refer to.
 //!
 //! A block is written once, at the end of the current block file. The log syncs block files before
-//! the records that refer to them, so that a durable record never refers to nothing.
+//! the records that refer to them, so that the references of a durable record are valid.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::vfs::{SegmentFile, Vfs};
 const SUFFIX: &str = ".blk";
 const MAGIC: [u8; 4] = *b"RBBL";
 const VERSION: u32 = 1;
-/// Size of a block file's header in bytes.
+/// The size of a block file's header in bytes.
 const FILE_HEADER_BYTES: u64 = 24;
-/// Size of what stands before each block in bytes.
+/// The size of the header before each block in bytes.
 const BLOCK_HEADER_BYTES: u64 = 8;
-/// Blocks begin at multiples of this.
+/// The alignment of blocks.
 const ALIGNMENT: usize = 8;
 
-/// The name of a block file; names sort as numbers do.
+/// The name of a block file; names sort like numbers.
 pub(super) fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:020}{SUFFIX}"))
 }
@@ -48,7 +48,7 @@ fn file_header(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Checks that a file is the block file of that number.
+/// Checks that a file is the block file with that number.
 pub(super) fn check_header(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<()> {
     let path = path_of(dir, number);
     let mut bytes = [0; 24];
@@ -64,7 +64,7 @@ pub(super) fn check_header(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<()>
     Err(Error::corruption(&path, 0, detail))
 }
 
-/// Reads a block and checks it.
+/// Reads and verifies a block.
 pub(super) fn read(vfs: &dyn Vfs, dir: &Path, reference: &BlockReference) -> Result<Vec<u8>> {
     let path = path_of(dir, reference.file);
     let missing = |error: Error| {
@@ -93,7 +93,7 @@ pub(super) fn read(vfs: &dyn Vfs, dir: &Path, reference: &BlockReference) -> Res
 pub(super) struct Blocks {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
-    /// A file is full when it has this many bytes.
+    /// The size at which a file is full.
     file_bytes: u64,
     state: Mutex<BlockFiles>,
 }
@@ -102,7 +102,7 @@ pub(super) struct Blocks {
 struct BlockFiles {
     current: Option<CurrentBlockFile>,
     next_number: u64,
-    /// Files with bytes that no sync has saved.
+    /// Files with unsynced bytes.
     dirty: Vec<Arc<dyn SegmentFile>>,
     /// The highest index that refers to each file.
     last_use: BTreeMap<u64, u64>,
@@ -116,7 +116,7 @@ struct CurrentBlockFile {
 }
 
 impl Blocks {
-    /// The block files in `dir`: those in `last_use` are kept, others were never referred to.
+    /// Opens the block files in `dir`: those in `last_use` are kept, others were never referred to.
     pub(super) fn open(
         vfs: Arc<dyn Vfs>,
         dir: &Path,
@@ -201,7 +201,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Notes that a record refers to blocks.
+    /// Records that a record refers to blocks.
     pub(super) fn refer(&self, index: u64, references: &[BlockReference]) {
         let mut state = self.state.lock();
         for reference in references {
@@ -210,7 +210,7 @@ impl Blocks {
         }
     }
 
-    /// Makes all blocks durable that were appended before.
+    /// Makes all previously appended blocks durable.
     pub(super) fn sync(&self) -> Result<()> {
         let dirty = std::mem::take(&mut self.state.lock().dirty);
         dirty.iter().try_for_each(|file| file.sync())

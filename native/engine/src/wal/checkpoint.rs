@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::vfs::{RandomRead, Vfs};
 
 impl Wal {
-    /// Copies the log, durably, into an existing directory. Block files that grow no more are
-    /// linked; segments are copied, since they are used again.
+    /// Copies the log, durably, to an existing directory. Block files that no longer grow are
+    /// linked; segments are copied, because they are reused.
     pub fn checkpoint(&self, to: &Path) -> Result<()> {
         self.sync()?;
         let (extents, block_files) = {

@@ -1,4 +1,4 @@
-//! A segment as it stands, for people.
+//! A segment as text.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use super::segment::number_of;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
-/// What stands in a segment.
+/// An item of a segment.
 #[derive(Debug)]
 pub enum Dumped<'a> {
     /// A record of the caller.
     Data {
         /// Its index.
         index: u64,
-        /// Of what format the segment is.
+        /// The format of the segment.
         version: WalVersion,
         /// Its bytes.
         body: &'a [u8],
@@ -26,7 +26,8 @@ pub enum Dumped<'a> {
     Other(String),
 }
 
-/// Tells `show` what a segment holds, whether or not it still counts, up to its end or to damage.
+/// Passes the contents of a segment to `show`, whether or not they are still valid, up to its end
+/// or to damage.
 pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
     let number = name
@@ -82,7 +83,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
     Ok(())
 }
 
-/// The index of the data record to come.
+/// The index of the next data record.
 fn next_index(record: &Raw<'_>, index: u64) -> u64 {
     match record.kind {
         RecordKind::Data | RecordKind::Referring => index.saturating_add(1),

@@ -18,22 +18,22 @@ pub(super) struct WalFiles {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     pub(super) segments: BTreeMap<u64, Arc<LogSegment>>,
-    /// Files that new segments are made of.
+    /// Files for new segments.
     spares: Vec<PathBuf>,
     max_spares: usize,
-    /// How far beyond the end a segment is filled with zeros at once, in bytes.
+    /// How many bytes beyond the end a segment is filled with zeros at once.
     ahead: u64,
     /// The position up to which records were handed to the operating system, and the index of the
-    /// record that follows.
+    /// next record.
     pub(super) written: u64,
     pub(super) next_index: u64,
-    /// Segments with bytes that no sync has saved, in order.
+    /// Segments with unsynced bytes, in order.
     dirty: Vec<Arc<LogSegment>>,
-    /// Empty room for what is gathered next, so that it need not be allocated each time.
+    /// A spare buffer for the next records, to avoid allocations.
     room: Vec<u8>,
 }
 
-/// More room is given back.
+/// The maximum size of the spare buffer.
 const MOST_ROOM: usize = 64 << 10;
 
 impl WalFiles {
@@ -58,7 +58,7 @@ impl WalFiles {
         }
     }
 
-    /// Writes what waits, in order.
+    /// Writes the queue, in order.
     pub(super) fn write(&mut self, queue: &Mutex<AppendQueue>) -> Result<()> {
         let taken = queue.lock().take(std::mem::take(&mut self.room));
         self.write_taken(taken)
@@ -76,7 +76,7 @@ impl WalFiles {
         Ok(())
     }
 
-    /// Writes a chunk; returns its bytes, which nobody needs any more.
+    /// Writes a chunk; returns its buffer.
     fn write_chunk(&mut self, mut chunk: WriteChunk) -> Result<Vec<u8>> {
         if let Some(header) = chunk.begins {
             let spare = self.spares.pop();
@@ -95,8 +95,8 @@ impl WalFiles {
         Ok(chunk.bytes)
     }
 
-    /// Cuts what a write that found no room has left behind the last whole record, so that no
-    /// opening finds it; returns the number of the segment that holds that record.
+    /// Truncates what a write without space has left after the last complete record, so that
+    /// opening does not find it; returns the number of the segment with that record.
     pub(super) fn roll_back(&mut self) -> Result<u64> {
         let begun = |segment: &Arc<LogSegment>| segment.home.base >= self.written;
         let segments = std::mem::take(&mut self.segments);
@@ -118,8 +118,8 @@ impl WalFiles {
         Ok(*number)
     }
 
-    /// Makes the segment that a log without room goes on with, and reserves room in it. One that
-    /// cannot be made whole is removed.
+    /// Creates the segment in which a log without space continues, and reserves space in it. If
+    /// that fails, it is removed.
     pub(super) fn resume(&mut self, header: &SegmentHeader, reserve: u64) -> Result<()> {
         let made = LogSegment::create(&*self.vfs, &self.dir, header, None);
         let made = made.and_then(|segment| segment.fill(reserve).map(|()| segment));
@@ -145,17 +145,17 @@ impl WalFiles {
         self.segments.get(&number).cloned().ok_or_else(missing)
     }
 
-    /// What has to be synced so that everything up to the returned position is durable.
+    /// The segments to sync so that everything up to the returned position is durable.
     pub(super) fn take_dirty(&mut self) -> (Vec<Arc<LogSegment>>, u64) {
         (std::mem::take(&mut self.dirty), self.written)
     }
 
-    /// Gives up the segments below a number.
+    /// Releases the segments below a number.
     pub(super) fn drop_before(&mut self, number: u64) -> Result<()> {
         let needed = self.segments.split_off(&number);
         for (number, segment) in std::mem::replace(&mut self.segments, needed) {
             let path = path_of(&self.dir, number);
-            // Whoever still reads it must not find other records there.
+            // Readers must not find other records there.
             match Arc::into_inner(segment) {
                 Some(_) => self.reuse(path)?,
                 None => self.vfs.remove(&path)?,
@@ -173,7 +173,7 @@ impl WalFiles {
         self.vfs.remove(&path)
     }
 
-    /// The segments in use, each with the offset where it ends.
+    /// The segments in use, each with its end offset.
     pub(super) fn extents(&self) -> Vec<(Arc<LogSegment>, u64)> {
         let mut extents = Vec::with_capacity(self.segments.len());
         let mut end = self.written;

@@ -1,28 +1,27 @@
-//! The bytes of segments and of what stands in some records; `record` has those of records
+//! The bytes of segments and of the contents of some records; `record` has those of records
 //! themselves. `docs/formats/wal.md` explains them with an example.
 //!
-//! All integers are little-endian. A *position* counts the log's bytes since it began, headers
+//! All integers are little-endian. A *position* counts the log's bytes since its start, headers
 //! included; an *offset* counts within one file.
 
 use crate::checksum::agree;
 use crate::coding::{u32_at, u64_at};
 
-/// Size of a segment's header in bytes.
+/// The size of a segment's header in bytes.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 72;
-/// The most bytes a record may carry: the length has 28 bits.
+/// The maximum size of a record's body: the length has 28 bits.
 pub const MAX_BODY_BYTES: usize = (1 << 28) - 1;
 /// Size of an encoded reference to a block.
 pub(super) const REFERENCE_BYTES: usize = 24;
 
 const SEGMENT_MAGIC: [u8; 4] = *b"RBWL";
 
-/// How records are written. Segments of both versions may stand in one log; new ones are of the
-/// newest.
+/// The format of records. Segments of both versions may be in one log; new ones have the newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalVersion {
-    /// Until 2026: each record has its index, and begins at a multiple of eight.
+    /// Until 2026: each record has its index, and starts at a multiple of eight.
     One,
-    /// Indexes are counted, and records stand without gaps.
+    /// Indexes are counted, and records follow without gaps.
     Two,
 }
 
@@ -45,16 +44,16 @@ impl WalVersion {
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordKind {
     /// Bytes of the caller.
     Data,
     /// Bytes of the caller that refer to blocks.
     Referring,
-    /// Records from this index on are dropped.
+    /// Drops records from this index on.
     Truncate,
-    /// Records below an index are dropped, and segments below a number are not needed.
+    /// Drops records below an index and releases segments below a number.
     Floor,
     /// The log was closed with everything synced.
     Close,
@@ -86,23 +85,23 @@ impl RecordKind {
 /// The first bytes of a segment; durable before its first record is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
-    /// How its records are written.
+    /// The format of its records.
     pub(super) version: WalVersion,
     /// The segment's own number, which its name repeats.
     pub(super) number: u64,
     /// The segment before this one; 0 if it is the first ever.
     pub(super) previous: u64,
-    /// The position of this segment's first byte, which is where the one before ends.
+    /// The position of this segment's first byte, where the previous one ends.
     pub(super) base: u64,
     /// The index that its first record gets.
     pub(super) first_index: u64,
-    /// What the log began at when the segment was made.
+    /// The start of the log when the segment was created.
     pub(super) floor: Floor,
-    /// The position known to be synced when the segment was made.
+    /// The position known to be synced when the segment was created.
     pub(super) synced: u64,
 }
 
-/// Where the log begins.
+/// The start of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Floor {
     /// Records below this index are dropped.
@@ -111,12 +110,12 @@ pub(super) struct Floor {
     pub(super) segment: u64,
 }
 
-/// Why a segment's header was not accepted.
+/// Why a segment's header was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HeaderFault {
-    /// It is sound, and of a version that this code does not know.
+    /// It is valid, and has an unknown version.
     Version(u32),
-    /// It was never written whole, or belongs to another segment, or is damaged.
+    /// It was never completely written, or belongs to another segment, or is damaged.
     Unsound,
 }
 
@@ -149,7 +148,7 @@ impl SegmentHeader {
             .ok_or(HeaderFault::Unsound)
     }
 
-    /// The version that a header with the right checksum is of.
+    /// The version of a header with a valid checksum.
     fn sound_version(bytes: &[u8]) -> Option<u32> {
         let covered = bytes.get(..SEGMENT_HEADER_BYTES - 4)?;
         let sound = bytes.starts_with(&SEGMENT_MAGIC)
@@ -175,7 +174,7 @@ impl SegmentHeader {
         })
     }
 
-    /// What one must know to read its records.
+    /// What is needed to read its records.
     pub(super) fn home(&self) -> Home {
         Home {
             version: self.version,
@@ -185,7 +184,7 @@ impl SegmentHeader {
     }
 }
 
-/// The segment in which records stand, on which it depends what their bytes mean.
+/// The segment of records, which their encoding depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Home {
     pub(super) version: WalVersion,
@@ -195,7 +194,7 @@ pub(super) struct Home {
     pub(super) base: u64,
 }
 
-/// Where a block is, and what it must be.
+/// The location of a block, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockReference {
     /// The number of the block file.
@@ -208,7 +207,7 @@ pub struct BlockReference {
     pub checksum: u32,
 }
 
-/// What stands before the caller's bytes in a referring record.
+/// The references before the caller's bytes in a referring record.
 pub(super) fn encode_references(references: &[BlockReference]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + references.len() * REFERENCE_BYTES);
     let count = u32::try_from(references.len()).unwrap_or(u32::MAX);
@@ -222,7 +221,7 @@ pub(super) fn encode_references(references: &[BlockReference]) -> Vec<u8> {
     bytes
 }
 
-/// The references of a referring record and where the caller's bytes begin.
+/// The references of a referring record and where the caller's bytes start.
 pub(super) fn decode_references(body: &[u8]) -> Option<(Vec<BlockReference>, usize)> {
     let count = usize::try_from(u32_at(body, 0)?).ok()?;
     let end = count.checked_mul(REFERENCE_BYTES)?.checked_add(4)?;

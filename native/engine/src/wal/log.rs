@@ -19,63 +19,63 @@ use super::wal_records::WalRecords;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
-/// A log of records with consecutive indexes, which many threads append to and read.
+/// A log of records with consecutive indexes, with concurrent appends and reads.
 ///
-/// Locks are taken in the order `files`, `queue`; `syncing` is held only to read or change it.
+/// Locks are taken in the order `files`, `queue`; `syncing` is locked only to read or change it.
 #[derive(Debug)]
 pub struct Wal {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
     pub(super) queue: Mutex<AppendQueue>,
     pub(super) files: Mutex<WalFiles>,
-    /// With a condition of the standard library, which wakes all that wait by one call of the system;
-    /// that of `parking_lot` lets each wake the next one.
+    /// With a condition variable of the standard library, which wakes all waiting threads with one
+    /// system call; with that of `parking_lot` each wakes the next one.
     pub(super) syncing: StdMutex<Syncing>,
     pub(super) synced_more: Condvar,
     /// The position up to which everything is durable.
     pub(super) synced: AtomicU64,
-    /// How often it was synced.
+    /// The number of syncs.
     pub(super) syncs: AtomicU64,
     pub(super) blocks: Blocks,
-    /// Set by the first sync that failed, or write that failed for another reason than lack of
-    /// room: nothing is written after it.
+    /// Set by the first failed sync, or by a write that failed for a reason other than lack of
+    /// space: nothing is written after it.
     pub(super) poison: OnceLock<String>,
     /// The queue's epoch.
     pub(super) epoch: AtomicUsize,
     /// Whether the queue is stalled.
     pub(super) stalled: AtomicBool,
-    /// So many bytes must find room before a log that had none takes records again.
+    /// How many bytes of space a stalled log needs before it accepts records again.
     pub(super) resume_bytes: u64,
     pub(super) recovery: Recovery,
 }
 
-/// Who syncs.
+/// The state of syncing.
 #[derive(Debug, Default)]
 pub(super) struct Syncing {
-    /// Whether a thread is at it.
+    /// Whether a thread is syncing.
     led: bool,
-    /// Whether others waited meanwhile.
+    /// Whether other threads waited meanwhile.
     shared: bool,
 }
 
 impl Wal {
-    /// What opening found.
+    /// The result of opening.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 
-    /// The index of the first record, and that of the record to come.
+    /// The index of the first record, and that of the next one.
     pub fn indexes(&self) -> Range<u64> {
         let queue = self.queue.lock();
         queue.floor.index..queue.next_index
     }
 
-    /// Why nothing can be written any more, if so.
+    /// Why writes are no longer possible, if so.
     pub fn poisoned(&self) -> Option<&str> {
         self.poison.get().map(String::as_str)
     }
 
-    /// Appends a record and waits until it is as durable as asked; returns its index.
+    /// Appends a record and waits until it is as durable as requested; returns its index.
     pub fn append(&self, body: &[u8], durability: Durability) -> Result<u64> {
         check_length(body.len())?;
         let written = self.encode(|queue, synced| {
@@ -85,7 +85,7 @@ impl Wal {
         self.finish(&written, durability)
     }
 
-    /// Appends a record that refers to blocks. It is durable only together with them.
+    /// Appends a record that refers to blocks. They become durable together.
     pub fn append_referring(
         &self,
         body: &[u8],
@@ -124,8 +124,8 @@ impl Wal {
         Ok(written)
     }
 
-    /// Gives records their indexes and places, in no time: nothing is written. One of
-    /// [`Wal::write_through`] and [`Wal::sync_through`] has to follow.
+    /// Assigns records their indexes and positions immediately, without writing. One of
+    /// [`Wal::write_through`] and [`Wal::sync_through`] must follow.
     pub fn enqueue(&self, bodies: &[&[u8]]) -> Result<AppendedRecords> {
         for body in bodies {
             check_length(body.len())?;
@@ -147,7 +147,7 @@ impl Wal {
         Ok(written.indexes.start)
     }
 
-    /// Lets `encode` add records, which then wait to be written.
+    /// Queues the records that `encode` adds.
     fn encode(
         &self,
         encode: impl FnOnce(&mut AppendQueue, u64) -> Range<u64>,
@@ -167,8 +167,8 @@ impl Wal {
         })
     }
 
-    /// Hands everything up to these records to the operating system: whoever comes first writes all
-    /// that waits. They are dropped if there is no room for them.
+    /// Hands everything up to these records to the operating system: the first thread writes
+    /// everything queued. They are dropped if there is no space for them.
     pub fn write_through(&self, written: &AppendedRecords) -> Result<()> {
         let mut files = self.files.lock();
         self.keeps(written)?;
@@ -182,12 +182,13 @@ impl Wal {
     }
 
     /// Makes everything up to these records durable. While one thread writes and syncs for all,
-    /// others wait; the next one serves all that came meanwhile. Records for which there is no room
-    /// are dropped.
+    /// others wait; the next one serves all that arrived meanwhile. Records for which there is no
+    /// space are dropped.
     pub fn sync_through(&self, written: &AppendedRecords) -> Result<()> {
         let mut syncing = self.syncing();
         loop {
-            // In this order: where the log was not cut below, the position is that of the records.
+            // In this order: if the log was not truncated below, the position is that of the
+            // records.
             let is_synced = self.synced.load(Ordering::Acquire) >= written.end;
             self.keeps(written)?;
             if is_synced {
@@ -205,7 +206,7 @@ impl Wal {
         let shared = std::mem::take(&mut syncing.shared);
         drop(syncing);
         if shared {
-            // Those that the last sync served come again now, if they are let.
+            // Lets the threads that the last sync served join this one.
             std::thread::yield_now();
         }
         let synced = self.poisoning(self.sync_all());
@@ -215,7 +216,7 @@ impl Wal {
         self.keeps(written)
     }
 
-    /// Nobody panics while holding it, and what it guards is sound at every moment.
+    /// No thread panics while holding it, and its contents are always consistent.
     fn syncing(&self) -> MutexGuard<'_, Syncing> {
         self.syncing.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,7 +225,7 @@ impl Wal {
     fn sync_all(&self) -> Result<()> {
         let (dirty, end) = {
             let mut files = self.files.lock();
-            // A write that failed while this thread waited for the lock left a hole.
+            // A write that failed while this thread waited for the lock left a gap.
             self.check()?;
             self.write_waiting(&mut files)?;
             files.take_dirty()
@@ -246,7 +247,7 @@ impl Wal {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Makes everything durable that was written before.
+    /// Makes everything written before durable.
     pub fn sync(&self) -> Result<()> {
         let written = {
             let queue = self.queue.lock();
@@ -259,7 +260,7 @@ impl Wal {
         self.sync_through(&written)
     }
 
-    /// Reads the records of a range, as far as there are any.
+    /// Reads the existing records of a range.
     pub fn read(&self, range: Range<u64>) -> Result<WalRecords> {
         let until = range.end;
         let mut files = self.files.lock();
@@ -326,7 +327,7 @@ impl Wal {
         }
         let synced = self.sync_through(&written);
         if let Err(error) = &synced {
-            // What was dropped here is forgotten already.
+            // The dropped records are already forgotten.
             self.poison.get_or_init(|| error.to_string());
         }
         synced
@@ -336,7 +337,7 @@ impl Wal {
     pub fn close(self) -> Result<()> {
         self.sync()?;
         if self.why_full().is_some() {
-            // All records are durable; there is no room for the mark.
+            // All records are durable; there is no space for the mark.
             return Ok(());
         }
         let written = self.encode(|queue, synced| {
@@ -362,14 +363,14 @@ impl Wal {
         }
     }
 
-    /// Lets a failure be the last thing that this log does: what the files hold is not known, and a
-    /// sync that is repeated may succeed without having saved anything.
+    /// Poisons the log on failure: the contents of the files are unknown, and a repeated sync may
+    /// succeed without having saved anything.
     pub(super) fn poisoning<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result
             && error.code() != "invalid_argument"
             && !error.is_full()
         {
-            // The first reason stays.
+            // The first reason is kept.
             self.poison.get_or_init(|| error.to_string());
         }
         result

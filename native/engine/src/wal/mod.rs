@@ -1,26 +1,27 @@
-//! The write-ahead log, a module of its own: it knows records and blocks, not what they mean.
+//! The write-ahead log, an independent module: it stores records and blocks without interpreting
+//! them.
 //!
-//! A record has an index, one higher than that of the record before. Records are appended, read by
-//! ranges of indexes, and dropped at both ends. They may refer to blocks, payloads in files of
-//! their own, which are durable before the records are. In the order in which data flows:
+//! A record has an index, one higher than that of the previous record. Records are appended, read
+//! by ranges of indexes, and dropped at both ends. They may refer to blocks in separate files,
+//! which become durable before the records. In the order in which data flows:
 //!
-//! - `log` — the open log. Threads encode into `queue` under a short lock; whoever comes first
-//!   writes what has gathered, through `files`, to a `segment`; one of those that wait for
-//!   durability syncs for all.
+//! - `log` — the open log. Threads encode into `queue` under a short lock; the first one writes
+//!   what has accumulated, through `files`, to a `segment`; one of those that wait for durability
+//!   syncs for all.
 //! - `blocks` — the block files.
 //! - `format` and `record` — the bytes, which `docs/formats/wal.md` explains.
-//! - `open` — going on with what was found; `checkpoint` — a copy of the open log.
-//! - `space` — what happens when there is no room on the disk.
-//! - `recover` — what a directory holds, `scan` — reading a segment front to back.
+//! - `open` — opening and continuing a log; `checkpoint` — a copy of the open log.
+//! - `space` — handling a full disk.
+//! - `recover` — the contents of a directory, `scan` — reading a segment sequentially.
 //! - `spans` and `read` — finding and reading records by index.
-//! - `verify` — checking every checksum of a log that is not open; `dump` — a segment as text.
+//! - `verify` — verifying every checksum of a log that is not open; `dump` — a segment as text.
 //!
-//! What always holds:
+//! Invariants:
 //!
 //! - A segment's header and name are durable before its first record is written.
 //! - An acknowledged record is durable with all records before it.
-//! - A failed sync is the last thing that an open log does. So is a failed write, except one that
-//!   found no room: that one is rolled back (`space`).
+//! - A failed sync is the last operation of an open log. So is a failed write, except for lack of
+//!   space: that one is rolled back (`space`).
 
 mod blocks;
 mod checkpoint;

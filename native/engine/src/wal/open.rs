@@ -1,4 +1,4 @@
-//! Opening the log: what was found is made durable and goes on in a new segment.
+//! Opening the log: existing records are made durable, and a new segment continues the log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::error::Result;
 use crate::vfs::{Vfs, make_dir};
 
 impl Wal {
-    /// Opens the log in a directory, which is made if it is missing. What was found is durable
-    /// when this returns, and goes on in a new segment, so that nothing behind a cut is ever read.
+    /// Opens or creates the log in a directory. Existing records are durable when this returns, and
+    /// a new segment continues the log, so that nothing after a truncation is ever read.
     ///
-    /// Only one log at a time may be open in a directory: whoever opens it holds a lock.
+    /// Only one log at a time may be open in a directory: the caller holds a lock.
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &WalOptions) -> Result<Self> {
         make_dir(&*vfs, dir)?;
         let mut recovered = look(&*vfs, dir)?;
@@ -72,9 +72,9 @@ impl Wal {
     }
 }
 
-/// The header of the segment that the log goes on with.
+/// The header of the segment that continues the log.
 fn next_segment(recovered: &mut RecoveredLog) -> SegmentHeader {
-    // A segment without records is left out of the chain, or opening often would lengthen it.
+    // A segment without records is removed from the chain, or repeated opening would lengthen it.
     let empty = recovered
         .chain
         .pop_if(|last| recovered.end == last.base.saturating_add(SEGMENT_HEADER_BYTES as u64));
@@ -97,10 +97,10 @@ fn next_segment(recovered: &mut RecoveredLog) -> SegmentHeader {
     }
 }
 
-/// Makes durable what was found and is not known to be: segments with records behind the last known
-/// sync, and before them the blocks that these refer to. They are copied to files of their own: a
-/// sync that failed in an earlier process may have left pages that count as saved and are not, so
-/// that syncing the same file again would prove nothing.
+/// Makes existing records durable that are not known to be: segments with records after the last
+/// known sync, and before them the blocks that these refer to. They are copied to new files: a
+/// failed sync of an earlier process may have left pages that count as saved and are not, so that
+/// syncing the same file again would prove nothing.
 fn rewrite_tail(vfs: &dyn Vfs, dir: &Path, recovered: &RecoveredLog) -> Result<()> {
     if recovered.end <= recovered.synced {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What the log is told and what it answers.
+//! The options and results of the log.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use super::recover::TornTail;
 /// Sizes of the log's files.
 #[derive(Debug, Clone)]
 pub struct WalOptions {
-    /// A segment is full at this size in bytes; one larger record may exceed it.
+    /// The size of a segment in bytes; one larger record may exceed it.
     pub segment_bytes: u64,
-    /// How far a new segment is filled with zeros at once, in bytes.
+    /// How many bytes of a new segment are filled with zeros at once.
     pub preallocate_bytes: u64,
-    /// How many files are kept to be new segments.
+    /// How many files are kept for new segments.
     pub spare_segments: usize,
-    /// A block file is full at this size in bytes.
+    /// The size of a block file in bytes.
     pub block_file_bytes: u64,
 }
 
@@ -31,19 +31,19 @@ impl Default for WalOptions {
 /// What an acknowledgement means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// It survives a loss of power.
+    /// It survives a power loss.
     #[default]
     Sync,
-    /// It survives the end of the process; a loss of power may take it, and all that came after.
+    /// It survives the end of the process; a power loss may lose it, and everything after it.
     Buffered,
 }
 
-/// What opening found.
+/// The result of opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
-    /// Whether the log had been closed.
+    /// Whether the log had been closed cleanly.
     pub clean: bool,
-    /// The unsynced end that was cut, if there was one.
+    /// The unsynced end that was truncated, if any.
     pub cut: Option<TornTail>,
 }
 
@@ -52,8 +52,8 @@ pub struct Recovery {
 pub struct AppendedRecords {
     /// Their indexes.
     pub indexes: Range<u64>,
-    /// The position behind them.
+    /// The position after them.
     pub end: u64,
-    /// How often the log had been rolled back before they were added: positions are used again.
+    /// How often the log had been rolled back before they were added: positions are reused.
     pub(super) epoch: usize,
 }

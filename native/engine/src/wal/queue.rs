@@ -1,6 +1,6 @@
-//! Records that have an index and a place, and wait to be written.
+//! Records that have an index and a position, and wait to be written.
 //!
-//! Encoding is short and under one lock; writing takes whatever has gathered meanwhile, so that one
+//! Encoding is short and under one lock; a write takes everything that has accumulated, so that one
 //! system call serves many threads.
 
 use super::format::{
@@ -11,15 +11,15 @@ use super::scan::END_MARK_BYTES;
 use super::spans::Spans;
 use crate::coding::to_usize;
 
-/// Encoded records that go to one place.
+/// Encoded contiguous records.
 #[derive(Debug)]
 pub(super) struct WriteChunk {
-    /// Set if the segment is to be made first.
+    /// Set if the segment must be created first.
     pub(super) begins: Option<SegmentHeader>,
     pub(super) segment: u64,
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
-    /// The position behind it, and the index of the record that comes next; set when it is taken.
+    /// The position after it, and the index of the next record; set when it is taken.
     pub(super) end: u64,
     pub(super) next_index: u64,
 }
@@ -37,16 +37,16 @@ impl WriteChunk {
     }
 }
 
-/// Where a log that found no room goes on.
+/// Where a stalled log continues.
 #[derive(Debug, Clone)]
 struct Stalled {
     /// The segment that holds the last record.
     tail: u64,
-    /// The write that found no room.
+    /// The write that lacked space.
     why: String,
 }
 
-/// The end of the log as the next record will find it.
+/// The end of the log for the next record.
 #[derive(Debug)]
 pub(super) struct AppendQueue {
     /// Chunks that are followed by another one, and the last one.
@@ -54,23 +54,23 @@ pub(super) struct AppendQueue {
     open: WriteChunk,
     pub(super) spans: Spans,
     pub(super) floor: Floor,
-    /// The newest floor that is durable, with the records below it. Only this may stand in a
-    /// header, which is durable before the records of earlier segments are.
+    /// The newest durable floor, with the records below it. Only this may be in a header, which is
+    /// durable before the records of earlier segments are.
     pub(super) durable_floor: Floor,
     pub(super) next_index: u64,
-    /// The segment that is written, and its end as an offset.
+    /// The current segment, and its end offset.
     home: Home,
     used: u64,
-    /// A segment is full when its next record might end behind this offset.
+    /// A segment is full when its next record might end after this offset.
     segment_bytes: u64,
-    /// Set while there is no room: no record is taken.
+    /// Set while there is no space: records are rejected.
     stalled: Option<Stalled>,
-    /// Where each rollback cut the log. They never go down.
+    /// Where each rollback truncated the log; never decreasing.
     cuts: Vec<u64>,
 }
 
 impl AppendQueue {
-    /// The end of a log whose newest segment was just made.
+    /// The end of a log whose newest segment was just created.
     pub(super) fn new(header: &SegmentHeader, spans: Spans, segment_bytes: u64) -> Self {
         Self {
             full: Vec::new(),
@@ -87,12 +87,12 @@ impl AppendQueue {
         }
     }
 
-    /// Why no record is taken now, if so.
+    /// Why records are rejected now, if they are.
     pub(super) fn why_stalled(&self) -> Option<&str> {
         self.stalled.as_ref().map(|stalled| stalled.why.as_str())
     }
 
-    /// How often the log was rolled back.
+    /// The number of rollbacks.
     pub(super) fn epoch(&self) -> usize {
         self.cuts.len()
     }
@@ -102,26 +102,26 @@ impl AppendQueue {
         self.cuts.get(epoch).is_some_and(|cut| *cut < end)
     }
 
-    /// The number of the newest segment that was begun.
+    /// The number of the newest segment.
     pub(super) fn newest_segment(&self) -> u64 {
         self.home.segment
     }
 
-    /// Drops all that was not written: the log ends at a position, in the segment `tail`, and takes
-    /// no record until it is resumed.
+    /// Drops everything that was not written: the log ends at a position, in the segment `tail`,
+    /// and rejects records until it is resumed.
     pub(super) fn roll_back(&mut self, (end, next_index): (u64, u64), tail: u64, why: String) {
         self.cuts.push(end);
         self.full.clear();
         self.spans.truncate_from(next_index);
         self.next_index = next_index;
-        // The number stays above that of each segment that was begun.
+        // The number stays above that of every earlier segment.
         self.home.base = end;
         self.used = 0;
         self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
         self.stalled.get_or_insert(Stalled { tail, why });
     }
 
-    /// The header of the segment that a stalled log goes on with.
+    /// The header of the segment that continues a stalled log.
     pub(super) fn resuming_header(&self, synced: u64) -> Option<SegmentHeader> {
         let stalled = self.stalled.as_ref()?;
         Some(SegmentHeader {
@@ -130,7 +130,7 @@ impl AppendQueue {
         })
     }
 
-    /// Records go to a segment that was made for a log without room.
+    /// Continues in a segment that was created for a stalled log.
     pub(super) fn resume(&mut self, header: &SegmentHeader) {
         self.stalled = None;
         self.home = header.home();
@@ -138,7 +138,7 @@ impl AppendQueue {
         self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
     }
 
-    /// The position behind the last record.
+    /// The position after the last record.
     pub(super) fn end(&self) -> u64 {
         self.home.base.saturating_add(self.used)
     }
@@ -169,7 +169,7 @@ impl AppendQueue {
         self.encode(kind, &[body], synced);
     }
 
-    /// Encodes a record and returns the offset where it begins.
+    /// Encodes a record and returns its start offset.
     fn encode(&mut self, kind: RecordKind, body: &[&[u8]], synced: u64) -> u64 {
         let length: usize = body.iter().map(|part| part.len()).sum();
         let most = record::most_bytes(length);
@@ -211,7 +211,7 @@ impl AppendQueue {
         self.full.push(full);
     }
 
-    /// Takes all that waits, in order, and the position behind it. What comes next is gathered in
+    /// Takes everything queued, in order, and the position after it. Later records are collected in
     /// `room`, which is empty.
     pub(super) fn take(&mut self, room: Vec<u8>) -> QueuedChunks {
         let next = WriteChunk::at(self.home.segment, self.used, room);
@@ -225,7 +225,7 @@ impl AppendQueue {
     }
 }
 
-/// What waited to be written.
+/// Queued chunks that were taken.
 #[derive(Debug)]
 pub(super) struct QueuedChunks {
     /// Chunks that are followed by another one, in order, and the last one.

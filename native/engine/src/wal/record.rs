@@ -1,30 +1,30 @@
-//! The bytes of a record, in both versions. Only the newest is written.
+//! The encoding of a record, in both versions. Only the newest is written.
 
 use super::format::{Home, MAX_BODY_BYTES, RecordKind, WalVersion};
 use crate::checksum::agree;
 use crate::coding::{put_varint, to_usize, u32_at, u64_at, varint_at};
 
-/// The most bytes of a record's header.
+/// The maximum size of a record's header.
 pub(super) const MOST_HEADER_BYTES: usize = 24;
 /// The size of a record's header in version 1.
 const HEADER_BYTES_1: usize = 24;
-/// Where records begin in version 1: at multiples of this.
+/// The alignment of records in version 1.
 const ALIGNMENT_1: usize = 8;
-/// Lower bits beside the length that tell the kind.
+/// The number of low bits for the kind, beside the length.
 const KIND_BITS: u32 = 3;
 
-/// What stands before a record's body.
+/// The header before a record's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordHeader {
     /// The number of its [`RecordKind`].
     pub(super) kind: u8,
     /// Its own size in bytes.
     pub(super) bytes: usize,
-    /// Size of the body in bytes, and of the padding behind it.
+    /// The size of the body in bytes, and of the padding after it.
     pub(super) length: usize,
     pub(super) padding: usize,
-    /// The record's index, which stands there only in version 1; of a `Truncate`, the first index
-    /// that is dropped.
+    /// The record's index, present only in version 1; for a `Truncate`, the first index that is
+    /// dropped.
     pub(super) index: Option<u64>,
     /// The position known to be synced when it was written.
     pub(super) synced: u64,
@@ -33,7 +33,7 @@ pub(super) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// Reads a header that stands at `offset`, if there is a sound one.
+    /// Reads the header at `offset`, if it is valid.
     pub(super) fn decode(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
         match home.version {
             WalVersion::One => Self::decode_1(bytes, home, offset),
@@ -47,7 +47,7 @@ impl RecordHeader {
         let kind = u8::try_from(kind_and_length >> 28).ok()?;
         let checksum =
             || crc32c::crc32c_append(crc32c::crc32c(&home.segment.to_le_bytes()), covered);
-        // Zeros, the usual end of a log, are told apart without a checksum.
+        // Zeros, the usual end of a log, are recognized without a checksum.
         if kind == 0 || !agree(u32_at(bytes, 0)?, checksum()) {
             return None;
         }
@@ -88,18 +88,18 @@ impl RecordHeader {
         })
     }
 
-    /// The size of what the body's checksum covers, in bytes.
+    /// The number of bytes covered by the body's checksum.
     pub(super) fn padded_bytes(&self) -> usize {
         self.length + self.padding
     }
 
-    /// The whole record's size in bytes.
+    /// The size of the whole record in bytes.
     pub(super) fn record_bytes(&self) -> usize {
         self.bytes + self.padded_bytes()
     }
 }
 
-/// How far apart records may begin at least, in bytes.
+/// The alignment of records in bytes.
 pub(super) fn alignment(version: WalVersion) -> usize {
     match version {
         WalVersion::One => ALIGNMENT_1,
@@ -111,16 +111,16 @@ fn synced(home: Home, offset: u64, distance: u64) -> u64 {
     home.base.saturating_add(offset).saturating_sub(distance)
 }
 
-/// Covers where the header stands, so that neither what was left over from the file's time as
-/// another segment nor a copy elsewhere is taken for it.
+/// Includes the header's location, so that neither remains of the file's earlier use as another
+/// segment nor a copy elsewhere are accepted.
 fn checksum_2(home: Home, offset: u64, covered: &[u8]) -> u32 {
     let segment = crc32c::crc32c(&home.segment.to_le_bytes());
     let place = crc32c::crc32c_append(segment, &offset.to_le_bytes());
     crc32c::crc32c_append(place, covered)
 }
 
-/// Appends a record that will stand at `offset` to `out`; `known` is the position known to be
-/// synced. The body, in parts, has at most [`MAX_BODY_BYTES`].
+/// Appends a record for `offset` to `out`; `known` is the position known to be synced. The body, in
+/// parts, has at most [`MAX_BODY_BYTES`].
 pub(super) fn encode(
     out: &mut Vec<u8>,
     home: Home,
@@ -145,7 +145,7 @@ pub(super) fn encode(
     }
 }
 
-/// What a record with a body of `length` bytes takes at most.
+/// The maximum size of a record with a body of `length` bytes.
 pub(super) fn most_bytes(length: usize) -> u64 {
     (MOST_HEADER_BYTES + length) as u64
 }

@@ -1,9 +1,9 @@
-//! What a directory of segments holds: decided by reading alone.
+//! The contents of a directory of segments, determined by reading alone.
 //!
-//! The newest segment with a sound header names the one before it, and so on back to the floor.
-//! Segments outside this chain are left over. Records are read from front to back until one is not
-//! sound. Whether that is the end or damage, the records and headers themselves say: each carries a
-//! position that was known to be synced, and what lies below the highest of them must be there.
+//! The newest segment with a valid header names the previous one, and so on back to the floor.
+//! Segments outside this chain are leftovers. Records are read in order until one is invalid.
+//! Whether that is the end or damage follows from the records and headers themselves: each contains
+//! a position that was known to be synced, and everything below the highest of them must exist.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,32 +21,32 @@ use crate::vfs::{RandomRead, Vfs};
 
 const HEADER_END: u64 = SEGMENT_HEADER_BYTES as u64;
 
-/// An end of the log that was not synced and is not whole.
+/// An unsynced, incomplete end of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TornTail {
-    /// The segment that is cut.
+    /// The segment that is truncated.
     pub file: PathBuf,
-    /// The offset of the first byte that does not count.
+    /// The offset of the first invalid byte.
     pub offset: u64,
-    /// Sound records that were seen behind it. None of them was acknowledged as synced.
+    /// Valid records after it. None of them was acknowledged as synced.
     pub records: u64,
 }
 
-/// What was found.
+/// The recovered state.
 #[derive(Debug)]
 pub(super) struct RecoveredLog {
     /// The segments that are needed, in order.
     pub(super) chain: Vec<SegmentHeader>,
-    /// The numbers of files that are not.
+    /// The numbers of unneeded files.
     pub(super) leftover: Vec<u64>,
     pub(super) spans: Spans,
     pub(super) floor: Floor,
     pub(super) next_index: u64,
-    /// The position behind the last record that counts.
+    /// The position after the last valid record.
     pub(super) end: u64,
-    /// The highest position that the log itself says to be synced.
+    /// The highest position known to be synced according to the log.
     pub(super) synced: u64,
-    /// Whether the last thing written was the mark of a close.
+    /// Whether the last record marks a clean close.
     pub(super) clean: bool,
     pub(super) cut: Option<TornTail>,
     /// The highest number of any file, needed or not.
@@ -65,7 +65,7 @@ pub(super) struct Referring {
     pub(super) blocks: Vec<BlockReference>,
 }
 
-/// Reads all that `dir` holds of a log.
+/// Reads the log in `dir`.
 pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
     let recovered = RecoveryPass::new(&files).run(u64::MAX)?;
@@ -133,8 +133,8 @@ impl<'a> SegmentHeaders<'a> {
         Error::corruption(&path, 0, detail)
     }
 
-    /// The newest segment. Newer files whose header is not sound were never begun: a header is
-    /// durable before the first record is written.
+    /// The newest segment. Newer files with an invalid header were never used: a header is durable
+    /// before the first record is written.
     fn newest(&self) -> Result<(Option<SegmentHeader>, Option<TornTail>)> {
         let mut cut = None;
         for (number, (file, header)) in self.list.iter().rev() {
@@ -161,7 +161,7 @@ impl<'a> SegmentHeaders<'a> {
         Ok((None, cut))
     }
 
-    /// The newest segment and those before it, in order, as far back as they are sound.
+    /// The newest segment and those before it, in order, as far back as they are valid.
     fn chain(&self, newest: SegmentHeader) -> Result<Vec<SegmentHeader>> {
         let mut chain = vec![newest];
         let mut at = newest;
@@ -212,7 +212,7 @@ impl<'a> RecoveryPass<'a> {
         Self { files, recovered }
     }
 
-    /// Reads all records that lie below the position `stop`.
+    /// Reads all records below the position `stop`.
     fn run(mut self, stop: u64) -> Result<RecoveredLog> {
         let (newest, cut) = self.files.newest()?;
         self.recovered.cut = cut;
@@ -248,7 +248,7 @@ impl<'a> RecoveryPass<'a> {
         }
     }
 
-    /// Reads a segment and says whether it goes over into the next one.
+    /// Reads a segment and returns whether it continues in the next one.
     fn segment(
         &mut self,
         header: &SegmentHeader,
@@ -270,7 +270,7 @@ impl<'a> RecoveryPass<'a> {
             self.record(header, &record)?;
         }
         if next.is_none() && self.recovered.clean {
-            // The log goes on in place of the mark, which no sync need have saved.
+            // The log continues in place of the mark, which need not have been synced.
             self.recovered.end = header.base.saturating_add(closed_at);
         }
         Ok(next.is_some_and(|next| next.base == self.recovered.end))
@@ -326,8 +326,8 @@ impl<'a> RecoveryPass<'a> {
         Error::corruption(&path, offset, detail)
     }
 
-    /// Decides whether the place where reading stopped is the end of the log, an unsynced tail or
-    /// damage.
+    /// Decides whether the position where reading stopped is the end of the log, an unsynced tail
+    /// or damage.
     fn stopped(&mut self, header: &SegmentHeader, later: &[SegmentHeader]) -> Result<()> {
         let offset = self.recovered.end.saturating_sub(header.base);
         let file = path_of(self.files.dir, header.number);
@@ -361,7 +361,7 @@ impl<'a> RecoveryPass<'a> {
         Ok(())
     }
 
-    /// Leaves out what lies below the floor, which must all be there from its segment on.
+    /// Omits what is below the floor; everything from its segment on must exist.
     fn finish(mut self) -> Result<RecoveredLog> {
         let recovered = &mut self.recovered;
         let floor = recovered.floor;

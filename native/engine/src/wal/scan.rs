@@ -1,4 +1,4 @@
-//! Reading a segment from front to back.
+//! Reading a segment sequentially.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use crate::vfs::RandomRead;
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 256 << 10;
 
-/// So many zeros stand behind the last record.
+/// The number of zeros after the last record.
 pub(super) const END_MARK_BYTES: usize = 8;
 
-/// A record as it stands in a segment.
+/// A record in a segment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw<'a> {
     pub(super) kind: RecordKind,
-    /// The index that stands in its header, in version 1.
+    /// The index in its header, in version 1.
     pub(super) index: Option<u64>,
     pub(super) synced: u64,
-    /// Offset of its first byte in the segment, and of the byte after it.
+    /// The offset of its first byte in the segment, and of the byte after it.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) body: &'a [u8],
@@ -34,7 +34,7 @@ impl Raw<'_> {
     }
 }
 
-/// Reads the records of a segment one after the other.
+/// Reads the records of a segment in order.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     window: FileWindow<'a>,
@@ -54,12 +54,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The offset that the next record should have.
+    /// The expected offset of the next record.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The next record; `None` where no sound one stands.
+    /// The next record; `None` if it is invalid.
     pub(super) fn next(&mut self) -> Result<Option<Raw<'_>>> {
         let start = self.offset;
         let Some(header) = self.header(start)? else {
@@ -84,13 +84,13 @@ impl<'a> Scanner<'a> {
         }))
     }
 
-    /// The header at an offset, if a sound one stands there.
+    /// The header at an offset, if it is valid.
     fn header(&mut self, offset: u64) -> Result<Option<RecordHeader>> {
         let bytes = self.window.get(offset, MOST_HEADER_BYTES)?;
         Ok(RecordHeader::decode(bytes, self.home, offset))
     }
 
-    /// Whether the body that belongs to a header is there and sound.
+    /// Whether the body of a header is present and valid.
     fn has_body(&mut self, offset: u64, header: &RecordHeader) -> Result<bool> {
         let place = offset.saturating_add(header.bytes as u64);
         let size = header.padded_bytes();
@@ -98,19 +98,19 @@ impl<'a> Scanner<'a> {
         Ok(body.len() == size && agree(header.body_checksum, crc32c::crc32c(body)))
     }
 
-    /// Goes on at another offset.
+    /// Continues at another offset.
     pub(super) fn skip_to(&mut self, offset: u64) {
         self.offset = offset;
     }
 
-    /// Whether zeros stand where the next record should, as they do behind the last one.
+    /// Whether there are zeros in place of the next record, as after the last one.
     pub(super) fn at_end_mark(&mut self) -> Result<bool> {
         let bytes = self.window.get(self.offset, END_MARK_BYTES)?;
         Ok(bytes.iter().all(|byte| *byte == 0))
     }
 
-    /// Looks behind a place without a sound record for whole ones that stand after it. A header
-    /// alone does not count: among millions of places one may look like a header by chance.
+    /// Searches for complete records after an invalid one. A header alone does not count: among
+    /// millions of offsets one may look like a header by chance.
     pub(super) fn beyond(mut self) -> Result<Beyond> {
         let mut beyond = Beyond::default();
         let mut offset = self.offset;
@@ -136,22 +136,22 @@ fn unknown_kind(path: &Path, offset: u64, kind: u8) -> Error {
     Error::corruption(path, offset, format!("unknown kind of record: {kind}"))
 }
 
-/// What stands behind damage.
+/// What follows damage.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Beyond {
-    /// Whole records.
+    /// Complete records.
     pub(super) records: u64,
-    /// The highest position that one of them says to be synced.
+    /// The highest position that one of them says is synced.
     pub(super) synced: u64,
 }
 
-/// A part of a file in memory, which moves forward.
+/// A sliding window over a file in memory.
 #[derive(Debug)]
 struct FileWindow<'a> {
     file: &'a dyn RandomRead,
     bytes: Vec<u8>,
     start: u64,
-    /// No more is read ahead than lies before this.
+    /// Read-ahead does not go beyond this.
     limit: u64,
 }
 
@@ -165,8 +165,8 @@ impl<'a> FileWindow<'a> {
         }
     }
 
-    /// The bytes at a place: fewer than asked only where the file ends. A length that damage made
-    /// up costs no memory beyond the file's size.
+    /// The bytes at an offset: fewer than requested only at the end of the file. A corrupt length
+    /// needs no memory beyond the file's size.
     fn get(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if !self.holds(offset, length) {
             self.load(offset, length)?;

@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::vfs::{RandomRead, SegmentFile, Vfs};
 
 const SUFFIX: &str = ".wal";
-/// After the last record stand zeros, so that the end of the log is known from a torn write.
+/// The last record is followed by zeros, which distinguishes the end of the log from a torn write.
 const END_MARK: [u8; END_MARK_BYTES] = [0; END_MARK_BYTES];
-/// So many syncs are followed by enough others; flushes alone cause fewer.
+/// The number of syncs that makes filling worthwhile; flushes alone cause fewer.
 const WORTH_FILLING: u64 = 8;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// The name of a segment; names sort as numbers do.
+/// The name of a segment; names sort like numbers.
 pub(super) fn path_of(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:020}{SUFFIX}"))
 }
@@ -32,7 +32,7 @@ pub(super) fn numbered(name: &str, suffix: &str) -> Option<u64> {
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// A segment that is open.
+/// An open segment.
 #[derive(Debug)]
 pub(super) struct LogSegment {
     pub(super) home: Home,
@@ -40,7 +40,7 @@ pub(super) struct LogSegment {
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
     /// How often it was synced since zeros were last written ahead. Filling doubles what a new
-    /// segment writes, which only many syncs gain from.
+    /// segment writes, which pays off only with many syncs.
     syncs: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl LogSegment {
         })
     }
 
-    /// Makes a segment, from a spare file if there is one; its header and name are then durable.
+    /// Creates a segment, from a spare file if there is one; its header and name are then durable.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -76,8 +76,8 @@ impl LogSegment {
         Ok(segment)
     }
 
-    /// Writes records and an end mark. Where syncs are many, the file is filled up with zeros
-    /// once in `ahead` bytes, so that the writes that follow need no new blocks.
+    /// Writes records and an end mark. If syncs are frequent, the file is filled with zeros every
+    /// `ahead` bytes, so that the following writes need no new blocks.
     pub(super) fn write(&self, offset: u64, records: &mut Vec<u8>, ahead: u64) -> Result<()> {
         records.extend_from_slice(&END_MARK);
         self.file.write_at(offset, records)?;
@@ -91,13 +91,13 @@ impl LogSegment {
         }
         self.syncs.store(0, Ordering::Release);
         match self.fill(ahead) {
-            // The records themselves have found room.
+            // The records themselves were written.
             Err(error) if error.is_full() => Ok(()),
             filled => filled,
         }
     }
 
-    /// Adds so many zeros at the end of the file.
+    /// Appends this many zeros to the file.
     pub(super) fn fill(&self, ahead: u64) -> Result<()> {
         let mut filled = self.allocated.load(Ordering::Acquire);
         let target = filled.saturating_add(ahead);
@@ -111,7 +111,7 @@ impl LogSegment {
         Ok(())
     }
 
-    /// Cuts the file at an offset, durably.
+    /// Truncates the file at an offset, durably.
     pub(super) fn cut(&self, offset: u64) -> Result<()> {
         self.file.truncate(offset)?;
         self.allocated.store(offset, Ordering::Release);

@@ -1,9 +1,9 @@
-//! A log for which there is no room on the disk.
+//! Handling a full disk.
 //!
-//! A write that finds no room is rolled back: the log ends at the last record that was handed to the
-//! operating system whole, what follows in the file is cut, durably, and records that waited are
-//! dropped, so that they never come back. From then on no record is taken until [`Wal::resume`] has
-//! made a new segment, with room in it. A sync that fails is another matter: it poisons.
+//! A write without space is rolled back: the log ends at the last record that was handed to the
+//! operating system completely, the rest of the file is truncated, durably, and queued records are
+//! dropped, so that they never reappear. From then on records are rejected until [`Wal::resume`]
+//! has created a new segment with reserved space. A failed sync is different: it poisons.
 
 use std::sync::atomic::Ordering;
 
@@ -17,23 +17,23 @@ use super::segment::path_of;
 use crate::error::{Error, Result};
 
 impl Wal {
-    /// Why no record is taken, while there is no room on the disk.
+    /// Why records are rejected while the disk is full.
     pub fn why_full(&self) -> Option<String> {
         self.queue.lock().why_stalled().map(str::to_owned)
     }
 
-    /// Whether no record is taken, for lack of room.
+    /// Whether records are rejected for lack of space.
     pub fn is_stalled(&self) -> bool {
         self.stalled.load(Ordering::Acquire)
     }
 
-    /// The position at which a log without room ends.
+    /// The position at which a stalled log ends.
     pub fn stalled_at(&self) -> Option<u64> {
         let queue = self.queue.lock();
         queue.why_stalled().map(|_| queue.end())
     }
 
-    /// Fails if these records were dropped because there was no room for them.
+    /// Fails if these records were dropped for lack of space.
     pub fn keeps(&self, written: &AppendedRecords) -> Result<()> {
         if self.epoch.load(Ordering::Acquire) == written.epoch {
             return Ok(());
@@ -50,8 +50,8 @@ impl Wal {
         })
     }
 
-    /// Writes what waits. If there is no room, what could not be written is dropped; who added it
-    /// learns it from [`Wal::keeps`].
+    /// Writes the queue. Without space, what could not be written is dropped; its writers learn
+    /// that from [`Wal::keeps`].
     pub(super) fn write_waiting(&self, files: &mut MutexGuard<'_, WalFiles>) -> Result<()> {
         match files.write(&self.queue) {
             Err(error) if error.is_full() => self.roll_back(files, &error),
@@ -67,15 +67,15 @@ impl Wal {
         self.stalled.store(true, Ordering::Release);
         self.epoch.store(queue.epoch(), Ordering::Release);
         drop(queue);
-        // Files that were to be segments and have no sound header.
+        // Files that were to become segments and have no valid header.
         for number in tail.saturating_add(1)..=newest {
             drop(self.vfs.remove(&path_of(&self.dir, number)));
         }
         Ok(())
     }
 
-    /// Goes on, with a record of the caller, in a new segment that has room reserved. Fails as long
-    /// as there is none.
+    /// Resumes with a record of the caller, in a new segment with reserved space. Fails as long as
+    /// there is none.
     pub fn resume(&self, body: &[u8]) -> Result<()> {
         self.check()?;
         let mut files = self.files.lock();

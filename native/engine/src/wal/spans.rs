@@ -1,10 +1,10 @@
-//! Where records are, found by their index.
+//! Locating records by index.
 
-/// A new span begins after this many bytes, so that a record is found by reading few others.
+/// A new span starts after this many bytes, so that few other records are read to find one.
 const SPAN_BYTES: u64 = 64 << 10;
 
-/// A part of one segment whose data records have the indexes `first..until`, in order. Records
-/// with other indexes may stand after them: they were dropped.
+/// A part of one segment whose data records have the indexes `first..until`, in order. Records with
+/// other indexes may follow them: they were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RecordSpan {
     pub(super) first: u64,
@@ -19,12 +19,12 @@ pub(super) struct RecordSpan {
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     list: Vec<RecordSpan>,
-    /// Whether dropped records stand behind the last span, so that nothing may be added to it.
+    /// Whether dropped records follow the last span, so that nothing may be added to it.
     ended: bool,
 }
 
 impl Spans {
-    /// Notes a data record, whose index follows the last one's.
+    /// Adds a data record, whose index follows the last one's.
     pub(super) fn add(&mut self, index: u64, segment: u64, start: u64, end: u64) {
         if let Some(last) = self.list.last_mut() {
             let near = start.saturating_sub(last.start) < SPAN_BYTES;
@@ -54,7 +54,7 @@ impl Spans {
         }
     }
 
-    /// Forgets the records below an index, by whole spans.
+    /// Forgets whole spans of records below an index.
     pub(super) fn drop_before(&mut self, index: u64) {
         let dropped = self.list.partition_point(|span| span.until <= index);
         self.list.drain(..dropped);

@@ -1,4 +1,4 @@
-//! Checking a log that is not open.
+//! Verifying a log that is not open.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::recover::{TornTail, look};
 use crate::error::Result;
 use crate::vfs::Vfs;
 
-/// What a sound log holds.
+/// The contents of a verified log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogReport {
     /// Segments in use.
@@ -16,13 +16,13 @@ pub struct LogReport {
     pub records: u64,
     /// Blocks that they refer to.
     pub blocks: usize,
-    /// Whether it was closed.
+    /// Whether it was closed cleanly.
     pub clean: bool,
-    /// The end that opening it would cut.
+    /// The end that opening would truncate.
     pub cut: Option<TornTail>,
 }
 
-/// Reads every record and every block that one refers to, and changes nothing.
+/// Verifies every record and every block that one refers to, without changing anything.
 pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<LogReport> {
     let recovered = look(vfs, dir)?;
     let mut checked = 0;

@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 /// A record as it was appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WalRecord {
-    /// Its place among the records: each has the next higher one.
+    /// Its index: each record has the next higher one.
     pub index: u64,
-    /// Of what format its segment is: what callers write may have changed with it.
+    /// The format of its segment: the caller's format may have changed with it.
     pub version: WalVersion,
     /// The caller's bytes.
     pub body: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct WalRecord {
 #[derive(Debug)]
 pub struct WalRecords {
     spans: std::vec::IntoIter<(RecordSpan, Arc<LogSegment>)>,
-    /// Records of the span that is read.
+    /// Records of the current span.
     batch: std::vec::IntoIter<WalRecord>,
     from: u64,
     until: u64,
@@ -67,7 +67,7 @@ impl Iterator for WalRecords {
     }
 }
 
-/// The records of one span that belong to a range. A span is small unless one record is large.
+/// The records of a range in one span. A span is small unless one record is large.
 fn read_span(
     segment: &LogSegment,
     span: &RecordSpan,
