@@ -147,7 +147,7 @@ mod tests {
         assert!(meets(TopicArea::circle([2.0, 0.0], 1.0)));
         assert!(!meets(TopicArea::circle([2.0, 0.1], 1.0)));
         assert!(meets(TopicArea::rectangle([1.0, -1.0, 2.0, 1.0])));
-        // The corner of its bounds is outside of a circle.
+        // The corner of its bounds is outside a circle.
         assert!(!meets(TopicArea::rectangle([0.9, 0.9, 2.0, 2.0])));
         assert!(meets(TopicArea::rectangle([-9.0, -9.0, 9.0, 9.0])));
     }

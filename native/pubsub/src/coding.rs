@@ -1,4 +1,4 @@
-//! Numbers and slices in bytes.
+//! Encoding of numbers and slices.
 
 /// Appends a number in as few bytes as it needs, seven bits each, the lowest first.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
@@ -9,13 +9,13 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push((number & 0x7f) as u8);
 }
 
-/// Appends bytes behind their length.
+/// Appends a length, then the bytes.
 pub(crate) fn put_slice(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Reads what was put; `None` at the first thing that cannot have been.
+/// Reads encoded values; `None` at the first malformed one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordReader<'a>(pub(crate) &'a [u8]);
 

@@ -9,7 +9,8 @@ use rillbase_query::filter::Filter;
 
 use crate::error::Result;
 
-/// So many compiled filters are kept; then they are let go, and compiled as they are needed.
+/// The maximum number of compiled filters; beyond it all are evicted, and compiled again when
+/// needed.
 const MOST: usize = 4096;
 
 /// Compiled filters by their bytes.
@@ -19,14 +20,14 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Refuses what is no filter, or cannot be decided for one publication by itself.
+    /// Rejects an invalid filter, or one that depends on more than one publication.
     pub(crate) fn check(&self, filter: &[u8]) -> Result<()> {
         self.compile(filter)?.check_live()?;
         Ok(())
     }
 
-    /// Whether a filter matches data. Data that is no document matches none, nor does data that a
-    /// filter cannot be decided for.
+    /// Whether a filter matches data. It never matches data that is not a document or cannot be
+    /// evaluated.
     pub(crate) fn matches(&self, filter: &[u8], data: &[u8]) -> bool {
         let (Ok(filter), Ok(data)) = (self.compile(filter), Document::parse(data)) else {
             return false;

@@ -1,37 +1,37 @@
-//! What can go wrong.
+//! Errors.
 
 use std::fmt;
 
-/// The result of everything here that can fail.
+/// The result of operations that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation was refused, or failed.
+/// Why an operation was rejected or failed.
 #[derive(Debug, Clone)]
 pub enum Error {
-    /// The store below failed.
+    /// The underlying store failed.
     Engine(rillbase_engine::Error),
-    /// A subscription's filter is none, or none that can be decided for one publication by itself.
+    /// A subscription's filter is invalid, or depends on more than one publication.
     Filter(rillbase_query::error::Error),
     /// An id is malformed.
     InvalidId {
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
     /// An area or a grid is malformed.
     InvalidArea {
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
     /// A place would take more cells than one operation may write.
     TooManyCells,
-    /// A publication asks to live longer than its topic keeps publications.
+    /// A publication would live longer than its topic keeps publications.
     LivesTooLong,
-    /// This kind of store cannot do that.
+    /// This kind of store does not support the operation.
     Unsupported {
-        /// What it cannot do.
+        /// The operation.
         what: &'static str,
     },
-    /// A stored record, or the name of a subscription, is not one that this code wrote.
+    /// A stored record, or the name of a subscription, was not written by this code.
     Malformed {
         /// What was read.
         what: &'static str,
@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable name of the kind of failure, for programs.
+    /// A stable name of the error, for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Engine(error) => error.code(),

@@ -1,4 +1,4 @@
-//! Collecting what a look comes to.
+//! Collecting the records found by a lookup.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use crate::place::{Ids, TopicExtent};
 use crate::record::{self, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord};
 use crate::store::StoreAnswer;
 
-/// Records before an operation that are kept, each once, however many of its cells were met.
+/// Records before an operation, each kept once, however many of its cells matched.
 pub(crate) struct Gather<'a> {
     before: Sequence,
-    /// What all of them meet.
+    /// The extent that all of them match.
     around: (&'a TopicExtent, Ids),
     keep_publication: &'a dyn Fn(&StoredRecord<PublicationRecord>) -> bool,
     keep_subscription: &'a dyn Fn(&StoredRecord<SubscriptionRecord>) -> bool,
@@ -59,7 +59,7 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
-    /// The record of an entry, unless it comes later, was there already or lies elsewhere.
+    /// The record of an entry, unless it is later, a duplicate, or outside the extent.
     fn read<T: TimedRecord>(&mut self, entry: ListEntry<'_>) -> Result<Option<StoredRecord<T>>> {
         let opened = record::open(entry.value, entry.sequence)?;
         let mut is_new = || self.several.insert((entry.kind, opened.sequence));
@@ -70,7 +70,7 @@ impl<'a> Gather<'a> {
         opened.read((entry.id, entry.time), |other| other.meets(extent, ids))
     }
 
-    /// What was kept, in the order in which it came.
+    /// The collected records, in the order of their arrival.
     pub(crate) fn finish(mut self) -> StoreAnswer {
         self.publications
             .sort_unstable_by_key(|record| record.sequence);

@@ -1,38 +1,38 @@
 //! Areas as cells of a tree, such as a quad tree.
 //!
-//! A box of the plane is cut into `sides` × `sides` cells, each of them again, `depth` times. A cell
-//! is an [`DeweyId`]: one component for each cut, `1 + row * sides + column`, south-west first; the root
-//! is everything. An area may be written by its cells in three ways:
+//! A box of the plane is divided into `sides` × `sides` cells, and each of them again, `depth`
+//! times. A cell is a [`DeweyId`]: one component for each division, `1 + row * sides + column`,
+//! south-west first; the root is everything. An area can be represented by its cells in three ways:
 //!
 //! - *fixed*: all leaves that it intersects. Two areas that intersect share a leaf.
-//! - *variable*: up to four cells of the deepest level whose sides are as long as the area at least.
-//!   Two areas that intersect have cells of which one is the other or lies above it.
-//! - *single*: the deepest cell that holds all of it. The same, but an area on a line between large
-//!   cells comes to lie high up, and meets far more look-ups than it should.
+//! - *variable*: up to four cells of the deepest level whose sides are at least as long as the
+//!   area. Two areas that intersect have cells of which one equals or contains the other.
+//! - *single*: the deepest cell that contains all of it. The same holds, but an area on a boundary
+//!   between large cells is stored high up, and matches far more lookups than it should.
 //!
-//! Each point belongs to one leaf, that to the east and north of a line, and its cell of any level
-//! is found from that leaf: so all three agree. What lies outside of the box belongs to the
-//! outermost cells.
+//! Each point belongs to one leaf, on a boundary the one to the east and north, and its cell of any
+//! level follows from that leaf: so all three agree. Points outside the box belong to the outermost
+//! cells.
 
 use crate::area::{Rectangle, TopicArea};
 use crate::error::{Error, Result};
 use crate::id::DeweyId;
 
-/// An operation writes no more cells than this.
+/// The maximum number of cells that an operation may write.
 pub(crate) const MOST_CELLS: u64 = 1 << 16;
 
-/// How an area, or a node of a tree, is written.
+/// How an area, or a node of a tree, is represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Granularity {
     /// All leaves below it.
     Fixed,
-    /// Few cells of about its size.
+    /// A few cells of about its size.
     Variable,
-    /// The one cell that holds all of it.
+    /// The one cell that contains all of it.
     Single,
 }
 
-/// A box cut into cells.
+/// A box divided into cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellGrid {
     bounds: Rectangle,
@@ -40,7 +40,7 @@ pub struct CellGrid {
     depth: u32,
 }
 
-/// Cells of one level, both corners included, counted from the south-west.
+/// Cells of one level, both corners inclusive, counted from the south-west.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CellSpan {
     level: u32,
@@ -55,7 +55,7 @@ impl CellSpan {
 }
 
 impl CellGrid {
-    /// A grid of `sides`² cells in a cell, cut `depth` times.
+    /// A grid of `sides`² cells per cell, divided `depth` times.
     pub fn new(bounds: Rectangle, sides: u64, depth: u32) -> Result<Self> {
         let [west, south, east, north] = bounds;
         let is_box = bounds.iter().all(|side| side.is_finite()) && west < east && south < north;
@@ -79,12 +79,12 @@ impl CellGrid {
         })
     }
 
-    /// How often it is cut.
+    /// The number of divisions.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// How many cells of a level lie side by side.
+    /// The number of cells per side at a level.
     fn width(&self, level: u32) -> u64 {
         self.sides.saturating_pow(level)
     }
@@ -95,7 +95,7 @@ impl CellGrid {
         (east - west).min(north - south) / double(self.width(level))
     }
 
-    /// The leaf, counted along one axis, that a coordinate belongs to.
+    /// The leaf along one axis that contains a coordinate.
     fn leaf(&self, at: f64, low: f64, high: f64) -> u64 {
         let leaves = self.width(self.depth);
         let place = ((at - low) / (high - low) * double(leaves)).floor();
@@ -109,7 +109,7 @@ impl CellGrid {
         place
     }
 
-    /// The cells of a level that have points of a box.
+    /// The cells of a level that contain points of a box.
     fn span(&self, area: Rectangle, level: u32) -> CellSpan {
         let [west, south, east, north] = self.bounds;
         let [left, bottom, right, top] = area;
@@ -123,7 +123,7 @@ impl CellGrid {
         }
     }
 
-    /// The cells that an area is written by.
+    /// The cells that represent an area.
     pub fn cover(&self, area: &TopicArea, granularity: Granularity) -> Result<Vec<DeweyId>> {
         let bounds = area.bounds();
         match granularity {
@@ -150,7 +150,7 @@ impl CellGrid {
             return Err(Error::TooManyCells);
         }
         let mut leaves = self.cells(&span);
-        // The outermost leaves also stand for what lies outside of the grid.
+        // The outermost leaves also represent what is outside the grid.
         let [west, south, east, north] = self.bounds;
         let [left, bottom, right, top] = area.bounds();
         if west <= left && right <= east && south <= bottom && top <= north {
@@ -176,7 +176,7 @@ impl CellGrid {
         })
     }
 
-    /// Where a cell lies; `None` if the id is no cell of this grid.
+    /// The rectangle of a cell; `None` if the id is not a cell of this grid.
     pub fn rectangle(&self, cell: &DeweyId) -> Option<Rectangle> {
         let (mut column, mut row, mut level) = (0, 0, 0);
         for number in cell.numbers()? {
@@ -195,7 +195,7 @@ impl CellGrid {
         Some([x(column), y(row), x(column + 1), y(row + 1)])
     }
 
-    /// A leaf as an area, a little larger than it is, so that rounding leaves no point outside.
+    /// A leaf as an area, slightly enlarged, so that rounding leaves no point outside.
     fn rectangle_padded(&self, leaf: &DeweyId) -> TopicArea {
         let [west, south, east, north] = self.rectangle(leaf).unwrap_or(self.bounds);
         let largest = self

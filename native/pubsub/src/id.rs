@@ -1,7 +1,7 @@
-//! Hierarchical ids (Dewey): `1.4.2` lies below `1.4`, and the empty id above all.
+//! Hierarchical ids (Dewey): `1.4.2` is below `1.4`, and the empty id above all.
 //!
-//! Components are numbers of any size, or words. In bytes each component says where it ends, and
-//! bytes compare as ids do in preorder:
+//! Components are numbers of any size, or words. In the encoding each component determines its own
+//! end, and bytes compare like ids in preorder:
 //!
 //! ```text
 //! id        := component*
@@ -9,25 +9,25 @@
 //!            | 255 word 0                         a word, behind all numbers
 //! ```
 //!
-//! So one id lies at or below another iff its bytes begin with the other's, and a scan over what
-//! begins with an id's bytes is the scan from the id to its next sibling. No component begins with
-//! a zero byte, which leaves it to mark the end of an id in keys: an id's own entries come before
-//! those of its descendants.
+//! So one id is at or below another if and only if its bytes start with the other's, and a scan
+//! over this prefix is the scan from the id to its next sibling. No component starts with a zero
+//! byte, which marks the end of an id in keys: an id's own entries come before those of its
+//! descendants.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The tag in front of words.
+/// The tag before words.
 const WORD: u8 = u8::MAX;
-/// A longer number or word is refused.
+/// The maximum length of a number or word.
 const MOST_COMPONENT_BYTES: usize = 253;
-/// A longer id is refused: it is part of each key.
+/// The maximum length of an id, which is part of each key.
 const MOST_BYTES: usize = 4096;
-/// More components are refused: each costs a look-up.
+/// The maximum number of components: each costs a lookup.
 const MOST_COMPONENTS: usize = 64;
 
-/// A place in a hierarchy of topics or cells.
+/// A node in a hierarchy of topics or cells.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeweyId(Vec<u8>);
 
@@ -37,7 +37,7 @@ impl DeweyId {
         Self::default()
     }
 
-    /// Reads components between dots; the empty text is the root.
+    /// Parses dot-separated components; the empty text is the root.
     pub fn parse(text: &str) -> Result<Self> {
         let mut id = Self::root();
         if text.is_empty() {
@@ -55,7 +55,7 @@ impl DeweyId {
         Ok(id)
     }
 
-    /// The id below this one with one more number.
+    /// The child of this id with a number.
     #[must_use]
     pub fn child(&self, number: u64) -> Self {
         let mut child = self.clone();
@@ -63,12 +63,12 @@ impl DeweyId {
         child
     }
 
-    /// The bytes that compare as ids do.
+    /// The bytes, which compare like ids.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The id of bytes.
+    /// Decodes an id.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let id = Self(bytes.to_vec());
         let mut at = 0;
@@ -78,22 +78,22 @@ impl DeweyId {
         Some(id)
     }
 
-    /// Whether this id is the other, or lies above it.
+    /// Whether this id equals the other or is above it.
     pub fn contains(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
 
-    /// Whether one is the other, its ancestor or its descendant.
+    /// Whether one equals the other, or is its ancestor or descendant.
     pub fn meets(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)
     }
 
-    /// How many components it has.
+    /// The number of components.
     pub fn depth(&self) -> usize {
         self.ends().map_or(0, |ends| ends.len())
     }
 
-    /// The bytes of those above it, the root first.
+    /// The bytes of its ancestors, the root first.
     pub(crate) fn ancestors(&self) -> impl Iterator<Item = &[u8]> {
         let ends = self.ends().unwrap_or_default();
         let proper = ends.len().saturating_sub(1);
@@ -123,7 +123,7 @@ impl DeweyId {
         Some(numbers)
     }
 
-    /// Where components end; `None` if these are no components.
+    /// The ends of components; `None` if the bytes are malformed.
     fn ends(&self) -> Option<Vec<usize>> {
         let mut ends = Vec::new();
         let mut at = 0;
@@ -134,7 +134,7 @@ impl DeweyId {
         Some(ends)
     }
 
-    /// The bytes of the component that begins somewhere.
+    /// The bytes of the component at an offset.
     fn component(&self, at: usize) -> Option<&[u8]> {
         let rest = self.0.get(at..)?;
         match *rest.first()? {
@@ -177,7 +177,7 @@ pub(crate) fn put_component(out: &mut Vec<u8>, number: u64) {
     put_digits(out, bytes.get(skipped..).unwrap_or_default());
 }
 
-/// Appends big-endian digits without leading zeros, which are few enough.
+/// Appends big-endian digits without leading zeros; the caller limits their number.
 fn put_digits(out: &mut Vec<u8>, digits: &[u8]) {
     let tag = u8::try_from(digits.len() + 1).unwrap_or(WORD - 1);
     out.push(tag);

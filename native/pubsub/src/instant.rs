@@ -1,11 +1,11 @@
-//! Stores that answer at once: `DualDb` and `TwoDb`.
+//! Stores with immediate matching: `DualDb` and `TwoDb`.
 //!
-//! An operation writes its record blindly, then sees the store exactly as it was behind that write,
-//! and looks there for what it meets among all that came before it. Sequences are given under one
-//! lock and become visible in their order; so of two operations that should meet, the later sees the
-//! earlier and the earlier does not see the later: they meet once, without a lock on their ids. What
-//! has expired is judged by the moment at which the operation began, and that moment is held until it
-//! has read, so nothing that it must see is compacted away.
+//! An operation writes its record without reading, takes a snapshot directly after that write, and
+//! searches it for matches among everything that came before. Sequences are assigned under one lock
+//! and become visible in order; so of two operations that should match, the later sees the earlier
+//! and the earlier does not see the later: they match exactly once, without a lock on their ids.
+//! Expiry is judged by the time at which the operation started, and a snapshot of that time is kept
+//! until it has read, so nothing that it must see is compacted away.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec};
 use crate::subscription_history::{self, SubscriptionHistory};
 use crate::turns::OperationTurns;
 
-/// A store that answers at once.
+/// A store with immediate matching.
 #[derive(Debug)]
 pub(crate) struct Instant {
     pub(crate) db: Arc<Db>,
@@ -38,11 +38,11 @@ pub(crate) struct Instant {
     cost: Mutex<Cost>,
 }
 
-/// The moment that an operation, or a look-up, sees.
+/// What an operation or a lookup sees.
 pub(crate) struct ReadMoment<'a> {
     pub(crate) topic: &'a TopicSpec,
     pub(crate) snapshot: &'a DbSnapshot,
-    /// What has a sequence from here on is not seen.
+    /// Sequences from here on are not visible.
     pub(crate) before: Sequence,
 }
 
@@ -51,7 +51,7 @@ impl ReadMoment<'_> {
         self.snapshot.time()
     }
 
-    /// What comes at this moment.
+    /// A record that arrives now.
     pub(crate) fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MeetingSide<'a, T> {
         MeetingSide {
             sequence: self.before,
@@ -61,7 +61,7 @@ impl ReadMoment<'_> {
         }
     }
 
-    /// No publication that is alive is older.
+    /// The lower bound of the time of live publications.
     fn oldest(&self) -> Millis {
         self.now().saturating_sub(self.topic.retention)
     }
@@ -104,7 +104,7 @@ impl Instant {
         Ok(())
     }
 
-    /// What an operation finds before it.
+    /// The records that match an operation.
     pub(crate) fn answer(
         &self,
         moment: &ReadMoment<'_>,
@@ -204,7 +204,7 @@ impl Instant {
         Ok(answer)
     }
 
-    /// Leaves what no older subscription of the user has met that wishes so as well.
+    /// Removes what an older subscription of the user with `unseen_only` has already matched.
     fn leave_unseen(
         &self,
         moment: &ReadMoment<'_>,
@@ -220,7 +220,7 @@ impl Instant {
         Ok(())
     }
 
-    /// Looks through the lists that a place meets: in one scan where one keyspace has them all.
+    /// Searches the lists that match a place: in one scan if one keyspace has all of them.
     fn look(
         &self,
         moment: &ReadMoment<'_>,
@@ -247,7 +247,7 @@ impl Instant {
         Ok(answer)
     }
 
-    /// What is alive now, of publications within a window and of subscriptions that are kept.
+    /// The live publications within a window, and the stored subscriptions.
     pub(crate) fn find(
         &self,
         topic: &TopicSpec,
@@ -357,7 +357,7 @@ impl Instant {
         Ok(Some(publications))
     }
 
-    /// The subscription of a name, if it has not ended.
+    /// The subscription with a name, if it has not ended.
     fn subscription(
         &self,
         topic: &TopicSpec,
@@ -376,7 +376,7 @@ impl Instant {
     }
 }
 
-/// Refuses what no store takes.
+/// Rejects what no store accepts.
 pub(crate) fn check(
     topic: &TopicSpec,
     operation: &TopicOperation,

@@ -1,4 +1,4 @@
-//! The two stores that answer at once, which differ only in where lists lie.
+//! The two stores with immediate matching, which differ only in the layout of lists.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
 use crate::staged::StagedOperations;
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
-/// What keyspaces of topics need: all that is under a key expires together, and filters know which
-/// lists a table has, so that a look-up reads only tables that have something of what it looks for.
+/// The options of topic keyspaces: all versions of a key expire together, and filters know which
+/// lists a table has, so that a lookup reads only tables with entries of the lists it searches.
 pub fn keyspace_options() -> KeyspaceOptions {
     KeyspaceOptions {
         expiry: Expiry::ByKey,
@@ -24,13 +24,13 @@ pub fn keyspace_options() -> KeyspaceOptions {
     }
 }
 
-/// Subscriptions and publications in one keyspace, where those of an id are neighbours: one scan, and
+/// Subscriptions and publications in one keyspace, where those of an id are adjacent: one scan, and
 /// often one block, has both.
 #[derive(Debug)]
 pub struct DualDb(Instant);
 
 impl DualDb {
-    /// The store of a name in a database.
+    /// Opens the store with a name in a database.
     pub fn open(
         db: &Arc<Db>,
         name: &str,
@@ -46,7 +46,7 @@ impl DualDb {
     }
 
     /// Prepares operations, each in its topic, that become durable together with other writes. If
-    /// one is refused, none is done.
+    /// one is rejected, none is applied.
     pub fn stage<'a>(
         &'a self,
         operations: &'a [(&'a TopicSpec, &'a TopicOperation)],
@@ -55,12 +55,13 @@ impl DualDb {
     }
 }
 
-/// Subscriptions and publications in a keyspace each: simple, and a second search for who wants both.
+/// Subscriptions and publications in separate keyspaces: simple, but finding both takes two
+/// searches.
 #[derive(Debug)]
 pub struct TwoDb(Instant);
 
 impl TwoDb {
-    /// The store of a name in a database.
+    /// Opens the store with a name in a database.
     pub fn open(
         db: &Arc<Db>,
         name: &str,
@@ -158,7 +159,7 @@ macro_rules! answers_at_once {
 answers_at_once!(DualDb);
 answers_at_once!(TwoDb);
 
-/// Whether a publication at a time lies within a subscription's.
+/// Whether the time of a publication is within a subscription's.
 fn is_about(wish: &SubscriptionRecord, at: Millis) -> bool {
     (wish.from..=wish.until).contains(&at)
 }

@@ -1,4 +1,4 @@
-//! Where records lie.
+//! The keys of records.
 //!
 //! ```text
 //! key    := list | user | once
@@ -10,9 +10,9 @@
 //! topic  := an id's component
 //! ```
 //!
-//! Numbers are inverted and big-endian: the newest comes first. Both lists of an id are neighbours,
-//! so that one block, and one scan, often has both. Each is in the order of the time that look-ups
-//! bound, which lets them begin where they want and stop at the first entry that is too old.
+//! Numbers are inverted and big-endian: newest first. Both lists of an id are adjacent, so that one
+//! block, and one scan, often has both. Each is ordered by the time that lookups restrict, so that
+//! they start at the right entry and stop at the first that is too old.
 
 use rillbase_engine::{Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
@@ -24,24 +24,24 @@ use crate::look::LookWindows;
 pub(crate) const SUBSCRIPTIONS: u8 = 1;
 /// Publications of an id.
 pub(crate) const PUBLICATIONS: u8 = 2;
-/// Behind both.
+/// After both.
 pub(crate) const BEHIND: u8 = 3;
-/// Subscriptions of a user that remember what they were told.
+/// Subscriptions of a user with a history.
 pub(crate) const BEGUN: u8 = 1;
-/// Which of them were ended.
+/// Those that were ended.
 pub(crate) const ENDED: u8 = 2;
 
 const LISTS: u8 = 1;
 const USERS: u8 = 2;
 const NAMES: u8 = 3;
-/// A kind and a topic's number.
+/// The maximum size of a kind and a topic's number.
 const MOST_TOPIC_BYTES: usize = 10;
-/// Time and sequence, behind what a list's keys begin with.
+/// The size of time and sequence, after the prefix of a list's keys.
 pub(crate) const PLACE_BYTES: usize = 16;
 /// Kind, time and sequence.
 const TAIL_BYTES: usize = PLACE_BYTES + 1;
 
-/// The bytes that all keys of a topic's lists begin with.
+/// The prefix of all keys of a topic's lists.
 pub(crate) fn topic(number: u64) -> Vec<u8> {
     of_topic(LISTS, number)
 }
@@ -53,12 +53,12 @@ fn of_topic(kind: u8, number: u64) -> Vec<u8> {
     key
 }
 
-/// The bytes that all keys of a list begin with: all but a time and a sequence.
+/// The prefix of all keys of a list: everything except a time and a sequence.
 pub(crate) fn list(topic: &[u8], id: &[u8], kind: u8) -> Vec<u8> {
     [topic, id, &[0, kind]].concat()
 }
 
-/// Where a list is at a time: what comes first at or behind it is the newest that is not newer.
+/// The key of a list at a time: the first entry at or after it is the newest that is not newer.
 pub(crate) fn at(topic: &[u8], id: &[u8], kind: u8, time: Millis) -> Vec<u8> {
     let mut key = Vec::with_capacity(topic.len() + id.len() + TAIL_BYTES + 1);
     key.extend_from_slice(topic);
@@ -75,7 +75,7 @@ pub(crate) fn entry(topic: &[u8], id: &DeweyId, kind: u8, time: Millis, at: Sequ
     key
 }
 
-/// Where what is remembered of a user is at a time.
+/// The key of a user's history at a time.
 pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> {
     let mut key = of_topic(USERS, number);
     put_slice(&mut key, user);
@@ -84,14 +84,14 @@ pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> 
     key
 }
 
-/// Where it is remembered that a name was published once.
+/// The key under which a name published once is remembered.
 pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
     let mut key = of_topic(NAMES, number);
     put_slice(&mut key, name);
     key
 }
 
-/// Deletes all that a keyspace has of a topic.
+/// Deletes everything that a keyspace has of a topic.
 pub(crate) fn forget(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     for kind in [LISTS, USERS, NAMES] {
         let start = of_topic(kind, number);
@@ -101,7 +101,7 @@ pub(crate) fn forget(batch: &mut WriteBatch, keyspace: &Keyspace, number: u64) {
     }
 }
 
-/// The end of a key: kind, time, sequence; and what is before them.
+/// The end of a key: kind, time, sequence; and what precedes them.
 pub(crate) fn tail(key: &[u8]) -> Option<(&[u8], u8, Millis, Sequence)> {
     let (head, tail) = key.split_last_chunk::<TAIL_BYTES>()?;
     let (kind, numbers) = tail.split_first()?;
@@ -128,7 +128,7 @@ impl TopicKeyspaces {
         }
     }
 
-    /// Which looks find what is wanted: one, if one keyspace has both.
+    /// The scans that find the requested kinds: one, if one keyspace has both.
     pub(crate) fn looks(
         &self,
         wanted: LookWindows,

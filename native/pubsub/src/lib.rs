@@ -1,17 +1,19 @@
 //! Publish and subscribe in the store: publications and subscriptions are both records, under ids
-//! that tell who may meet whom, and whichever comes later finds the other.
+//! that determine which of them match, and whichever comes later finds the other.
 //!
 //! In the order in which an operation flows:
 //!
-//! - [`DeweyId`], [`TopicArea`], [`CellGrid`], [`TopicPlace`] — where something is published or subscribed to.
-//! - [`PublicationRecord`], [`SubscriptionRecord`] — what is kept; `keys.rs` and `record.rs` have the bytes.
-//! - [`TopicStore`] — what all stores do. [`DualDb`] and [`TwoDb`] answer at once, [`RepQueries`] polls;
-//!   the last two are what the first is measured against.
-//! - `instant.rs` — the life of an operation: write blindly, see that moment, look.
-//! - `look.rs` — one scan through the lists that meet an id, bounded in time.
-//! - `rule.rs`, `condition.rs`, `memory.rs` — when records meet, and what a user has seen.
-//! - `once.rs` — what is published once, though it be sent twice.
-//! - [`DeliverySink`] — who is told of later publications, in their order.
+//! - [`DeweyId`], [`TopicArea`], [`CellGrid`], [`TopicPlace`] — the places of publications and
+//!   subscriptions.
+//! - [`PublicationRecord`], [`SubscriptionRecord`] — the stored records; `keys.rs` and `record.rs`
+//!   have the bytes.
+//! - [`TopicStore`] — the interface of all stores. [`DualDb`] and [`TwoDb`] match immediately,
+//!   [`RepQueries`] polls; the last two are baselines for measuring the first.
+//! - `instant.rs` — the steps of an operation: write without reading, take a snapshot, search.
+//! - `look.rs` — one scan through the lists that match an id, bounded in time.
+//! - `rule.rs`, `condition.rs`, `memory.rs` — when records match, and what a user has seen.
+//! - `once.rs` — publications that are applied once even if sent twice.
+//! - [`DeliverySink`] — receives later publications for subscriptions, in order.
 #![allow(
     clippy::missing_errors_doc,
     reason = "every fallible function fails with an Error that names its code; saying so each time adds nothing"

@@ -1,9 +1,9 @@
-//! Looking through lists: where to begin, when to stop, what it cost.
+//! Searching lists: where to start, when to stop, and the cost.
 //!
-//! A look is one scan over what a snapshot sees, which only goes forwards: through the lists of the
-//! ancestors of an id, the root's first, then through those of the id and all below it. Of each list
-//! it reads the entries within a window of time. It begins at the newest of them and leaves the list
-//! at the first that is too old; nothing older is ever looked at, however much there is.
+//! A lookup is one forward scan of a snapshot: through the lists of the ancestors of an id, the
+//! root's first, then through those of the id and all below it. Of each list it reads the entries
+//! within a time window. It starts at the newest of them and leaves the list at the first that is
+//! too old; older ones are never read, however many there are.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,10 +15,10 @@ use crate::id::DeweyId;
 use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS};
 use crate::place::Ids;
 
-/// So many entries are stepped over before a seek is cheaper.
+/// How many entries are stepped over before a seek is cheaper.
 const STEPS: usize = 4;
 
-/// Times, both included.
+/// Times, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeWindow {
     /// The first.
@@ -28,7 +28,7 @@ pub struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// From a moment on.
+    /// From a time on.
     pub fn since(from: Millis) -> Self {
         Self {
             from,
@@ -37,7 +37,7 @@ impl TimeWindow {
     }
 }
 
-/// Which entries of each list are looked at.
+/// The time window for each kind of list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LookWindows {
     pub(crate) subscriptions: Option<TimeWindow>,
@@ -61,23 +61,23 @@ impl LookWindows {
         (SUBSCRIPTIONS..BEHIND).filter(|kind| self.window(*kind).is_some())
     }
 
-    /// The first kind behind another that is wanted.
+    /// The first requested kind after another one.
     fn next(&self, kind: u8) -> Option<(u8, TimeWindow)> {
         let mut later = kind + 1..BEHIND;
         later.find_map(|kind| Some((kind, self.window(kind)?)))
     }
 }
 
-/// What looking has cost.
+/// The cost of lookups.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Lists that had something within the window.
+    /// Lists with entries within the window.
     pub lists: u64,
-    /// Entries that were looked at, those that ended a list included.
+    /// Entries that were examined, including those that ended a list.
     pub entries: u64,
     /// Lists that were left at an entry that was too old.
     pub early_stops: u64,
-    /// Searches for a place in the store.
+    /// Seeks in the store.
     pub seeks: u64,
 }
 
@@ -90,7 +90,7 @@ impl Cost {
     }
 }
 
-/// An entry that a look came to.
+/// An entry found by a lookup.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListEntry<'a> {
     pub(crate) id: &'a [u8],
@@ -100,17 +100,17 @@ pub(crate) struct ListEntry<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// What a look does with entries.
+/// Processes the entries of a lookup.
 pub(crate) type Visit<'a> = dyn FnMut(ListEntry<'_>) -> Result<()> + 'a;
 
-/// Whether a look takes an id alone, or all below it too.
+/// Whether a lookup covers an id alone, or also everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IdScope {
     Own,
     Below,
 }
 
-/// The ids whose lists are looked through, in their order.
+/// The ids whose lists are searched, in order.
 fn plan(ids: &[DeweyId], how: Ids) -> BTreeMap<&[u8], IdScope> {
     let mut plan = BTreeMap::new();
     if how == Ids::Hierarchy {
@@ -125,7 +125,7 @@ fn plan(ids: &[DeweyId], how: Ids) -> BTreeMap<&[u8], IdScope> {
     plan
 }
 
-/// Looks through the lists of a keyspace that meet ids.
+/// Searches the lists of a keyspace that match ids.
 pub(crate) struct Look<'a> {
     pub(crate) db: &'a Db,
     pub(crate) keyspace: &'a Keyspace,
@@ -143,8 +143,8 @@ impl Look<'_> {
         let scan = self
             .db
             .scan(self.keyspace, lower, upper, Some(self.snapshot))?;
-        // Whether a record is alive is judged by what it says; passing over those that are not
-        // would be looking at them.
+        // Liveness is determined from the record itself, so skipping expired entries would read
+        // them as well.
         let scan = scan.show_expired();
         let mut walk = ListWalk {
             look: self,
@@ -166,7 +166,7 @@ impl Look<'_> {
     }
 }
 
-/// Where a look goes on.
+/// Where a lookup continues.
 struct NextSeek {
     place: Vec<u8>,
     /// No list of this id follows.
@@ -182,13 +182,13 @@ impl NextSeek {
     }
 }
 
-/// What the scan shows from where it is on.
+/// What the scan returns from its position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanScope {
     Nowhere,
     /// All lists.
     All,
-    /// The lists of one id, and whatever lies in the same tables.
+    /// The lists of one id, and others in the same tables.
     One,
 }
 
@@ -200,7 +200,7 @@ struct ListWalk<'a> {
 }
 
 impl ListWalk<'_> {
-    /// To the first entry at or behind a key, which is not before where the scan is.
+    /// Moves to the first entry at or after a key, which is not before the current position.
     fn seek_to(&mut self, target: &[u8]) -> Result<()> {
         for _ in 0..STEPS {
             if !self.scan.is_valid() || self.scan.key() >= target {
@@ -215,8 +215,8 @@ impl ListWalk<'_> {
         Ok(self.scan.seek(target)?)
     }
 
-    /// To the first entry at or behind a key of an id, from wherever the scan is. For the lists of
-    /// an id alone no table is read that has none of those that are wanted.
+    /// Moves to the first entry at or after a key of an id, from any position. For the lists of an
+    /// id alone, tables without entries of the requested lists are not read.
     fn enter(&mut self, id: &[u8], reach: IdScope, target: &[u8]) -> Result<()> {
         if reach == IdScope::Own {
             let topic = self.look.topic;
@@ -235,7 +235,7 @@ impl ListWalk<'_> {
         Ok(self.scan.seek(target)?)
     }
 
-    /// Reads the lists of an id, and of all below it if they are within reach.
+    /// Reads the lists of an id, and of everything below it if that is in scope.
     fn id(&mut self, id: &[u8], reach: IdScope, visit: &mut Visit<'_>) -> Result<()> {
         let Some((kind, window)) = self.look.wanted.next(0) else {
             return Ok(());
@@ -258,7 +258,7 @@ impl ListWalk<'_> {
         Ok(())
     }
 
-    /// Reads the list that the scan is in. Says where to go on, unless the scan is there.
+    /// Reads the current list. Returns where to continue, unless the scan is there.
     fn list(&mut self, visit: &mut Visit<'_>) -> Result<Option<NextSeek>> {
         let topic = self.look.topic;
         let (head, kind, time, _) = keys::tail(self.scan.key()).ok_or(MALFORMED)?;

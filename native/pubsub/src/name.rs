@@ -1,11 +1,11 @@
-//! Names of subscriptions: they say where one lies, so that ending it needs no index by name.
+//! Names of subscriptions: they locate the record, so that ending it needs no index by name.
 //!
 //! ```text
 //! name := sequence{varint} until{varint} remembers{u8} [user{slice}] (id{slice})*
 //! ```
 //!
-//! `user` is there for a subscription that remembers what it was told. Whoever gives names to
-//! strangers seals them: who knows one may end the subscription.
+//! `user` is present for a subscription with a history. Names must be sealed before they are given
+//! to untrusted clients: whoever knows a name may end the subscription.
 
 use rillbase_engine::{Millis, Sequence};
 
@@ -19,14 +19,14 @@ use crate::record::{StoredRecord, SubscriptionRecord};
 pub struct SubscriptionLocator {
     pub(crate) sequence: Sequence,
     pub(crate) until: Millis,
-    /// Whose it is, if it remembers what it was told.
+    /// Its user, if it has a history.
     pub(crate) user: Option<Vec<u8>>,
-    /// What it is written under.
+    /// The ids under which it is stored.
     pub(crate) ids: Vec<DeweyId>,
 }
 
 impl SubscriptionLocator {
-    /// Its bytes.
+    /// Its encoding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.sequence);
@@ -41,7 +41,7 @@ impl SubscriptionLocator {
         out
     }
 
-    /// The name of bytes.
+    /// Decodes a name.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let what = "this is not the name of a subscription";
         Self::read(RecordReader(bytes)).ok_or(Error::Malformed { what })
@@ -64,7 +64,7 @@ impl SubscriptionLocator {
         (!name.ids.is_empty()).then_some(name)
     }
 
-    /// The name of a subscription that was found, which is written under `ids`.
+    /// The name of a stored subscription, which is stored under `ids`.
     pub fn of(stored: &StoredRecord<SubscriptionRecord>, ids: &[DeweyId]) -> Self {
         let wish = &stored.record;
         Self {
@@ -80,7 +80,7 @@ impl SubscriptionLocator {
         self.until
     }
 
-    /// The place of the operation that made it.
+    /// The sequence of the operation that created it.
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }

@@ -1,9 +1,10 @@
-//! What is published once, though it be sent twice: by whoever did not hear the answer.
+//! Publications that are applied once even if sent twice, by a client that did not receive the
+//! reply.
 //!
-//! The name of such a publication is remembered for a day, by an entry that is written together with
-//! it. The entry's sequence follows those of the publication, and it says by how many: so it names
-//! the publication, and nothing that is written depends on what was read. Two who send one name at
-//! the same time take turns: the second waits until the first can be read.
+//! The name of such a publication is remembered for a day, by an entry that is written together
+//! with it. The entry's sequence follows those of the publication, and the entry says by how many:
+//! so it identifies the publication, and nothing that is written depends on a read. Two concurrent
+//! operations with one name take turns: the second waits until the first can be read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +28,7 @@ pub(crate) struct Once {
     given_back: Condvar,
 }
 
-/// Names that are this operation's alone until it is dropped.
+/// Names that belong to this operation until it is dropped.
 #[derive(Debug)]
 pub(crate) struct PublicationClaim<'a> {
     once: &'a Once,
@@ -35,8 +36,8 @@ pub(crate) struct PublicationClaim<'a> {
 }
 
 impl Once {
-    /// Waits until nobody else publishes the names of operations: for all at once, so that no two
-    /// wait for one another.
+    /// Waits until no other operation publishes any of the names: for all at once, which prevents
+    /// deadlocks.
     pub(crate) fn claim(
         &self,
         operations: &[(&TopicSpec, &TopicOperation)],
@@ -67,7 +68,7 @@ impl Drop for PublicationClaim<'_> {
     }
 }
 
-/// What is published once.
+/// The name of an operation that is applied once.
 fn name(topic: u64, operation: &TopicOperation) -> Option<PublicationName> {
     match operation {
         TopicOperation::Publish {
@@ -79,26 +80,26 @@ fn name(topic: u64, operation: &TopicOperation) -> Option<PublicationName> {
     }
 }
 
-/// What an operation of a batch has come to.
+/// The outcome of an operation in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BatchMark {
-    /// It writes from this place in the batch on.
+    /// It writes from this position in the batch on.
     Writes(u64),
-    /// Nothing is written: it repeats an earlier one.
+    /// Nothing is written: it repeats an earlier operation.
     Repeats(FirstPublication),
 }
 
-/// The one that came first by a name.
+/// The first publication with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FirstPublication {
     /// It was published.
     Published(Sequence),
-    /// It is in the same batch, at this place.
+    /// It is in the same batch, at this position.
     Ahead(u64),
 }
 
 impl BatchMark {
-    /// The operation's sequence, in a batch that begins at `first`.
+    /// The operation's sequence, in a batch that starts at `first`.
     pub(crate) fn sequence(self, first: Sequence) -> Sequence {
         match self {
             Self::Writes(place) | Self::Repeats(FirstPublication::Ahead(place)) => first + place,
@@ -107,7 +108,7 @@ impl BatchMark {
     }
 }
 
-/// Finds, for the operations of a batch one after the other, which they repeat.
+/// Finds which earlier ones the operations of a batch repeat.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     ahead: HashMap<PublicationName, u64>,
@@ -135,7 +136,7 @@ impl Repeats {
     }
 }
 
-/// Remembers a publication; follows its entries in the batch.
+/// Remembers a publication; must follow its entries in the batch.
 pub(crate) fn remember(
     batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, u64),

@@ -1,7 +1,7 @@
-//! Where something is published or subscribed to: the ids that it is written under, and what it
-//! covers exactly.
+//! The place of a publication or subscription: the ids under which it is stored, and its exact
+//! extent.
 //!
-//! A look-up by ids finds all that may meet; what is covered decides.
+//! A lookup by ids finds all candidates; the extent decides.
 
 use crate::area::{Rectangle, TopicArea, put_doubles, sides};
 use crate::coding::{RecordReader, put_slice};
@@ -9,16 +9,16 @@ use crate::error::{Error, Result};
 use crate::grid::{CellGrid, Granularity};
 use crate::id::DeweyId;
 
-/// How the ids of a topic meet.
+/// How the ids of a topic match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ids {
-    /// Each id meets itself only: one look-up.
+    /// Each id matches only itself: one lookup.
     Flat,
-    /// An id meets itself and all above and below it: a look-up for each ancestor, and one scan.
+    /// An id matches itself and all above and below it: one lookup per ancestor, and one scan.
     Hierarchy,
 }
 
-/// What is covered exactly.
+/// The exact extent of a place.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TopicExtent {
     /// An id as such.
@@ -30,7 +30,7 @@ pub enum TopicExtent {
 }
 
 impl TopicExtent {
-    /// Whether two of them meet. An id that is no cell never meets an area.
+    /// Whether two extents match. An id that is not a cell never matches an area.
     pub(crate) fn meets(&self, other: &Self, ids: Ids) -> bool {
         match (self, other) {
             (Self::Area(one), Self::Area(two)) => one.intersects(two),
@@ -45,8 +45,8 @@ impl TopicExtent {
         }
     }
 
-    /// `extent := 0 | area | 3 id{slice} west south east north | 4 id{slice}`; 0 is the one id that
-    /// the record is written under.
+    /// `extent := 0 | area | 3 id{slice} west south east north | 4 id{slice}`; 0 is the single id
+    /// under which the record is stored.
     pub(crate) fn encode(&self, under: Option<&DeweyId>, out: &mut Vec<u8>) {
         match self {
             Self::Id(id) if under == Some(id) => out.push(0),
@@ -83,7 +83,7 @@ impl TopicExtent {
     }
 }
 
-/// Where something is published or subscribed to.
+/// The place of a publication or subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicPlace {
     ids: Vec<DeweyId>,
@@ -99,7 +99,7 @@ impl TopicPlace {
         }
     }
 
-    /// A cell of a grid, or a node of a tree that is as regular.
+    /// A cell of a grid, or a node of a similarly regular tree.
     pub fn cell(grid: &CellGrid, id: DeweyId, granularity: Granularity) -> Result<Self> {
         let what = "the id is not a cell of this grid";
         let sides = grid.rectangle(&id).ok_or(Error::InvalidId { what })?;
@@ -121,17 +121,17 @@ impl TopicPlace {
         })
     }
 
-    /// A place of which both are known.
+    /// A place with known ids and extent.
     pub(crate) fn of_parts(ids: Vec<DeweyId>, extent: TopicExtent) -> Self {
         Self { ids, extent }
     }
 
-    /// The ids that it is written under, in no certain order.
+    /// The ids under which it is stored, in no particular order.
     pub fn ids(&self) -> &[DeweyId] {
         &self.ids
     }
 
-    /// What it covers.
+    /// Its extent.
     pub fn extent(&self) -> &TopicExtent {
         &self.extent
     }

@@ -1,10 +1,10 @@
-//! `RepQueries`: the baseline that asks again and again.
+//! `RepQueries`: the baseline that polls.
 //!
-//! Only publications are stored. Who subscribes gets those of the past, and is then polled for: each
-//! poll reads what came since the last one. So nobody is told at once, what lives for less than the
-//! time between two polls may never be told, and neither is what is dated back to before the last
-//! poll. There are no stored subscriptions to find, so publications cannot find them, and nothing can
-//! be joined with them.
+//! Only publications are stored. A subscriber receives the past ones, and is then polled for: each
+//! poll reads what arrived since the last one. So notifications are delayed, publications that live
+//! for less than the time between two polls may never be reported, and neither are those dated back
+//! to before the last poll. There are no stored subscriptions, so publications cannot find them,
+//! and nothing can be joined with them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::record::{
 use crate::rule::{MeetingRule, is_alive};
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
-/// Publications, and subscribers who poll for them.
+/// Publications, and the subscriptions that poll for them.
 #[derive(Debug)]
 pub struct RepQueries {
     db: Arc<Db>,
@@ -42,16 +42,16 @@ pub struct RepQueries {
 /// Decides whether a poll takes a publication.
 type Keep<'a> = dyn Fn(&StoredRecord<PublicationRecord>) -> bool + 'a;
 
-/// What a poll found.
+/// The result of a poll.
 #[derive(Debug, Clone)]
 pub struct PollResult {
-    /// The name of the subscription that it was for.
+    /// The name of the subscription.
     pub name: SubscriptionLocator,
-    /// What came since the last one.
+    /// What arrived since the last poll.
     pub publications: Vec<StoredRecord<PublicationRecord>>,
 }
 
-/// Subscriptions that are polled for, in memory.
+/// The polled subscriptions, in memory.
 #[derive(Debug, Default)]
 struct Polls {
     next: Sequence,
@@ -66,7 +66,7 @@ struct Polling {
     seen: (Sequence, Millis),
 }
 
-/// What a subscription is polled for.
+/// The query of a polled subscription.
 #[derive(Debug)]
 struct About {
     topic: TopicSpec,
@@ -114,7 +114,7 @@ impl Polls {
 }
 
 impl RepQueries {
-    /// The store of a name in a database.
+    /// Opens the store with a name in a database.
     pub fn open(
         db: &Arc<Db>,
         name: &str,
@@ -162,7 +162,7 @@ impl RepQueries {
         polls.due.first().map(|(at, _)| *at)
     }
 
-    /// What came since the last poll. Its last millisecond may have had more than it saw.
+    /// What arrived since the last poll. Its last millisecond may have had more than it saw.
     fn read(
         &self,
         polling: &Polling,
@@ -213,7 +213,7 @@ impl RepQueries {
             snapshot,
         };
         let meets = |publication: &StoredRecord<PublicationRecord>| {
-            // The subscription's last poll may come a little late.
+            // The subscription's last poll may be slightly late.
             keep(publication)
                 && rule.meets(wish, publication.side(), now.min(wish.record.until))
                 && is_alive(publication.record.until, now)

@@ -1,4 +1,4 @@
-//! Publications and subscriptions, and the bytes that they are kept in.
+//! Publications and subscriptions, and their encoding.
 //!
 //! ```text
 //! record       := part{varint} received{varint} extent (publication | subscription)
@@ -6,9 +6,9 @@
 //! subscription := flags{u8} from{varint} at{varint} id{slice} user{slice} [filter{slice}]
 //! ```
 //!
-//! `part` is 0 for a record that is written under one id. One that is written under several has an
-//! entry for each, numbered from 1 on; their sequences follow one another, so each tells the first,
-//! which names the record. A publication's time and a subscription's end are in the key.
+//! `part` is 0 for a record with one id. A record with several ids has an entry for each, numbered
+//! from 1 on; their sequences are consecutive, so each determines the first, which identifies the
+//! record. A publication's time and a subscription's end are in the key.
 
 use rillbase_engine::{Millis, Sequence};
 
@@ -17,53 +17,52 @@ use crate::error::{Error, Result};
 use crate::id::DeweyId;
 use crate::place::{TopicExtent, TopicPlace};
 
-/// Something that was published.
+/// A publication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublicationRecord {
     /// When it happened (Tp).
     pub at: Millis,
-    /// The last moment at which it is alive (Tmax).
+    /// The end of its life (Tmax), inclusive.
     pub until: Millis,
     /// The publisher's name for it (Pid).
     pub id: Vec<u8>,
-    /// What happened (Desc): a BSON document if subscriptions are to filter by it.
+    /// Its content (Desc): a BSON document if subscriptions filter by it.
     pub data: Vec<u8>,
 }
 
-/// Somebody's wish to be told.
+/// A subscription.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubscriptionRecord {
-    /// The first moment of publications that it is about (Tmin), which may have passed.
+    /// The first time of its publications (Tmin), which may be in the past.
     pub from: Millis,
-    /// The last one (Tmax), with which the subscription itself ends.
+    /// The last one (Tmax), at which the subscription itself ends.
     pub until: Millis,
-    /// When it was made, as the subscriber says (Ts).
+    /// When it was created, according to the subscriber (Ts).
     pub at: Millis,
     /// The subscriber's name for it (Sid).
     pub id: Vec<u8>,
-    /// Whose it is (Uid).
+    /// Its user (Uid).
     pub user: Vec<u8>,
     /// A filter on the data of publications, as BSON.
     pub filter: Option<Vec<u8>>,
-    /// Whether it passes over what another subscription of the user that says so as well has been
-    /// told.
+    /// Whether it omits what another such subscription of the user has already received.
     pub unseen_only: bool,
 }
 
-/// A record as it is kept.
+/// A stored record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRecord<T> {
-    /// Its place in the order of all operations, by which it is named.
+    /// Its position in the order of all operations, which identifies it.
     pub sequence: Sequence,
-    /// The store's time when it came.
+    /// The store's time of its arrival.
     pub received: Millis,
-    /// What it covers.
+    /// Its extent.
     pub extent: TopicExtent,
     /// The record.
     pub record: T,
 }
 
-/// One side of a meeting: a record that is kept, or is about to be.
+/// One side of a match: a record that is stored, or is about to be.
 #[derive(Debug)]
 pub(crate) struct MeetingSide<'a, T> {
     pub(crate) sequence: Sequence,
@@ -81,7 +80,7 @@ impl<T> Clone for MeetingSide<'_, T> {
 impl<T> Copy for MeetingSide<'_, T> {}
 
 impl<T: Clone> MeetingSide<'_, T> {
-    /// The record as it is kept.
+    /// The stored form of the record.
     pub(crate) fn stored(self) -> StoredRecord<T> {
         StoredRecord {
             sequence: self.sequence,
@@ -105,14 +104,14 @@ impl<T> StoredRecord<T> {
 
 const FILTERED: u8 = 1;
 const UNSEEN_ONLY: u8 = 2;
-/// Room for a small record, so that it grows into it without being moved.
+/// The initial capacity, so that small records need no reallocation.
 const FIRST_BYTES: usize = 240;
 
-/// A record that is kept under a time that orders its list.
+/// A record that is stored under a time, which orders its list.
 pub(crate) trait TimedRecord: Sized {
     /// The time of the key.
     fn time(&self) -> Millis;
-    /// From when on it is gone.
+    /// When it expires.
     fn expiry(&self) -> Millis;
     fn encode(&self, out: &mut Vec<u8>);
     fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self>;
@@ -182,7 +181,7 @@ impl TimedRecord for SubscriptionRecord {
     }
 }
 
-/// Which part of a record an entry is.
+/// The parts of a record, one per entry.
 pub(crate) fn parts(place: &TopicPlace) -> impl Iterator<Item = (u64, &DeweyId)> {
     let first = u64::from(place.ids().len() > 1);
     (first..).zip(place.ids())
@@ -202,9 +201,9 @@ pub(crate) fn encode<T: TimedRecord>(
     out
 }
 
-/// What an entry says before its record: enough to know whether it is worth reading.
+/// The header of an entry: enough to decide whether to read the record.
 pub(crate) struct OpenedRecord<'a> {
-    /// The sequence that names the record.
+    /// The sequence that identifies the record.
     pub(crate) sequence: Sequence,
     /// Whether the record has several entries.
     pub(crate) has_several: bool,
@@ -216,7 +215,7 @@ const MALFORMED: Error = Error::Malformed {
     what: "an entry of a topic is malformed although its checksum matches",
 };
 
-/// Begins to read an entry.
+/// Reads the header of an entry.
 pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<OpenedRecord<'_>> {
     let mut rest = RecordReader(value);
     let mut read = || {
@@ -234,7 +233,7 @@ pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<OpenedRecord<'_>>
 }
 
 impl OpenedRecord<'_> {
-    /// The record, if what it covers is wanted.
+    /// The record, if its extent is accepted.
     pub(crate) fn read<T: TimedRecord>(
         mut self,
         (id, time): (&[u8], Millis),

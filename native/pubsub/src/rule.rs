@@ -1,4 +1,4 @@
-//! When a publication and a subscription meet: the one rule of all stores.
+//! When a publication and a subscription match: the rule of all stores.
 
 use rillbase_engine::Millis;
 
@@ -6,17 +6,17 @@ use crate::condition::Conditions;
 use crate::place::Ids;
 use crate::record::{MeetingSide, PublicationRecord, SubscriptionRecord};
 
-/// Whether a record that lives `until` some moment is alive.
+/// Whether a record that lives `until` a time is alive.
 pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
     until >= now
 }
 
-/// Whether a publication lies within the time of a subscription.
+/// Whether a publication is within the time of a subscription.
 pub(crate) fn in_time(subscription: &SubscriptionRecord, publication: &PublicationRecord) -> bool {
     (subscription.from..=subscription.until).contains(&publication.at)
 }
 
-/// Decides meetings within a topic.
+/// Decides matches within a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MeetingRule<'a> {
     pub(crate) ids: Ids,
@@ -24,7 +24,7 @@ pub(crate) struct MeetingRule<'a> {
 }
 
 impl MeetingRule<'_> {
-    /// Whether they meet if the later of them came at `now`.
+    /// Whether they match if the later of them arrived at `now`.
     pub(crate) fn meets(
         &self,
         subscription: MeetingSide<'_, SubscriptionRecord>,
@@ -40,7 +40,7 @@ impl MeetingRule<'_> {
             && wish.filter.as_ref().is_none_or(passes)
     }
 
-    /// Whether the two met when the later one was received.
+    /// Whether the two matched when the later one was received.
     pub(crate) fn is_match(
         &self,
         subscription: MeetingSide<'_, SubscriptionRecord>,

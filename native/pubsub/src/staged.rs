@@ -1,4 +1,4 @@
-//! Operations from when they are prepared until they are answered.
+//! Operations from their preparation until they are answered.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::store::{StoreAnswer, TopicOperation, TopicSpec};
 use crate::subscription_history;
 use crate::turns::{Delivery, OperationTurn};
 
-/// Operations that are prepared, and answered once they are written.
+/// Prepared operations, which are answered once they are written.
 #[derive(Debug)]
 pub struct StagedOperations<'a> {
     store: &'a Instant,
     operations: &'a [(&'a TopicSpec, &'a TopicOperation)],
-    /// What each has come to.
+    /// The outcome of each.
     marks: Vec<BatchMark>,
     /// `None` if there is nothing to write, or once it is in its group.
     batch: Option<WriteBatch>,
-    /// How many writes the batch has.
+    /// The number of writes in the batch.
     writes: u64,
     ticket: Option<GroupTicket>,
     names: PublicationClaim<'a>,
@@ -95,7 +95,7 @@ impl Instant {
         operations
             .iter()
             .try_for_each(|(topic, operation)| self.check(topic, operation))?;
-        // Held until all is visible, so that whoever waits for it finds it.
+        // Held until everything is visible, so that operations waiting for it find it.
         let names = self.once.claim(operations);
         let since = self.db.snapshot();
         let turn = self
@@ -129,7 +129,7 @@ impl Instant {
         })
     }
 
-    /// Adds what an operation writes to a batch.
+    /// Adds the writes of an operation to a batch.
     fn put(
         &self,
         batch: &mut WriteBatch,
@@ -183,7 +183,7 @@ impl Instant {
     }
 }
 
-/// Delivers what a publication met in the order of the operations.
+/// Delivers the matches of a publication in the order of operations.
 fn deliver_in_order(
     turn: &OperationTurn<'_>,
     moment: &ReadMoment<'_>,

@@ -1,4 +1,4 @@
-//! What all stores do.
+//! The interface of all stores.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::place::{Ids, TopicPlace};
 use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
 use crate::turns::DeliverySink;
 
-/// A topic of a store: ids of different topics never meet.
+/// A topic of a store: ids of different topics never match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TopicSpec {
     /// Its number.
     pub number: u64,
-    /// How its ids meet.
+    /// How its ids match.
     pub ids: Ids,
-    /// How long a publication may live at most. No look-up reaches further back.
+    /// The maximum lifetime of a publication. Lookups reach no further back.
     pub retention: Millis,
 }
 
-/// How a store behaves.
+/// The options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// When an operation is acknowledged.
     pub durability: Durability,
-    /// Takes what subscriptions meet after they were made.
+    /// Receives later publications for subscriptions.
     pub sink: Option<Arc<dyn DeliverySink>>,
 }
 
@@ -41,31 +41,31 @@ impl Default for StoreOptions {
     }
 }
 
-/// How long the name of what is published once is remembered.
+/// How long the name of a publication applied once is remembered.
 pub const REMEMBERED: Millis = 24 * 60 * 60 * 1000;
 
-/// Something to do.
+/// An operation on a topic.
 #[derive(Debug, Clone)]
 pub enum TopicOperation {
-    /// Publish, and find those who wish to be told.
+    /// Publish, and find matching subscriptions.
     Publish {
-        /// Where.
+        /// The place.
         place: TopicPlace,
-        /// What.
+        /// The publication.
         publication: PublicationRecord,
-        /// Whether to find also the publications before it that are alive.
+        /// Whether to also find earlier live publications.
         self_join: bool,
-        /// Whether its name is published no second time: one that says so as well came first, if
-        /// it came within [`REMEMBERED`].
+        /// Whether the publication is applied only once: it is ignored if another one with this
+        /// flag and name arrived within [`REMEMBERED`].
         once: bool,
     },
-    /// Subscribe, and find what was published before.
+    /// Subscribe, and find earlier publications.
     Subscribe {
-        /// Where.
+        /// The place.
         place: TopicPlace,
-        /// What about.
+        /// The subscription.
         subscription: SubscriptionRecord,
-        /// Whether to find also the subscriptions before it that overlap it in time.
+        /// Whether to also find earlier subscriptions that overlap it in time.
         self_join: bool,
     },
 }
@@ -78,44 +78,45 @@ impl TopicOperation {
     }
 }
 
-/// What an operation, or a look-up, found: in the order in which it came.
+/// The result of an operation or a lookup, in order of arrival.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StoreAnswer {
-    /// The sequence of the operation, by which its record is named.
+    /// The sequence of the operation, which identifies its record.
     pub sequence: Sequence,
     /// Publications.
     pub publications: Vec<StoredRecord<PublicationRecord>>,
     /// Subscriptions.
     pub subscriptions: Vec<StoredRecord<SubscriptionRecord>>,
-    /// What finding them has cost.
+    /// The cost of finding them.
     pub cost: Cost,
-    /// The name of the subscription that was made.
+    /// The name of the new subscription.
     pub name: Option<SubscriptionLocator>,
-    /// Nothing was published: the sequence is that of what came first by the same name.
+    /// Nothing was published: the sequence is that of the first publication with the name.
     pub is_repeated: bool,
 }
 
-/// A store of publications and subscriptions that find one another. All methods may be called by
-/// many threads at once.
+/// A store of publications and subscriptions that find one another. All methods are safe to call
+/// concurrently.
 pub trait TopicStore: Debug + Send + Sync {
-    /// Does several operations, each in its topic; they become durable together. Each meets those
-    /// before it, also those before it in the list. If one is refused, none is done.
+    /// Runs several operations, each in its topic; they become durable together. Each matches those
+    /// before it, including earlier ones in the list. If one is rejected, none is applied.
     fn run_each(&self, operations: &[(&TopicSpec, &TopicOperation)]) -> Result<Vec<StoreAnswer>>;
 
-    /// Does several operations in one topic.
+    /// Runs several operations in one topic.
     fn run(&self, topic: &TopicSpec, operations: &[TopicOperation]) -> Result<Vec<StoreAnswer>> {
         let each: Vec<(&TopicSpec, &TopicOperation)> =
             operations.iter().map(|one| (topic, one)).collect();
         self.run_each(&each)
     }
 
-    /// Refuses what would be refused.
+    /// Returns the error with which an operation would be rejected.
     fn check(&self, topic: &TopicSpec, operation: &TopicOperation) -> Result<()>;
 
-    /// Forgets all that is in a topic. Nobody may use it meanwhile, nor its number afterwards.
+    /// Deletes all data of a topic. The topic must not be used meanwhile, nor its number
+    /// afterwards.
     fn forget(&self, topic: &TopicSpec) -> Result<()>;
 
-    /// Publishes; finds the subscriptions that it meets.
+    /// Publishes; returns the matching subscriptions.
     fn publish(
         &self,
         topic: &TopicSpec,
@@ -132,7 +133,7 @@ pub trait TopicStore: Debug + Send + Sync {
         Ok(self.run(topic, &[operation])?.pop().unwrap_or_default())
     }
 
-    /// Subscribes; finds the publications that it meets so far.
+    /// Subscribes; returns the matching publications so far.
     fn subscribe(
         &self,
         topic: &TopicSpec,
@@ -148,7 +149,7 @@ pub trait TopicStore: Debug + Send + Sync {
         Ok(self.run(topic, &[operation])?.pop().unwrap_or_default())
     }
 
-    /// Finds publications of a time that are alive.
+    /// Finds live publications within a time window.
     fn get_data(
         &self,
         topic: &TopicSpec,
@@ -156,7 +157,7 @@ pub trait TopicStore: Debug + Send + Sync {
         window: TimeWindow,
     ) -> Result<StoreAnswer>;
 
-    /// Finds the subscriptions that a publication at a time would meet, filters aside.
+    /// Finds the subscriptions that a publication at a time would match, ignoring filters.
     fn get_subscribers(
         &self,
         topic: &TopicSpec,
@@ -164,7 +165,7 @@ pub trait TopicStore: Debug + Send + Sync {
         at: Millis,
     ) -> Result<StoreAnswer>;
 
-    /// Both, as they are at one moment: of publications a window, of subscriptions a time.
+    /// Both in one snapshot: publications of a window, and subscriptions at a time.
     fn get_data_and_subscribers(
         &self,
         topic: &TopicSpec,
@@ -172,21 +173,21 @@ pub trait TopicStore: Debug + Send + Sync {
         times: (TimeWindow, Millis),
     ) -> Result<StoreAnswer>;
 
-    /// All subscriptions that have not ended, those that are about the future too.
+    /// All subscriptions that have not ended, including those for the future.
     fn list(&self, topic: &TopicSpec, place: &TopicPlace) -> Result<StoreAnswer>;
 
-    /// The subscription of a name, if it has not ended.
+    /// The subscription with a name, if it has not ended.
     fn get_subscription(
         &self,
         topic: &TopicSpec,
         name: &SubscriptionLocator,
     ) -> Result<Option<StoredRecord<SubscriptionRecord>>>;
 
-    /// Ends a subscription. Returns whether there was one.
+    /// Ends a subscription. Returns whether it existed.
     fn unsubscribe(&self, topic: &TopicSpec, name: &SubscriptionLocator) -> Result<bool>;
 
-    /// The publications behind a position that a subscription has met and that are alive still;
-    /// `None` if the subscription has ended.
+    /// The live publications after a position that a subscription has matched; `None` if the
+    /// subscription has ended.
     fn resume(
         &self,
         topic: &TopicSpec,
@@ -194,6 +195,6 @@ pub trait TopicStore: Debug + Send + Sync {
         position: Sequence,
     ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>>;
 
-    /// What all look-ups have cost so far.
+    /// The total cost of all lookups.
     fn cost(&self) -> Cost;
 }

@@ -1,10 +1,10 @@
-//! What a user has been told: nothing twice to those who wish so.
+//! What a user has received: publications are not repeated for subscriptions with `unseen_only`.
 //!
-//! No list of deliveries is kept. Whether a subscription has met a publication follows from both
-//! records, so it is enough to remember the subscriptions of a user that wish to be told nothing
-//! twice, for as long as a publication that they met may be alive. That is a list by user, written
-//! blindly together with the subscription. Of several subscriptions that a publication meets, the
-//! oldest is told.
+//! No list of deliveries is stored. Whether a subscription has matched a publication follows from
+//! both records, so it is enough to remember such subscriptions of a user for as long as a
+//! publication that they matched may be alive. That is a list by user, written without reading
+//! together with the subscription. Of several subscriptions that a publication matches, the oldest
+//! is notified.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -25,7 +25,7 @@ fn forgotten(topic: &TopicSpec, until: Millis) -> Millis {
     until.saturating_add(topic.retention).saturating_add(1)
 }
 
-/// Remembers a subscription; follows its entries in the batch.
+/// Remembers a subscription; must follow its entries in the batch.
 pub(crate) fn begin(
     batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, &TopicSpec),
@@ -39,7 +39,8 @@ pub(crate) fn begin(
     batch.put_sequenced(keyspace, &key, &value, Some(expiry));
 }
 
-/// Remembers that a subscription was ended: what it met before counts, what comes later does not.
+/// Remembers that a subscription was ended: what it matched before counts, later publications do
+/// not.
 pub(crate) fn end(
     batch: &mut WriteBatch,
     (keyspace, topic): (&Keyspace, &TopicSpec),
@@ -52,7 +53,7 @@ pub(crate) fn end(
     batch.put_sequenced(keyspace, &key, &value, Some(forgotten(topic, name.until)));
 }
 
-/// The subscriptions of a user that are remembered.
+/// The remembered subscriptions of a user.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionHistory {
     begun: Vec<StoredRecord<SubscriptionRecord>>,
@@ -60,7 +61,7 @@ pub(crate) struct SubscriptionHistory {
 }
 
 impl SubscriptionHistory {
-    /// Reads those made before an operation that had not ended at `from`.
+    /// Reads those created before an operation that had not ended at `from`.
     pub(crate) fn read(
         (db, keyspace, snapshot): (&Db, &Keyspace, &DbSnapshot),
         (topic, user): (&TopicSpec, &[u8]),
@@ -100,7 +101,7 @@ impl SubscriptionHistory {
         Ok(())
     }
 
-    /// Whether one of them that is older than `than` has met a publication.
+    /// Whether one of them that is older than `than` has matched a publication.
     pub(crate) fn has_met(
         &self,
         publication: &StoredRecord<PublicationRecord>,
@@ -117,7 +118,7 @@ impl SubscriptionHistory {
     }
 }
 
-/// Leaves, of subscriptions that wish so, the oldest of each user. They are in their order.
+/// Keeps only the oldest of each user among subscriptions with `unseen_only`, which are in order.
 pub(crate) fn oldest_of_users(subscriptions: &mut Vec<StoredRecord<SubscriptionRecord>>) {
     let mut users: HashSet<Vec<u8>> = HashSet::new();
     subscriptions.retain(|subscription| {

@@ -1,9 +1,9 @@
-//! Telling subscribers in the order of the operations that met them.
+//! Delivering to subscribers in the order of the matching operations.
 //!
-//! Operations read side by side and finish in any order. What a publication met is handed on once
-//! every operation before it has read, so that each subscription sees rising positions. An operation
-//! that is still being written does not know its sequence; it is behind all that was visible when it
-//! began, which is all that is assumed of it.
+//! Operations read concurrently and finish in any order. The matches of a publication are delivered
+//! once every earlier operation has read, so that each subscription sees increasing positions. An
+//! operation that is still being written has no known sequence; it comes after everything that was
+//! visible when it started, which is all that is assumed.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,23 +14,23 @@ use rillbase_engine::Sequence;
 
 use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
 
-/// A publication that a subscription met which had been there before.
+/// A publication that matched an existing subscription.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Who is told.
+    /// The subscription.
     pub subscription: StoredRecord<SubscriptionRecord>,
-    /// What. Its sequence is the position within the subscription.
+    /// The publication. Its sequence is the position within the subscription.
     pub publication: Arc<StoredRecord<PublicationRecord>>,
 }
 
-/// Takes deliveries. Called in the order of their positions, by one thread at a time, which must
-/// not be kept waiting.
+/// Receives deliveries. Called in the order of their positions, by one thread at a time, and must
+/// not block.
 pub trait DeliverySink: Debug + Send + Sync {
-    /// Takes the deliveries of one publication.
+    /// Receives the deliveries of one publication.
     fn deliver(&self, deliveries: Vec<Delivery>);
 }
 
-/// Operations that run, and what those that are done have met.
+/// Running operations, and the matches of finished ones.
 #[derive(Debug)]
 pub(crate) struct OperationTurns {
     sink: Arc<dyn DeliverySink>,
@@ -40,12 +40,12 @@ pub(crate) struct OperationTurns {
 #[derive(Debug, Default)]
 struct TurnState {
     next: u64,
-    /// The least sequence that each running operation may have.
+    /// The lower bound of each running operation's sequence.
     running: BTreeMap<u64, Sequence>,
     waiting: BTreeMap<Sequence, Vec<Delivery>>,
 }
 
-/// An operation's place among those that run. Dropping it says that it has read, or failed.
+/// An operation's place among the running ones. Dropping it marks it as finished or failed.
 #[derive(Debug)]
 pub(crate) struct OperationTurn<'a> {
     turns: &'a OperationTurns,
@@ -60,7 +60,7 @@ impl OperationTurns {
         }
     }
 
-    /// Begins an operation, whose sequence will be greater than `visible`.
+    /// Starts an operation, whose sequence will be greater than `visible`.
     pub(crate) fn begin(&self, visible: Sequence) -> OperationTurn<'_> {
         let mut state = self.state.lock();
         let ticket = state.next;
@@ -74,13 +74,13 @@ impl OperationTurns {
 }
 
 impl OperationTurn<'_> {
-    /// The operation has its sequence.
+    /// The operation has been assigned its sequence.
     pub(crate) fn written(&self, sequence: Sequence) {
         let mut state = self.turns.state.lock();
         state.running.insert(self.ticket, sequence);
     }
 
-    /// What a publication met, to be handed on in its turn.
+    /// Queues the matches of a publication for delivery in order.
     pub(crate) fn met(&self, sequence: Sequence, deliveries: Vec<Delivery>) {
         if !deliveries.is_empty() {
             let mut state = self.turns.state.lock();
@@ -95,7 +95,7 @@ impl Drop for OperationTurn<'_> {
         state.running.remove(&self.ticket);
         let open = state.running.values().min().copied();
         let open = open.unwrap_or(Sequence::MAX);
-        // The lock is kept, so that nobody hands on what follows before this is done.
+        // The lock is held, so that later matches are not delivered before this is done.
         while let Some(first) = state.waiting.first_entry() {
             if *first.key() >= open {
                 return;
@@ -153,7 +153,7 @@ mod tests {
         assert!(sink.0.lock().is_empty());
         slow.met(11, delivery(11));
         drop(slow);
-        // `late` may still turn out to be 12.
+        // The sequence of `late` may still be 12.
         assert_eq!(*sink.0.lock(), [11]);
         late.written(13);
         late.met(13, delivery(13));
