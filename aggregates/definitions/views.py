@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from django.urls import path
@@ -24,6 +25,7 @@ from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
 
 TAG = "Aggregates"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class Notice(serializers.Serializer[object]):
@@ -89,18 +91,12 @@ class _AggregatesView(DeclaredView):
 class AggregatesView(_AggregatesView):
     """The aggregates of a tenant."""
 
-    @extend_schema(
-        operation_id="aggregates_list",
-        tags=[TAG],
-        summary="List aggregates",
-        responses=page_of(AggregateAnswer),
-    )
+    @operation("aggregates_list", summary="List aggregates", responses=page_of(AggregateAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         return self.listed(request, Aggregate.objects.all(), describe)
 
-    @extend_schema(
-        operation_id="aggregates_create",
-        tags=[TAG],
+    @operation(
+        "aggregates_create",
         summary="Create an aggregate",
         request=AggregateCreation,
         responses={201: AggregateAnswer},
@@ -115,19 +111,13 @@ class AggregatesView(_AggregatesView):
 class AggregateView(_AggregatesView):
     """One aggregate."""
 
-    @extend_schema(
-        operation_id="aggregates_read",
-        tags=[TAG],
-        summary="Read an aggregate",
-        responses=AggregateAnswer,
-    )
+    @operation("aggregates_read", summary="Read an aggregate", responses=AggregateAnswer)
     def get(self, request: Request, tenant: str, aggregate: str) -> Response:
         row = find(Aggregate.objects.all(), name=aggregate)
         return self.one(describe(row), row.version)
 
-    @extend_schema(
-        operation_id="aggregates_change",
-        tags=[TAG],
+    @operation(
+        "aggregates_change",
         summary="Change an aggregate",
         description="Its rows are rebuilt from the retained events, or from the collection's "
         "documents. Until then, queries read the previous rows.",
@@ -140,11 +130,8 @@ class AggregateView(_AggregatesView):
         actions.do_change(self.principal, row, values)
         return self.one(describe(row), row.version)
 
-    @extend_schema(
-        operation_id="aggregates_delete",
-        tags=[TAG],
-        summary="Delete an aggregate with its rows",
-        responses={204: None},
+    @operation(
+        "aggregates_delete", summary="Delete an aggregate with its rows", responses={204: None}
     )
     def delete(self, request: Request, tenant: str, aggregate: str) -> Response:
         row = find_for_change(request, Aggregate.objects.all(), name=aggregate)
@@ -155,9 +142,8 @@ class AggregateView(_AggregatesView):
 class AggregateRebuildView(_AggregatesView):
     """Rebuilds the rows."""
 
-    @extend_schema(
-        operation_id="aggregates_rebuild",
-        tags=[TAG],
+    @operation(
+        "aggregates_rebuild",
         summary="Rebuild an aggregate's rows",
         description="From the retained events, or from the collection's documents. Until the new "
         "rows are complete, queries read the previous ones.",

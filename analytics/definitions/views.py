@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from django.urls import path
@@ -18,6 +19,7 @@ from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
 
 TAG = "Datasets"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class ViewAnswer(serializers.Serializer[object]):
@@ -78,18 +80,12 @@ class _DatasetsView(DeclaredView):
 class DatasetsView(_DatasetsView):
     """The datasets of a tenant."""
 
-    @extend_schema(
-        operation_id="datasets_list",
-        tags=[TAG],
-        summary="List datasets",
-        responses=page_of(DatasetAnswer),
-    )
+    @operation("datasets_list", summary="List datasets", responses=page_of(DatasetAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         return self.listed(request, Dataset.objects.all(), describe)
 
-    @extend_schema(
-        operation_id="datasets_create",
-        tags=[TAG],
+    @operation(
+        "datasets_create",
         summary="Create a dataset",
         request=DatasetCreation,
         responses={201: DatasetAnswer},
@@ -104,16 +100,13 @@ class DatasetsView(_DatasetsView):
 class DatasetView(_DatasetsView):
     """One dataset."""
 
-    @extend_schema(
-        operation_id="datasets_read", tags=[TAG], summary="Read a dataset", responses=DatasetAnswer
-    )
+    @operation("datasets_read", summary="Read a dataset", responses=DatasetAnswer)
     def get(self, request: Request, tenant: str, dataset: str) -> Response:
         row = find(Dataset.objects.all(), name=dataset)
         return self.one(describe(row), row.version)
 
-    @extend_schema(
-        operation_id="datasets_change",
-        tags=[TAG],
+    @operation(
+        "datasets_change",
         summary="Change a dataset",
         description="Adds tables, and columns at the end of a table's columns. Nothing else can "
         "be changed.",
@@ -126,11 +119,8 @@ class DatasetView(_DatasetsView):
         actions.do_change(self.principal, row, values)
         return self.one(describe(row), row.version)
 
-    @extend_schema(
-        operation_id="datasets_delete",
-        tags=[TAG],
-        summary="Delete a dataset with all of its uploads",
-        responses={204: None},
+    @operation(
+        "datasets_delete", summary="Delete a dataset with all of its uploads", responses={204: None}
     )
     def delete(self, request: Request, tenant: str, dataset: str) -> Response:
         actions.do_delete(

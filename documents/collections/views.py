@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from django.db.models import Prefetch
@@ -28,6 +29,7 @@ from tenants.api.base import page_of
 from tenants.api.declared_view import DeclaredView
 
 TAG = "Collections"
+operation = partial(extend_schema, tags=[TAG])
 EJSON_HEADER = "Rillbase-EJSON"
 
 
@@ -127,9 +129,8 @@ class _CollectionsView(DeclaredView):
 class CollectionsView(_CollectionsView):
     """The collections of a tenant."""
 
-    @extend_schema(
-        operation_id="collections_list",
-        tags=[TAG],
+    @operation(
+        "collections_list",
         summary="List collections",
         parameters=[_EJSON],
         responses=page_of(CollectionAnswer),
@@ -139,9 +140,8 @@ class CollectionsView(_CollectionsView):
         rows = actions.active().prefetch_related(Prefetch("indexes", queryset=kept))
         return self.listed(request, rows, lambda row: self.shown(row, list(row.indexes.all())))
 
-    @extend_schema(
-        operation_id="collections_create",
-        tags=[TAG],
+    @operation(
+        "collections_create",
         summary="Create a collection",
         parameters=[_EJSON],
         request=CollectionCreation,
@@ -159,9 +159,8 @@ class CollectionsView(_CollectionsView):
 class CollectionView(_CollectionsView):
     """One collection."""
 
-    @extend_schema(
-        operation_id="collections_read",
-        tags=[TAG],
+    @operation(
+        "collections_read",
         summary="Read a collection",
         parameters=[_EJSON],
         responses=CollectionAnswer,
@@ -175,9 +174,8 @@ class CollectionView(_CollectionsView):
             return Response(body, headers={"ETag": etag(row.version)})
         return self.one(body, row.version)
 
-    @extend_schema(
-        operation_id="collections_change",
-        tags=[TAG],
+    @operation(
+        "collections_change",
         summary="Change a collection",
         description="Each field replaces the previous value as a whole. Indexes are identified by "
         "name: new ones are built while reads and writes continue, and omitted ones are dropped.",
@@ -195,9 +193,8 @@ class CollectionView(_CollectionsView):
         indexes = actions.do_change(self.principal, row, values, declarations)
         return self.one(self.shown(row, indexes), row.version)
 
-    @extend_schema(
-        operation_id="collections_delete",
-        tags=[TAG],
+    @operation(
+        "collections_delete",
         summary="Delete a collection with its documents",
         description="The name can be reused immediately; documents are removed in the background.",
         responses={204: None},

@@ -6,6 +6,7 @@ shown, not what they match.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, cast
 
 from django.urls import path
@@ -26,6 +27,7 @@ from tenants.models import Tenant
 from tenants.roles import Role
 
 TAG = "Subscriptions"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class NodeAnswer(serializers.Serializer[object]):
@@ -114,20 +116,16 @@ class ClusterView(TenantView):
         "DELETE": Role.ADMIN,
     }
 
-    @extend_schema(
-        operation_id="cluster_read",
-        tags=[TAG],
-        summary="Read the state of the matching grid",
-        responses=ClusterAnswer,
+    @operation(
+        "cluster_read", summary="Read the state of the matching grid", responses=ClusterAnswer
     )
     def get(self, request: Request, tenant: str) -> Response:
         cluster = Cluster.objects.first()
         # The state of nodes changes constantly, so a version would be meaningless.
         return Response(self._described(cluster))
 
-    @extend_schema(
-        operation_id="cluster_create",
-        tags=[TAG],
+    @operation(
+        "cluster_create",
         summary="Create a dedicated grid",
         description="The grid takes about a minute to start; until then, the shared grid serves "
         "the tenant.",
@@ -139,9 +137,8 @@ class ClusterView(TenantView):
         values = cast("actions.ClusterValues", self.body(ClusterCreation))
         return self._accepted(actions.do_create(self.principal, self._owner(), values))
 
-    @extend_schema(
-        operation_id="cluster_change",
-        tags=[TAG],
+    @operation(
+        "cluster_change",
         summary="Change the dedicated grid",
         description="If the number of partitions changes, a second grid starts beside the current "
         "one and takes over once all of its nodes are ready.",
@@ -155,9 +152,8 @@ class ClusterView(TenantView):
         actions.do_change(self.principal, owner, cluster, values)
         return self._accepted(cluster)
 
-    @extend_schema(
-        operation_id="cluster_delete",
-        tags=[TAG],
+    @operation(
+        "cluster_delete",
         summary="Delete the dedicated grid",
         description="The shared grid takes over; then all objects of the dedicated grid are "
         "removed.",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import ClassVar
 
 from django.urls import path
@@ -26,6 +27,8 @@ from rillbase_native import Value, id_key, parse_id
 from tenants.api.base import TenantView
 from tenants.principals import Principal
 from tenants.roles import Role
+
+operation = partial(extend_schema, tags=[TAG])
 
 READ = "documents:read"
 MAX_VERSION = 2**53
@@ -92,9 +95,8 @@ class SupposeView(TenantView):
 
     roles: ClassVar = {"POST": Role.DEVELOPER}
 
-    @extend_schema(
-        operation_id="why",
-        tags=[TAG],
+    @operation(
+        "why",
         summary="Explain whether a subscriber would get a change, and why",
         request=Supposition,
         responses=SupposedAnswer,
@@ -124,9 +126,8 @@ class WhyView(TenantView):
 
     roles: ClassVar = {"GET": Role.DEVELOPER}
 
-    @extend_schema(
-        operation_id="subscriptions_why",
-        tags=[TAG],
+    @operation(
+        "subscriptions_why",
         summary="Explain why a client did or did not get a change",
         parameters=[
             OpenApiParameter(

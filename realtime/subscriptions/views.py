@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from django.urls import path
@@ -16,6 +17,7 @@ from tenants.audit import AuditTarget, record
 from tenants.roles import Role
 
 TAG = "Subscriptions"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class SubscriptionAnswer(serializers.Serializer[object]):
@@ -60,11 +62,8 @@ class SubscriptionsAnswer(serializers.Serializer[object]):
 class SubscriptionsView(TenantView):
     """The tenant's subscriptions, over all processes."""
 
-    @extend_schema(
-        operation_id="subscriptions_list",
-        tags=[TAG],
-        summary="List live subscriptions",
-        responses=SubscriptionsAnswer,
+    @operation(
+        "subscriptions_list", summary="List live subscriptions", responses=SubscriptionsAnswer
     )
     def get(self, request: Request, tenant: str) -> Response:
         return Response({"items": subscription_list.listed(self.tenant.id)})
@@ -75,12 +74,7 @@ class SubscriptionView(TenantView):
 
     roles: ClassVar = {"DELETE": Role.DEVELOPER}
 
-    @extend_schema(
-        operation_id="subscriptions_end",
-        tags=[TAG],
-        summary="End a live subscription",
-        responses={204: None},
-    )
+    @operation("subscriptions_end", summary="End a live subscription", responses={204: None})
     def delete(self, request: Request, tenant: str, subscription: str) -> Response:
         subscription_list.end(self.tenant.id, subscription)
         record(self.principal, "subscription.ended", AuditTarget("subscription", subscription))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from django.urls import path
@@ -20,6 +21,7 @@ from tenants.api.base import page_of
 from tenants.api.declared_view import DeclaredView
 
 TAG = "Sources"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class SourceConditionAnswer(serializers.Serializer[object]):
@@ -87,9 +89,8 @@ class SourcesView(DeclaredView):
 
     kind = "sources"
 
-    @extend_schema(
-        operation_id="sources_list",
-        tags=[TAG],
+    @operation(
+        "sources_list",
         summary="List sources",
         description="Includes sources that were removed or whose collections were deleted, in the "
         "state `removing`, until their slot and publication are dropped from the database. While "
@@ -117,18 +118,12 @@ class _OneSourceView(DeclaredView):
 class SourceView(_OneSourceView):
     """The source of one collection."""
 
-    @extend_schema(
-        operation_id="source_read",
-        tags=[TAG],
-        summary="Read a collection's source",
-        responses=SourceAnswer,
-    )
+    @operation("source_read", summary="Read a collection's source", responses=SourceAnswer)
     def get(self, request: Request, tenant: str, collection: str) -> Response:
         return self._respond(actions.find_of(find_by_name(collection)))
 
-    @extend_schema(
-        operation_id="source_create",
-        tags=[TAG],
+    @operation(
+        "source_create",
         summary="Create a source for a collection",
         description="The collection must be empty. From then on, its documents are the rows of "
         "the PostgreSQL table, updated as transactions are committed, and writes are rejected "
@@ -143,9 +138,8 @@ class SourceView(_OneSourceView):
         source = actions.do_create(self.principal, self.owner(), collection, values)
         return self._respond(source, status=201)
 
-    @extend_schema(
-        operation_id="source_change",
-        tags=[TAG],
+    @operation(
+        "source_change",
         summary="Pause or resume a source, or change its connection",
         request=SourceChange,
         responses=SourceAnswer,
@@ -157,9 +151,8 @@ class SourceView(_OneSourceView):
         actions.do_change(self.principal, source, values)
         return self._respond(source)
 
-    @extend_schema(
-        operation_id="source_delete",
-        tags=[TAG],
+    @operation(
+        "source_delete",
         summary="Delete a collection's source",
         description="The documents remain and can be written immediately. The slot and the "
         "publication are dropped after the response; until then, the source is listed as "
@@ -177,9 +170,8 @@ class SourceView(_OneSourceView):
 class SourceRebuildView(_OneSourceView):
     """Copies the table again."""
 
-    @extend_schema(
-        operation_id="source_rebuild",
-        tags=[TAG],
+    @operation(
+        "source_rebuild",
         summary="Compare a collection's documents with the whole table",
         description="Writes what differs and notifies subscribers. Changes of column types since "
         "the last copy take effect.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from django.urls import path
@@ -18,6 +19,7 @@ from tenants.api.base import find, find_for_change, page_of
 from tenants.api.declared_view import DeclaredView
 
 TAG = "Topics"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class TopicAnswer(serializers.Serializer[object]):
@@ -48,18 +50,12 @@ class _TopicsView(DeclaredView):
 class TopicsView(_TopicsView):
     """The topics of a tenant."""
 
-    @extend_schema(
-        operation_id="topics_list",
-        tags=[TAG],
-        summary="List topics",
-        responses=page_of(TopicAnswer),
-    )
+    @operation("topics_list", summary="List topics", responses=page_of(TopicAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         return self.listed(request, Topic.objects.all(), describe)
 
-    @extend_schema(
-        operation_id="topics_create",
-        tags=[TAG],
+    @operation(
+        "topics_create",
         summary="Create a topic",
         request=TopicCreation,
         responses={201: TopicAnswer},
@@ -74,16 +70,13 @@ class TopicsView(_TopicsView):
 class TopicView(_TopicsView):
     """One topic."""
 
-    @extend_schema(
-        operation_id="topics_read", tags=[TAG], summary="Read a topic", responses=TopicAnswer
-    )
+    @operation("topics_read", summary="Read a topic", responses=TopicAnswer)
     def get(self, request: Request, tenant: str, topic: str) -> Response:
         instance = find(Topic.objects.all(), name=topic)
         return self.one(describe(instance), instance.version)
 
-    @extend_schema(
-        operation_id="topics_change",
-        tags=[TAG],
+    @operation(
+        "topics_change",
         summary="Change a topic",
         description="The kind and the grid of a topic cannot be changed.",
         request=TopicChange,
@@ -95,9 +88,8 @@ class TopicView(_TopicsView):
         actions.do_change(self.principal, instance, values)
         return self.one(describe(instance), instance.version)
 
-    @extend_schema(
-        operation_id="topics_delete",
-        tags=[TAG],
+    @operation(
+        "topics_delete",
         summary="Delete a topic with its publications and subscriptions",
         responses={204: None},
     )

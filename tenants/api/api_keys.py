@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from typing import ClassVar, cast
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from tenants.models import ApiKey, Tenant
 from tenants.roles import ALL_SCOPES, END_USER_SCOPES, RETIRED_SCOPES, Role
 
 TAG = "API keys"
+operation = partial(extend_schema, tags=[TAG])
 MAX_OVERLAP_S = 30 * 24 * 3600
 DEFAULT_OVERLAP_S = 24 * 3600
 _SCOPES = (*ALL_SCOPES, *RETIRED_SCOPES)
@@ -121,19 +123,13 @@ class ApiKeysView(TenantView):
     roles: ClassVar = {"GET": Role.DEVELOPER, "POST": Role.DEVELOPER}
     secret_fields = ("secret",)
 
-    @extend_schema(
-        operation_id="api_keys_list",
-        tags=[TAG],
-        summary="List API keys",
-        responses=page_of(ApiKeyAnswer),
-    )
+    @operation("api_keys_list", summary="List API keys", responses=page_of(ApiKeyAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         rows = ApiKey.objects.all()
         return Response(page(request, rows, actions.describe, name=f"api_keys:{self.tenant.id}"))
 
-    @extend_schema(
-        operation_id="api_keys_create",
-        tags=[TAG],
+    @operation(
+        "api_keys_create",
         summary="Create an API key",
         description="`secret` contains the whole key and is shown only once.",
         request=ApiKeyCreation,
@@ -162,19 +158,13 @@ class ApiKeyView(TenantView):
         "DELETE": Role.DEVELOPER,
     }
 
-    @extend_schema(
-        operation_id="api_keys_read", tags=[TAG], summary="Read an API key", responses=ApiKeyAnswer
-    )
+    @operation("api_keys_read", summary="Read an API key", responses=ApiKeyAnswer)
     def get(self, request: Request, tenant: str, key: UUID) -> Response:
         row = find_own(ApiKey, key)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="api_keys_change",
-        tags=[TAG],
-        summary="Change an API key",
-        request=ApiKeyChange,
-        responses=ApiKeyAnswer,
+    @operation(
+        "api_keys_change", summary="Change an API key", request=ApiKeyChange, responses=ApiKeyAnswer
     )
     def patch(self, request: Request, tenant: str, key: UUID) -> Response:
         changes = cast("actions.KeyValues", self.body(ApiKeyChange, partial=True))
@@ -185,9 +175,8 @@ class ApiKeyView(TenantView):
         actions.do_change(self.principal, row, changes)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="api_keys_revoke",
-        tags=[TAG],
+    @operation(
+        "api_keys_revoke",
         summary="Revoke an API key",
         description="Every server rejects the key within a second.",
         responses={200: ApiKeyAnswer},
@@ -205,9 +194,8 @@ class ApiKeyRotateView(TenantView):
     roles: ClassVar = {"POST": Role.DEVELOPER}
     secret_fields = ("secret",)
 
-    @extend_schema(
-        operation_id="api_keys_rotate",
-        tags=[TAG],
+    @operation(
+        "api_keys_rotate",
         summary="Rotate an API key",
         description="Creates a successor with the same permissions; both keys are valid until the "
         "overlap ends.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 from typing import ClassVar
 
 from django.db import models
@@ -26,6 +27,7 @@ from tenants.quotas import counts, effective_limits
 from tenants.roles import Role
 
 TAG = "Quota and usage"
+operation = partial(extend_schema, tags=[TAG])
 MAX_SPAN = datetime.timedelta(days=92)
 #: Within these, neither sums of intervals nor time zone offsets overflow.
 YEARS = range(2000, 2200)
@@ -60,9 +62,7 @@ class UsageAnswer(serializers.Serializer[object]):
 class QuotaView(TenantView):
     """The limits of a tenant. Only staff can change them."""
 
-    @extend_schema(
-        operation_id="quota_read", tags=[TAG], summary="Read the quota", responses=QuotaAnswer
-    )
+    @operation("quota_read", summary="Read the quota", responses=QuotaAnswer)
     def get(self, request: Request, tenant: str) -> Response:
         row = Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
         used = {
@@ -80,9 +80,8 @@ class UsageView(TenantView):
 
     roles: ClassVar = {"GET": Role.VIEWER}
 
-    @extend_schema(
-        operation_id="usage_read",
-        tags=[TAG],
+    @operation(
+        "usage_read",
         summary="Read the usage",
         description="Totals by hour or by day (UTC). The last few minutes may be missing.",
         parameters=[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from tenants.models import Tenant, User
 from tenants.roles import Role
 
 TAG = "Invitations"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class InvitationAnswer(serializers.Serializer[object]):
@@ -85,19 +87,15 @@ class InvitationsView(InvitingView):
 
     roles: ClassVar = {"GET": Role.ADMIN, "POST": Role.ADMIN}
 
-    @extend_schema(
-        operation_id="invitations_list",
-        tags=[TAG],
-        summary="List open invitations",
-        responses=page_of(InvitationAnswer),
+    @operation(
+        "invitations_list", summary="List open invitations", responses=page_of(InvitationAnswer)
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = actions.open_invitations().select_related("invited_by")
         return Response(page(request, rows, actions.describe, name=f"invitations:{self.tenant.id}"))
 
-    @extend_schema(
-        operation_id="invitations_create",
-        tags=[TAG],
+    @operation(
+        "invitations_create",
         summary="Invite somebody",
         description="Mails the address a link that is valid for seven days; it is shown nowhere "
         "else. Only owners may invite owners. Open invitations count toward the quota of members.",
@@ -119,22 +117,12 @@ class InvitationView(TenantView):
 
     roles: ClassVar = {"GET": Role.ADMIN, "DELETE": Role.ADMIN}
 
-    @extend_schema(
-        operation_id="invitations_read",
-        tags=[TAG],
-        summary="Read an invitation",
-        responses=InvitationAnswer,
-    )
+    @operation("invitations_read", summary="Read an invitation", responses=InvitationAnswer)
     def get(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find(actions.open_invitations().select_related("invited_by"), pk=invitation)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="invitations_delete",
-        tags=[TAG],
-        summary="Revoke an invitation",
-        responses={204: None},
-    )
+    @operation("invitations_delete", summary="Revoke an invitation", responses={204: None})
     def delete(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find_for_change(request, actions.open_invitations(), pk=invitation)
         actions.do_take_back(self.principal, row)
@@ -146,9 +134,8 @@ class InvitationResendView(InvitingView):
 
     roles: ClassVar = {"POST": Role.ADMIN}
 
-    @extend_schema(
-        operation_id="invitations_resend",
-        tags=[TAG],
+    @operation(
+        "invitations_resend",
         summary="Resend an invitation",
         description="Mails a new link, which is valid for seven days.",
         request=None,
@@ -166,9 +153,8 @@ class InvitationLookUpView(SignInView):
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
 
-    @extend_schema(
-        operation_id="invitations_look_up",
-        tags=[TAG],
+    @operation(
+        "invitations_look_up",
         summary="Read an invitation by its link",
         description="A POST, so that the token is not part of a URL, which might be logged.",
         request=TokenOnly,
@@ -185,9 +171,8 @@ class InvitationLookUpView(SignInView):
 class InvitationAcceptView(ConsoleView):
     """The acceptance of an invitation."""
 
-    @extend_schema(
-        operation_id="invitations_accept",
-        tags=[TAG],
+    @operation(
+        "invitations_accept",
         summary="Accept an invitation",
         description="The caller must be signed in as the user whose address was invited.",
         request=TokenOnly,

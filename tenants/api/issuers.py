@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, cast
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from tenants.models import Issuer, Tenant
 from tenants.roles import Role
 
 TAG = "Token issuers"
+operation = partial(extend_schema, tags=[TAG])
 ALGORITHMS = (*ASYMMETRIC, *SYMMETRIC)
 MAX_LEEWAY_S = 300
 
@@ -93,19 +95,13 @@ class IssuersView(TenantView):
 
     roles: ClassVar = {"GET": Role.VIEWER, "POST": Role.ADMIN}
 
-    @extend_schema(
-        operation_id="issuers_list",
-        tags=[TAG],
-        summary="List token issuers",
-        responses=page_of(IssuerAnswer),
-    )
+    @operation("issuers_list", summary="List token issuers", responses=page_of(IssuerAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         rows = Issuer.objects.all()
         return Response(page(request, rows, actions.describe, name=f"issuers:{self.tenant.id}"))
 
-    @extend_schema(
-        operation_id="issuers_create",
-        tags=[TAG],
+    @operation(
+        "issuers_create",
         summary="Register a token issuer",
         request=IssuerCreation,
         responses={201: IssuerAnswer},
@@ -125,19 +121,13 @@ class IssuerView(TenantView):
 
     roles: ClassVar = {"GET": Role.VIEWER, "DELETE": Role.ADMIN}
 
-    @extend_schema(
-        operation_id="issuers_read",
-        tags=[TAG],
-        summary="Read a token issuer",
-        responses=IssuerAnswer,
-    )
+    @operation("issuers_read", summary="Read a token issuer", responses=IssuerAnswer)
     def get(self, request: Request, tenant: str, issuer: UUID) -> Response:
         row = find_own(Issuer, issuer)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="issuers_delete",
-        tags=[TAG],
+    @operation(
+        "issuers_delete",
         summary="Delete a token issuer",
         description="Every server rejects its tokens within a second.",
         responses={204: None},

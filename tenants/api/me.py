@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers
@@ -25,6 +27,7 @@ from tenants.credentials import passwords
 from tenants.models import User
 
 TAG = "Account"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class MeAnswer(UserAnswer):
@@ -95,16 +98,13 @@ class MeView(PasswordCheckingView):
         if request.method == "PATCH":
             require_session(self.principal)
 
-    @extend_schema(
-        operation_id="me_read", tags=[TAG], summary="Read your account", responses=MeAnswer
-    )
+    @operation("me_read", summary="Read your account", responses=MeAnswer)
     def get(self, request: Request) -> Response:
         user = find(User.objects.all(), pk=self.user_id)
         return self.one(accounts.describe_with_pending_email(user), user.version)
 
-    @extend_schema(
-        operation_id="me_change",
-        tags=[TAG],
+    @operation(
+        "me_change",
         summary="Change your account",
         description="A new address takes effect when the link mailed to it is opened; the old "
         "address is notified. Setting the current address cancels a pending change.",
@@ -136,9 +136,8 @@ class MeView(PasswordCheckingView):
 class PasswordView(PasswordCheckingView, ConsoleView):
     """The user's password."""
 
-    @extend_schema(
-        operation_id="me_change_password",
-        tags=[TAG],
+    @operation(
+        "me_change_password",
         summary="Change your password",
         description="Ends all other sessions and notifies you by mail. Personal tokens stay valid "
         "unless `revoke_tokens` is true.",

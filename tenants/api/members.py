@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from tenants.models import Membership
 from tenants.roles import Role
 
 TAG = "Members"
+operation = partial(extend_schema, tags=[TAG])
 ROLES = [role.value for role in Role]
 
 
@@ -42,12 +44,7 @@ class MemberChange(BodySerializer):
 class MembersView(TenantView):
     """The members of a tenant."""
 
-    @extend_schema(
-        operation_id="members_list",
-        tags=[TAG],
-        summary="List members",
-        responses=page_of(MemberAnswer),
-    )
+    @operation("members_list", summary="List members", responses=page_of(MemberAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         rows = Membership.objects.select_related("user")
         return Response(page(request, rows, actions.describe, name=f"members:{self.tenant.id}"))
@@ -58,16 +55,13 @@ class MemberView(TenantView):
 
     roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.VIEWER}
 
-    @extend_schema(
-        operation_id="members_read", tags=[TAG], summary="Read a member", responses=MemberAnswer
-    )
+    @operation("members_read", summary="Read a member", responses=MemberAnswer)
     def get(self, request: Request, tenant: str, user: UUID) -> Response:
         row = find(Membership.objects.select_related("user"), user_id=user)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="members_change",
-        tags=[TAG],
+    @operation(
+        "members_change",
         summary="Change a member's role",
         request=MemberChange,
         responses=MemberAnswer,
@@ -78,12 +72,7 @@ class MemberView(TenantView):
         actions.do_change_role(self.principal, row, role)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="members_remove",
-        tags=[TAG],
-        summary="Remove a member, or leave",
-        responses={204: None},
-    )
+    @operation("members_remove", summary="Remove a member, or leave", responses={204: None})
     def delete(self, request: Request, tenant: str, user: UUID) -> Response:
         row = find_for_change(request, Membership.objects.select_related("user"), user_id=user)
         actions.do_remove(self.principal, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from uuid import UUID
 
 from django.urls import path
@@ -29,6 +30,7 @@ from tenants.models import User, UserSession
 from tenants.principals import PrincipalKind
 
 TAG = "Sign-in"
+operation = partial(extend_schema, tags=[TAG])
 SESSIONS_TAG = "Account"
 
 
@@ -125,9 +127,8 @@ class LoginView(SignInView):
         self.count(sign_in_limits(str(values["email"])))
         self.user = actions.check_login(str(values["email"]), str(values["password"]))
 
-    @extend_schema(
-        operation_id="auth_login",
-        tags=[TAG],
+    @operation(
+        "auth_login",
         summary="Sign in",
         description="Sets the session cookie. A wrong password and an unknown address get the same "
         "response. `email_not_verified` means that the password was right.",
@@ -155,9 +156,8 @@ class LinkLoginView(SignInView):
         self.count(link_limits())
         local_links.refuse_from_elsewhere()
 
-    @extend_schema(
-        operation_id="auth_login_link",
-        tags=[TAG],
+    @operation(
+        "auth_login_link",
         summary="Sign in with a printed link",
         description="Takes the token of the link that is printed when a development machine "
         "starts. It is valid for 15 minutes, once, and only from that machine.",
@@ -173,9 +173,8 @@ class LinkLoginView(SignInView):
 class LogoutView(SignInView):
     """Sign-out."""
 
-    @extend_schema(
-        operation_id="auth_logout",
-        tags=[TAG],
+    @operation(
+        "auth_logout",
         summary="Sign out",
         description="Ends the session of the cookie, if there is one, and deletes the cookie.",
         request=None,
@@ -196,9 +195,8 @@ class LogoutView(SignInView):
 class CurrentSessionView(UserView):
     """The current session."""
 
-    @extend_schema(
-        operation_id="auth_session",
-        tags=[TAG],
+    @operation(
+        "auth_session",
         summary="Read the current session",
         description="401 if nobody is signed in. With a personal token, `csrf_token` is null.",
         responses=SignedInAnswer,
@@ -214,8 +212,8 @@ class CurrentSessionView(UserView):
 class SessionsView(ConsoleView):
     """The user's sessions."""
 
-    @extend_schema(
-        operation_id="me_sessions_list",
+    @operation(
+        "me_sessions_list",
         tags=[SESSIONS_TAG],
         summary="List your sessions",
         responses=page_of(SessionAnswer),
@@ -231,8 +229,8 @@ class SessionsView(ConsoleView):
             )
         )
 
-    @extend_schema(
-        operation_id="me_sessions_end_others",
+    @operation(
+        "me_sessions_end_others",
         tags=[SESSIONS_TAG],
         summary="End all other sessions",
         responses={200: EndedAnswer},
@@ -245,8 +243,8 @@ class SessionsView(ConsoleView):
 class SessionView(ConsoleView):
     """One session."""
 
-    @extend_schema(
-        operation_id="me_sessions_end",
+    @operation(
+        "me_sessions_end",
         tags=[SESSIONS_TAG],
         summary="End one of your sessions",
         responses={204: None},

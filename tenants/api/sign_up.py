@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 from django.urls import path
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
@@ -31,6 +32,7 @@ from tenants.credentials import passwords
 from tenants.models import Invitation, User
 
 TAG = "Sign-up"
+operation = partial(extend_schema, tags=[TAG])
 
 
 class SignUp(BodySerializer):
@@ -121,9 +123,8 @@ class SignUpView(SignInView):
             return caller
         return replace(caller, tenant_id=self.invitation.tenant_id, using="default")
 
-    @extend_schema(
-        operation_id="auth_sign_up",
-        tags=[TAG],
+    @operation(
+        "auth_sign_up",
         summary="Create an account",
         description="Without an invitation, the response is 202 and a mail is sent. The response "
         "is the same if the address already has an account; its owner is notified by mail. With "
@@ -170,9 +171,8 @@ class VerifyEmailView(SignInView):
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
 
-    @extend_schema(
-        operation_id="auth_verify_email",
-        tags=[TAG],
+    @operation(
+        "auth_verify_email",
         summary="Verify an address",
         description="Takes the token of a mailed link, for a new account or a new address.",
         request=TokenOnly,
@@ -204,9 +204,8 @@ class ResendView(AddressView):
 
     wish = addresses.AddressRequest.VERIFY
 
-    @extend_schema(
-        operation_id="auth_verify_email_resend",
-        tags=[TAG],
+    @operation(
+        "auth_verify_email_resend",
         summary="Request another verification mail",
         description="Always 202. A mail is sent if an unverified account has the address.",
         request=AddressOnly,
@@ -223,9 +222,8 @@ class PasswordResetView(AddressView):
 
     wish = addresses.AddressRequest.RESET
 
-    @extend_schema(
-        operation_id="auth_password_reset",
-        tags=[TAG],
+    @operation(
+        "auth_password_reset",
         summary="Request a link to set a new password",
         description="Always 202. A mail is sent if the address has an account.",
         request=AddressOnly,
@@ -243,9 +241,8 @@ class PasswordResetConfirmView(SignInView):
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
 
-    @extend_schema(
-        operation_id="auth_password_reset_confirm",
-        tags=[TAG],
+    @operation(
+        "auth_password_reset_confirm",
         summary="Set a new password",
         description="Takes the token of a mailed link, which is valid for an hour and can be used "
         "once. Ends all sessions; sign in with the new password afterwards.",

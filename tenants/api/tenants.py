@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 
 from django.db import models
@@ -23,6 +24,7 @@ from tenants.models import Membership, Tenant
 from tenants.roles import Role
 
 TAG = "Tenants"
+operation = partial(extend_schema, tags=[TAG])
 MAX_OWNED = 25
 
 
@@ -61,12 +63,7 @@ class TenantChange(BodySerializer):
 class TenantsView(UserView):
     """The tenants that the caller is a member of."""
 
-    @extend_schema(
-        operation_id="tenants_list",
-        tags=[TAG],
-        summary="List your tenants",
-        responses=page_of(TenantAnswer),
-    )
+    @operation("tenants_list", summary="List your tenants", responses=page_of(TenantAnswer))
     def get(self, request: Request) -> Response:
         rows = Tenant.objects.filter(memberships__user_id=self.user_id)
         bound = self.principal.bound_tenant_id
@@ -74,9 +71,8 @@ class TenantsView(UserView):
             rows = rows.filter(pk=bound)
         return Response(page(request, rows, actions.describe, name=f"tenants:{self.user_id}"))
 
-    @extend_schema(
-        operation_id="tenants_create",
-        tags=[TAG],
+    @operation(
+        "tenants_create",
         summary="Create a tenant",
         description="The caller becomes its owner.",
         request=TenantCreation,
@@ -119,19 +115,13 @@ class TenantDetailView(OneTenantView):
 
     roles: ClassVar = {"GET": Role.VIEWER, "PATCH": Role.ADMIN, "DELETE": Role.OWNER}
 
-    @extend_schema(
-        operation_id="tenants_read", tags=[TAG], summary="Read a tenant", responses=TenantAnswer
-    )
+    @operation("tenants_read", summary="Read a tenant", responses=TenantAnswer)
     def get(self, request: Request, tenant: str) -> Response:
         row = find(self._rows())
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="tenants_change",
-        tags=[TAG],
-        summary="Change a tenant",
-        request=TenantChange,
-        responses=TenantAnswer,
+    @operation(
+        "tenants_change", summary="Change a tenant", request=TenantChange, responses=TenantAnswer
     )
     def patch(self, request: Request, tenant: str) -> Response:
         row = find_for_change(request, self._rows())
@@ -139,9 +129,8 @@ class TenantDetailView(OneTenantView):
         self._forget()
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="tenants_delete",
-        tags=[TAG],
+    @operation(
+        "tenants_delete",
         summary="Delete a tenant",
         description="Its keys stop working immediately; its data is removed after the grace "
         "period.",
@@ -159,12 +148,8 @@ class TenantRestoreView(OneTenantView):
 
     roles: ClassVar = {"POST": Role.OWNER}
 
-    @extend_schema(
-        operation_id="tenants_restore",
-        tags=[TAG],
-        summary="Restore a deleted tenant",
-        request=None,
-        responses=TenantAnswer,
+    @operation(
+        "tenants_restore", summary="Restore a deleted tenant", request=None, responses=TenantAnswer
     )
     def post(self, request: Request, tenant: str) -> Response:
         row = find_for_change(request, self._rows())

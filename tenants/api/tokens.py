@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from functools import partial
 from typing import ClassVar
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from tenants.models import PersonalToken
 from tenants.roles import Role
 
 TAG = "Personal tokens"
+operation = partial(extend_schema, tags=[TAG])
 DEFAULT_EXPIRY = datetime.timedelta(days=90)
 MAX_EXPIRY_DAYS = 3650
 
@@ -123,9 +125,8 @@ class MyTokensView(ConsoleView):
 
     secret_fields = ("secret",)
 
-    @extend_schema(
-        operation_id="me_tokens_list",
-        tags=[TAG],
+    @operation(
+        "me_tokens_list",
         summary="List your tokens",
         description="Includes tokens that are bound to one tenant.",
         responses=page_of(TokenAnswer),
@@ -134,9 +135,8 @@ class MyTokensView(ConsoleView):
         rows = actions.of_user(self.user_id)
         return Response(page(request, rows, actions.describe, name=f"tokens:{self.user_id}"))
 
-    @extend_schema(
-        operation_id="me_tokens_create",
-        tags=[TAG],
+    @operation(
+        "me_tokens_create",
         summary="Create a token for all of your tenants",
         description=f"`secret` contains the whole token and is shown only once. {_SESSION_ONLY}",
         request=TokenCreation,
@@ -155,19 +155,13 @@ class MyTokensView(ConsoleView):
 class MyTokenView(ConsoleView):
     """One of the user's tokens."""
 
-    @extend_schema(
-        operation_id="me_tokens_read",
-        tags=[TAG],
-        summary="Read one of your tokens",
-        responses=TokenAnswer,
-    )
+    @operation("me_tokens_read", summary="Read one of your tokens", responses=TokenAnswer)
     def get(self, request: Request, token: UUID) -> Response:
         row = find(actions.of_user(self.user_id), pk=token)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="me_tokens_revoke",
-        tags=[TAG],
+    @operation(
+        "me_tokens_revoke",
         summary="Revoke one of your tokens",
         description="Every server rejects it within a second.",
         responses=TokenAnswer,
@@ -199,9 +193,8 @@ class BoundTokensView(BoundTokenBase):
 
     secret_fields = ("secret",)
 
-    @extend_schema(
-        operation_id="tenant_tokens_list",
-        tags=[TAG],
+    @operation(
+        "tenant_tokens_list",
         summary="List a tenant's tokens",
         description="Your own; as an admin, those of all members.",
         responses=page_of(TenantTokenAnswer),
@@ -216,9 +209,8 @@ class BoundTokensView(BoundTokenBase):
             )
         )
 
-    @extend_schema(
-        operation_id="tenant_tokens_create",
-        tags=[TAG],
+    @operation(
+        "tenant_tokens_create",
         summary="Create a token for one tenant",
         description=f"`secret` contains the whole token and is shown only once. {_SESSION_ONLY}",
         request=TokenCreation,
@@ -246,19 +238,13 @@ class BoundTokensView(BoundTokenBase):
 class BoundTokenView(BoundTokenBase):
     """One token of a tenant."""
 
-    @extend_schema(
-        operation_id="tenant_tokens_read",
-        tags=[TAG],
-        summary="Read a tenant's token",
-        responses=TenantTokenAnswer,
-    )
+    @operation("tenant_tokens_read", summary="Read a tenant's token", responses=TenantTokenAnswer)
     def get(self, request: Request, tenant: str, token: UUID) -> Response:
         row = find(self.rows(), pk=token)
         return self.one(actions.describe_with_user(row), row.version)
 
-    @extend_schema(
-        operation_id="tenant_tokens_revoke",
-        tags=[TAG],
+    @operation(
+        "tenant_tokens_revoke",
         summary="Revoke a tenant's token",
         description="Your own; as an admin, those of all members. Every server rejects it within "
         "a second.",

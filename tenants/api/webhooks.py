@@ -6,6 +6,7 @@ reading deliveries requires the same role as reading the audit log: admin.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from tenants.models import Tenant, Webhook, WebhookDelivery
 from tenants.roles import Role
 
 TAG = "Webhooks"
+operation = partial(extend_schema, tags=[TAG])
 MAX_PATTERNS = 50
 MAX_PATTERN_CHARS = 60
 _PATTERN = r"\A(\*|[a-z][a-z0-9_]*(\.[a-z0-9_]+)*(\.\*)?)\Z"
@@ -145,19 +147,13 @@ class _WebhooksView(TenantView):
 class WebhooksView(_WebhooksView):
     """The webhooks of a tenant."""
 
-    @extend_schema(
-        operation_id="webhooks_list",
-        tags=[TAG],
-        summary="List webhooks",
-        responses=page_of(WebhookAnswer),
-    )
+    @operation("webhooks_list", summary="List webhooks", responses=page_of(WebhookAnswer))
     def get(self, request: Request, tenant: str) -> Response:
         name = f"webhooks:{self.tenant.id}"
         return Response(page(request, Webhook.objects.all(), actions.describe, name=name))
 
-    @extend_schema(
-        operation_id="webhooks_create",
-        tags=[TAG],
+    @operation(
+        "webhooks_create",
         summary="Create a webhook",
         description="`secret` signs the messages and is shown only once. The webhook is "
         "`pending` until its receiver has echoed the challenge of a "
@@ -182,19 +178,13 @@ class WebhooksView(_WebhooksView):
 class WebhookView(_WebhooksView):
     """One webhook."""
 
-    @extend_schema(
-        operation_id="webhooks_read",
-        tags=[TAG],
-        summary="Read a webhook",
-        responses=WebhookAnswer,
-    )
+    @operation("webhooks_read", summary="Read a webhook", responses=WebhookAnswer)
     def get(self, request: Request, tenant: str, webhook: UUID) -> Response:
         row = find_own(Webhook, webhook)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="webhooks_change",
-        tags=[TAG],
+    @operation(
+        "webhooks_change",
         summary="Change, enable or disable a webhook",
         description="A webhook with a new URL, or that is enabled again, is `pending` until the "
         "handshake succeeds.",
@@ -209,11 +199,8 @@ class WebhookView(_WebhooksView):
         actions.do_change(self.principal, row, changes)
         return self.one(actions.describe(row), row.version)
 
-    @extend_schema(
-        operation_id="webhooks_delete",
-        tags=[TAG],
-        summary="Delete a webhook with its deliveries",
-        responses={204: None},
+    @operation(
+        "webhooks_delete", summary="Delete a webhook with its deliveries", responses={204: None}
     )
     def delete(self, request: Request, tenant: str, webhook: UUID) -> Response:
         row = find_for_change(request, Webhook.objects.all(), pk=webhook)
@@ -224,9 +211,8 @@ class WebhookView(_WebhooksView):
 class WebhookVerifyView(_WebhooksView):
     """Repeats the handshake."""
 
-    @extend_schema(
-        operation_id="webhooks_verify",
-        tags=[TAG],
+    @operation(
+        "webhooks_verify",
         summary="Repeat the handshake",
         description="Runs in the background; `state` and `state_reason` report the result.",
         request=EmptyBody,
@@ -242,9 +228,8 @@ class WebhookVerifyView(_WebhooksView):
 class WebhookTestView(_WebhooksView):
     """Sends a test event."""
 
-    @extend_schema(
-        operation_id="webhooks_test",
-        tags=[TAG],
+    @operation(
+        "webhooks_test",
         summary="Send a test event",
         description="Sends a `webhook.test` event regardless of the event types that the webhook "
         "is subscribed to.",
@@ -263,9 +248,8 @@ class WebhookTestView(_WebhooksView):
 class WebhookRotateSecretView(_WebhooksView):
     """Rotates the signing secret."""
 
-    @extend_schema(
-        operation_id="webhooks_rotate_secret",
-        tags=[TAG],
+    @operation(
+        "webhooks_rotate_secret",
         summary="Rotate the signing secret",
         description="For a day, messages have two signatures, one with each secret.",
         request=EmptyBody,
@@ -285,9 +269,8 @@ class _DeliveriesView(_WebhooksView):
 class DeliveriesView(_DeliveriesView):
     """The log of a webhook's deliveries; entries are kept for 30 days."""
 
-    @extend_schema(
-        operation_id="webhook_deliveries_list",
-        tags=[TAG],
+    @operation(
+        "webhook_deliveries_list",
         summary="List deliveries",
         parameters=[
             OpenApiParameter("state", enum=WebhookDelivery.State.values, description="Only these.")
@@ -307,12 +290,7 @@ class DeliveriesView(_DeliveriesView):
 class DeliveryView(_DeliveriesView):
     """One delivery."""
 
-    @extend_schema(
-        operation_id="webhook_deliveries_read",
-        tags=[TAG],
-        summary="Read a delivery",
-        responses=DeliveryAnswer,
-    )
+    @operation("webhook_deliveries_read", summary="Read a delivery", responses=DeliveryAnswer)
     def get(self, request: Request, tenant: str, webhook: UUID, delivery: UUID) -> Response:
         row = find(WebhookDelivery.objects.all(), pk=delivery, webhook_id=webhook)
         return Response(actions.describe_delivery(row))
@@ -321,9 +299,8 @@ class DeliveryView(_DeliveriesView):
 class RedeliverView(_DeliveriesView):
     """Repeats a delivery."""
 
-    @extend_schema(
-        operation_id="webhook_deliveries_redeliver",
-        tags=[TAG],
+    @operation(
+        "webhook_deliveries_redeliver",
         summary="Redeliver an event",
         description="Creates a new delivery of the same event; its `webhook-id` stays the same.",
         request=EmptyBody,
