@@ -41,7 +41,7 @@ def test_a_tenant_that_is_alone_never_waits() -> None:
     assert budget.wait_s("a") == 0
 
 
-def test_beside_others_a_tenants_bulk_work_takes_its_share_and_no_more() -> None:
+def test_under_contention_a_tenants_bulk_work_takes_no_more_than_its_share() -> None:
     clock = Clock()
     budget = BulkBudget(Shared(), clock)
     begun_s, spent_s = clock.now_s, 0.0
@@ -153,7 +153,7 @@ async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None
     assert cleaned == ["yes"]
 
 
-async def test_what_cancelled_work_held_is_released_at_once() -> None:
+async def test_cancelled_work_releases_its_resources_immediately() -> None:
     class Message:
         """Something large."""
 

@@ -67,7 +67,7 @@ def test_a_database_that_cannot_answer_now_is_unavailable_and_no_bug(raised: Exc
         FileNotFoundError(errno.ENOENT, "No such file or directory"),
     ],
 )
-def test_any_other_failure_is_a_bug_of_ours(raised: Exception) -> None:
+def test_any_other_failure_is_reported_as_a_bug(raised: Exception) -> None:
     assert translate(raised).code == "internal"
 
 

@@ -63,7 +63,7 @@ async def test_long_work_yields_whenever_its_budget_is_spent() -> None:
     assert order == ["work 0", "work 1", "other", "work 2", "work 3"]
 
 
-async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
+async def test_a_party_with_many_turns_delays_only_itself() -> None:
     turns, on = TurnScheduler(4, 2, BulkBudget(Contention())), asyncio.Event()
     having: list[str] = []
 
@@ -82,7 +82,7 @@ async def test_who_asks_for_very_much_waits_for_itself_only() -> None:
     assert having.count("greedy") == 100
 
 
-async def test_under_contention_a_place_rests_after_a_turn_and_others_have_theirs() -> None:
+async def test_under_contention_a_place_stays_unused_after_a_turn() -> None:
     turns = TurnScheduler(1, 1, BulkBudget(Shared()), rests=3.0)
     order: list[str] = []
 
@@ -95,7 +95,7 @@ async def test_under_contention_a_place_rests_after_a_turn_and_others_have_their
     assert order == ["greedy", "modest", "greedy"]
 
 
-async def test_under_contention_a_long_turn_leaves_room_for_somebody_else() -> None:
+async def test_under_contention_a_long_turn_leaves_a_place_for_others() -> None:
     turns, on = TurnScheduler(2, 1, BulkBudget(Shared())), asyncio.Event()
     having: list[str] = []
 
@@ -111,7 +111,7 @@ async def test_under_contention_a_long_turn_leaves_room_for_somebody_else() -> N
     await asyncio.gather(*tasks)
 
 
-async def test_a_turn_that_is_given_up_while_waiting_is_lost_to_nobody() -> None:
+async def test_a_cancelled_wait_for_a_turn_loses_no_turn() -> None:
     turns, on = TurnScheduler(1, 1, BulkBudget(Contention())), asyncio.Event()
 
     async def have() -> None:

@@ -43,7 +43,7 @@ class Source:
             done.set_exception(failure)
 
 
-async def test_all_who_ask_meanwhile_share_one_reading() -> None:
+async def test_concurrent_callers_share_one_read() -> None:
     source = Source()
     asked = [source.ask("a") for _ in range(100)]
     await source.end(0)
@@ -64,7 +64,7 @@ async def test_a_value_is_cached_for_its_lifetime_and_no_longer() -> None:
     assert await again == "a: second, after a: first"
 
 
-async def test_its_age_counts_from_when_its_reading_began() -> None:
+async def test_the_age_of_a_value_counts_from_the_start_of_its_read() -> None:
     source = Source()
     slow = source.ask("a")
     await source.begun(0)
@@ -77,7 +77,7 @@ async def test_its_age_counts_from_when_its_reading_began() -> None:
     assert await again == "a: second, after a: first"
 
 
-async def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
+async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     source = Source()
     first, second = source.ask("a"), source.ask("a")
     await source.begun(0)
@@ -86,7 +86,7 @@ async def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
     assert await second == "a: first"
 
 
-async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
+async def test_a_failure_is_raised_for_all_callers_and_not_cached() -> None:
     source = Source()
     asked = [source.ask("a") for _ in range(3)]
     await source.end(0, LookupError("away"))
@@ -98,7 +98,7 @@ async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
     assert await again == "a: first"
 
 
-async def test_who_must_know_for_certain_reads_for_himself() -> None:
+async def test_a_caller_can_bypass_the_cache() -> None:
     """A reading that is under way may have looked before what the caller knows of happened."""
     source = Source()
     early = source.ask("a")
@@ -111,7 +111,7 @@ async def test_who_must_know_for_certain_reads_for_himself() -> None:
     await early
 
 
-async def test_a_slow_reading_does_not_undo_a_later_one() -> None:
+async def test_a_slow_read_does_not_replace_a_later_one() -> None:
     source = Source()
     slow = source.ask("a")
     await source.begun(0)
@@ -124,7 +124,7 @@ async def test_a_slow_reading_does_not_undo_a_later_one() -> None:
     assert await source.ask("a") == "a: second"
 
 
-async def test_what_was_not_read_for_longest_is_forgotten_first() -> None:
+async def test_the_least_recently_read_value_is_evicted_first() -> None:
     source = Source()
     for number, key in enumerate("abc"):
         asked = source.ask(key)

@@ -32,21 +32,21 @@ class Upgraded:
         return now
 
 
-def test_what_is_there_is_not_waited_for(server: str) -> None:
+def test_available_servers_are_not_waited_for(server: str) -> None:
     said = StringIO()
     call_command("await_servers", "--storage", "--ready", server, stdout=said)
     assert said.getvalue().endswith("ready to start\n")
     assert "continuing without" not in said.getvalue()
 
 
-def test_the_storage_node_and_servers_say_of_which_release_they_are(server: str) -> None:
+def test_the_storage_node_and_servers_report_their_release(server: str) -> None:
     servers: list[AwaitedServer] = [StorageNodeServer(), ReadyServer(server)]
     for each in servers:
         assert wait_for_release(each, 60.0, print)
     assert StorageNodeServer().release() == VERSION
 
 
-def test_an_older_server_is_waited_for_until_it_was_upgraded(
+def test_an_older_server_is_waited_for_until_it_has_been_upgraded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rillbase_server.server_readiness.PAUSE_S", 0.0)
@@ -59,7 +59,7 @@ def test_an_older_server_is_waited_for_until_it_was_upgraded(
     ]
 
 
-def test_after_a_while_it_goes_without() -> None:
+def test_the_wait_for_older_servers_is_limited() -> None:
     said = StringIO()
     nobody = f"http://127.0.0.1:{free_port()}"
     call_command("await_servers", "--ready", nobody, "--patience-s", "0", stdout=said)

@@ -21,7 +21,7 @@ ADDRESSES = ["/", "/sign-up", "/sign-in", "/account", "/t/demo", "/t/demo/collec
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_every_address_of_the_console_is_the_one_page(server: str, address: str) -> None:
+def test_every_path_of_the_console_returns_the_one_page(server: str, address: str) -> None:
     answer = requests.get(server + address, timeout=30)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/html")
@@ -29,7 +29,7 @@ def test_every_address_of_the_console_is_the_one_page(server: str, address: str)
     assert answer.headers["Cache-Control"] == "no-cache"
 
 
-def test_other_addresses_are_not(server: str) -> None:
+def test_other_paths_do_not_return_the_page(server: str) -> None:
     for address in ("/nowhere", "/t", "/t/Demo", "/sign-in/x"):
         assert requests.get(server + address, timeout=30).status_code == 404
 
@@ -55,7 +55,7 @@ def test_the_page_has_no_inline_script_and_names_nothing_elsewhere(server: str) 
     assert "style=" not in page
 
 
-def test_scripts_are_kept_for_ever_and_sent_compressed(server: str) -> None:
+def test_scripts_are_cached_forever_and_sent_compressed(server: str) -> None:
     script = next(name for name in first_load() if name.endswith(".js"))
     answer = requests.get(
         f"{server}/static/console/{script}", headers={"Accept-Encoding": "gzip"}, timeout=30

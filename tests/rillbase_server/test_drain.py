@@ -25,7 +25,7 @@ def readiness(url: str) -> tuple[int, str]:
     return answer.status_code, answer.json()["status"]
 
 
-def test_a_server_that_drains_is_not_ready_and_goes_on(key: str) -> None:
+def test_a_draining_server_is_not_ready_and_continues_to_serve(key: str) -> None:
     with another_server(RILLBASE_DRAIN_S=LONG_S) as other, greeted(other.url, key) as client:
         wait_until(lambda: readiness(other.url)[0] == 200, what="the server to be ready")
         other.process.terminate()
@@ -41,7 +41,7 @@ def test_a_server_that_drains_is_not_ready_and_goes_on(key: str) -> None:
         assert client.closed()[0] == 1012
 
 
-def test_clients_are_told_one_by_one_before_a_drained_server_ends(key: str) -> None:
+def test_clients_are_notified_one_by_one_before_a_drained_server_ends(key: str) -> None:
     with another_server(RILLBASE_DRAIN_S="2") as other, greeted(other.url, key) as client:
         other.process.terminate()
         goodbye = client.wait_for(lambda frame: frame["type"] == "goodbye")

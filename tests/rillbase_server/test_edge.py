@@ -71,7 +71,7 @@ async def test_any_other_request_id_is_replaced(given: str) -> None:
     assert given not in answer.header("x-request-id") or not given
 
 
-async def test_each_request_gets_an_id_of_its_own_that_the_application_sees() -> None:
+async def test_each_request_gets_a_unique_id_that_the_application_sees() -> None:
     seen = []
 
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
@@ -94,7 +94,7 @@ async def test_api_answers_are_sandboxed_and_never_sniffed(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/api/docs", "/api/docs/", "/staff/login/", "/"])
-async def test_pages_may_do_what_they_need_and_not_be_framed(path: str) -> None:
+async def test_pages_get_a_suitable_policy_and_cannot_be_framed(path: str) -> None:
     policy = (await ask(edge(hello), http_scope("GET", path))).header("content-security-policy")
     assert "sandbox" not in policy
     assert "frame-ancestors 'none'" in policy
@@ -110,7 +110,7 @@ async def test_a_policy_that_the_application_sets_is_kept() -> None:
     assert policies == ["default-src 'none'"]
 
 
-async def test_production_tells_browsers_to_stay_with_https() -> None:
+async def test_production_responses_have_hsts() -> None:
     answer = await ask(edge(hello, hsts=True), http_scope("GET", "/api/v1/x"))
     assert answer.header("strict-transport-security") == "max-age=31536000"
 
@@ -125,12 +125,12 @@ def assert_too_large(answer: Answer, limit: int) -> None:
     assert problem["request_id"] == answer.header("x-request-id")
 
 
-async def test_a_body_that_announces_too_much_is_refused_before_the_application_is_asked() -> None:
+async def test_a_body_that_announces_too_much_is_rejected_before_the_application() -> None:
     scope = http_scope("POST", "/api/v1/x", {"Content-Length": "101"})
     assert_too_large(await ask(edge(explode), scope, [b"x" * 101]), 100)
 
 
-async def test_a_body_that_streams_too_much_is_refused_whatever_it_announced() -> None:
+async def test_a_body_that_streams_too_much_is_rejected() -> None:
     for headers in ({}, {"Content-Length": "50"}, {"Content-Length": "many"}):
         scope = http_scope("POST", "/api/v1/x", headers)
         assert_too_large(await ask(edge(read_all), scope, [b"x" * 60, b"x" * 60, b"x"]), 100)
@@ -144,7 +144,7 @@ async def test_a_body_of_exactly_the_limit_passes_and_the_data_plane_has_a_large
     assert_too_large(await ask(edge(read_all), http_scope("POST", "/v1/x"), [b"x" * 1001]), 1000)
 
 
-async def test_an_error_that_nobody_handled_becomes_a_problem_that_tells_nothing(
+async def test_an_unhandled_error_becomes_a_problem_without_details(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     answer = await ask(edge(explode), http_scope("GET", "/api/v1/x"))
@@ -157,7 +157,7 @@ async def test_an_error_that_nobody_handled_becomes_a_problem_that_tells_nothing
     assert any(r.exc_info for r in caplog.records)
 
 
-async def test_an_error_after_the_answer_has_begun_breaks_the_connection() -> None:
+async def test_an_error_after_the_response_has_started_closes_the_connection() -> None:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise RuntimeError("half-way")
@@ -185,7 +185,7 @@ async def test_an_error_after_the_answer_has_begun_breaks_the_connection() -> No
         ("10.0.0.1", ",,,", "10.0.0.1"),
     ],
 )
-async def test_only_trusted_proxies_are_believed_about_the_clients_address(
+async def test_only_trusted_proxies_determine_the_clients_address(
     peer: str, forwarded: str, client: str
 ) -> None:
     seen: list[tuple[str, str, str]] = []
@@ -209,7 +209,7 @@ async def test_only_trusted_proxies_are_believed_about_the_clients_address(
         ("192.0.2.9", "https", "http"),
     ],
 )
-async def test_only_trusted_proxies_are_believed_about_the_scheme(
+async def test_only_trusted_proxies_determine_the_scheme(
     peer: str, proto: str, scheme: str
 ) -> None:
     seen = []
@@ -257,7 +257,7 @@ async def test_each_request_is_one_log_line_with_route_and_tenant_and_without_th
     assert "private-name" not in str(line)
 
 
-async def test_figures_are_kept_by_route_method_and_class_of_status_and_never_by_path() -> None:
+async def test_metrics_are_by_route_method_and_class_of_status_and_never_by_path() -> None:
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["path"].startswith("/known/"):
             scope["state"]["route"] = "known/<str:name>"

@@ -9,7 +9,7 @@ from rillbase_server.gate import Gate
 LONG_S = 30.0
 
 
-async def test_no_more_than_the_width_are_inside_at_once() -> None:
+async def test_the_gate_admits_no_more_than_its_width() -> None:
     gate, inside, most = Gate(2, LONG_S), 0, 0
 
     async def visit() -> None:
@@ -25,7 +25,7 @@ async def test_no_more_than_the_width_are_inside_at_once() -> None:
     assert most == 2
 
 
-async def test_who_came_first_goes_first() -> None:
+async def test_waiting_requests_are_admitted_in_order() -> None:
     gate, order = Gate(1, LONG_S), []
     await gate.enter()
 
@@ -41,14 +41,14 @@ async def test_who_came_first_goes_first() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
-async def test_nobody_waits_longer_than_their_patience_for_those_inside() -> None:
+async def test_a_wait_is_limited_by_its_timeout() -> None:
     gate = Gate(1, 0.01)
     await gate.enter()
     async with asyncio.timeout(10):
         await asyncio.gather(*(gate.enter() for _ in range(8)))
 
 
-async def test_after_a_rush_of_the_impatient_the_gate_is_narrow_again() -> None:
+async def test_the_gate_is_narrow_again_after_a_burst_of_timeouts() -> None:
     gate = Gate(1, 0.01)
     await gate.enter()
     await asyncio.gather(gate.enter(), gate.enter())
@@ -61,7 +61,7 @@ async def test_after_a_rush_of_the_impatient_the_gate_is_narrow_again() -> None:
     await late
 
 
-async def test_a_visitor_who_gives_up_takes_nobodys_place() -> None:
+async def test_a_cancelled_wait_takes_no_place() -> None:
     gate = Gate(1, LONG_S)
     await gate.enter()
     quitter, next_one = asyncio.create_task(gate.enter()), asyncio.create_task(gate.enter())

@@ -58,7 +58,7 @@ async def get(path: str, **headers: str) -> Answer:
     return await ask(HealthEndpoints(behind, environment()), http_scope("GET", path, headers))
 
 
-async def test_a_ready_server_names_each_dependency_with_state_and_latency() -> None:
+async def test_a_ready_server_reports_the_state_and_latency_of_each_dependency() -> None:
     answer = await get("/readyz")
     report = answer.json()
     assert (answer.status, report["status"]) == (200, "ready")
@@ -70,7 +70,7 @@ async def test_a_ready_server_names_each_dependency_with_state_and_latency() -> 
     assert answer.header("cache-control") == "no-store"
 
 
-async def test_without_valkey_the_server_is_ready_and_says_what_is_missing(
+async def test_without_valkey_the_server_is_ready_and_reports_what_is_missing(
     with_own_valkey: OwnValkey,
 ) -> None:
     assert (await get("/readyz")).json()["status"] == "ready"
@@ -84,7 +84,7 @@ async def test_without_valkey_the_server_is_ready_and_says_what_is_missing(
     assert (await get("/readyz")).json()["status"] == "ready"
 
 
-async def test_a_server_whose_writes_are_stopped_is_ready_and_says_so(
+async def test_a_server_whose_writes_are_stopped_is_ready_and_reports_it(
     settings_environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     directory = DataDirectory(tmp_path)
@@ -98,7 +98,7 @@ async def test_a_server_whose_writes_are_stopped_is_ready_and_says_so(
     assert (disk["state"], disk["error"]) == ("down", "WritesStopped")
 
 
-async def test_a_frozen_valkey_does_not_hold_the_probe(with_own_valkey: OwnValkey) -> None:
+async def test_a_frozen_valkey_does_not_block_the_probe(with_own_valkey: OwnValkey) -> None:
     with_own_valkey.freeze()
     answer = await get("/readyz")
     with_own_valkey.thaw()
@@ -138,7 +138,7 @@ async def test_metrics_ask_for_the_token_when_one_is_set(
     assert (await get("/healthz")).status == 200
 
 
-async def test_in_production_metrics_are_not_there_without_a_token(
+async def test_production_without_a_token_has_no_metrics(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:
     for name, value in PRODUCTION.items():

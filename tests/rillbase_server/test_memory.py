@@ -31,7 +31,7 @@ COLUMNS = {"numpy", "pyarrow", "pyiceberg", "pyspark"}
     [(WORKERS, {*COLUMNS, "kubernetes", "strawberry"}), (SERVER, COLUMNS)],
     ids=["workers", "server"],
 )
-def test_nobody_loads_what_works_on_columns_or_clusters_before_it_is_needed(
+def test_libraries_for_columns_and_clusters_are_loaded_only_when_needed(
     program: str, heavy: set[str]
 ) -> None:
     ran = subprocess.run(

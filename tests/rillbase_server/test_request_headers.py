@@ -25,7 +25,7 @@ def test_a_header_is_found_as_django_finds_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["Request-Method", "If-Match", "Http-Authorization", ""])
-def test_what_is_no_header_is_not_found(name: str) -> None:
+def test_other_environ_entries_are_not_found_as_headers(name: str) -> None:
     assert name not in LazyHeaders(META)
     assert LazyHeaders(META).get(name) is None
     assert LazyHeaders(META).get(name, "else") == "else"

@@ -78,7 +78,7 @@ async def test_a_views_route_and_tenant_are_on_the_log_line(
     )
 
 
-async def test_one_requests_tenant_does_not_stay_for_the_next(
+async def test_the_tenant_of_a_request_does_not_leak_to_the_next(
     server: Edge, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ask(server, http_scope("GET", "/things/private/parts", LOCAL))
@@ -97,7 +97,7 @@ async def test_figures_name_the_template_of_a_failing_view(server: Edge) -> None
     assert f"rillbase_http_request_duration_seconds_count{labels} 1.0" in text
 
 
-async def test_a_large_body_is_not_read_for_somebody_who_may_be_nobody(server: Edge) -> None:
+async def test_a_large_body_is_not_read_before_authentication(server: Edge) -> None:
     pieces = [b"x" * 60] * 10
     for headers in (LOCAL, {**LOCAL, "Content-Length": "600"}):
         scope = http_scope("POST", "/v1/anything", headers)

@@ -9,7 +9,7 @@ from tests.realtime.live.conftest import running
 from tests.waiting import wait_until
 
 
-def test_a_server_that_is_well_passes(
+def test_a_healthy_server_passes(
     server: str, valkey_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Readiness includes the grid. A server that answers late, on a busy machine, counts as away.
@@ -18,7 +18,7 @@ def test_a_server_that_is_well_passes(
     assert "responds as expected" in capsys.readouterr().out
 
 
-def test_answers_that_are_not_right_are_told(
+def test_wrong_responses_are_reported(
     server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered = smoke.fetch

@@ -90,7 +90,9 @@ def test_more_kinds_of_errors_than_are_told_apart_are_counted() -> None:
     assert len(kept(made)) == error_log.MAX_KINDS + 1
 
 
-def test_what_could_not_be_written_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_that_could_not_be_written_are_written_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = make_tenant()
     log = error_log.ErrorLog(interval_s=3600)
 
@@ -117,7 +119,7 @@ def test_credentials_do_not_come_into_the_log() -> None:
     assert "wrong" in entry.detail
 
 
-def test_every_member_reads_it_and_nobody_else(server: str) -> None:
+def test_only_members_read_the_error_log(server: str) -> None:
     made, other = make_tenant(), make_tenant()
     refused(made, place="GET /mine")
     viewer = signed_in(server, make_member(made.tenant, Role.VIEWER))
@@ -145,7 +147,9 @@ def test_the_log_is_filtered_and_paged(server: str) -> None:
     problem(owner.get(f"/api/v1/tenants/{made.slug}/errors?area=weather"), 400, "invalid_parameter")
 
 
-def test_a_failed_delivery_and_the_end_of_its_webhook_are_told(receiver: WebhookReceiver) -> None:
+def test_a_failed_delivery_and_the_end_of_its_webhook_are_recorded(
+    receiver: WebhookReceiver,
+) -> None:
     hook = make_webhook(receiver.url)
     receiver.answer(500, b"sorry")
     hook.announce("api_key.created")
@@ -160,7 +164,7 @@ def test_a_failed_delivery_and_the_end_of_its_webhook_are_told(receiver: Webhook
     assert "webhook_disabled" in {entry.code for entry in kept(hook.made)}
 
 
-def test_a_dead_task_is_told_without_what_it_said() -> None:
+def test_a_dead_letter_is_recorded_without_its_message() -> None:
     made = make_tenant()
     context = TaskContext(made.tenant.id, "request-1", 9)
     bury(TaskFailure(str(uuid4()), "documents.backfill", {}, context, "password=hunter2"))
@@ -169,7 +173,7 @@ def test_a_dead_task_is_told_without_what_it_said() -> None:
     assert "hunter2" not in entry.detail
 
 
-def test_an_error_of_graphql_is_told_once(server: str) -> None:
+def test_an_error_of_graphql_is_recorded_once(server: str) -> None:
     made = make_tenant()
     owner = signed_in(server, made.owner)
     owner.headers["Rillbase-Tenant"] = made.slug
@@ -181,7 +185,9 @@ def test_an_error_of_graphql_is_told_once(server: str) -> None:
     assert sum(entry["count"] for entry in found) == 2
 
 
-def test_old_entries_go_and_of_too_many_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_entries_are_removed_and_beyond_the_limit_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = make_tenant()
     for number in range(5):
         refused(made, place=f"GET /{number}")

@@ -11,7 +11,7 @@ from tenants.quotas import LIMITS
 _DEDICATED = {"cluster_write_partitions"}
 
 
-def test_every_plan_says_every_limit() -> None:
+def test_every_plan_defines_every_limit() -> None:
     """A migration whose update row security hides would leave a plan with the smallest limit."""
     for plan in Plan.objects.using("staff").filter(name__in=("free", "standard", "dedicated")):
         assert set(LIMITS) == set(plan.limits), plan.name

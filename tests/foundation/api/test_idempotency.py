@@ -35,7 +35,7 @@ def test_one_user_may_use_a_key_in_two_tenants(server: str, rf: RequestFactory) 
     connections.close_all()
 
 
-def test_a_record_does_not_let_anybody_guess_the_password_that_the_call_held(server: str) -> None:
+def test_a_record_does_not_help_to_guess_a_password_of_the_call(server: str) -> None:
     """A plain hash of the body would undo what hashing passwords slowly is for."""
     user, key = make_user(), unique("key")
     browser = browser_of(server, user.email)

@@ -13,7 +13,7 @@ class Clock:
         return self.now
 
 
-def test_after_a_failure_nobody_calls_until_the_pause_is_over_and_then_one_probes() -> None:
+def test_after_a_failure_one_probe_follows_the_pause() -> None:
     clock = Clock()
     breaker = Breaker(clock)
     assert breaker.failed(breaker.permit())
@@ -41,7 +41,7 @@ def test_pauses_double_up_to_a_bound_and_start_short_again_after_a_success() -> 
     assert breaker.permit() is Permit.PROBE
 
 
-def test_late_failures_of_calls_begun_before_change_nothing() -> None:
+def test_late_failures_of_earlier_calls_change_nothing() -> None:
     clock = Clock()
     breaker = Breaker(clock)
     assert breaker.failed(Permit.CALL)

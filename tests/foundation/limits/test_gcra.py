@@ -31,7 +31,7 @@ def test_a_fresh_bucket_admits_the_burst_and_then_refuses() -> None:
     assert answers == [True, True, True, False, False]
 
 
-def test_a_refused_caller_who_waits_as_told_is_admitted_and_not_a_microsecond_earlier() -> None:
+def test_a_rejected_caller_is_admitted_exactly_after_retry_after() -> None:
     clock = Clock()
     counters = LocalCounters(100, clock)
     counters.check([limit(burst=5, cost=5)])
@@ -43,7 +43,7 @@ def test_a_refused_caller_who_waits_as_told_is_admitted_and_not_a_microsecond_ea
     assert counters.check([limit(burst=5, cost=2)]).allowed
 
 
-def test_when_one_limit_refuses_the_others_lose_nothing() -> None:
+def test_if_one_limit_rejects_the_others_are_not_charged() -> None:
     counters = LocalCounters(100, Clock())
     wide, narrow = limit("tenant", burst=10), limit("key", burst=1)
     assert counters.check([wide, narrow]).allowed
@@ -61,7 +61,7 @@ def test_a_cost_above_the_burst_is_refused_without_promising_that_waiting_helps(
     assert "costs 6 units" in decision.refusal().detail
 
 
-def test_a_lowered_limit_shuts_nobody_out_longer_than_it_takes_to_fill_the_bucket() -> None:
+def test_a_lowered_limit_blocks_at_most_until_the_bucket_has_refilled() -> None:
     clock = Clock()
     counters = LocalCounters(100, clock)
     counters.check([limit(rate=0.01, burst=100, cost=100)])
@@ -77,7 +77,7 @@ def test_headers_have_the_structured_form_of_the_draft() -> None:
     }
 
 
-def test_a_refusal_says_when_to_come_back_in_whole_seconds() -> None:
+def test_a_rejection_contains_retry_after_in_whole_seconds() -> None:
     counters = LocalCounters(100, Clock())
     slow = limit("sign-in", rate=1 / 90, burst=1)
     counters.check([slow])
@@ -108,7 +108,7 @@ def test_a_check_names_each_bucket_once() -> None:
         require_distinct([])
 
 
-def test_memory_is_bounded_by_forgetting_who_was_away_longest() -> None:
+def test_memory_is_bounded_by_evicting_the_longest_idle_callers() -> None:
     counters = LocalCounters(3, Clock())
     for key in "abcd":
         counters.check([Limit("tenant", key, 1, 1)])

@@ -167,7 +167,7 @@ def _moment_of(
     return None
 
 
-def test_without_valkey_requests_go_on_under_limits_of_the_process(
+def test_without_valkey_limits_are_counted_per_process(
     own_valkey: OwnValkey, caplog: pytest.LogCaptureFixture
 ) -> None:
     limiter = Limiter(own_valkey.url)
@@ -245,14 +245,14 @@ def test_login_and_number_of_the_database_are_taken_from_the_url(valkey_url: str
     limiter.close()
 
 
-def test_a_valkey_that_does_not_let_us_in_counts_as_away(valkey_url: str) -> None:
+def test_a_valkey_that_rejects_the_login_counts_as_unavailable(valkey_url: str) -> None:
     limiter = Limiter(valkey_url.replace(":tests@", ":wrong@"))
     assert limiter.check([fresh()]).allowed
     assert not limiter.shared
     limiter.close()
 
 
-def test_a_valkey_that_is_full_counts_as_away(own_valkey: OwnValkey) -> None:
+def test_a_full_valkey_counts_as_unavailable(own_valkey: OwnValkey) -> None:
     with own_valkey.client() as client:
         client.config_set("maxmemory", 1)
     limiter = Limiter(own_valkey.url)

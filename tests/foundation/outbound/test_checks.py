@@ -25,7 +25,7 @@ class SlowNames:
         return ["93.184.215.14"]
 
 
-def test_names_that_hang_hold_up_few_callers() -> None:
+def test_hanging_lookups_delay_few_callers() -> None:
     names = SlowNames()
     client = OutboundClient(resolver=names)
     with ThreadPoolExecutor(CHECKS_AT_ONCE) as crowd:

@@ -107,7 +107,7 @@ def test_a_name_that_changes_its_address_after_the_check_is_called_at_the_addres
         assert (len(checked.requests), len(inner.requests)) == (1, 0)
 
 
-def test_each_call_checks_anew(server: RawServer) -> None:
+def test_each_call_checks_the_address_again(server: RawServer) -> None:
     _, resolver = answers(["127.0.0.1"], ["169.254.169.254"])
     client = OutboundClient(allow_loopback=True, resolver=resolver)
     client.check(f"http://hooks.example:{server.port}/")
@@ -165,7 +165,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ],
     ids=["status", "headers", "body", "chunks", "continue"],
 )
-def test_a_server_that_drips_is_given_up_at_the_deadline(
+def test_a_slowly_sending_server_is_abandoned_at_the_deadline(
     server: RawServer, opening: bytes, piece: bytes
 ) -> None:
     def script(connection: socket.socket, over: threading.Event) -> None:

@@ -60,7 +60,7 @@ async def test_memory_and_time_of_a_job_are_bounded(pool: WorkerPool) -> None:
     assert (await run(pool, "allocate", bytes=32 * MIB))["bytes"] == 32 * MIB
 
 
-async def test_a_crash_is_told_and_the_next_job_runs(pool: WorkerPool) -> None:
+async def test_a_crash_is_reported_and_the_next_job_runs(pool: WorkerPool) -> None:
     assert await failure(pool, "crash") is FailureReason.CRASH
     assert await failure(pool, "raise") is FailureReason.CRASH
     assert (await run(pool, "echo", text="on"))["echo"] == "on"
@@ -79,7 +79,7 @@ async def test_a_job_that_is_cancelled_is_killed_and_its_slot_is_free(pool: Work
             assert await asyncio.to_thread(ours.recv, 1) == b"", "the worker still lives"
 
 
-async def test_a_job_leaves_the_processors_to_those_who_wait_for_answers(pool: WorkerPool) -> None:
+async def test_a_job_has_low_priority(pool: WorkerPool) -> None:
     ours, its = socket.socketpair()
     with ours, its:
         job = asyncio.create_task(run_with_file(pool, its))
@@ -95,7 +95,7 @@ async def run_with_file(pool: WorkerPool, file: socket.socket, owner: str = "a")
         return await pool.run({"do": "wait"}, [file.fileno()], LIMITS)
 
 
-async def test_jobs_of_one_owner_do_not_hold_up_those_of_another(pool: WorkerPool) -> None:
+async def test_jobs_of_one_owner_do_not_delay_those_of_another(pool: WorkerPool) -> None:
     ours, its = socket.socketpair()
     with ours, its:
         slow = asyncio.create_task(run_with_file(pool, its))

@@ -34,7 +34,7 @@ def _handed_over(file: Path) -> int:
     return _unfinished(file) - _waiting(file)
 
 
-def test_tasks_wait_while_the_broker_is_away_and_run_once_it_is_back(
+def test_tasks_wait_while_the_broker_is_down_and_run_afterwards(
     own_bench: Bench, tmp_path: Path
 ) -> None:
     file = tmp_path / "notes"
@@ -118,9 +118,7 @@ def test_several_dispatchers_at_once_hand_each_task_over_once(
         assert client.llen("default") == 60
 
 
-def test_the_clock_of_the_installation_relays_what_is_due(
-    bench_without_relay: Bench, tmp_path: Path
-) -> None:
+def test_beat_relays_due_tasks(bench_without_relay: Bench, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     bench_without_relay.worker.start()
     run_after_commit("bench.note", {"file": str(file), "text": "due"}, due_in_s=0.1)

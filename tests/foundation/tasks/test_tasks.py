@@ -87,7 +87,7 @@ def test_a_task_knows_the_request_and_the_tenant_that_it_came_from(tmp_path: Pat
     wait_for_lines(tmp_path / "n", [f"req-42 {made.tenant.id}"])
 
 
-def test_a_task_that_fails_is_tried_again(bench: Bench, tmp_path: Path) -> None:
+def test_a_failed_task_is_retried(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     bench.run("fail", {"file": str(file), "times": 2})
     wait_for_lines(file, ["tried"] * 3)
@@ -137,7 +137,9 @@ def test_a_task_that_ignores_its_time_limit_is_killed_and_tried_again(
     assert _letters(file) == []
 
 
-def test_a_task_that_always_overstays_becomes_a_dead_letter(bench: Bench, tmp_path: Path) -> None:
+def test_a_task_that_always_exceeds_its_time_limit_becomes_a_dead_letter(
+    bench: Bench, tmp_path: Path
+) -> None:
     file = tmp_path / "notes"
     bench.run("hang", {"file": str(file), "times": 99})
     letter = _wait_for_letter(file)

@@ -46,14 +46,14 @@ def test_events_are_added_and_rows_asked_for(requests_5m: Made) -> None:
     assert found["asOf"] is None
 
 
-def test_what_is_wrong_has_the_code_of_the_rest_api(requests_5m: Made) -> None:
+def test_errors_have_the_codes_of_the_rest_api(requests_5m: Made) -> None:
     asking = Asking(requests_5m.caller)
     refused = asking.refused(ROWS, a=requests_5m.name, q={"groupBy": ["server"]})
     assert refused["extensions"]["code"] == "invalid_body"
     assert asking.refused(ROWS, a="nowhere")["extensions"]["code"] == "not_found"
 
 
-def test_rows_are_told_as_they_change(server: str, requests_5m: Made) -> None:
+def test_changed_rows_are_delivered(server: str, requests_5m: Made) -> None:
     requests_5m.add(request("acme"))
     with greeted(server, token=key_of(requests_5m)) as listening:
         listening.subscribe("s", WATCH, a=requests_5m.name, q=BY_CUSTOMER)

@@ -8,7 +8,7 @@ from tests.rillbase_server.graphql.asking import Asking
 from tests.waiting import wait_until
 
 
-def test_a_member_sees_its_tenants_and_what_they_have(server: str) -> None:
+def test_a_member_sees_its_tenants_and_their_objects(server: str) -> None:
     made = make_tenant()
     asking = Asking(signed_in(server, made.owner))
     found = asking.ask(
@@ -36,7 +36,7 @@ def test_a_member_sees_its_tenants_and_what_they_have(server: str) -> None:
     assert tenant["quota"]["limits"]["collections"] > 0
 
 
-def test_an_admin_key_makes_changes_and_removes_what_a_tenant_has(server: str) -> None:
+def test_an_admin_key_creates_changes_and_removes_objects_of_a_tenant(server: str) -> None:
     made = make_tenant()
     asking = Asking(with_key(server, made.admin_key))
     found = asking.ask(
@@ -69,7 +69,7 @@ def test_an_admin_key_makes_changes_and_removes_what_a_tenant_has(server: str) -
     wait_until(lambda: revoked.get("/v1/whoami").status_code == 401, what="the key to be refused")
 
 
-def test_topics_aggregates_and_datasets_are_made_read_changed_and_removed(server: str) -> None:
+def test_topics_aggregates_and_datasets_are_created_read_changed_and_removed(server: str) -> None:
     made = make_tenant(plan="dedicated")
     asking = Asking(with_key(server, made.admin_key))
     asking.ask(
@@ -107,7 +107,7 @@ def test_topics_aggregates_and_datasets_are_made_read_changed_and_removed(server
     assert asking.refused(read, t=made.slug)["path"] == ["tenant", "topic"]
 
 
-def test_a_tenant_is_changed_deleted_and_brought_back_by_its_owner(server: str) -> None:
+def test_a_tenant_is_changed_deleted_and_restored_by_its_owner(server: str) -> None:
     made = make_tenant()
     asking = Asking(signed_in(server, made.owner))
     found = asking.ask(
@@ -122,7 +122,7 @@ def test_a_tenant_is_changed_deleted_and_brought_back_by_its_owner(server: str) 
     assert found["restoreTenant"] == {"slug": made.slug, "state": "active"}
 
 
-def test_what_the_control_plane_refuses_is_told_with_its_code(server: str) -> None:
+def test_rejections_of_the_control_plane_have_their_code(server: str) -> None:
     made, strange = make_tenant(), make_tenant()
     asking = Asking(signed_in(server, made.owner))
     text = "query ($s: String!) { tenant(slug: $s) { name } }"

@@ -19,7 +19,7 @@ BY_CUSTOMER = {
 }
 
 
-def test_rows_are_asked_for_as_fresh_as_need_be(server: str) -> None:
+def test_rows_are_queried_at_a_freshness(server: str) -> None:
     shop = make_dataset(server)
     shop.insert("orders", *({"id": n, "customer": "ab"[n % 2]} for n in range(5)))
     asking = Asking(shop.caller)

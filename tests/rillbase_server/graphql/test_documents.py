@@ -20,7 +20,7 @@ def _keys(found: dict[str, object]) -> list[object]:
     return [edge["node"]["key"] for edge in found["documents"]["edges"]]  # type: ignore[index]
 
 
-def test_documents_come_in_the_order_and_number_that_is_asked_for(
+def test_documents_have_the_requested_order_and_number(
     asking: Asking, things: MadeCollection
 ) -> None:
     things.insert_many([{"_id": n, "n": n % 3} for n in range(9)])
@@ -32,9 +32,7 @@ def test_documents_come_in_the_order_and_number_that_is_asked_for(
     assert found["documents"]["edges"][0]["node"]["document"] == {"_id": 2, "n": 2}
 
 
-def test_whoever_follows_the_cursors_sees_every_document_once(
-    asking: Asking, things: MadeCollection
-) -> None:
+def test_cursors_return_every_document_once(asking: Asking, things: MadeCollection) -> None:
     things.insert_many([{"_id": n} for n in range(25)])
     seen: list[object] = []
     after = None
@@ -49,9 +47,7 @@ def test_whoever_follows_the_cursors_sees_every_document_once(
     assert seen == list(range(25))
 
 
-def test_every_edge_has_a_cursor_behind_which_one_can_go_on(
-    asking: Asking, things: MadeCollection
-) -> None:
+def test_every_edge_has_a_cursor(asking: Asking, things: MadeCollection) -> None:
     things.insert_many([{"_id": n} for n in range(12)])
     first = asking.ask(PAGE, c=things.name, first=5)["documents"]["edges"]
     for number, edge in enumerate(first):
@@ -62,7 +58,7 @@ def test_every_edge_has_a_cursor_behind_which_one_can_go_on(
     assert _keys(asking.ask(PAGE, c=things.name, after=last)) == [12]
 
 
-def test_documents_that_are_asked_for_by_key_in_one_operation_are_read_together(
+def test_documents_by_key_in_one_operation_are_read_together(
     asking: Asking, things: MadeCollection
 ) -> None:
     things.insert_many([{"_id": n} for n in range(3)])
@@ -112,7 +108,7 @@ def test_a_document_is_written_and_read_through_its_whole_life(
     assert things.query() == []
 
 
-def test_a_write_that_is_repeated_with_its_key_happens_once(
+def test_a_write_repeated_with_its_idempotency_key_takes_effect_once(
     asking: Asking, things: MadeCollection
 ) -> None:
     text = """mutation ($c: String!) {
@@ -146,7 +142,7 @@ def test_many_documents_are_changed_by_filter_in_bulk_and_over_collections(
     ]
 
 
-def test_what_a_field_refuses_is_told_with_the_rest_apis_code_and_place(
+def test_the_error_of_a_field_has_the_code_and_pointer_of_the_rest_api(
     asking: Asking, things: MadeCollection
 ) -> None:
     error = asking.refused(PAGE, c=things.name, filter={"a": {"$nope": 1}})
@@ -162,9 +158,7 @@ def test_what_a_field_refuses_is_told_with_the_rest_apis_code_and_place(
     assert taken["extensions"]["code"] == "duplicate_id"
 
 
-def test_one_field_that_fails_leaves_the_others_their_answers(
-    asking: Asking, things: MadeCollection
-) -> None:
+def test_a_failed_field_does_not_affect_the_others(asking: Asking, things: MadeCollection) -> None:
     found = asking.send(
         """query ($c: String!) {
              count(collection: $c)
@@ -176,7 +170,7 @@ def test_one_field_that_fails_leaves_the_others_their_answers(
     assert {error["extensions"]["code"] for error in found["errors"]} == {"not_found"}
 
 
-def test_nobody_reaches_another_tenants_documents(asking: Asking, server: str) -> None:
+def test_another_tenants_documents_are_inaccessible(asking: Asking, server: str) -> None:
     strange = make_collection(server)
     strange.insert({"_id": 1, "secret": True})
     error = asking.refused(PAGE, c=strange.name)
@@ -188,7 +182,7 @@ def test_nobody_reaches_another_tenants_documents(asking: Asking, server: str) -
     assert stolen["extensions"]["code"] == "not_found"
 
 
-def test_end_users_see_what_the_access_rules_let_them_see(
+def test_end_users_see_only_what_the_access_rules_allow(
     things: MadeCollection, asking: Asking
 ) -> None:
     things.insert({"_id": 1})
@@ -200,9 +194,7 @@ def test_end_users_see_what_the_access_rules_let_them_see(
     )
 
 
-def test_fields_that_a_variable_switches_off_are_there_again_when_it_is_on(
-    asking: Asking, things: MadeCollection
-) -> None:
+def test_a_variable_switches_fields_off_and_on(asking: Asking, things: MadeCollection) -> None:
     things.insert({"_id": 1})
     text = """
     query ($c: String!, $more: Boolean!) {
@@ -214,7 +206,7 @@ def test_fields_that_a_variable_switches_off_are_there_again_when_it_is_on(
         assert found["documents"]["nodes"] == [node]
 
 
-def test_numbers_keep_all_of_their_digits(asking: Asking, things: MadeCollection) -> None:
+def test_numbers_keep_all_their_digits(asking: Asking, things: MadeCollection) -> None:
     things.insert({"_id": 1, "n": 2**53 - 1, "tiny": 5e-324})
     found = asking.ask(
         "query ($c: String!) { document(collection: $c, key: 1) { document } }", c=things.name

@@ -51,9 +51,7 @@ def test_documents_with_the_same_values_are_one_row(asking: Asking, kinds: MadeC
     assert found["pageInfo"]["hasNextPage"] is False
 
 
-def test_whoever_follows_the_cursors_sees_every_row_once(
-    asking: Asking, kinds: MadeCollection
-) -> None:
+def test_cursors_return_every_row_once(asking: Asking, kinds: MadeCollection) -> None:
     sort, seen, after = [["sum", -1]], [], None
     while True:
         found = asking.ask(PAGE, c=kinds.name, m=MEASURES, sort=sort, first=2, after=after)
@@ -66,7 +64,7 @@ def test_whoever_follows_the_cursors_sees_every_row_once(
     assert seen == ["c", "b", "a"]
 
 
-def test_what_is_wrong_with_a_group_is_told_with_the_rest_apis_code(
+def test_errors_of_groups_have_the_codes_of_the_rest_api(
     asking: Asking, kinds: MadeCollection
 ) -> None:
     wrong = asking.refused(PAGE, c=kinds.name, m={"sum": {"op": "guess"}})
@@ -79,7 +77,7 @@ def test_what_is_wrong_with_a_group_is_told_with_the_rest_apis_code(
 
 
 @pytest.mark.usefixtures("live")
-def test_rows_are_told_as_documents_come_and_go_and_again_after_a_break(
+def test_rows_are_delivered_as_documents_change_and_after_a_disconnect(
     server: str, kinds: MadeCollection
 ) -> None:
     asked = {"c": kinds.name, "m": MEASURES, "sort": [["sum", -1]], "how": "EVENTS"}
@@ -106,7 +104,7 @@ def test_rows_are_told_as_documents_come_and_go_and_again_after_a_break(
 
 
 @pytest.mark.usefixtures("live")
-def test_the_whole_answer_can_be_told_each_time(server: str, kinds: MadeCollection) -> None:
+def test_the_whole_answer_can_be_requested_each_time(server: str, kinds: MadeCollection) -> None:
     with greeted(server, token=key_of(kinds)) as listening:
         listening.subscribe("s", WATCH, c=kinds.name, m=None, limit=2, how="RESULT")
         (result,) = listening.until_ready("s", "groups")

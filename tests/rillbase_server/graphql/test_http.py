@@ -29,7 +29,7 @@ def test_queries_may_be_sent_by_get_and_mutations_not(
     assert things.query() == []
 
 
-def test_nobody_without_credentials_is_answered(server: str) -> None:
+def test_calls_without_credentials_are_rejected(server: str) -> None:
     answer = anonymous(server).post("/graphql", {"query": "{ __typename }"})
     assert answer.status_code == 401
     assert answer.json()["errors"][0]["extensions"]["code"] == "unauthenticated"
@@ -43,7 +43,7 @@ def test_a_member_without_a_tenant_is_told_to_name_one(server: str, things: Made
     assert asking.ask(f'{{ count(collection: "{things.name}") }}') == {"count": 0}
 
 
-def test_clients_of_the_newer_type_learn_by_the_status_that_an_operation_is_wrong(
+def test_clients_of_the_newer_media_type_get_an_error_status(
     asking: Asking,
 ) -> None:
     older = asking.caller.post("/graphql", {"query": "{ nope }"})
@@ -69,23 +69,23 @@ def test_clients_of_the_newer_type_learn_by_the_status_that_an_operation_is_wron
         ({"query": "{" * 5000}, "invalid_operation"),
     ],
 )
-def test_what_is_no_operation_is_refused(asking: Asking, body: object, code: str) -> None:
+def test_invalid_operations_are_rejected(asking: Asking, body: object, code: str) -> None:
     found = asking.caller.post("/graphql", body).json()
     assert found["errors"][0]["extensions"]["code"] == code
 
 
-def test_an_operation_may_only_be_so_deep(asking: Asking) -> None:
+def test_the_depth_of_an_operation_is_limited(asking: Asking) -> None:
     deep = "{ __schema { types " + "{ ofType " * 0 + "{ fields { type " + "{ ofType " * 14
     text = deep + "{ name }" + " }" * 14 + " } } } }"
     assert "deep" in asking.refused(text)["message"]
 
 
-def test_an_operation_may_only_have_so_many_aliases(asking: Asking) -> None:
+def test_the_aliases_of_an_operation_are_limited(asking: Asking) -> None:
     many = " ".join(f"a{n}: __typename" for n in range(40))
     assert "aliases" in asking.refused(f"{{ {many} }}")["message"]
 
 
-def test_fragments_that_multiply_cost_nothing_to_refuse(asking: Asking) -> None:
+def test_multiplying_fragments_are_rejected_cheaply(asking: Asking) -> None:
     levels = "".join(
         f"fragment F{n} on Query {{ a{n}: __typename ...F{n + 1} ...F{n + 1} }} " for n in range(35)
     )
@@ -109,7 +109,7 @@ def test_lists_through_lists_are_weighed_before_anything_is_read(
     assert by_variable["errors"][0]["extensions"]["code"] == "query_too_expensive"
 
 
-def test_a_text_that_was_sent_once_is_known_by_its_hash(
+def test_a_persisted_query_is_found_by_its_hash(
     asking: Asking, things: MadeCollection, server: str
 ) -> None:
     text = f'{{ count(collection: "{things.name}") }}'
@@ -121,13 +121,13 @@ def test_a_text_that_was_sent_once_is_known_by_its_hash(
     assert asking.send(None, extensions=persisted).json() == {"data": {"count": 0}}
 
 
-def test_a_text_with_another_hash_is_refused(asking: Asking) -> None:
+def test_a_text_with_another_hash_is_rejected(asking: Asking) -> None:
     persisted = {"persistedQuery": {"version": 1, "sha256Hash": "0" * 64}}
     found = asking.send("{ __typename }", extensions=persisted).json()
     assert found["errors"][0]["extensions"]["code"] == "invalid_body"
 
 
-def test_members_may_look_at_the_schema_and_keys_of_apps_not(
+def test_members_may_introspect_the_schema_and_keys_of_apps_may_not(
     asking: Asking, things: MadeCollection
 ) -> None:
     look = "{ __schema { queryType { name } } }"
@@ -137,7 +137,7 @@ def test_members_may_look_at_the_schema_and_keys_of_apps_not(
     assert admin.ask(look)["__schema"]["queryType"] == {"name": "Query"}
 
 
-def test_answers_say_what_is_left_of_the_limits(asking: Asking) -> None:
+def test_responses_contain_the_remaining_limits(asking: Asking) -> None:
     answer = asking.send("{ __typename }")
     assert "RateLimit" in answer.headers
     assert answer.headers["X-Request-Id"]

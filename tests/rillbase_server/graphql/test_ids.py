@@ -80,7 +80,7 @@ def test_ids_and_cursors_are_read_strictly(
 
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=KEYS)
-def test_a_key_that_is_no_extended_json_is_refused_as_by_rest(
+def test_a_key_that_is_not_extended_json_is_rejected_as_by_rest(
     asking: Asking, things: MadeCollection, key: object
 ) -> None:
     query = "query ($c: String!, $key: JSON!) { document(collection: $c, key: $key) { id } }"
@@ -112,7 +112,7 @@ def test_variables_by_get_are_read_strictly(asking: Asking, things: MadeCollecti
         assert found["errors"][0]["extensions"]["code"] == "malformed_json", text
 
 
-def test_an_operation_that_is_nested_very_deeply_is_refused(asking: Asking) -> None:
+def test_a_very_deeply_nested_operation_is_rejected(asking: Asking) -> None:
     for depth in (50, 200, 400, 2000):
         for inner in (
             "{ " * depth + "id" + " }" * depth,

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("live")]
 
 
 @pytest.mark.parametrize("client", ["apollo", "urql"])
-def test_a_page_follows_a_mutation_by_the_cache_and_a_subscription_goes_on_after_a_cut(
+def test_a_mutation_updates_the_cache_and_a_subscription_resumes(
     server: str, things: MadeCollection, client: str
 ) -> None:
     key = things.caller.headers["Authorization"].removeprefix("Bearer ")

@@ -22,7 +22,7 @@ def shows(client: Program, documents: list[dict[str, Any]]) -> int:
     return int(report["answers"])
 
 
-def test_graphql_ws_holds_the_answer_and_resumes_after_a_cut(
+def test_graphql_ws_keeps_the_answer_and_resumes_after_a_disconnect(
     server: str, things: MadeCollection
 ) -> None:
     key = things.caller.headers["Authorization"].removeprefix("Bearer ")

@@ -107,9 +107,7 @@ def ann(**more: object) -> dict[str, Any]:
     return {"people": {"document": {"name": "Ann"}, **more}}
 
 
-def test_any_collections_documents_are_shown_with_those_that_they_refer_to(
-    typed: Asking, todos: MadeCollection
-) -> None:
+def test_documents_of_any_collection_have_lookups(typed: Asking, todos: MadeCollection) -> None:
     lookup = [{"from": "people", "local": "owner", "as": "by"}]
     found = typed.ask(ANY, c=todos.name, l=lookup, p={"by.name": 1})["documents"]["nodes"]
     assert [node["document"] for node in found] == [
@@ -157,9 +155,7 @@ def test_a_page_and_what_it_looks_up_are_one_query(
     assert reading(seen, "documents_document") == 3
 
 
-def test_documents_that_came_alone_look_up_others_too(
-    typed: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_single_document_has_lookups(typed: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = "lookupOne(local: owner) { people { document { name } } }"
     one = typed.ask(f"{{ todosByKey(key: 1) {{ id {shown} }} }}")["todosByKey"]
     assert one["lookupOne"] == ann()
@@ -175,13 +171,13 @@ def test_documents_that_came_alone_look_up_others_too(
     assert len(by_keys) == 2
 
 
-def test_what_is_looked_up_looks_up_others_in_turn(typed: Asking) -> None:
+def test_lookups_can_be_nested(typed: Asking) -> None:
     first = typed.ask(CHIEFS, first=3)["todos"]["nodes"][0]
     chief = first["lookupOne"]["people"]["lookupOne"]
     assert chief == {"people": {"document": {"name": "Bob"}}}
 
 
-def test_several_where_one_is_asked_for_are_a_mistake_in_their_place(
+def test_several_documents_for_a_single_lookup_are_an_error_at_its_path(
     typed: Asking, todos: MadeCollection
 ) -> None:
     todos.insert({"_id": 0, "title": "0", "any": ["ann", "bob"]})
@@ -201,7 +197,7 @@ def test_a_key_looks_up_only_collections_that_it_may_read(
     assert error["extensions"]["code"] == "forbidden"
 
 
-def test_what_is_looked_up_weighs_as_much_as_it_may_be(typed: Asking) -> None:
+def test_the_weight_of_a_lookup_is_its_maximum_size(typed: Asking) -> None:
     deep = "people { id key version createdAt updatedAt document { name } }"
     lists = f"lookupMany(local: steps_by) {{ {deep} }}"
     typed.ask(f"{{ todos(first: 1000) {{ nodes {{ {lists} }} }} }}")
@@ -214,7 +210,7 @@ def test_what_is_looked_up_weighs_as_much_as_it_may_be(typed: Asking) -> None:
 
 
 @pytest.mark.usefixtures("live")
-def test_a_change_of_what_is_looked_up_is_told(server: str, todos: MadeCollection) -> None:
+def test_a_change_of_a_looked_up_document_is_delivered(server: str, todos: MadeCollection) -> None:
     with greeted(server, token=key_of(todos)) as listening:
         listening.subscribe("s", WATCH)
         (result,) = listening.until_ready("s", "todos")
@@ -235,7 +231,7 @@ def test_a_change_of_what_is_looked_up_is_told(server: str, todos: MadeCollectio
 
 
 @pytest.mark.usefixtures("live")
-def test_any_collections_lookups_are_watched(server: str, todos: MadeCollection) -> None:
+def test_lookups_of_any_collection_can_be_subscribed_to(server: str, todos: MadeCollection) -> None:
     text = """subscription ($c: String!, $l: JSON) {
       documents(collection: $c, lookup: $l, limit: 1) { kind items { document } node { document } }
     }"""
@@ -249,7 +245,7 @@ def test_any_collections_lookups_are_watched(server: str, todos: MadeCollection)
 
 
 @pytest.mark.usefixtures("live")
-def test_what_could_not_be_kept_current_is_not_watched(server: str, todos: MadeCollection) -> None:
+def test_queries_that_cannot_be_live_are_rejected(server: str, todos: MadeCollection) -> None:
     text = """subscription { todos { items { lookupOne(local: owner) { people {
       lookupOne(local: chief) { people { key } } } } } } }"""
     with greeted(server, token=key_of(todos)) as listening:

@@ -42,7 +42,7 @@ def sizes(server: str) -> MadeCollection:
     ],
     ids=["documents", "groups", "typed", "typed groups"],
 )
-def test_a_page_counts_the_documents_that_it_lacks(
+def test_a_page_counts_omitted_documents(
     sizes: MadeCollection, query: str, nodes: list[object]
 ) -> None:
     page = Asking(sizes.caller).ask(query, c=sizes.name, f=COSTLY)["page"]
@@ -61,7 +61,9 @@ def _next(listening: Listening, kind: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("live")
-def test_a_subscription_counts_them_and_goes_on(server: str, sizes: MadeCollection) -> None:
+def test_a_subscription_counts_omitted_documents_and_continues(
+    server: str, sizes: MadeCollection
+) -> None:
     with greeted(server, token=key_of(sizes)) as listening:
         listening.subscribe("s", WATCH, c=sizes.name, f=COSTLY)
         notice = _next(listening, "NOTICE")["notice"]

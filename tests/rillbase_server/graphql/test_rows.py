@@ -101,12 +101,12 @@ def answered(text: str, root: object, executor: type[Any] | None) -> tuple[objec
 
 
 @given(rows)
-def test_whatever_rows_hold_they_are_answered_as_without_plans(held: list[Any]) -> None:
+def test_plans_do_not_change_the_response(held: list[Any]) -> None:
     for text in (PLANNED, PARTLY):
         assert repr(answered(text, held, PlanningExecutor)) == repr(answered(text, held, None))
 
 
-def test_rows_that_are_as_declared_are_not_completed_field_by_field() -> None:
+def test_rows_of_the_declared_shape_are_not_completed_field_by_field() -> None:
     good = {"title": "t", "rank": 1, "tags": ["a"], "place": {"city": "x"}, "places": [{}]}
     by_executor.clear()
     data, errors = answered(PLANNED, [good] * 3, PlanningExecutor)
@@ -115,7 +115,7 @@ def test_rows_that_are_as_declared_are_not_completed_field_by_field() -> None:
     assert data == answered(PLANNED, [good] * 3, None)[0]
 
 
-def test_a_row_that_is_not_as_declared_gets_its_error_in_its_place() -> None:
+def test_a_row_of_another_shape_gets_an_error_at_its_path() -> None:
     data, errors = answered("{ rows { rank } }", [{"rank": 1}, {"rank": "many"}], PlanningExecutor)
     assert data == {"rows": [{"rank": 1}, None]}
     assert [error["path"] for error in errors] == [["rows", 1, "rank"]]  # type: ignore[index]

@@ -34,7 +34,7 @@ def test_queries_and_mutations_are_answered_once(server: str, things: MadeCollec
         assert listening.payload("2") == {"data": {"count": 1}}
 
 
-def test_the_control_plane_is_asked_with_the_credentials_of_the_greeting(
+def test_the_control_plane_is_called_with_the_credentials_of_connection_init(
     server: str, things: MadeCollection
 ) -> None:
     slug = things.made.slug
@@ -44,7 +44,7 @@ def test_the_control_plane_is_asked_with_the_credentials_of_the_greeting(
 
 
 @pytest.mark.usefixtures("live")
-def test_a_subscription_tells_the_answer_and_then_each_change(
+def test_a_subscription_delivers_the_answer_and_then_each_change(
     server: str, things: MadeCollection
 ) -> None:
     things.insert_many([{"_id": n, "n": n} for n in range(3)])
@@ -66,7 +66,7 @@ def test_a_subscription_tells_the_answer_and_then_each_change(
 
 
 @pytest.mark.usefixtures("live")
-def test_a_typed_subscription_tells_changes_in_its_types(server: str) -> None:
+def test_a_typed_subscription_delivers_changes_in_its_types(server: str) -> None:
     schema = {"properties": {"title": {"type": "string"}, "rank": {"bsonType": "int"}}}
     todos = make_collection(server, name="todos", schema={"type": "object", **schema})
     with greeted(server, token=key_of(todos)) as listening:
@@ -87,7 +87,7 @@ def test_a_typed_subscription_tells_changes_in_its_types(server: str) -> None:
 
 
 @pytest.mark.usefixtures("live")
-def test_whoever_resumes_is_told_what_it_missed(server: str, things: MadeCollection) -> None:
+def test_a_resumed_subscription_gets_missed_changes(server: str, things: MadeCollection) -> None:
     with greeted(server, token=key_of(things)) as listening:
         listening.subscribe("s", WATCH, c=things.name)
         token = None
@@ -123,9 +123,7 @@ def test_a_subscription_ends_within_a_second_of_its_keys_revocation(
 
 
 @pytest.mark.usefixtures("live")
-def test_what_a_subscription_is_refused_for_is_told_with_its_code(
-    server: str, things: MadeCollection
-) -> None:
+def test_a_rejected_subscription_gets_its_error_code(server: str, things: MadeCollection) -> None:
     with greeted(server, token=key_of(things)) as listening:
         listening.subscribe("s", WATCH, c="nowhere")
         message = listening.next()
@@ -136,7 +134,9 @@ def test_what_a_subscription_is_refused_for_is_told_with_its_code(
         assert message["payload"][0]["extensions"]["code"] == "invalid_operation"
 
 
-def test_another_tenants_documents_cannot_be_watched(server: str, things: MadeCollection) -> None:
+def test_another_tenants_documents_cannot_be_subscribed_to(
+    server: str, things: MadeCollection
+) -> None:
     strange = make_collection(server)
     with greeted(server, token=key_of(things)) as listening:
         listening.subscribe("s", WATCH, c=strange.name)
@@ -157,7 +157,7 @@ def test_credentials_may_come_as_headers(server: str, things: MadeCollection) ->
         ([{"type": "subscribe", "id": "1", "payload": {"query": "{ __typename }"}}], 4401),
     ],
 )
-def test_who_does_not_say_who_it_is_is_not_served(
+def test_unauthenticated_connections_are_closed(
     server: str, said: list[dict[str, object]], code: int
 ) -> None:
     with opened(server) as listening:
@@ -174,7 +174,7 @@ def test_who_does_not_say_who_it_is_is_not_served(
         ({"type": "subscribe", "payload": {"query": "{ __typename }"}}, 4400),
     ],
 )
-def test_whoever_breaks_the_protocol_is_told_by_its_close_code(
+def test_protocol_errors_have_their_close_codes(
     server: str, things: MadeCollection, said: dict[str, object], code: int
 ) -> None:
     with greeted(server, token=key_of(things)) as listening:

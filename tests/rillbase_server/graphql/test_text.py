@@ -23,7 +23,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_written_reads_as_it_was(value: JsonValue) -> None:
+def test_written_values_are_read_unchanged(value: JsonValue) -> None:
     assert json.loads(text.write(value)) == value
 
 

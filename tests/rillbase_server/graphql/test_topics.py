@@ -63,7 +63,7 @@ def until_ready(listening: Listening, name: str) -> tuple[list[Message], str]:
         before.append(found["data"]["publications"])
 
 
-def test_what_is_published_is_found_page_by_page(topic: Topic, asking: Asking) -> None:
+def test_publications_are_found_page_by_page(topic: Topic, asking: Asking) -> None:
     answers = [
         asking.ask(PUBLISH, topic=topic.name, id="1.2", name=name, data={"n": name})
         for name in ("a", "b", "c")
@@ -95,7 +95,7 @@ def test_areas_are_places_too(server: str) -> None:
     assert (node["publicationId"], node["geo"], node["id"]) == ("jam", here, None)
 
 
-def test_refusals_are_those_of_rest(topic: Topic, asking: Asking) -> None:
+def test_rejections_are_those_of_rest(topic: Topic, asking: Asking) -> None:
     assert asking.refused(LOOK, topic="nowhere", id="1")["extensions"]["code"] == "not_found"
     wrong = asking.refused(PUBLISH, topic=topic.name, geo={"box": [0, 0, 1, 1]})
     assert wrong["extensions"]["code"] == "invalid_body"
@@ -103,7 +103,7 @@ def test_refusals_are_those_of_rest(topic: Topic, asking: Asking) -> None:
     assert none["extensions"]["code"] == "invalid_body"
 
 
-def test_a_subscription_tells_what_is_there_and_then_what_comes(server: str, topic: Topic) -> None:
+def test_a_subscription_delivers_past_and_future_publications(server: str, topic: Topic) -> None:
     topic.publish(id="1.2", publication_id="before", data={"n": 7})
     with greeted(server, token=key_of(topic)) as listening:
         wanted = {"id": "1", "since": "-1h", "filter": {"n": {"$gt": 5}}}
@@ -119,9 +119,7 @@ def test_a_subscription_tells_what_is_there_and_then_what_comes(server: str, top
         assert event["node"]["position"] == made["position"]
 
 
-def test_whoever_resumes_is_told_what_it_missed_and_nothing_twice(
-    server: str, topic: Topic
-) -> None:
+def test_a_resumed_subscription_gets_missed_publications_once(server: str, topic: Topic) -> None:
     with greeted(server, token=key_of(topic)) as listening:
         listening.subscribe("s", FOLLOW, topic=topic.name, id="1")
         _, token = until_ready(listening, "s")
@@ -135,7 +133,7 @@ def test_whoever_resumes_is_told_what_it_missed_and_nothing_twice(
         assert listening.event("s", "publications")["node"]["publicationId"] == "missed"
 
 
-def test_a_subscription_that_a_call_has_made_is_followed(server: str, topic: Topic) -> None:
+def test_a_subscription_made_by_a_call_can_be_followed(server: str, topic: Topic) -> None:
     made = topic.subscribe(id="1")
     topic.publish(id="1", publication_id="a")
     with greeted(server, token=key_of(topic)) as listening:

@@ -108,13 +108,13 @@ def test_a_document_is_inserted_by_its_fields_and_stored_in_its_types(
     assert stored == {**{n: v for n, v in DOCUMENT.items() if n != "_id"}, "any": {"free": 1}}
 
 
-def test_what_the_schema_requires_is_required_of_inputs(typed: Asking) -> None:
+def test_required_fields_of_the_schema_are_required_inputs(typed: Asking) -> None:
     error = typed.refused("mutation { todo_itemsInsert(document: {rank: 1}) { version } }")
     assert error["extensions"]["code"] == "invalid_operation"
     assert "title" in error["message"]
 
 
-def test_documents_older_than_their_schema_are_shown_with_what_they_have(server: str) -> None:
+def test_documents_older_than_their_schema_are_returned_as_stored(server: str) -> None:
     made = make_collection(server, name="old")
     made.insert({"_id": 1, "rank": "high", "state": "odd"})
     path = f"/api/v1/tenants/{made.made.slug}/collections/old"
@@ -156,7 +156,7 @@ def test_documents_older_than_their_schema_are_shown_with_what_they_have(server:
         ("{}", ["a", "b", "c"]),
     ],
 )
-def test_filters_by_fields_find_what_they_say(
+def test_filters_by_fields_select_documents(
     typed: Asking, todos: MadeCollection, given: str, titles: list[str]
 ) -> None:
     todos.insert_many(
@@ -191,7 +191,7 @@ def test_filters_by_fields_find_what_they_say(
     assert _titles(typed, f"filter: {given}, sort: [{{by: title}}]") == titles
 
 
-def test_sorts_by_fields_order_by_what_they_say(typed: Asking, todos: MadeCollection) -> None:
+def test_sorts_by_fields_order_documents(typed: Asking, todos: MadeCollection) -> None:
     todos.insert_many(
         [
             {"title": title, "rank": int(rank), "place": {"city": city}}
@@ -202,9 +202,7 @@ def test_sorts_by_fields_order_by_what_they_say(typed: Asking, todos: MadeCollec
     assert _titles(typed, "sort: [{by: place_city}]") == ["c", "b", "a"]
 
 
-def test_what_fields_cannot_say_is_said_in_the_query_language(
-    typed: Asking, todos: MadeCollection
-) -> None:
+def test_filters_can_also_use_the_query_language(typed: Asking, todos: MadeCollection) -> None:
     todos.insert_many([{"title": "a", "rank": 1}, {"title": "b", "rank": 2}])
     found = _titles(typed, "filter: {match: $m}", m={"$expr": {"$gt": ["$rank", 1]}})
     assert found == ["b"]
@@ -234,7 +232,7 @@ def test_a_new_collection_is_in_the_schema_within_seconds(server: str) -> None:
     )
 
 
-def test_collections_called_as_types_and_fields_of_all_tenants_have_names_of_their_own(
+def test_collections_named_like_common_types_get_other_names(
     server: str,
 ) -> None:
     first = make_collection(server, name="documents", schema=SCHEMA)
@@ -262,7 +260,7 @@ def test_reserved_names_are_those_of_the_roots_that_a_collection_could_be_called
     assert lower - {"transact"} == RESERVED
 
 
-def test_names_that_would_become_one_are_refused_when_they_are_declared(server: str) -> None:
+def test_names_that_would_collide_are_rejected(server: str) -> None:
     first = make_collection(server, name="a-b", schema=SCHEMA)
     admin = with_key(server, first.made.admin_key)
     path = f"/api/v1/tenants/{first.made.slug}/collections"
@@ -274,7 +272,7 @@ def test_names_that_would_become_one_are_refused_when_they_are_declared(server: 
     assert refused["errors"][0]["pointer"] == "/schema/properties/in/properties"
 
 
-def test_collections_called_as_anothers_types_have_types_of_their_own(server: str) -> None:
+def test_collections_named_like_types_of_others_get_their_own_types(server: str) -> None:
     first = make_collection(server, name="todos", schema=SCHEMA)
     for name in ("todos-content", "todos-group", "lookup-one"):
         make_collection(server, made=first.made, name=name, schema=SCHEMA)

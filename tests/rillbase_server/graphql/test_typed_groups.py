@@ -56,7 +56,7 @@ def typed(orders: MadeCollection) -> Asking:
     return Asking(orders.caller)
 
 
-def test_what_is_selected_is_measured_and_shown_in_its_type(typed: Asking) -> None:
+def test_selected_measures_are_computed_in_their_types(typed: Asking) -> None:
     found = typed.ask(
         """{ ordersGroups(by: [place_city], filter: {count: {gt: 0}}, sort: [{by: place_city}]) {
           nodes {
@@ -79,7 +79,7 @@ def test_what_is_selected_is_measured_and_shown_in_its_type(typed: Asking) -> No
     assert found["pageInfo"] == {"hasNextPage": False}
 
 
-def test_rows_are_sorted_by_measures_that_nobody_sees_and_come_page_by_page(
+def test_rows_are_sorted_by_unselected_measures_page_by_page(
     typed: Asking,
 ) -> None:
     text = """query ($after: String) {
@@ -99,16 +99,14 @@ def test_without_fields_to_group_by_all_documents_are_one_row(typed: Asking) -> 
     assert found["nodes"] == [{"count": 6, "sum": {"count": 15}}]
 
 
-def test_a_field_called_as_a_measure_is_grouped_and_sorted_by_all_the_same(typed: Asking) -> None:
+def test_a_field_named_like_a_measure_can_be_grouped_and_sorted(typed: Asking) -> None:
     text = """{ ordersGroups(by: [count], sort: [{by: count_}, {by: count, direction: DESC}]) {
       nodes { values { count } count } } }"""
     found = typed.ask(text)["ordersGroups"]["nodes"]
     assert found == [{"values": {"count": n}, "count": 1} for n in reversed(range(6))]
 
 
-def test_sums_of_nothing_and_numbers_of_64_bits_are_shown(
-    typed: Asking, orders: MadeCollection
-) -> None:
+def test_empty_sums_and_64_bit_numbers_are_returned(typed: Asking, orders: MadeCollection) -> None:
     text = """{ ordersGroups(by: [done], filter: {done: {exists: true}}) {
       nodes { sum { count price } avg { count } min { count } } } }"""
     orders.insert({"_id": 10, "done": True})
@@ -122,14 +120,14 @@ def test_sums_of_nothing_and_numbers_of_64_bits_are_shown(
     assert shown["ordersByKey"]["document"]["count"] == 2**60
 
 
-def test_values_that_documents_are_not_grouped_by_are_refused_by_name(typed: Asking) -> None:
+def test_the_error_names_values_that_cannot_be_grouped(typed: Asking) -> None:
     error = typed.refused("{ ordersGroups(by: [kind]) { nodes { values { place { city } } } } }")
     assert error["extensions"]["code"] == "invalid_group"
     assert error["extensions"]["errors"][0]["pointer"] == "/by"
     assert "`city`" in error["extensions"]["errors"][0]["detail"]
 
 
-def test_groups_weigh_as_much_as_they_may_be(typed: Asking) -> None:
+def test_the_weight_of_groups_is_their_maximum_size(typed: Asking) -> None:
     fields = " ".join(f"v{n}: max {{ price count share due }}" for n in range(29))
     text = f"{{ ordersGroups(first: 1000) {{ nodes {{ {fields} }} }} ordersGroups2: documents"
     text += f'(collection: "orders", first: 1000) {{ nodes {{ {"key " * 60} }} }} }}'
@@ -137,7 +135,7 @@ def test_groups_weigh_as_much_as_they_may_be(typed: Asking) -> None:
 
 
 @pytest.mark.usefixtures("live")
-def test_each_row_that_changes_is_told_and_again_after_a_break(
+def test_each_changed_row_is_delivered_also_after_a_disconnect(
     server: str, orders: MadeCollection
 ) -> None:
     with greeted(server, token=key_of(orders)) as listening:

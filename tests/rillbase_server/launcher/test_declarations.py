@@ -26,7 +26,7 @@ def declared(tmp_path: Path, **options: object) -> dict[str, ServiceSpec]:
     return {service.name: service for service in declare(given, DataDirectory(tmp_path), SECRETS)}
 
 
-def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) -> None:
+def test_all_services_are_declared_and_their_dependencies_exist(tmp_path: Path) -> None:
     services = declared(tmp_path)
     servers = ["initdb", "postgres", "valkey", "node"]
     ours = ["web", "worker", "background", "grid"]
@@ -35,14 +35,14 @@ def test_everything_is_declared_and_whatever_is_needed_exists(tmp_path: Path) ->
         assert set(service.after) <= set(services)
 
 
-def test_what_needs_a_service_stops_no_later_than_it(tmp_path: Path) -> None:
+def test_a_service_stops_no_later_than_those_that_it_needs(tmp_path: Path) -> None:
     services = declared(tmp_path)
     for service in services.values():
         for needed in service.after:
             assert service.stop_rank <= services[needed].stop_rank
 
 
-def test_a_cluster_that_exists_is_not_made_again(tmp_path: Path) -> None:
+def test_an_existing_database_cluster_is_not_created_again(tmp_path: Path) -> None:
     cluster = tmp_path / "postgres" / "data"
     cluster.mkdir(parents=True)
     (cluster / "PG_VERSION").write_text("18\n")
@@ -79,7 +79,7 @@ def test_only_the_preparation_gets_the_superusers_password(tmp_path: Path) -> No
         assert SECRETS.postgres_password not in str(services[name].argv)
 
 
-def test_foreign_servers_get_no_secrets_at_all(tmp_path: Path) -> None:
+def test_third_party_servers_get_no_secrets(tmp_path: Path) -> None:
     services = declared(tmp_path)
     for name in ("initdb", "postgres", "valkey", "node"):
         told = str(services[name].env) + str(services[name].argv)
@@ -87,7 +87,7 @@ def test_foreign_servers_get_no_secrets_at_all(tmp_path: Path) -> None:
             assert secret not in told
 
 
-def test_the_storage_node_alone_is_told_its_token_apart_from_those_who_speak_to_it(
+def test_only_the_storage_node_and_its_clients_get_its_token(
     tmp_path: Path,
 ) -> None:
     services = declared(tmp_path)

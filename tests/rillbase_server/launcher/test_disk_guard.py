@@ -44,11 +44,11 @@ RESERVE = 64 * MIB
         (DiskState(160 * MIB, RESERVE, is_reserved=False, is_stopped=True), GuardAction.RESUME),
     ],
 )
-def test_what_is_due_follows_from_what_is_free(disk: DiskState, expected: GuardAction) -> None:
+def test_the_action_follows_from_the_free_space(disk: DiskState, expected: GuardAction) -> None:
     assert decide(disk) is expected
 
 
-def test_a_reserve_that_is_no_number_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_a_reserve_that_is_not_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RILLBASE_DISK_RESERVE_MIB", "much")
     with pytest.raises(LauncherProblem, match="RILLBASE_DISK_RESERVE_MIB"):
         reserve_bytes()
@@ -60,7 +60,7 @@ def small(tmp_path: Path) -> Iterator[SmallDisk]:
         yield disk
 
 
-def test_a_full_disk_gives_the_reserve_back_and_an_empty_one_takes_it_again(
+def test_a_full_disk_releases_the_reserve_and_an_empty_one_restores_it(
     small: SmallDisk,
 ) -> None:
     directory = DataDirectory(small.path)
@@ -97,7 +97,7 @@ def test_a_full_disk_gives_the_reserve_back_and_an_empty_one_takes_it_again(
     assert "writes are accepted" in said[3]
 
 
-def test_a_log_on_a_disk_of_its_own_has_a_reserve_there_and_stops_writes_when_that_is_full(
+def test_a_log_on_a_separate_disk_has_a_reserve_and_stops_writes(
     small: SmallDisk, tmp_path: Path
 ) -> None:
     directory = DataDirectory(tmp_path / "data")
@@ -131,7 +131,7 @@ def test_a_log_on_a_disk_of_its_own_has_a_reserve_there_and_stops_writes_when_th
     assert len(retried) == 2
 
 
-async def test_the_guard_looks_again_and_again(
+async def test_the_guard_checks_repeatedly(
     small: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk_guard, "POLL_S", 0.01)
@@ -152,7 +152,7 @@ async def test_the_guard_looks_again_and_again(
     watching.cancel()
 
 
-def test_a_stopped_postgresql_reads_and_lets_housekeeping_write_until_it_may_again() -> None:
+def test_stopped_writes_still_allow_reads_and_housekeeping() -> None:
     with (
         reachable_directory() as folder,
         EmbeddedPostgres(folder / "postgres", superuser_password="x", durable=False) as postgres,

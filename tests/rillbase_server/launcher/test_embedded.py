@@ -77,7 +77,7 @@ def test_postgres_starts_although_its_lock_file_names_a_stranger(directory: Path
     server.stop()
 
 
-def test_an_interrupted_initdb_is_begun_anew(directory: Path) -> None:
+def test_an_interrupted_initdb_is_repeated(directory: Path) -> None:
     half = directory / "postgres" / "data.new"
     half.mkdir(parents=True)
     (half / "PG_VERSION").write_text("18\n")
@@ -86,7 +86,7 @@ def test_an_interrupted_initdb_is_begun_anew(directory: Path) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_server_that_cannot_start_says_why(directory: Path) -> None:
+def test_a_server_that_cannot_start_reports_the_reason(directory: Path) -> None:
     server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD, durable=False)
     with server:
         pass
@@ -95,7 +95,7 @@ def test_a_server_that_cannot_start_says_why(directory: Path) -> None:
         server.start()
 
 
-def test_valkey_keeps_what_it_was_told_through_a_kill(directory: Path) -> None:
+def test_valkey_keeps_its_data_through_a_kill(directory: Path) -> None:
     with EmbeddedValkey(directory / "valkey", password=PASSWORD) as server:
         with redis.Redis.from_url(server.url) as client:
             client.set("kept", "1")
@@ -106,7 +106,7 @@ def test_valkey_keeps_what_it_was_told_through_a_kill(directory: Path) -> None:
             assert client.get("kept") == b"1"
 
 
-def test_valkey_asks_for_its_password(directory: Path) -> None:
+def test_valkey_requires_its_password(directory: Path) -> None:
     with (
         EmbeddedValkey(directory / "valkey", password=PASSWORD) as server,
         redis.Redis(port=server.store.port) as client,
@@ -116,7 +116,7 @@ def test_valkey_asks_for_its_password(directory: Path) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's help is Linux's")
-def test_servers_follow_a_killed_parent_into_death(directory: Path) -> None:
+def test_servers_end_when_their_parent_is_killed(directory: Path) -> None:
     script = f"""
 import sys, time
 from pathlib import Path
@@ -183,7 +183,7 @@ def _empty_manifest(data: Path) -> None:
         _empty_manifest,
     ],
 )
-def test_valkey_sets_damaged_data_aside_and_begins_empty(
+def test_valkey_moves_damaged_data_aside_and_starts_empty(
     directory: Path, damage: Callable[[Path], None]
 ) -> None:
     with EmbeddedValkey(directory / "valkey", password=PASSWORD) as server:
@@ -229,7 +229,7 @@ def test_postgres_starts_beside_a_damaged_lock_file(directory: Path, content: by
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_postgres_is_made_again_after_a_kill_in_the_middle(directory: Path) -> None:
+def test_postgres_is_created_again_after_a_kill_during_initdb(directory: Path) -> None:
     unfinished = directory / "postgres" / "data.new"
     unfinished.mkdir(parents=True)
     (unfinished / "PG_VERSION").write_text("18\n")

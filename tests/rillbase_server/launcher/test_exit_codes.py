@@ -42,7 +42,7 @@ def assert_refused(
         assert str(thing) in answer.stderr
 
 
-def test_a_taken_port_is_named_with_its_holder_and_a_way_out(data: Path) -> None:
+def test_the_error_names_a_taken_port_its_process_and_a_solution(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         answer = run("up", "--data-dir", data, "--port", port)
@@ -50,7 +50,7 @@ def test_a_taken_port_is_named_with_its_holder_and_a_way_out(data: Path) -> None
     assert processes_below(data) == []
 
 
-def test_a_data_directory_in_use_is_refused_with_the_holders_pid(data: Path) -> None:
+def test_a_data_directory_in_use_is_rejected_with_the_pid_of_its_user(data: Path) -> None:
     (data / "run").mkdir(parents=True)
     lock = InstanceLock.acquire(data / "run" / "lock")
     assert lock is not None
@@ -76,7 +76,7 @@ def broken_data(data: Path) -> Path:
     return data
 
 
-def test_a_service_that_dies_at_start_shows_its_last_words_and_its_log(broken_data: Path) -> None:
+def test_a_service_that_dies_at_start_shows_its_last_lines_and_its_log(broken_data: Path) -> None:
     answer = run("up", "--data-dir", broken_data, "--port", 0)
     log = broken_data / "logs" / "postgres.log"
     assert_refused(answer, ExitCode.SERVICE_FAILED, "postgres exited", log)
@@ -102,7 +102,7 @@ def test_a_reader_that_goes_away_changes_nothing_else(broken_data: Path) -> None
     assert processes_below(broken_data) == []
 
 
-def test_a_place_that_is_no_directory_is_refused(data: Path) -> None:
+def test_a_path_that_is_not_a_directory_is_rejected(data: Path) -> None:
     data.write_text("a file")
     assert_refused(run("up", "--data-dir", data), ExitCode.NOT_WRITABLE, data)
 
@@ -134,7 +134,7 @@ def test_data_without_its_secrets_is_refused(data: Path) -> None:
     assert_refused(answer, ExitCode.SECRETS_UNUSABLE, data / "secrets.json")
 
 
-def test_an_external_server_that_is_away_is_named(data: Path) -> None:
+def test_the_error_names_an_unavailable_external_server(data: Path) -> None:
     env = environment(DATABASE_URL="postgresql://x:secret@127.0.0.1:1/x")
     answer = run("up", "--data-dir", data, "--port", 0, env=env)
     assert_refused(answer, ExitCode.EXTERNAL_SERVER_UNREACHABLE, "DATABASE_URL")
@@ -153,7 +153,7 @@ def test_wrong_arguments_are_usage_errors(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).returncode == ExitCode.USAGE
 
 
-def test_status_and_stop_say_so_when_nothing_runs(data: Path) -> None:
+def test_status_and_stop_report_if_nothing_runs(data: Path) -> None:
     for command in ("status", "stop"):
         answer = run(command, "--data-dir", data)
         assert answer.returncode == ExitCode.NOT_RUNNING

@@ -68,7 +68,7 @@ class Client:
 
 
 @pytest.mark.long
-def test_writes_stop_everything_else_goes_on_and_all_recovers_once_there_is_room(
+def test_only_writes_stop_and_recover_once_there_is_space(
     place: Place,
 ) -> None:
     with place.up() as up:

@@ -75,7 +75,7 @@ def test_a_record_of_an_earlier_boot_is_left_alone(
     assert sleeper.poll() is None
 
 
-def test_an_orphaned_grandchild_is_found_by_its_mark(directory: DataDirectory) -> None:
+def test_an_orphaned_grandchild_is_found_by_its_environment(directory: DataDirectory) -> None:
     pid = _orphan(dict(os.environ) | mark_of(directory))
     assert identify(pid) is not None
     assert stop_leftovers(directory) == [f"an orphaned process (pid {pid})"]

@@ -86,7 +86,7 @@ def test_a_service_that_ignores_its_stop_signal_is_killed_after_its_grace_period
     assert story.is_at(ServiceState.STOPPED)
 
 
-def test_a_forced_stop_kills_at_once_even_while_an_orderly_one_is_under_way() -> None:
+def test_a_forced_stop_kills_immediately_even_during_an_orderly_one() -> None:
     story = ready()
     story.on(StopRequested())
     assert story.on(StopRequested(force=True)) == (ServiceEffect.KILL,)
@@ -99,7 +99,7 @@ def test_a_service_that_dies_before_it_was_ever_ready_has_failed() -> None:
     assert story.life.reason == "exited with code 3"
 
 
-def test_a_start_that_met_the_remains_of_a_killed_server_is_tried_again() -> None:
+def test_a_start_that_fails_on_leftovers_of_a_killed_server_is_retried() -> None:
     story = started()
     story.on(ProcessExited(1, transient=True))
     assert story.is_at(ServiceState.BACKING_OFF)
@@ -140,7 +140,7 @@ def test_failures_are_forgotten_once_a_service_has_been_stable() -> None:
         story.on(BecameReady())
 
 
-def test_a_one_shot_is_done_with_code_0_and_has_failed_with_any_other() -> None:
+def test_a_one_shot_succeeds_with_code_0_and_fails_with_any_other() -> None:
     story = started(ONE_SHOT)
     story.on(ProcessExited(0))
     assert story.is_at(ServiceState.DONE)
@@ -157,7 +157,7 @@ def test_a_service_that_waits_for_its_next_try_stops_without_a_signal() -> None:
 
 
 @pytest.mark.parametrize("event", [BecameReady(), ProcessExited(0), ServiceHung(15), TimerFired()])
-def test_events_that_cannot_happen_are_refused(event: Event) -> None:
+def test_impossible_events_are_rejected(event: Event) -> None:
     with pytest.raises(IllegalMove):
         Story().on(event)
 
@@ -173,7 +173,7 @@ EVENTS = st.one_of(
 
 
 @given(st.lists(st.tuples(EVENTS, st.floats(0, 100)), max_size=60), st.booleans())
-def test_whatever_happens_every_move_is_legal_and_every_process_is_accounted_for(
+def test_every_transition_is_legal_and_every_process_is_accounted_for(
     events: list[tuple[Event, float]],
     one_shot: bool,  # noqa: FBT001 - drawn by hypothesis
 ) -> None:
@@ -199,7 +199,7 @@ def test_pauses_never_exceed_their_cap(failures: int) -> None:
     assert 0 < POLICY.delay_s(failures) <= POLICY.max_delay_s
 
 
-def test_a_service_that_hangs_is_killed_and_started_again() -> None:
+def test_a_hung_service_is_killed_and_restarted() -> None:
     story = ready()
     assert story.on(ServiceHung(15.2), after_s=100) == (ServiceEffect.KILL,)
     story.on(ProcessExited(-9))

@@ -28,13 +28,13 @@ def test_a_service_that_never_answers_again_hangs_after_its_time() -> None:
     assert liveness.silent_s == 16.0
 
 
-def test_one_answer_is_enough() -> None:
+def test_one_response_resets_the_time() -> None:
     liveness = Liveness(15)
     for number in range(1_000):
         assert not liveness.asked(number * INTERVAL_S, answered=number % 7 == 0)
 
 
-def test_a_launcher_that_was_suspended_has_not_waited_for_an_answer() -> None:
+def test_a_suspended_launcher_does_not_count_missing_responses() -> None:
     liveness = Liveness(15)
     liveness.asked(0, answered=True)
     assert not liveness.asked(3_600, answered=False)
@@ -56,7 +56,7 @@ def http_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-async def test_a_server_that_was_stopped_does_not_answer_though_it_still_listens(
+async def test_a_stopped_server_does_not_respond_although_it_still_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rillbase_server.launcher.readiness.ANSWER_TIMEOUT_S", 0.5)
@@ -69,7 +69,7 @@ async def test_a_server_that_was_stopped_does_not_answer_though_it_still_listens
         process.send_signal(signal.SIGCONT)
 
 
-async def test_a_sign_has_to_be_renewed_between_two_looks(tmp_path: Path) -> None:
+async def test_a_heartbeat_has_to_be_renewed_between_two_checks(tmp_path: Path) -> None:
     sign = sign_of(tmp_path / "worker.ready")
     alive = sign_renewed(sign)
     assert await alive(1) is not None
@@ -80,7 +80,7 @@ async def test_a_sign_has_to_be_renewed_between_two_looks(tmp_path: Path) -> Non
     assert await alive(1) is None
 
 
-async def test_a_process_renews_its_sign_by_itself(tmp_path: Path) -> None:
+async def test_a_process_renews_its_heartbeat_itself(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     begin_signs(sign)
     alive = sign_renewed(sign)
@@ -90,7 +90,7 @@ async def test_a_process_renews_its_sign_by_itself(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
 
 
-def test_what_is_amiss_is_told_in_a_line() -> None:
+def test_a_problem_is_reported_in_one_line() -> None:
     grid = b'{"state": "down", "latency_ms": 3, "watching": 2, "nodes": 3}'
     body = b'{"status": "degraded", "dependencies": {"database": {"state": "up"}, "grid": %s}}'
     assert readiness_problem(body % grid) == "grid down, watching 2, nodes 3"

@@ -16,7 +16,7 @@ def test_a_full_log_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
     assert (tmp_path / "web.log").read_bytes().endswith(b"line 0099\n")
 
 
-def test_a_restarted_launcher_goes_on_with_the_same_log(tmp_path: Path) -> None:
+def test_a_restarted_launcher_continues_the_same_log(tmp_path: Path) -> None:
     for text in (b"first", b"second"):
         log = RotatingLogFile(tmp_path / "web.log")
         log.write(text)
@@ -31,7 +31,7 @@ def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
     log.close()
 
 
-def test_a_log_that_could_not_be_rotated_goes_on_once_it_can(tmp_path: Path) -> None:
+def test_a_log_that_could_not_be_rotated_is_rotated_later(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "web.log"
     path.parent.mkdir()
     log = RotatingLogFile(path, max_bytes=8, kept=1)

@@ -16,7 +16,7 @@ print(json.dumps([warning, resource.getrlimit(resource.RLIMIT_NOFILE)[0]]))
 
 
 @pytest.mark.parametrize(("hard", "is_warned"), [(4_096, False), (1_000, True)])
-def test_the_soft_limit_is_raised_and_a_low_hard_one_is_warned_of(
+def test_the_soft_limit_is_raised_and_a_low_hard_limit_causes_a_warning(
     hard: int,
     is_warned: bool,  # noqa: FBT001 -- what is expected
 ) -> None:

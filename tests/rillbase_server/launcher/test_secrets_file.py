@@ -10,7 +10,7 @@ from rillbase_server.launcher.problems import ExitCode, LauncherProblem
 from rillbase_server.launcher.secrets_file import DemoCredentials, load_or_make, save
 
 
-def test_the_first_start_makes_secrets_that_only_the_owner_can_read(tmp_path: Path) -> None:
+def test_the_first_start_creates_secrets_that_only_the_owner_can_read(tmp_path: Path) -> None:
     path = tmp_path / "secrets.json"
     made = load_or_make(path, data_exists=False)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -45,7 +45,7 @@ def test_the_demo_login_is_remembered(tmp_path: Path) -> None:
     assert load_or_make(path, data_exists=True).demo == demo
 
 
-def test_empty_values_in_an_answer_do_not_erase_what_is_known() -> None:
+def test_empty_values_do_not_replace_known_ones() -> None:
     known = DemoCredentials("a@example.org", "secret", "demo", "rbk_x")
     assert known.updated(
         {"email": "b@example.org", "api_key": None, "password": ""}

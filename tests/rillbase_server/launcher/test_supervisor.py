@@ -79,7 +79,7 @@ async def staged(logs: Path, *services: ServiceSpec) -> AsyncIterator[Stage]:
         await stage.supervisor.stop_all()
 
 
-async def test_services_start_after_what_they_need_and_stop_by_rank(tmp_path: Path) -> None:
+async def test_services_start_after_their_dependencies_and_stop_by_rank(tmp_path: Path) -> None:
     mark = tmp_path / "prepared"
     services = (
         program("web", f"test -e {mark} && {SLEEP}", after=("prepare",), stop_rank=0),
@@ -120,7 +120,7 @@ async def test_a_program_that_does_not_exist_fails_the_start(tmp_path: Path) -> 
         assert "cannot start" in stage.runner("web").last_lines[0]
 
 
-async def test_a_start_that_fails_for_a_passing_reason_is_tried_again(tmp_path: Path) -> None:
+async def test_a_start_that_fails_temporarily_is_retried(tmp_path: Path) -> None:
     mark = tmp_path / "tried"
     script = f"test -e {mark} && {SLEEP}; touch {mark}; echo lock file exists; exit 1"
     ready = exists(mark)
@@ -130,7 +130,7 @@ async def test_a_start_that_fails_for_a_passing_reason_is_tried_again(tmp_path: 
         assert stage.runner("postgres").life.state is ServiceState.READY
 
 
-async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
+async def test_a_killed_service_is_restarted(tmp_path: Path) -> None:
     async with staged(tmp_path, program("web", SLEEP)) as stage:
         await stage.supervisor.start_all()
         web = stage.runner("web")
@@ -141,7 +141,7 @@ async def test_a_service_that_is_killed_comes_back(tmp_path: Path) -> None:
         assert web.life.restarts == 1
 
 
-async def test_a_service_that_was_stopped_by_a_signal_is_replaced(tmp_path: Path) -> None:
+async def test_a_suspended_service_is_replaced(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     beating = f"while :; do touch {sign}; sleep 0.1; done"
     policy = replace(QUICK, hung_after_s=1.0)
@@ -159,7 +159,7 @@ async def test_a_service_that_was_stopped_by_a_signal_is_replaced(tmp_path: Path
         assert identify(first.pid) is None
 
 
-async def test_a_service_says_what_is_amiss_while_it_is_ready(tmp_path: Path) -> None:
+async def test_a_ready_service_can_report_a_problem(tmp_path: Path) -> None:
     async def degraded(_pid: int) -> str:
         return "grid down, watching 2, nodes 3"
 
@@ -169,7 +169,7 @@ async def test_a_service_says_what_is_amiss_while_it_is_ready(tmp_path: Path) ->
         await stage.watch_until(lambda: runner.condition == "grid down, watching 2, nodes 3")
 
 
-async def test_a_service_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
+async def test_a_service_that_keeps_dying_is_abandoned(tmp_path: Path) -> None:
     async with staged(tmp_path, program("web", "exec sleep 0.1")) as stage:
         await stage.supervisor.start_all()
         with pytest.raises(ServiceFailed):
@@ -181,7 +181,7 @@ async def test_a_service_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
     ("said", "declared"),
     [("no luck", {"essential": False}), ("No space left on device", {})],
 )
-async def test_what_the_others_can_do_without_and_what_lacks_disk_space_is_never_given_up(
+async def test_optional_services_and_those_without_disk_space_are_never_abandoned(
     tmp_path: Path, said: str, declared: dict[str, object]
 ) -> None:
     mark = tmp_path / "well"
@@ -199,7 +199,7 @@ async def test_what_the_others_can_do_without_and_what_lacks_disk_space_is_never
         await stage.watch_until(lambda: worker.state is ServiceState.READY)
 
 
-async def test_a_family_that_ignores_the_stop_signal_is_killed_with_its_children(
+async def test_a_process_that_ignores_the_stop_signal_is_killed_with_its_children(
     tmp_path: Path,
 ) -> None:
     mark, child = tmp_path / "mark", tmp_path / "child"
@@ -224,7 +224,7 @@ async def test_a_second_request_to_stop_kills_without_waiting(tmp_path: Path) ->
     assert stage.runner("web").life.exit_code == -signal.SIGKILL
 
 
-async def test_very_long_lines_are_passed_on_in_pieces(tmp_path: Path) -> None:
+async def test_very_long_lines_are_forwarded_in_pieces(tmp_path: Path) -> None:
     long = "head -c 1000000 /dev/zero | tr '\\0' x; echo; echo end; " + SLEEP
     async with staged(tmp_path, program("web", long)) as stage:
         await stage.supervisor.start_all()

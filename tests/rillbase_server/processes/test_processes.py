@@ -89,7 +89,7 @@ def started(name: str, tmp_path: Path) -> Iterator[Running]:
         process.wait()
 
 
-def test_whatever_the_table_names_exists() -> None:
+def test_everything_that_the_table_names_exists() -> None:
     commands = get_commands()
     assert {commands[name] for name in PROCESSES} == {"rillbase_server"}
     assert len({process.port for process in PROCESSES.values()}) == len(PROCESSES)

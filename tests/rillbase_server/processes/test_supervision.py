@@ -69,7 +69,7 @@ async def supervised(
         await supervision.stop()
 
 
-async def test_a_service_that_fails_restarts_alone_and_the_others_never_notice() -> None:
+async def test_a_failed_service_restarts_without_affecting_the_others() -> None:
     first, second = Bench(), Bench()
     failing = SupervisedService("failing", first.make, QUICK)
     steady = SupervisedService("steady", second.make, QUICK)
@@ -97,7 +97,7 @@ async def test_a_service_that_waits_for_its_restart_is_not_ready() -> None:
         assert service.status() == {}
 
 
-async def test_a_service_that_cannot_be_made_is_tried_again() -> None:
+async def test_a_service_that_cannot_be_created_is_retried() -> None:
     bench, attempts = Bench(), 0
 
     def make() -> BenchService:

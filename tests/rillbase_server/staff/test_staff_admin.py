@@ -93,7 +93,7 @@ def set_state(server: str, staff: requests.Session, made: MadeTenant, state: str
     return Tenant.objects.using("staff").get(pk=made.tenant.id)
 
 
-def test_staff_cannot_delete_a_tenant_without_a_day_on_which_its_data_goes(
+def test_staff_cannot_delete_a_tenant_without_a_purge_date(
     server: str, staff: requests.Session
 ) -> None:
     made = make_tenant()
@@ -101,7 +101,7 @@ def test_staff_cannot_delete_a_tenant_without_a_day_on_which_its_data_goes(
     assert (row.state, row.purge_at) == ("active", None)
 
 
-def test_staff_do_not_take_back_what_an_owner_has_deleted(
+def test_staff_cannot_restore_a_tenant_that_its_owner_has_deleted(
     server: str, staff: requests.Session
 ) -> None:
     made = make_tenant()
@@ -161,7 +161,7 @@ def test_a_dead_letter_can_be_run_again(server: str, staff: requests.Session) ->
     assert (twice.status_code, "0 of 1 tasks" in twice.text) == (200, True)
 
 
-def test_guessing_a_staff_password_comes_to_an_end(server: str) -> None:
+def test_guessing_a_staff_password_is_rate_limited(server: str) -> None:
     """Even the right one is refused then, so that nobody learns which it is."""
     staff = make_user(is_staff=True)
     for _ in range(15):

@@ -62,7 +62,7 @@ def large_greeting(client: socket.socket) -> None:
 @pytest.mark.parametrize(
     "talk", [request, partial_request, too_many_headers, websocket, large_greeting]
 )
-def test_what_spoke_on_a_connection_is_freed_when_it_ends(
+def test_the_objects_of_a_connection_are_freed_when_it_ends(
     talk: Callable[[socket.socket], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speakers = weakref.WeakSet[object]()

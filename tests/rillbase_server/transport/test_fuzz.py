@@ -217,13 +217,13 @@ def compare_frames(seed: int) -> None:
         assert they_refuse or ours == theirs, seed
 
 
-def test_our_reader_of_frames_reads_what_the_library_does() -> None:
+def test_our_frame_reader_agrees_with_the_library() -> None:
     for seed in FEW:
         compare_frames(seed)
 
 
 @pytest.mark.long
-def test_our_reader_of_frames_reads_what_the_library_does_at_length() -> None:
+def test_our_frame_reader_agrees_with_the_library_at_length() -> None:
     for seed in MANY:
         compare_frames(seed)
 
@@ -302,10 +302,10 @@ def bombard(seeds: range) -> None:
         assert echo.requests[-1] == ("GET", "/alive", 0)
 
 
-def test_requests_mean_the_same_however_they_are_cut() -> None:
+def test_requests_are_parsed_alike_however_they_are_split() -> None:
     bombard(range(25))
 
 
 @pytest.mark.long
-def test_requests_mean_the_same_however_they_are_cut_at_length() -> None:
+def test_requests_are_parsed_alike_however_they_are_split_at_length() -> None:
     bombard(range(25, 2000))

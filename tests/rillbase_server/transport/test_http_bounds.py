@@ -44,7 +44,7 @@ def test_a_head_beyond_its_bounds_is_answered_431_before_it_is_complete(head: by
         assert ends(client)
 
 
-def test_a_header_without_end_is_cut_off_and_others_are_served() -> None:
+def test_an_endless_header_is_disconnected_and_others_are_served() -> None:
     with serving(Echo()) as served, served.connect() as hostile, served.connect() as other:
         hostile.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")
         pieces = 0
@@ -87,7 +87,7 @@ def test_chunk_extensions_and_trailers_beyond_the_bound_are_refused(rest: bytes)
         assert read_response(client)[0].status == 431
 
 
-def test_many_small_chunks_and_a_few_trailers_are_no_excess() -> None:
+def test_many_small_chunks_and_a_few_trailers_are_accepted() -> None:
     echo = Echo()
     body = b"1\r\na\r\n" * 20_000 + b"0\r\nDigest: x\r\nHost: evil.example\r\n\r\n"
     with serving(echo, SMALL) as served, served.connect() as client:
@@ -112,7 +112,7 @@ def test_many_small_chunks_and_a_few_trailers_are_no_excess() -> None:
     ],
     ids=["half a head", "nothing", "a slow body", "a slow chunk"],
 )
-def test_what_does_not_arrive_in_time_ends_the_connection(
+def test_a_request_that_does_not_arrive_in_time_ends_the_connection(
     sent: bytes, status: int | None, reason: str
 ) -> None:
     before = closed(reason)
@@ -139,7 +139,7 @@ def test_a_body_that_keeps_the_rate_may_take_longer_than_any_window() -> None:
         assert read_response(client)[0].body == b"/up 60000"
 
 
-def test_a_client_that_takes_no_answer_is_disconnected() -> None:
+def test_a_client_that_reads_no_response_is_disconnected() -> None:
     before = closed("response_too_slow")
     echo = Echo(large=b"x" * 20_000_000)
     with serving(echo, FAST) as served, served.connect(receive_buffer=4096) as client:
@@ -148,7 +148,7 @@ def test_a_client_that_takes_no_answer_is_disconnected() -> None:
         wait_until(lambda: served.open_connections == 0, what="the connection to be forgotten")
 
 
-def test_answers_that_are_not_taken_share_a_memory_and_the_slowest_client_goes() -> None:
+def test_unread_responses_share_a_memory_and_the_slowest_client_is_disconnected() -> None:
     before = closed("response_memory")
     echo = Echo(large=b"x" * 20_000_000)
     with (
@@ -168,7 +168,7 @@ def test_answers_that_are_not_taken_share_a_memory_and_the_slowest_client_goes()
         assert closed("response_memory") == before + 1
 
 
-def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
+def test_beyond_the_cap_the_oldest_unauthenticated_connection_is_closed() -> None:
     bounds = TransportLimits(connections=3)
     with serving(Echo(), bounds) as served:
         known, old, new = (served.connect() for _ in range(3))
@@ -189,7 +189,7 @@ def test_beyond_the_cap_the_oldest_unauthenticated_connection_goes() -> None:
             each.close()
 
 
-def test_an_address_has_a_cap_of_its_own_from_which_proxies_are_exempt() -> None:
+def test_each_address_has_a_cap_from_which_proxies_are_exempt() -> None:
     for proxies, expected in (((), 2), ((ip_network("127.0.0.0/8"),), 4)):
         bounds = TransportLimits(connections_per_address=2, trusted_proxies=proxies)
         with serving(Echo(), bounds) as served:

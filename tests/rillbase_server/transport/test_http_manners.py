@@ -25,7 +25,7 @@ def test_pipelined_requests_are_answered_in_their_order() -> None:
     assert len(echo.requests) == 800
 
 
-def test_one_request_is_worked_on_at_a_time_and_the_next_is_not_even_parsed() -> None:
+def test_one_request_is_processed_at_a_time_and_the_next_is_not_parsed() -> None:
     echo = Echo(large=b"x" * 8_000_000)
     with serving(echo) as served, served.connect() as client:
         client.sendall(get("/large") + get("/next") * 1000)
@@ -36,7 +36,7 @@ def test_one_request_is_worked_on_at_a_time_and_the_next_is_not_even_parsed() ->
             assert answer.body == b"/next 0"
 
 
-def test_a_client_that_waits_for_100_continue_is_told_to_go_on() -> None:
+def test_a_client_that_waits_for_100_continue_gets_it() -> None:
     with serving(Echo()) as served, served.connect() as client:
         client.sendall(
             b"POST /up HTTP/1.1\r\nHost: l\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
@@ -84,7 +84,7 @@ def test_the_host_of_an_absolute_address_counts() -> None:
     ],
     ids=["TLS", "bare LF", "two framings", "two lengths", "a folded header", "no ASCII"],
 )
-def test_what_is_no_request_is_answered_400(request_bytes: bytes) -> None:
+def test_invalid_requests_get_400(request_bytes: bytes) -> None:
     with serving(Echo()) as served, served.connect() as client:
         client.sendall(request_bytes)
         answer, _ = read_response(client)

@@ -13,7 +13,7 @@ from rillbase_server.transport.rates import TransferProgress
 from tests.waiting import until
 
 
-def test_a_head_is_cut_off_at_its_end_wherever_it_was_torn() -> None:
+def test_a_head_ends_in_the_same_place_however_it_is_split() -> None:
     head, rest = b"GET / HTTP/1.1\r\nHost: l\r\n\r\n", b"GET /next"
     for torn in range(1, len(head)):
         framing = Framing(1000)
@@ -40,7 +40,7 @@ def test_a_rate_is_judged_by_whole_windows_in_which_the_peer_is_waited_for() -> 
     assert slow(30, 1999)
 
 
-def test_memory_waits_in_turn_and_the_oldest_claim_alone_goes_beyond() -> None:
+def test_claims_wait_in_order_and_only_the_oldest_may_exceed_the_memory() -> None:
     memory = MessageMemory(100)
     resumed: list[str] = []
     first, second, third = memory.begin(), memory.begin(), memory.begin()
@@ -57,7 +57,7 @@ def test_memory_waits_in_turn_and_the_oldest_claim_alone_goes_beyond() -> None:
     assert memory.used_bytes == 0
 
 
-def test_a_claim_that_is_kept_is_released_by_the_last_who_holds_it() -> None:
+def test_a_shared_claim_is_released_by_its_last_holder() -> None:
     memory = MessageMemory(100)
     claim = memory.begin()
     memory.extend(claim, 50, lambda: None)
@@ -68,7 +68,7 @@ def test_a_claim_that_is_kept_is_released_by_the_last_who_holds_it() -> None:
     assert memory.used_bytes == 0
 
 
-async def test_a_peer_that_hung_up_is_noticed_while_nothing_is_read_from_it() -> None:
+async def test_a_disconnected_peer_is_noticed_even_without_reads() -> None:
     accepted: asyncio.Future[asyncio.Transport] = asyncio.get_running_loop().create_future()
 
     class Unread(asyncio.Protocol):

@@ -106,7 +106,7 @@ def test_credentials_of_an_earlier_request_on_the_connection_do_not_count() -> N
         assert close_code(client) == 1009
 
 
-def test_nothing_is_inflated_behind_a_message_that_is_not_taken_yet() -> None:
+def test_nothing_is_inflated_after_a_message_that_has_not_been_accepted() -> None:
     echo = Echo()
     with serving(echo) as served, opened(served, "/held", KNOWN) as client:
         client.sendall(frame(deflated(b"a" * MIB), deflated=True) * 100)
@@ -120,7 +120,7 @@ def test_nothing_is_inflated_behind_a_message_that_is_not_taken_yet() -> None:
         wait_until(lambda: served.table.memory.used_bytes == 0, what="the memory")
 
 
-def test_messages_of_all_connections_share_a_memory_and_wait_for_one_another() -> None:
+def test_messages_of_all_connections_share_a_memory_and_wait_for_it() -> None:
     echo = Echo()
     bounds = TransportLimits(message_memory_bytes=4 * MIB)
     with serving(echo, bounds) as served:
@@ -138,7 +138,7 @@ def test_messages_of_all_connections_share_a_memory_and_wait_for_one_another() -
         wait_until(lambda: served.table.memory.used_bytes == 0, what="the memory")
 
 
-def test_a_client_that_leaves_in_the_middle_gives_its_memory_back() -> None:
+def test_a_client_that_disconnects_in_a_message_releases_its_memory() -> None:
     with serving(Echo()) as served:
         with opened(served, "/", KNOWN) as client:
             client.sendall(frame(b"a" * 2 * MIB)[: MIB + 100])
@@ -206,7 +206,7 @@ def test_a_flood_of_small_frames_ends_the_connection_and_a_few_do_not(small: byt
         assert close_code(client, behind) == 1008
 
 
-def test_a_client_that_goes_on_sending_still_hears_why_the_connection_ends() -> None:
+def test_a_client_that_keeps_sending_still_gets_the_close_reason() -> None:
     with serving(Echo()) as served, served.connect(receive_buffer=4096) as client:
         client.sendall(upgrade())
         _, behind = read_response(client)

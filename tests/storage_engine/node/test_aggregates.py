@@ -134,7 +134,7 @@ def test_transactions_are_whole_and_count_once_through_many_kills(node: OwnStora
     crash_loop(node, crashes=40)
 
 
-def test_aggregates_are_there_after_an_orderly_end(node: OwnStorageNode) -> None:
+def test_aggregates_survive_an_orderly_stop(node: OwnStorageNode) -> None:
     events = [json.dumps({"owner": "o", "by": by}) for by in (1, 2)]
     with node.namespace("kept", protocol=3) as client:
         generation = ask(client, "RB.AGG.DEFINE", "left", json.dumps(ACCOUNT))

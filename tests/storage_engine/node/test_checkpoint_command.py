@@ -21,7 +21,7 @@ def test_a_checkpoint_is_taken_once_under_its_name() -> None:
         call_command("checkpoint_storage", name)
 
 
-def test_without_a_node_it_says_so(settings_environment: pytest.MonkeyPatch) -> None:
+def test_without_a_node_the_command_reports_it(settings_environment: pytest.MonkeyPatch) -> None:
     settings_environment.setenv("STORAGE_URL", "")
     with pytest.raises(CommandError, match="there is no storage node"):
         call_command("checkpoint_storage", "x")

@@ -136,7 +136,7 @@ def check(node: OwnStorageNode, publishers: list[Publisher], subscriber: Subscri
     assert subscriber.repeated == [], "nothing up to an acknowledged position came again"
 
 
-def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(node: OwnStorageNode) -> None:
+def test_acknowledged_writes_are_neither_lost_nor_duplicated(node: OwnStorageNode) -> None:
     check(node, *crash_loop(node, crashes=4))
 
 
@@ -145,7 +145,7 @@ def test_nothing_acknowledged_is_lost_in_many_crashes(node: OwnStorageNode) -> N
     check(node, *crash_loop(node, crashes=60))
 
 
-def test_everything_is_there_after_an_orderly_end(node: OwnStorageNode) -> None:
+def test_all_data_survives_an_orderly_stop(node: OwnStorageNode) -> None:
     with node.namespace("kept", protocol=3) as client:
         ask(client, "RB.TOPIC.CREATE", "news", "KIND", "flat", "RETENTION", "2h")
         made: dict[str, Any] = ask(client, "RB.SUB", "news", "ID", "1")

@@ -68,7 +68,7 @@ def test_refusals_are_raised_with_their_code(node: Node) -> None:
         assert refused.value.code == code
 
 
-def test_what_is_followed_is_pushed(node: Node) -> None:
+def test_followed_subscriptions_are_pushed(node: Node) -> None:
     listener, publisher = acme(node), node.speaker()
     publisher.execute("AUTH", "acme", TENANT)
     listener.execute("RB.TOPIC.CREATE", "news")
@@ -117,7 +117,7 @@ def test_a_reader_waits_for_what_others_publish_and_is_let_go_when_the_node_clos
     assert closed.value.code == "STOPPED"
 
 
-def test_what_was_answered_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
+def test_answered_writes_survive_a_reopen(tmp_path: Path) -> None:
     with Node(tmp_path / "node", TOKEN) as first:
         speaker = acme(first)
         speaker.execute("RB.KV.SET", "greeting", "hello")

@@ -50,7 +50,7 @@ def rest(connection: socket.socket) -> bytes:
         b"x" * 70_000,
     ],
 )
-def test_bytes_that_are_no_request_end_the_connection_and_say_why(
+def test_invalid_requests_end_the_connection_with_a_reason(
     shared_node: OwnStorageNode, request_bytes: bytes
 ) -> None:
     with connected(shared_node) as connection:
@@ -60,13 +60,13 @@ def test_bytes_that_are_no_request_end_the_connection_and_say_why(
         assert client.ping()
 
 
-def test_strangers_may_not_send_much(shared_node: OwnStorageNode) -> None:
+def test_unauthenticated_clients_may_not_send_much(shared_node: OwnStorageNode) -> None:
     with connected(shared_node, known=False) as connection:
         connection.sendall(b"*2\r\n$4\r\nAUTH\r\n$9000\r\n")
         assert rest(connection).startswith(b"-ERR Protocol error: ")
 
 
-def test_half_a_request_keeps_nobody_waiting(shared_node: OwnStorageNode) -> None:
+def test_half_a_request_delays_no_other_client(shared_node: OwnStorageNode) -> None:
     with ExitStack() as stack:
         for _ in range(50):
             half = stack.enter_context(connected(shared_node))
@@ -82,7 +82,7 @@ def test_a_request_that_comes_byte_by_byte_is_answered(shared_node: OwnStorageNo
         assert connection.recv(100) == b"$5\r\nhello\r\n"
 
 
-def test_who_sends_and_hangs_up_is_still_answered(shared_node: OwnStorageNode) -> None:
+def test_requests_before_a_disconnect_are_executed(shared_node: OwnStorageNode) -> None:
     with connected(shared_node) as connection:
         connection.sendall(b"ECHO one\r\nECHO two\r\n")
         connection.shutdown(socket.SHUT_WR)
@@ -109,7 +109,7 @@ def test_idle_connections_cost_others_nothing_and_more_than_the_limit_are_refuse
         node.close()
 
 
-def test_strangers_make_room_for_those_who_say_who_they_are(
+def test_unauthenticated_connections_make_room_for_authenticated_ones(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     node = OwnStorageNode(tmp_path_factory.mktemp("node"), clients=20)
@@ -129,7 +129,7 @@ def test_strangers_make_room_for_those_who_say_who_they_are(
 
 
 @pytest.mark.long
-def test_who_does_not_say_who_it_is_or_says_so_no_more_is_closed(
+def test_unauthenticated_and_idle_connections_are_closed(
     shared_node: OwnStorageNode,
 ) -> None:
     with connected(shared_node, known=False) as silent, connected(shared_node) as forgetful:
@@ -183,7 +183,7 @@ def _noise(dice: random.Random) -> bytes:
     return bytes(request)
 
 
-def test_no_bytes_of_a_stranger_or_of_a_client_harm_the_node(shared_node: OwnStorageNode) -> None:
+def test_no_input_of_a_client_harms_the_node(shared_node: OwnStorageNode) -> None:
     for seed in SEEDS:
         dice = random.Random(seed)
         with connected(shared_node, known=dice.random() < 0.5) as connection:
@@ -196,7 +196,7 @@ def test_no_bytes_of_a_stranger_or_of_a_client_harm_the_node(shared_node: OwnSto
         assert client.ping()
 
 
-def test_a_listener_that_does_not_read_is_given_up_and_others_are_not(
+def test_only_listeners_that_do_not_read_are_disconnected(
     shared_node: OwnStorageNode,
 ) -> None:
     client = shared_node.namespace("slow", protocol=3)
@@ -216,7 +216,7 @@ def test_a_listener_that_does_not_read_is_given_up_and_others_are_not(
     assert ask(client, "RB.SUB.READ", "COUNT", 1, sid, 0)
 
 
-def test_who_asks_without_reading_the_answers_is_asked_to_wait(
+def test_a_client_that_does_not_read_responses_is_throttled(
     shared_node: OwnStorageNode,
 ) -> None:
     client = shared_node.namespace("greedy")

@@ -107,7 +107,7 @@ def test_a_wrong_token_is_told_nothing_but_that(
         ask(connection, "AUTH", name, token)
 
 
-def test_strangers_are_answered_nothing(shared_node: OwnStorageNode) -> None:
+def test_unauthenticated_commands_are_rejected(shared_node: OwnStorageNode) -> None:
     never = Retry(NoBackoff(), 0)
     with redis.Redis(port=shared_node.port, retry=never) as stranger:
         for words in (("PING",), ("INFO",), ("COMMAND",), ("RB.TOPIC.LIST",), ("CLIENT", "LIST")):

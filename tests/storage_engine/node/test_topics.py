@@ -42,7 +42,7 @@ def asked(client: redis.Redis, *words: object) -> dict[str, Any]:
     return as_map(ask(client, *words))
 
 
-def test_whichever_comes_later_finds_the_other(tenant: redis.Redis) -> None:
+def test_the_later_of_publication_and_subscription_finds_the_other(tenant: redis.Redis) -> None:
     before = asked(tenant, "RB.PUB", "news", "ID", "1.4.2", "NAME", "before", "DATA", '{"n":1}')
     made = asked(tenant, "RB.SUB", "news", "ID", "1.4", "FROM", "-1m")
     after = asked(tenant, "RB.PUB", "news", "ID", "1.4", "NAME", "after")
@@ -67,7 +67,7 @@ def test_a_reader_is_given_what_follows_a_position(tenant: redis.Redis) -> None:
     assert names(found) == ["b"]
 
 
-def test_who_acknowledges_goes_on_from_there(tenant: redis.Redis) -> None:
+def test_a_reader_resumes_after_its_acknowledged_position(tenant: redis.Redis) -> None:
     sid = asked(tenant, "RB.SUB", "news", "ID", "1")["subscription"]
     first = asked(tenant, "RB.PUB", "news", "ID", "1", "NAME", "first")["position"]
     asked(tenant, "RB.PUB", "news", "ID", "1", "NAME", "second")
@@ -79,7 +79,7 @@ def test_who_acknowledges_goes_on_from_there(tenant: redis.Redis) -> None:
         ask(tenant, "RB.SUB.ACK", sid, first + 1_000_000)
 
 
-def test_a_reader_waits_until_something_comes(
+def test_a_reader_waits_until_something_is_published(
     tenant: redis.Redis, shared_node: OwnStorageNode
 ) -> None:
     made = asked(tenant, "RB.SUB", "news", "ID", "1")
@@ -96,13 +96,13 @@ def test_a_reader_waits_until_something_comes(
     assert names(found[0][1]) == ["late"]
 
 
-def test_a_reader_that_waits_in_vain_is_told_so(tenant: redis.Redis) -> None:
+def test_a_reader_that_waits_in_vain_gets_an_empty_response(tenant: redis.Redis) -> None:
     sid = asked(tenant, "RB.SUB", "news", "ID", "1")["subscription"]
     assert ask(tenant, "RB.SUB.READ", "BLOCK", 5, sid, ">") is None
     assert tenant.ping()
 
 
-def test_an_ended_subscription_says_so(tenant: redis.Redis) -> None:
+def test_an_ended_subscription_is_reported(tenant: redis.Redis) -> None:
     sid = asked(tenant, "RB.SUB", "news", "ID", "1")["subscription"]
     assert ask(tenant, "RB.UNSUB", sid) == 1
     assert ask(tenant, "RB.UNSUB", sid) == 0
@@ -130,7 +130,7 @@ def test_a_filter_decides_on_the_data(tenant: redis.Redis) -> None:
         asked(tenant, "RB.SUB", "news", "ID", "1", "FILTER", '{"n": {"$what": 1}}')
 
 
-def test_nobody_is_told_twice_who_wishes_so(tenant: redis.Redis) -> None:
+def test_a_subscriber_can_request_each_publication_only_once(tenant: redis.Redis) -> None:
     for _ in range(2):
         asked(tenant, "RB.SUB", "news", "ID", "1", "USER", "ann", "UNSEEN")
     assert asked(tenant, "RB.PUB", "news", "ID", "1")["matched"] == 1
@@ -175,7 +175,7 @@ def test_replies_keep_the_order_of_a_pipeline_whatever_is_in_it(tenant: redis.Re
     assert all("the topic does not exist" in str(answer) for answer in answers[2::5])
 
 
-def test_what_was_in_a_dropped_topic_is_gone(tenant: redis.Redis) -> None:
+def test_the_contents_of_a_dropped_topic_are_removed(tenant: redis.Redis) -> None:
     sid = asked(tenant, "RB.SUB", "news", "ID", "1")["subscription"]
     asked(tenant, "RB.PUB", "news", "ID", "1")
     assert ask(tenant, "RB.TOPIC.DROP", "news") == 1
@@ -209,7 +209,7 @@ def test_pushes_begin_behind_a_position_and_go_on_live(shared_node: OwnStorageNo
     listener.close()
 
 
-def test_who_subscribes_to_follow_misses_nothing(shared_node: OwnStorageNode) -> None:
+def test_a_follower_misses_nothing(shared_node: OwnStorageNode) -> None:
     client = shared_node.namespace("follows", protocol=3)
     ask(client, "RB.TOPIC.CREATE", "news")
     listener = Listener(client)

@@ -46,7 +46,7 @@ def test_a_subscription_is_answered_with_the_past_and_counted_by_later_ones(topi
     assert topic.publish(id="2")["matched_subscribers"] == 0
 
 
-def test_what_was_published_before_its_time_is_not_told(topic: Topic) -> None:
+def test_a_publication_is_not_delivered_before_its_time(topic: Topic) -> None:
     topic.publish(id="1", publication_id="old", at="-30s")
     topic.publish(id="1", publication_id="new", at="-5s")
     found = topic.subscribe(id="1", **{"from": "-10s", "to": "+10s"})
@@ -187,7 +187,9 @@ def test_a_subscription_ends_once(topic: Topic) -> None:
         ("subscriptions", {"id": "1", "webhook": "x"}, "/webhook"),
     ],
 )
-def test_what_is_wrong_is_named(shared: Topic, call: str, body: object, pointer: str) -> None:
+def test_the_error_names_the_invalid_value(
+    shared: Topic, call: str, body: object, pointer: str
+) -> None:
     topic = shared
     told = problem(topic.caller.post(f"{topic.path}/{call}", body), 400, "invalid_body")
     assert [error["pointer"] for error in told["errors"]] == [pointer]
@@ -206,7 +208,7 @@ def test_what_is_wrong_is_named(shared: Topic, call: str, body: object, pointer:
         "here",
     ],
 )
-def test_areas_that_are_none_are_refused(shared_city: Topic, geo: object) -> None:
+def test_invalid_areas_are_rejected(shared_city: Topic, geo: object) -> None:
     answer = shared_city.caller.post(f"{shared_city.path}/publications", {"geo": geo})
     problem(answer, 400, "invalid_body")
 
@@ -277,7 +279,7 @@ def test_tenants_do_not_meet(server: str) -> None:
     assert mine.publish(id="1")["matched_subscribers"] == 1
 
 
-def test_there_is_nothing_at_a_topic_that_is_none(topic: Topic) -> None:
+def test_a_missing_topic_is_not_found(topic: Topic) -> None:
     for name in ("other", "Not-A-Name", "x" * 70):
         problem(topic.caller.get(f"/v1/topics/{name}/publications?id=1"), 404, "not_found")
     stranger = make_tenant()

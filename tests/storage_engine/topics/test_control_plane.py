@@ -25,7 +25,7 @@ def topics(made: MadeTenant, name: str = "") -> str:
     return f"/api/v1/tenants/{made.slug}/topics" + (f"/{name}" if name else "")
 
 
-def test_a_topic_is_made_with_what_is_usual(admin: Caller, made: MadeTenant) -> None:
+def test_a_topic_is_created_with_defaults(admin: Caller, made: MadeTenant) -> None:
     answer = admin.post(topics(made), {"name": "traffic"})
     assert answer.status_code == 201
     assert answer.headers["Location"] == topics(made, "traffic")
@@ -58,7 +58,7 @@ def test_a_plane_is_made_with_its_grid(admin: Caller, made: MadeTenant) -> None:
         ({"name": "a", "surprise": 1}, "/surprise"),
     ],
 )
-def test_what_a_topic_cannot_be_is_named(
+def test_the_error_names_an_invalid_topic_setting(
     admin: Caller, made: MadeTenant, body: object, pointer: str
 ) -> None:
     told = problem(admin.post(topics(made), body), 400, "invalid_body")
@@ -70,7 +70,9 @@ def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:
     problem(admin.post(topics(made), {"name": "traffic"}), 409, "name_taken")
 
 
-def test_a_topic_is_changed_at_the_version_that_was_seen(admin: Caller, made: MadeTenant) -> None:
+def test_a_topic_is_changed_only_at_the_version_that_was_read(
+    admin: Caller, made: MadeTenant
+) -> None:
     admin.post(topics(made), {"name": "traffic"})
     changed = admin.patch(topics(made, "traffic"), {"retention_s": 60}, If_Match='"v1"')
     assert (changed.json()["retention_s"], changed.json()["version"]) == (60, 2)
@@ -113,7 +115,9 @@ def test_the_quota_bounds_topics(admin: Caller, made: MadeTenant) -> None:
     problem(admin.post(topics(made), {"name": "two"}), 403, "quota_exceeded")
 
 
-def test_viewers_see_topics_and_change_none(server: str, admin: Caller, made: MadeTenant) -> None:
+def test_viewers_may_read_but_not_change_topics(
+    server: str, admin: Caller, made: MadeTenant
+) -> None:
     admin.post(topics(made), {"name": "traffic"})
     viewer = signed_in(server, make_member(made.tenant, Role.VIEWER))
     assert viewer.get(topics(made, "traffic")).status_code == 200

@@ -27,7 +27,7 @@ def create(caller: Caller, made: MadeTenant, **fields: object) -> dict[str, obje
     return body
 
 
-def test_a_new_key_opens_the_data_plane_of_its_tenant(server: str) -> None:
+def test_a_new_key_gives_access_to_the_data_plane_of_its_tenant(server: str) -> None:
     made = make_tenant()
     key = create(with_key(server, made.admin_key), made)
     who = with_key(server, str(key["secret"])).get("/v1/whoami")
@@ -70,7 +70,7 @@ def test_a_revoked_key_is_refused_within_a_second(server: str) -> None:
     problem(user.get("/v1/whoami"), 401, "invalid_credentials")
 
 
-def test_a_rotated_key_works_on_beside_its_successor(server: str) -> None:
+def test_a_rotated_key_remains_valid_during_the_overlap(server: str) -> None:
     made = make_tenant()
     caller = with_key(server, made.admin_key)
     key = create(caller, made)
@@ -108,20 +108,20 @@ def test_a_key_works_only_from_its_networks(server: str) -> None:
     problem(with_key(server, elsewhere).get("/v1/whoami"), 403, "address_not_allowed")
 
 
-def test_a_mistyped_key_is_told_from_an_unknown_one(server: str) -> None:
+def test_a_mistyped_key_is_distinguished_from_an_unknown_one(server: str) -> None:
     made = make_tenant()
     wrong = made.admin_key[:-1] + ("0" if made.admin_key[-1] != "0" else "1")
     problem(with_key(server, wrong).get("/v1/whoami"), 401, "malformed_key")
     problem(with_key(server, "nonsense").get("/v1/whoami"), 401, "malformed_key")
 
 
-def test_only_admin_keys_enter_the_control_plane(server: str) -> None:
+def test_only_admin_keys_may_call_the_control_plane(server: str) -> None:
     made = make_tenant()
     key = make_key(made.tenant, scopes=SCOPES)
     problem(with_key(server, key).get(keys_of(made)), 403, "forbidden")
 
 
-def test_a_developer_makes_keys_but_none_with_admin(server: str) -> None:
+def test_a_developer_creates_keys_but_none_with_admin(server: str) -> None:
     made = make_tenant()
     caller = signed_in(server, make_member(made.tenant, Role.DEVELOPER))
     create(caller, made)
@@ -166,7 +166,7 @@ def test_a_publishable_key_is_no_bearer_and_a_secret_key_no_publishable_one(serv
     problem(caller.get("/v1/whoami"), 401, "invalid_credentials")
 
 
-def test_the_quota_of_keys_holds(server: str) -> None:
+def test_the_quota_of_keys_is_enforced(server: str) -> None:
     made = make_tenant(plan="free")
     caller = with_key(server, made.admin_key)
     for _ in range(9):
@@ -177,7 +177,7 @@ def test_the_quota_of_keys_holds(server: str) -> None:
     create(caller, made)
 
 
-def test_the_last_use_of_a_key_is_noted(server: str) -> None:
+def test_the_last_use_of_a_key_is_recorded(server: str) -> None:
     made = make_tenant()
     caller = with_key(server, made.admin_key)
     key = create(caller, made)

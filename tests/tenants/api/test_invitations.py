@@ -34,7 +34,7 @@ def _actions(browser: Browser, made: MadeTenant) -> list[str]:
     return [item["action"] for item in items]
 
 
-def test_somebody_new_joins_by_the_link_in_one_step(server: str) -> None:
+def test_a_new_user_joins_by_the_link_in_one_step(server: str) -> None:
     made, email = make_tenant(), _address()
     owner = browser_of(server, made.owner.email)
     token = _invite(owner, made, email)
@@ -105,7 +105,7 @@ def test_signing_up_in_a_browser_ends_the_session_that_was_open_in_it(server: st
     assert shared.get("auth/session").json()["user"]["email"] == email
 
 
-def test_somebody_with_an_account_signs_in_and_accepts(server: str) -> None:
+def test_a_user_with_an_account_signs_in_and_accepts(server: str) -> None:
     made, guest = make_tenant(), make_user()
     token = _invite(browser_of(server, made.owner.email), made, guest.email, "viewer")
     browser = browser_of(server, guest.email)
@@ -119,7 +119,7 @@ def test_somebody_with_an_account_signs_in_and_accepts(server: str) -> None:
     problem(browser.post("invitations:accept", {"token": token}), 410, "gone")
 
 
-def test_a_link_is_of_no_use_to_anybody_else(server: str) -> None:
+def test_other_users_cannot_use_the_link(server: str) -> None:
     made, email = make_tenant(), _address()
     token = _invite(browser_of(server, made.owner.email), made, email)
     stranger = browser_of(server, make_user().email)
@@ -130,7 +130,7 @@ def test_a_link_is_of_no_use_to_anybody_else(server: str) -> None:
     assert not User.objects.using("auth").filter(email=body["email"]).exists()
 
 
-def test_the_link_is_shown_to_the_invited_alone(server: str) -> None:
+def test_only_the_invited_user_gets_the_link(server: str) -> None:
     made, email = make_tenant(), _address()
     owner = browser_of(server, made.owner.email)
     token = _invite(owner, made, email)
@@ -160,7 +160,7 @@ def test_an_expired_invitation_is_refused_until_it_is_sent_again(server: str) ->
     assert guest.post("auth/sign-up", body).status_code == 201
 
 
-def test_an_invitation_that_is_taken_back_is_void(server: str) -> None:
+def test_a_revoked_invitation_is_void(server: str) -> None:
     made, email = make_tenant(), _address()
     owner = browser_of(server, made.owner.email)
     token = _invite(owner, made, email)
@@ -172,7 +172,7 @@ def test_an_invitation_that_is_taken_back_is_void(server: str) -> None:
     assert _actions(owner, made)[0] == "invitation.deleted"
 
 
-def test_a_tenant_that_is_being_deleted_takes_nobody_in(server: str) -> None:
+def test_a_tenant_that_is_being_deleted_accepts_no_members(server: str) -> None:
     made, guest = make_tenant(), make_user()
     owner = browser_of(server, made.owner.email)
     token = _invite(owner, made, guest.email)
@@ -181,7 +181,7 @@ def test_a_tenant_that_is_being_deleted_takes_nobody_in(server: str) -> None:
     problem(answer, 410, "tenant_deleted")
 
 
-def test_nobody_is_invited_twice_nor_as_a_member(server: str) -> None:
+def test_members_and_invited_users_cannot_be_invited_again(server: str) -> None:
     made, email = make_tenant(), _address()
     owner = browser_of(server, made.owner.email)
     _invite(owner, made, email)
@@ -194,7 +194,7 @@ def test_nobody_is_invited_twice_nor_as_a_member(server: str) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.DEVELOPER])
-def test_only_admins_have_to_do_with_invitations(server: str, role: Role) -> None:
+def test_only_admins_manage_invitations(server: str, role: Role) -> None:
     made = make_tenant()
     member = make_member(made.tenant, role)
     browser = browser_of(server, member.email)
@@ -203,7 +203,7 @@ def test_only_admins_have_to_do_with_invitations(server: str, role: Role) -> Non
     problem(browser.post(path, {"email": _address(), "role": "viewer"}), 403, "forbidden")
 
 
-def test_nobody_invites_above_their_own_role(server: str) -> None:
+def test_users_cannot_invite_above_their_own_role(server: str) -> None:
     made = make_tenant()
     admin = browser_of(server, make_member(made.tenant, Role.ADMIN).email)
     path = f"tenants/{made.slug}/invitations"
@@ -272,7 +272,7 @@ def test_malformed_invitations_are_refused(server: str, body: object, pointer: s
     assert owner.get(f"tenants/{made.slug}/invitations").json()["items"] == []
 
 
-def test_not_even_an_invitation_lets_people_in_where_sign_up_is_closed(
+def test_an_invitation_does_not_allow_sign_up_where_it_is_closed(
     server: str, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_SIGN_UP", "closed")

@@ -47,7 +47,7 @@ def test_malformed_changes_are_refused(server: str, body: object, pointer: str) 
     assert browser.get("me").json() == before
 
 
-def test_a_new_address_counts_once_its_owner_has_confirmed_it(server: str) -> None:
+def test_a_new_address_takes_effect_once_confirmed(server: str) -> None:
     user = make_user()
     browser = browser_of(server, user.email)
     new = unique("new") + "@example.test"
@@ -74,7 +74,7 @@ def test_a_new_address_needs_the_password(server: str) -> None:
     assert all_mails_to(new) == []
 
 
-def test_asking_for_an_address_does_not_tell_whether_it_is_taken(server: str) -> None:
+def test_changing_the_address_does_not_reveal_whether_it_is_taken(server: str) -> None:
     taken = make_user()
     browser = browser_of(server, make_user().email)
     body = {"email": taken.email, "current_password": PASSWORD}
@@ -99,7 +99,7 @@ def test_asking_again_replaces_the_link_and_the_present_address_drops_it(server:
     assert browser.get("me").json()["email"] == user.email
 
 
-def test_a_new_password_ends_the_other_sessions_and_is_told_by_mail(server: str) -> None:
+def test_a_new_password_ends_the_other_sessions_and_is_announced_by_mail(server: str) -> None:
     user = make_user()
     here, there = browser_of(server, user.email), browser_of(server, user.email)
     answer = here.post("me/password", {"current_password": PASSWORD, "new_password": NEW})

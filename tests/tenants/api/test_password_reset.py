@@ -100,7 +100,7 @@ def test_a_deactivated_user_cannot_come_back_by_a_link(browser: Browser) -> None
     problem(browser.post("auth/password-reset:confirm", body), 400, "invalid_body")
 
 
-def test_a_reset_shows_that_the_address_is_ones_own(browser: Browser) -> None:
+def test_a_reset_verifies_the_address(browser: Browser) -> None:
     user = make_user(is_verified=False)
     token = _link(browser, user.email)
     browser.post("auth/password-reset:confirm", {"token": token, "password": NEW})

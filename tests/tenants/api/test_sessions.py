@@ -54,7 +54,7 @@ def test_logging_out_without_a_session_is_no_error(browser: Browser) -> None:
     assert browser.cookie is None
 
 
-def test_wrong_password_unknown_address_and_inactive_user_look_alike(server: str) -> None:
+def test_wrong_password_unknown_address_and_inactive_user_get_equal_responses(server: str) -> None:
     known, inactive = make_user(), make_user(is_active=False)
     answers = [
         Browser(server).log_in(known.email, WRONG),
@@ -105,7 +105,7 @@ def test_an_account_whose_address_is_not_verified_cannot_be_used(browser: Browse
     problem(browser.log_in(user.email, WRONG), 401, "invalid_credentials")
 
 
-def test_a_login_never_continues_a_session_that_somebody_else_planted(browser: Browser) -> None:
+def test_a_login_never_continues_a_session_fixed_by_an_attacker(browser: Browser) -> None:
     user = make_user()
     browser.log_in(user.email)
     planted = browser.cookie
@@ -173,7 +173,7 @@ def test_login_answers_other_methods_as_the_rest_of_the_api_does(browser: Browse
     problem(browser.get("auth/login"), 405, "method_not_allowed")
 
 
-def test_guessing_one_persons_password_is_stopped_wherever_it_comes_from(server: str) -> None:
+def test_guessing_one_users_password_is_stopped_from_any_address(server: str) -> None:
     email = unique("victim") + "@example.test"
     answers = [Browser(server).log_in(email, WRONG).status_code for _ in range(17)]
     assert answers[0] == 401
@@ -183,7 +183,7 @@ def test_guessing_one_persons_password_is_stopped_wherever_it_comes_from(server:
     assert Browser(server).log_in(make_user().email).status_code == 200
 
 
-def test_guessing_from_one_address_is_stopped_whoever_it_is_about(browser: Browser) -> None:
+def test_guessing_from_one_address_is_stopped_for_any_user(browser: Browser) -> None:
     statuses = []
     for _ in range(100):  # a slow machine is given new attempts while it makes some
         statuses.append(browser.log_in(unique("v") + "@example.test", WRONG).status_code)
@@ -230,7 +230,7 @@ def test_all_other_sessions_end_at_once(server: str) -> None:
     assert here.signed_in
 
 
-def test_nobody_sees_or_ends_anothers_session(server: str) -> None:
+def test_users_cannot_see_or_end_others_sessions(server: str) -> None:
     victim = browser_of(server, make_user().email)
     theirs = victim.get("me/sessions").json()["items"][0]["id"]
     stranger = browser_of(server, make_user().email)
@@ -239,7 +239,7 @@ def test_nobody_sees_or_ends_anothers_session(server: str) -> None:
     assert victim.signed_in
 
 
-def test_keys_and_tokens_have_no_business_with_sessions(server: str) -> None:
+def test_keys_and_tokens_cannot_manage_sessions(server: str) -> None:
     made = make_tenant()
     problem(with_key(server, made.admin_key).get("/api/v1/me/sessions"), 403, "forbidden")
     browser = browser_of(server, made.owner.email)
@@ -252,7 +252,7 @@ def test_keys_and_tokens_have_no_business_with_sessions(server: str) -> None:
     assert browser.signed_in
 
 
-def test_a_login_is_noted_with_the_user(browser: Browser) -> None:
+def test_the_last_login_of_a_user_is_recorded(browser: Browser) -> None:
     user = make_user()
     browser.log_in(user.email)
     assert User.objects.using("auth").get(pk=user.pk).last_login is not None

@@ -63,7 +63,7 @@ def test_a_taken_address_gets_the_same_answer_and_its_owner_a_mail(browser: Brow
     )
 
 
-def test_the_latest_attempt_counts_while_nobody_has_verified_the_address(server: str) -> None:
+def test_the_latest_sign_up_counts_until_the_address_is_verified(server: str) -> None:
     """A stranger who signs up first must not own what the owner of the address confirms."""
     email = _address()
     _sign_up(Browser(server), email, "the stranger's password")
@@ -124,7 +124,7 @@ def test_made_up_tokens_are_refused(browser: Browser, token: object) -> None:
     assert found["errors"][0]["pointer"] == "/token"
 
 
-def test_a_link_for_one_purpose_serves_no_other(browser: Browser) -> None:
+def test_a_link_is_valid_only_for_its_purpose(browser: Browser) -> None:
     email = _address()
     _sign_up(browser, email)
     token = next_mail(email, VERIFY).token
@@ -176,7 +176,7 @@ def test_malformed_sign_ups_are_refused(
     assert [error["pointer"] for error in found["errors"]] == [pointer]
 
 
-def test_nobodys_mailbox_is_filled(server: str) -> None:
+def test_mails_to_one_address_are_limited(server: str) -> None:
     email = _address()
     path = "auth/password-reset"
     statuses = [Browser(server).post(path, {"email": email}).status_code for _ in range(6)]

@@ -8,7 +8,7 @@ from tests.caller import Caller, problem, signed_in, with_key
 from tests.make import make_member, make_tenant, make_user, unique
 
 
-def test_whoever_creates_a_tenant_owns_it(server: str) -> None:
+def test_the_creator_of_a_tenant_owns_it(server: str) -> None:
     user = make_user()
     caller = signed_in(server, user)
     slug = unique("shop")
@@ -90,13 +90,13 @@ def test_only_owners_delete_a_tenant(server: str) -> None:
     problem(with_key(server, made.admin_key).delete(path), 403, "forbidden")
 
 
-def test_a_suspended_tenant_answers_nobody(server: str) -> None:
+def test_a_suspended_tenant_rejects_all_calls(server: str) -> None:
     made = make_tenant()
     Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(state="suspended")
     problem(with_key(server, made.admin_key).get("/v1/whoami"), 403, "tenant_suspended")
 
 
-def test_roles_rise_only_by_the_hand_of_somebody_as_high(server: str) -> None:
+def test_a_role_can_be_granted_only_by_members_of_at_least_that_role(server: str) -> None:
     made = make_tenant()
     admin = make_member(made.tenant, Role.ADMIN)
     viewer = make_member(made.tenant, Role.VIEWER)

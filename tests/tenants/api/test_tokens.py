@@ -68,7 +68,7 @@ def test_a_revoked_token_is_refused_within_a_second(server: str) -> None:
     problem(browser.delete(f"me/tokens/{token['id']}"), 409, "conflict")
 
 
-def test_a_token_expires_when_its_maker_says(server: str) -> None:
+def test_a_token_expires_at_the_requested_time(server: str) -> None:
     browser = browser_of(server, make_user().email)
     assert 89 < _days_left(browser.post("me/tokens", {"name": "x"}).json()) < 90
     thirty = browser.post("me/tokens", {"name": "x", "expires_in_days": 30}).json()
@@ -118,7 +118,7 @@ def test_malformed_tokens_are_refused(server: str, body: object, pointer: str) -
     assert browser.get("me/tokens").json()["items"] == []
 
 
-def test_neither_tokens_nor_keys_make_tokens(server: str) -> None:
+def test_neither_tokens_nor_keys_can_create_tokens(server: str) -> None:
     made = make_tenant()
     browser = browser_of(server, made.owner.email)
     script = with_key(server, browser.post("me/tokens", {"name": "x"}).json()["secret"])
@@ -225,7 +225,7 @@ def test_a_member_who_leaves_and_returns_does_not_find_old_tokens_working(server
     assert [entry["action"] for entry in log[:2]] == ["token.revoked", "member.removed"]
 
 
-def test_a_member_takes_their_tokens_along_when_leaving(server: str) -> None:
+def test_the_tokens_of_a_leaving_member_are_revoked(server: str) -> None:
     made = make_tenant()
     member = make_member(made.tenant, Role.VIEWER)
     theirs = browser_of(server, member.email)

@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_a_value_is_loaded_once_within_its_time() -> None:
+def test_a_value_is_loaded_once_within_its_lifetime() -> None:
     clock, loads = Clock(), iter([1, 2])
     cache: ShortCache[int] = ShortCache(ttl_s=1.0, clock=clock)
     assert cache.get_or_load("k", lambda: next(loads)) == 1
@@ -32,7 +32,7 @@ def test_reading_a_value_does_not_prolong_it() -> None:
     assert cache.get_or_load("k", lambda: next(loads)) == 2
 
 
-def test_the_time_counts_from_before_the_loading() -> None:
+def test_the_lifetime_starts_before_the_load() -> None:
     clock = Clock()
     cache: ShortCache[int] = ShortCache(ttl_s=1.0, clock=clock)
 
@@ -45,7 +45,7 @@ def test_the_time_counts_from_before_the_loading() -> None:
     assert cache.get("k") is None
 
 
-def test_the_oldest_entries_make_room() -> None:
+def test_the_oldest_entries_are_evicted() -> None:
     cache: ShortCache[int] = ShortCache(ttl_s=1.0, max_entries=2)
     for number in range(3):
         cache.get_or_load(number, lambda number=number: number)  # type: ignore[misc]
@@ -53,7 +53,7 @@ def test_the_oldest_entries_make_room() -> None:
     assert cache.get(2) == 2
 
 
-def test_a_forgotten_entry_is_loaded_again() -> None:
+def test_an_evicted_entry_is_loaded_again() -> None:
     cache: ShortCache[int] = ShortCache(ttl_s=1.0)
     cache.get_or_load("k", lambda: 1)
     cache.forget("k")

@@ -116,7 +116,7 @@ def test_a_member_stands_while_it_is_one() -> None:
         resolve_reference(reference)
 
 
-def test_a_suspended_tenants_keys_stand_for_nobody() -> None:
+def test_keys_of_a_suspended_tenant_are_invalid() -> None:
     made = make_tenant()
     reference = accepted(head(Authorization=f"Bearer {make_key(made.tenant)}"))
     Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(state=Tenant.State.SUSPENDED)
@@ -124,7 +124,7 @@ def test_a_suspended_tenants_keys_stand_for_nobody() -> None:
         resolve_reference(reference)
 
 
-def test_an_end_users_token_ends_at_its_end() -> None:
+def test_an_end_users_token_ends_when_it_expires() -> None:
     made = make_tenant()
     key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     reference = accepted(head(Rillbase_Key=key))

@@ -189,7 +189,7 @@ def test_a_shared_secret_is_never_shown_and_kept_sealed(server: str, made: MadeT
     assert SECRET not in text + log
 
 
-def test_a_deleted_issuer_is_not_believed_any_more(server: str, made: MadeTenant) -> None:
+def test_tokens_of_a_deleted_issuer_are_rejected(server: str, made: MadeTenant) -> None:
     caller = with_key(server, made.admin_key)
     path = f"/api/v1/tenants/{made.slug}/issuers"
     user = end_user(server, made, jwt.encode(claims(), SECRET, "HS256"))

@@ -99,7 +99,7 @@ def test_a_deeply_nested_token_is_no_token(server: str, part: str) -> None:
     problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
 
 
-def test_a_key_set_that_failed_is_left_alone_for_a_while(server: str) -> None:
+def test_a_failed_key_set_is_not_retried_for_a_while(server: str) -> None:
     made = make_tenant()
     with receiver() as jwks:
         jwks.answer(500)

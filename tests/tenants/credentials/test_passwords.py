@@ -12,7 +12,7 @@ from tenants.credentials.passwords import HashingGate
 from tests.waiting import wait_until
 
 
-def test_few_hash_at_once_and_those_beyond_the_queue_are_refused_at_once() -> None:
+def test_few_passwords_are_hashed_concurrently_and_the_queue_is_limited() -> None:
     gate = HashingGate(at_once=1, waiting=1, wait_s=30)
     go_on = threading.Event()
     entered: list[int] = []
@@ -42,7 +42,7 @@ def test_nobody_waits_for_longer_than_the_limit() -> None:
     assert refused.value.headers["Retry-After"] == "2"
 
 
-def test_an_error_while_hashing_gives_the_place_back() -> None:
+def test_an_error_while_hashing_releases_the_slot() -> None:
     gate = HashingGate(at_once=1, waiting=0, wait_s=0.01)
     for _ in range(3):
         with pytest.raises(ZeroDivisionError), gate.turn():

@@ -71,7 +71,7 @@ def test_a_valid_key_is_not_held_up_by_wrong_ones_from_its_address(
     assert client.get(server + "/v1/whoami", headers=valid).status_code == 200
 
 
-def test_another_address_is_not_concerned(server: str, client: requests.Session) -> None:
+def test_another_address_is_not_affected(server: str, client: requests.Session) -> None:
     for _ in range(PER_MINUTE + 1):
         client.get(server + "/v1/whoami", headers=wrong())
     other = requests.Session()
@@ -103,7 +103,7 @@ async def test_the_data_plane_counts_refusals_as_well(valid: dict[str, str]) -> 
     assert (await _ask_data_plane(f"{address}1", valid)).status == 200
 
 
-async def test_the_data_plane_reads_no_body_of_somebody_it_does_not_know() -> None:
+async def test_the_data_plane_reads_no_body_before_authentication() -> None:
     async def read_all(call: Call) -> CallResponse:
         return json_answer(len(await call.body.read(1000)))
 

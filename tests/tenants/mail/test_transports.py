@@ -25,7 +25,7 @@ def _letter() -> RenderedMail:
     return write(MailTemplate.RESET_PASSWORD, TO, {}, LinkTo(Purpose.RESET, uuid4()))
 
 
-def test_a_mail_server_is_given_the_mail_and_the_login() -> None:
+def test_a_mail_server_gets_the_mail_and_the_login() -> None:
     letter = _letter()
     with SmtpServer() as server:
         transport_of(f"smtp://us%40er:p%3Aw@127.0.0.1:{server.port}").send(letter)
@@ -118,7 +118,7 @@ def test_a_certificate_of_another_name_or_authority_gets_no_login(
     assert (server.messages, server.logins) == ([], [])
 
 
-def test_a_server_that_is_away_is_an_error_to_try_again() -> None:
+def test_an_unavailable_mail_server_is_retried() -> None:
     with pytest.raises(OSError, match="refused"):
         transport_of(f"smtp://127.0.0.1:{free_port()}").send(_letter())
 

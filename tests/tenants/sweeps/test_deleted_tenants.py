@@ -222,7 +222,7 @@ def test_a_tenant_whose_deletion_was_taken_back_is_left_alone() -> None:
     assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
 
 
-def test_a_purge_that_was_cut_off_begins_again_and_finishes() -> None:
+def test_an_interrupted_purge_starts_again_and_finishes() -> None:
     class PowerCutError(Exception):
         pass
 

@@ -41,7 +41,7 @@ def _actions(made: MadeTenant, action: str) -> int:
     return rows.count()
 
 
-def test_an_expired_key_is_told_to_the_audit_log_once() -> None:
+def test_an_expired_key_is_recorded_in_the_audit_log_once() -> None:
     made = make_tenant()
     make_key(made.tenant, expires_at=_ago(HOUR))
     make_key(made.tenant, expires_at=timezone.now() + HOUR)
@@ -53,7 +53,7 @@ def test_an_expired_key_is_told_to_the_audit_log_once() -> None:
     assert _actions(made, "api_key.expired") == 1
 
 
-def test_a_key_whose_expiry_is_moved_and_passes_again_is_told_again() -> None:
+def test_a_key_that_expires_a_second_time_is_recorded_again() -> None:
     made = make_tenant()
     make_key(made.tenant, expires_at=_ago(HOUR))
     expiry.note_api_keys()

@@ -44,7 +44,7 @@ def test_a_webhook_with_an_overdue_delivery_is_woken_again() -> None:
     assert _wake_ups(hook) == already + 1
 
 
-def test_webhooks_that_wait_for_good_reason_are_left_alone() -> None:
+def test_webhooks_that_wait_for_a_retry_are_left_alone() -> None:
     fresh = make_webhook("https://example.test")
     fresh.announce()
     disabled, held = _overdue_webhook(), _overdue_webhook()

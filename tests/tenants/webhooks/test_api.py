@@ -203,7 +203,7 @@ def test_deleting_a_webhook_removes_it_with_its_deliveries(
         ({"secret": "mine"}, "invalid_body", "/secret"),
     ],
 )
-def test_a_webhook_that_cannot_be_is_refused_and_leaves_nothing(
+def test_an_invalid_webhook_is_rejected_and_leaves_nothing(
     admin: Caller, made: MadeTenant, change: dict[str, object], code: str, pointer: str
 ) -> None:
     body = {"name": "Hook", "url": "https://hooks.example.com/", "events": ["*"], **change}

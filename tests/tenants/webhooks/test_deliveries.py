@@ -88,7 +88,7 @@ def test_a_failed_attempt_is_repeated_later_with_the_same_id(receiver: WebhookRe
     assert first.body == second.body
 
 
-def test_a_receiver_that_does_not_answer_is_noted_in_words() -> None:
+def test_a_receiver_that_does_not_respond_is_recorded_in_words() -> None:
     hook = make_webhook(f"http://127.0.0.1:{free_port()}/nobody")
     hook.announce()
     hook.work()
@@ -118,7 +118,7 @@ def test_deliveries_come_in_the_order_of_events(receiver: WebhookReceiver) -> No
     assert [m.event["data"] for m in receiver.messages] == [{"number": str(n)} for n in range(20)]
 
 
-def test_a_failing_receiver_is_asked_once_however_much_waits_for_it(
+def test_a_failing_receiver_is_called_once_whatever_waits_for_it(
     receiver: WebhookReceiver,
 ) -> None:
     hook = make_webhook(receiver.url)
@@ -157,7 +157,7 @@ def test_two_workers_never_call_one_receiver_at_the_same_time(receiver: WebhookR
     assert receiver.events() == ["first.event", "second.event"]
 
 
-def test_a_long_backlog_makes_way_for_others_after_a_turn(receiver: WebhookReceiver) -> None:
+def test_a_long_backlog_yields_to_others_after_a_turn(receiver: WebhookReceiver) -> None:
     hook = make_webhook(receiver.url)
     hook.announce()
     before = len(hook.wake_ups_s())

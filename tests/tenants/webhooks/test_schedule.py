@@ -63,7 +63,7 @@ def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
 
 
 @given(attempts=st.integers(1, 9), luck=st.floats(0, 1, exclude_max=True))
-def test_luck_only_lengthens_a_pause_and_by_a_fifth_at_most(attempts: int, luck: float) -> None:
+def test_jitter_lengthens_a_pause_by_a_fifth_at_most(attempts: int, luck: float) -> None:
     least = judge(_no_answer(), attempts, lambda: 0.0).pause_s
     assert least <= judge(_no_answer(), attempts, lambda: luck).pause_s <= least * 1.2
 
@@ -73,7 +73,7 @@ def test_a_failing_webhook_is_left_alone_for_between_seconds_and_minutes(failing
     assert SHORTEST_HOLD_S <= hold_s(datetime.timedelta(seconds=failing_s)) <= LONGEST_HOLD_S
 
 
-def test_a_webhook_is_hopeless_after_three_days() -> None:
+def test_a_webhook_is_disabled_after_three_days_of_failures() -> None:
     assert not is_hopeless(datetime.timedelta(days=2, hours=23))
     assert is_hopeless(datetime.timedelta(days=3))
 
