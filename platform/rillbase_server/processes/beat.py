@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 
 from foundation.tasks.relay import TaskRelay
 from rillbase_server.celery import app, quiet_celery
+from rillbase_server.processes.supervision import ServiceStuck
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +28,6 @@ RETRY_S = 1.0
 STALLED_S = 120.0
 #: How long a tick and a batch of the outbox may take to finish.
 GRACE_S = 5.0
-
-
-class ClockStalled(Exception):
-    """The clock has not ticked for too long."""
 
 
 class _Scheduler(PersistentScheduler):  # type: ignore[misc] # Celery has no types
@@ -69,12 +66,15 @@ class Beat:
             while not any(thread.done() for thread in threads):
                 await asyncio.wait(threads, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
                 if time.monotonic() - (self._ticked_s or begun_s) > STALLED_S:
-                    raise ClockStalled
-            await asyncio.gather(*(thread for thread in threads if thread.done()))
+                    break
         finally:
             self._stopping.set()
             self._relay.stop()
-            await asyncio.wait(threads, timeout=GRACE_S)
+            _, running = await asyncio.wait(threads, timeout=GRACE_S)
+        if running:
+            # The next clock would open the schedule's file beside this one.
+            raise ServiceStuck
+        await asyncio.gather(*threads)
 
     def _tick(self) -> None:
         app.set_current()

@@ -1,8 +1,8 @@
 """Keeps the services of a process running.
 
 A service that fails is logged and restarted after a back-off, without affecting the other services.
-If it is the only one, its process exits instead, and is restarted by its supervisor with a clean
-state.
+If it is the only one, or part of it does not stop, its process exits instead, and is restarted by
+its supervisor with a clean state.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from rillbase_server.launcher.lifecycle import RestartPolicy
@@ -36,6 +37,10 @@ class BackgroundService(Protocol):
 
 class NotReady(Exception):
     """The service has not started working, or has failed."""
+
+
+class ServiceStuck(Exception):
+    """Part of a service does not stop: another one can be started only in another process."""
 
 
 class SupervisedService:
@@ -74,6 +79,9 @@ class SupervisedService:
                 raise
             # Something that the service awaited was cancelled, not the service.
             logger.exception("the service failed: %s", self.name)
+        except ServiceStuck:
+            logger.exception("the service failed and does not stop: %s", self.name)
+            raise
         except Exception:
             logger.exception("the service failed: %s", self.name)
         else:
@@ -94,7 +102,7 @@ class SupervisedService:
 
 
 class Supervision:
-    """The services of one process. `end_process` is called when its only service has failed."""
+    """The services of one process. `end_process` is called when a restart needs another one."""
 
     def __init__(
         self, services: Sequence[SupervisedService], end_process: Callable[[], None]
@@ -104,11 +112,9 @@ class Supervision:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        match self._services:
-            case [alone]:
-                self._tasks = [asyncio.create_task(self._run_alone(alone), name=alone.name)]
-            case several:
-                self._tasks = [asyncio.create_task(each.run(), name=each.name) for each in several]
+        self._tasks = [
+            asyncio.create_task(self._run(each), name=each.name) for each in self._services
+        ]
 
     async def stop(self) -> None:
         """Drain all services together."""
@@ -124,6 +130,8 @@ class Supervision:
             case several:
                 return {each.name: each.status() for each in several}
 
-    async def _run_alone(self, service: SupervisedService) -> None:
-        await service.run_once()
+    async def _run(self, service: SupervisedService) -> None:
+        """Run a service until its process has to end."""
+        with suppress(ServiceStuck):
+            await (service.run_once() if len(self._services) == 1 else service.run())
         self._end_process()
