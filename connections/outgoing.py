@@ -25,13 +25,22 @@ Deliver = Callable[[bytes], Awaitable[None]]
 class Outgoing:
     """The queue of one connection. A task empties it, which exists only while frames wait."""
 
-    __slots__ = ("_deliver", "_lost", "_queue", "_room", "_sending", "_waiting_bytes")
+    __slots__ = (
+        "_deliver",
+        "_is_finishing",
+        "_lost",
+        "_queue",
+        "_room",
+        "_sending",
+        "_waiting_bytes",
+    )
 
     def __init__(self, deliver: Deliver, lost: Callable[[], None]) -> None:
         """`lost` is called when a frame cannot be delivered: the client is gone."""
         #: None: nothing more is sent.
         self._deliver: Deliver | None = deliver
         self._lost = lost
+        self._is_finishing = False
         self._queue: list[tuple[bytes, Sent | None]] = []
         self._waiting_bytes = 0
         self._sending: asyncio.Task[None] | None = None
@@ -48,7 +57,7 @@ class Outgoing:
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
         """Queue a frame; `sent` is called with its size once it has left."""
-        if self._deliver is None:
+        if self._deliver is None or self._is_finishing:
             return
         self._queue.append((frame, sent))
         self._waiting_bytes += len(frame)
@@ -62,7 +71,8 @@ class Outgoing:
             await self._room
 
     async def finish(self) -> None:
-        """Wait until everything has been sent."""
+        """Send what is queued and nothing else: live queries would refill the queue."""
+        self._is_finishing = True
         if self._sending is not None:
             await self._sending
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from connections.outgoing import Outgoing
+from connections.outgoing import MAX_WAITING_BYTES, Outgoing
+from tests.waiting import TIMEOUT_S, until
 
 
 async def test_frames_leave_in_their_order_and_are_reported() -> None:
@@ -19,7 +20,7 @@ async def test_frames_leave_in_their_order_and_are_reported() -> None:
     for text in (b"a", b"bb"):
         outgoing.put(text, sizes.append)
     assert not outgoing.is_empty
-    await outgoing.finish()
+    await until(lambda: outgoing.is_empty, "both frames to leave")
     outgoing.put(b"ccc", sizes.append)
     await outgoing.finish()
     assert (delivered, sizes, outgoing.is_empty) == ([b"a", b"bb", b"ccc"], [1, 2, 3], True)
@@ -41,3 +42,40 @@ async def test_nothing_more_is_sent_to_a_client_that_is_gone() -> None:
     assert (attempts, lost) == ([b"a"], [True])
     assert outgoing.is_closed
     assert outgoing.is_empty
+
+
+async def test_a_subscription_that_refills_the_queue_does_not_keep_a_closing_connection() -> None:
+    delivered: list[bytes] = []
+
+    async def deliver(frame: bytes) -> None:
+        await asyncio.sleep(0)
+        delivered.append(frame)
+
+    outgoing = Outgoing(deliver, lambda: None)
+
+    def refill(_: int) -> None:
+        outgoing.put(b"change", refill)
+
+    outgoing.put(b"change", refill)
+    await until(lambda: len(delivered) > 3, "some changes")
+    outgoing.put(b"error")
+    await asyncio.wait_for(outgoing.finish(), TIMEOUT_S)
+    assert delivered.index(b"error") >= len(delivered) - 2
+    assert outgoing.is_empty
+
+
+async def test_a_reader_waits_for_room_until_the_client_has_received_enough() -> None:
+    may_deliver = asyncio.Event()
+
+    async def deliver(_: bytes) -> None:
+        await may_deliver.wait()
+
+    outgoing = Outgoing(deliver, lambda: None)
+    for _ in range(3):
+        outgoing.put(bytes(MAX_WAITING_BYTES // 2))
+    waiting = asyncio.create_task(outgoing.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_deliver.set()
+    await asyncio.wait_for(waiting, TIMEOUT_S)
+    await outgoing.finish()
