@@ -36,7 +36,7 @@ def measured(**measure: object) -> Json:
     return changed(measures={"m": measure})
 
 
-def test_an_aggregate_is_made_as_it_was_described(admin: Caller, made: MadeTenant) -> None:
+def test_an_aggregate_is_created_as_described(admin: Caller, made: MadeTenant) -> None:
     answer = admin.post(aggregates(made), REQUESTS)
     assert answer.status_code == 201, answer.text
     assert answer.headers["Location"] == aggregates(made, "requests_5m")
@@ -51,7 +51,7 @@ def test_an_aggregate_is_made_as_it_was_described(admin: Caller, made: MadeTenan
     assert [item["name"] for item in listed["items"]] == ["requests_5m"]
 
 
-def test_measures_are_completed_with_what_is_usual(admin: Caller, made: MadeTenant) -> None:
+def test_measures_are_completed_with_defaults(admin: Caller, made: MadeTenant) -> None:
     given = {
         "sum": {"op": "sum", "field": "n"},
         "money": {"op": "sum", "field": "n", "type": "decimal"},
@@ -95,7 +95,7 @@ def test_measures_are_completed_with_what_is_usual(admin: Caller, made: MadeTena
         (changed(surprise=1), "/surprise"),
     ],
 )
-def test_what_an_aggregate_cannot_be_is_named(
+def test_the_error_names_an_invalid_aggregate_setting(
     server: str, lasting: MadeTenant, body: object, pointer: str
 ) -> None:
     admin = with_key(server, lasting.admin_key)
@@ -120,7 +120,7 @@ def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:
     problem(admin.post(aggregates(made), REQUESTS), 409, "name_taken")
 
 
-def test_an_aggregate_is_changed_at_the_version_that_was_seen(
+def test_an_aggregate_is_changed_only_at_the_version_that_was_read(
     admin: Caller, made: MadeTenant
 ) -> None:
     admin.post(aggregates(made), REQUESTS)

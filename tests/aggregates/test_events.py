@@ -148,7 +148,7 @@ def test_large_events_of_a_stream_are_refused_as_they_come(requests_5m: Made) ->
     assert peak.added_mib < 64
 
 
-def test_a_stream_of_nonsense_is_given_up(requests_5m: Made) -> None:
+def test_a_stream_of_nonsense_is_abandoned(requests_5m: Made) -> None:
     answer = requests_5m.caller.call(
         "POST", f"{requests_5m.path}/events", raw=b"nonsense\n" * 1_000, Content_Type=NDJSON
     )

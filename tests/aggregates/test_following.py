@@ -90,7 +90,7 @@ def test_the_node_is_told_what_a_view_needs_of_a_document() -> None:
     }
 
 
-def test_what_the_filter_keeps_out_and_what_is_deleted_adds_nothing() -> None:
+def test_filtered_and_deleted_documents_add_nothing() -> None:
     out = json.loads(shape().change(b"key", 1, bson({"_id": 1, "kind": "a", "on": False})))
     gone = json.loads(shape().change(b"key", 2, None))
     assert out["row"] is None

@@ -71,7 +71,9 @@ def subscribe(client: Client, made: Made, name: str = "a", **members: object) ->
     return Held(lambda: client.wait_for(lambda f: f.get("id") == name))
 
 
-def test_rows_are_answered_and_then_told_as_they_change(server: str, requests_5m: Made) -> None:
+def test_rows_are_returned_and_then_delivered_as_they_change(
+    server: str, requests_5m: Made
+) -> None:
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:
         held = subscribe(client, requests_5m)
@@ -87,7 +89,7 @@ def test_rows_are_answered_and_then_told_as_they_change(server: str, requests_5m
         assert held.rows[json.dumps({"customer": "bolt"})]["total"] == 21
 
 
-def test_a_filter_decides_which_rows_are_told(server: str, requests_5m: Made) -> None:
+def test_a_filter_decides_which_rows_are_delivered(server: str, requests_5m: Made) -> None:
     with greeted(server, key_of(requests_5m)) as client:
         held = subscribe(client, requests_5m, filter={"customer": "acme"})
         held.ready()
@@ -95,7 +97,7 @@ def test_a_filter_decides_which_rows_are_told(server: str, requests_5m: Made) ->
         held.until(lambda: held.counts() == {"acme": 1})
 
 
-def test_rows_leave_the_period_that_is_watched_although_nothing_comes(server: str) -> None:
+def test_rows_leave_the_watched_period_without_new_events(server: str) -> None:
     made = make_aggregate(server, time={"field": "at", "bucket": "1s"})
     made.add(request("acme", 10))
     with greeted(server, key_of(made)) as client:
@@ -104,7 +106,7 @@ def test_rows_leave_the_period_that_is_watched_although_nothing_comes(server: st
         held.until(lambda: not held.rows)
 
 
-def test_a_client_that_comes_back_holds_what_there_is(server: str, requests_5m: Made) -> None:
+def test_a_reconnected_client_has_the_current_answer(server: str, requests_5m: Made) -> None:
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:
         held = subscribe(client, requests_5m)
@@ -156,7 +158,7 @@ def test_a_dropped_aggregate_ends_its_subscriptions(server: str, requests_5m: Ma
         assert end["error"]["code"] == "not_found"
 
 
-def test_a_key_without_the_scope_may_not_watch(server: str, requests_5m: Made) -> None:
+def test_a_key_without_the_scope_may_not_subscribe(server: str, requests_5m: Made) -> None:
     with scoped(tenant_id=requests_5m.made.tenant.id):
         key = make_key(requests_5m.made.tenant, scopes=["topics:read"])
     with greeted(server, key) as client:
@@ -213,7 +215,7 @@ def test_rows_come_as_events_too(server: str, requests_5m: Made) -> None:
     problem(nowhere, 404, "not_found")
 
 
-def test_who_watches_what_is_listed(server: str, requests_5m: Made) -> None:
+def test_subscriptions_are_listed(server: str, requests_5m: Made) -> None:
     with greeted(server, key_of(requests_5m)) as client:
         subscribe(client, requests_5m).ready()
         path = f"/api/v1/tenants/{requests_5m.made.slug}/subscriptions"

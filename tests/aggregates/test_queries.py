@@ -70,7 +70,7 @@ def test_a_query_is_about_a_span_of_time(lasting: Made) -> None:
     assert len(rows) <= 2
 
 
-def test_each_row_is_set_beside_the_one_of_the_bucket_before(lasting: Made) -> None:
+def test_each_row_is_compared_with_that_of_the_previous_bucket(lasting: Made) -> None:
     """The example of the paper: an alert where the average doubles."""
     rows = lasting.rows(
         group_by=["customer", "endpoint", "at"],
@@ -91,7 +91,7 @@ def test_a_snapshot_shows_the_same_again(filled: Made) -> None:
     assert filled.query(group_by=["customer"])["rows"] != before["rows"]
 
 
-def test_a_snapshot_that_nobody_knows_is_gone(lasting: Made) -> None:
+def test_an_unknown_snapshot_is_gone(lasting: Made) -> None:
     refused = lasting.caller.post(f"{lasting.path}/query", {"snapshot": "1"})
     problem(refused, 410, "snapshot_expired")
 
@@ -144,7 +144,7 @@ def test_every_kind_of_measure_is_answered(server: str) -> None:
     assert row["best"][0] == {"value": "w1", "count": 3}
 
 
-def test_a_change_of_the_definition_makes_the_rows_anew(filled: Made) -> None:
+def test_a_changed_definition_rebuilds_the_rows(filled: Made) -> None:
     from aggregates.definitions import node_sync
     from aggregates.models import Aggregate
     from foundation.scope import scoped

@@ -26,12 +26,12 @@ def begun(*customers: str) -> SubscriptionRows:
     return rows
 
 
-def test_rows_are_told_apart_by_what_they_are_grouped_by() -> None:
+def test_rows_are_identified_by_their_grouping() -> None:
     rows = SubscriptionRows(frozenset({"count"}))
     assert json.loads(rows.key(row("acme", 3))) == {"customer": "acme"}
 
 
-def test_only_the_last_of_many_changes_is_told() -> None:
+def test_only_the_last_of_many_changes_is_delivered() -> None:
     rows = begun("acme")
     for count in range(2, 50):
         rows.change([row("acme", count)], [])
@@ -40,7 +40,7 @@ def test_only_the_last_of_many_changes_is_told() -> None:
     assert told(rows) == []
 
 
-def test_what_came_and_went_meanwhile_is_not_told() -> None:
+def test_changes_that_cancel_out_are_not_delivered() -> None:
     rows = begun("acme")
     rows.change([row("bolt", 1)], [])
     rows.change([row("acme", 2)], [{"customer": "bolt"}])
@@ -48,7 +48,7 @@ def test_what_came_and_went_meanwhile_is_not_told() -> None:
     assert told(rows) == []
 
 
-def test_an_answer_anew_is_told_as_the_difference() -> None:
+def test_a_new_answer_is_delivered_as_the_difference() -> None:
     rows = begun("acme", "bolt")
     rows.replace([row("bolt", 7), row("cumulus", 1)])
     assert sorted(told(rows)) == [("add", "cumulus"), ("change", "bolt"), ("remove", "acme")]
@@ -60,7 +60,7 @@ steps = st.lists(
 
 
 @given(steps)
-def test_a_client_that_applies_what_it_is_told_holds_what_there_is(
+def test_a_client_that_applies_all_changes_has_the_current_answer(
     history: list[tuple[str, int | None, bool]],
 ) -> None:
     rows, there, held = begun(), dict[str, int](), dict[str, int]()

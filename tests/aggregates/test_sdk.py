@@ -55,7 +55,7 @@ def test_rows_are_watched(db: Client, requests_5m: Made) -> None:
     assert (change.type, change.item.document) == ("change", {"customer": "acme", "count": 2})
 
 
-def test_an_error_is_raised_where_it_is_asked(db: Client, requests_5m: Made) -> None:
+def test_an_error_is_raised_at_the_call(db: Client, requests_5m: Made) -> None:
     with pytest.raises(ServerError, match="nowhere"):
         db.aggregate("nowhere").query()
     with pytest.raises(ServerError):

@@ -126,7 +126,7 @@ def test_the_least_and_the_most_go_with_their_documents(things: MadeCollection) 
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_view_names_the_moment_that_it_stands_for(things: MadeCollection) -> None:
+def test_a_view_contains_its_snapshot(things: MadeCollection) -> None:
     view = make_view(things)
     things.insert({"_id": 1, "kind": "a", "n": 1, "who": {"name": "w"}})
     settle(view, things)
@@ -142,7 +142,7 @@ def test_events_cannot_be_added_to_a_view(things: MadeCollection) -> None:
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_rebuild_answers_from_the_old_rows_until_the_new_ones_are_there(
+def test_queries_use_the_old_rows_until_a_rebuild_is_complete(
     things: MadeCollection,
 ) -> None:
     things.insert_many([document(random.Random(5), key) for key in range(20)])
@@ -169,7 +169,7 @@ def test_a_rebuild_answers_from_the_old_rows_until_the_new_ones_are_there(
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_change_of_measures_is_filled_beside_the_old_ones(things: MadeCollection) -> None:
+def test_changed_measures_are_backfilled_beside_the_old_ones(things: MadeCollection) -> None:
     things.insert({"_id": 1, "kind": "a", "n": 4, "who": {"name": "w"}})
     view = make_view(things)
     settle(view, things)
@@ -180,7 +180,7 @@ def test_a_change_of_measures_is_filled_beside_the_old_ones(things: MadeCollecti
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_view_of_a_dropped_collection_says_so(things: MadeCollection) -> None:
+def test_a_view_of_a_dropped_collection_reports_it(things: MadeCollection) -> None:
     view = make_view(things)
     wait_until(lambda: is_active(view), what="the view")
     path = f"/api/v1/tenants/{things.made.slug}/collections/{things.name}"
@@ -190,9 +190,7 @@ def test_a_view_of_a_dropped_collection_says_so(things: MadeCollection) -> None:
     assert view.caller.delete(view.control_path).status_code == 204
 
 
-def test_a_follower_that_was_away_for_a_moment_goes_on(
-    things: MadeCollection, relay: redis.Redis
-) -> None:
+def test_a_briefly_interrupted_follower_resumes(things: MadeCollection, relay: redis.Redis) -> None:
     from aggregates.following.follower import ViewFollower
     from aggregates.models import Aggregate
     from foundation.scope import scoped

@@ -34,7 +34,7 @@ def with_table(name: str = "posts", **members: object) -> Json:
     return {"name": "a", "tables": {name: {**POST, **members}}}
 
 
-def test_a_dataset_is_made_as_it_was_described(admin: Caller, made: MadeTenant) -> None:
+def test_a_dataset_is_created_as_described(admin: Caller, made: MadeTenant) -> None:
     answer = admin.post(datasets(made), SHOP)
     assert answer.status_code == 201, answer.text
     assert answer.headers["Location"] == datasets(made, "shop")
@@ -79,7 +79,7 @@ def test_a_dataset_is_made_as_it_was_described(admin: Caller, made: MadeTenant) 
         ({**with_table(), "surprise": 1}, "/surprise"),
     ],
 )  # fmt: skip
-def test_what_a_dataset_cannot_be_is_named(
+def test_the_error_names_an_invalid_dataset_setting(
     server: str, lasting: MadeTenant, body: object, pointer: str
 ) -> None:
     admin = with_key(server, lasting.admin_key)

@@ -166,7 +166,7 @@ class Replaced(backstage.Inline):
         return found
 
 
-def test_whoever_was_replaced_takes_no_committed_snapshot_back(shop: Made) -> None:
+def test_a_replaced_process_cannot_roll_back_a_committed_snapshot(shop: Made) -> None:
     for number in range(2):
         shop.insert("orders", {"id": number, "customer": "ab"[number]})
         backstage.do(shop, PipelineStep.SORT)
@@ -185,7 +185,7 @@ def test_whoever_was_replaced_takes_no_committed_snapshot_back(shop: Made) -> No
     assert by_pyiceberg(table_of(shop, "orders"), "main") == expected
 
 
-def test_what_cannot_be_cleaned_up_keeps_nothing_else_from_it(shop: Made) -> None:
+def test_a_failed_cleanup_does_not_block_others(shop: Made) -> None:
     other = make_dataset(shop.caller.base, made=shop.made, name="other")
     for made in (shop, other):
         for number in range(2):
@@ -277,7 +277,7 @@ class Slow(backstage.Inline):
         return super().run(pool, tasks)
 
 
-def test_long_steps_of_a_stage_keep_no_other_stage_from_beginning(shop: Made) -> None:
+def test_long_steps_of_a_stage_do_not_block_other_stages(shop: Made) -> None:
     slow, base = Slow(), shop.caller.base
     others = [
         make_dataset(base, made=shop.made, name=f"slow-{n}") for n in range(2 * STEPS_AT_ONCE)

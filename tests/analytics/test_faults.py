@@ -96,7 +96,7 @@ def test_a_file_that_is_gone_stops_its_dataset_and_no_other(shop: Made) -> None:
     assert len(shop.rows("orders", freshness="any")) == 1
 
 
-def test_whoever_passes_on_the_last_state_never_goes_back(server: str) -> None:
+def test_passing_the_last_state_on_never_goes_back_in_time(server: str) -> None:
     web = make_dataset(server, **WEB)
     state = 0
     for number in range(12):

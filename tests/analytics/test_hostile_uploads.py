@@ -33,7 +33,7 @@ def files(shop: Made) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_and_the_web_server_does_not_feel_it(
+def test_a_bomb_is_rejected_without_affecting_the_web_server(
     shop: Made, name: str, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_UPLOAD_MEMORY_MIB", "256")
@@ -80,13 +80,13 @@ def test_bombs_of_one_tenant_leave_those_of_another_alone(server: str, shop: Mad
     assert len(other.rows("orders")) == 5
 
 
-def test_mutated_uploads_are_taken_or_refused_and_never_fail(shop: Made) -> None:
+def test_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: Made) -> None:
     send_mutants(shop, seed=1, count=130)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_many_mutated_uploads_are_taken_or_refused_and_never_fail(shop: Made) -> None:
+def test_many_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: Made) -> None:
     seed = int(os.environ.get("RILLBASE_FUZZ_SEED", "2"))
     for round_ in range(10):
         send_mutants(shop, seed=seed + round_, count=1300)

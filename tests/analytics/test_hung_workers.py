@@ -21,7 +21,7 @@ def hang(task: str) -> str:
 @pytest.mark.long
 # PySpark leaves its sockets open where the JVM was killed; a pipeline's process ends then.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_job_whose_worker_hangs_is_lost_and_can_be_done_again(
+def test_a_job_of_a_hung_worker_is_lost_and_can_be_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from analytics.pipeline import spark
@@ -46,7 +46,7 @@ def test_a_job_whose_worker_hangs_is_lost_and_can_be_done_again(
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_driver_that_hangs_is_killed_and_the_next_application_does_the_job(
+def test_a_hung_driver_is_killed_and_the_next_application_runs_the_job(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from analytics.pipeline import spark

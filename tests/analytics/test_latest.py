@@ -62,7 +62,7 @@ def as_rows(found: pa.Table) -> list[dict[str, Any]]:
 
 @settings(max_examples=120, deadline=None)
 @given(operations, st.lists(st.integers(0, 30), max_size=3))
-def test_operations_leave_what_they_would_one_after_the_other(
+def test_merged_operations_equal_operations_in_order(
     done: list[tuple[str, tuple[int, str], dict[str, Any]]], cuts: list[int]
 ) -> None:
     its = table()

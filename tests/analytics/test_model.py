@@ -65,7 +65,7 @@ def check(shop: Made, states: list[Serial], **asked: object) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_state_is_what_its_uploads_leave_one_after_the_other(shop: Made, seed: int) -> None:
+def test_every_state_is_the_result_of_its_uploads_in_order(shop: Made, seed: int) -> None:
     from tests.analytics.made import SHOP
 
     rng = random.Random(seed)

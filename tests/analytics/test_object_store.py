@@ -111,7 +111,7 @@ def test_what_no_state_needs_is_removed_and_all_of_it_with_the_dataset(
     assert store.keys(f"{PREFIX}{web.id}/") == []
 
 
-def test_large_queries_are_asked_and_answered_by_way_of_the_store(
+def test_large_queries_are_exchanged_through_the_store(
     web: Made, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")

@@ -157,7 +157,7 @@ def test_columns_that_are_added_later_go_through_all_stages(shop: Made) -> None:
     assert shop.rows("stock", columns=columns) == wanted
 
 
-def test_what_a_replaced_worker_made_counts_for_nothing(shop: Made) -> None:
+def test_results_of_a_replaced_worker_are_ignored(shop: Made) -> None:
     shop.insert("orders", {"id": 1})
     standing = backstage.standing_of(shop)
     wanted = backstage.due(shop, PipelineStep.SORT)
@@ -184,7 +184,7 @@ def test_a_step_that_two_do_is_done_once(shop: Made, step: PipelineStep) -> None
     assert len(shop.rows("orders", freshness="any")) == 2
 
 
-def test_an_unreadable_file_stops_its_dataset_and_says_so(
+def test_an_unreadable_file_stops_its_dataset_with_a_reason(
     shop: Made, settings_environment: pytest.MonkeyPatch
 ) -> None:
     from analytics.models import Dataset, StoredFile
@@ -249,7 +249,7 @@ def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> 
     assert shop.caller.get(shop.control_path).json()["stored_bytes"] == size
 
 
-def test_the_pipeline_says_how_far_uploads_have_come(shop: Made) -> None:
+def test_the_pipeline_shows_the_progress_of_uploads(shop: Made) -> None:
     def pipeline() -> Json:
         found: Json = shop.caller.get(f"{shop.path}/pipeline").json()
         return found
@@ -291,7 +291,7 @@ async def test_the_first_upload_starts_the_coordinator(
         await until(lambda: pipeline.status()["leading"] is True, "the pipeline to lead")
 
 
-def test_what_nobody_was_told_of_is_removed_once_it_is_old(shop: Made) -> None:
+def test_unreferenced_files_are_removed_once_they_are_old(shop: Made) -> None:
     from tests.analytics.made import files_of
 
     shop.insert("orders", {"id": 1})

@@ -207,7 +207,7 @@ def test_a_state_is_answered_again_as_it_was(shop: Made) -> None:
         assert ([row["id"] for row in told["rows"]], told["state"]) == (ids, state)
 
 
-def test_a_query_asks_for_a_moment_or_for_no_earlier_state(shop: Made) -> None:
+def test_a_query_can_request_a_time_or_a_minimum_state(shop: Made) -> None:
     first = shop.upload({"orders": {"id": 1}})
     second = shop.upload({"orders": {"id": 2}})
     assert shop.query("orders", as_of="2026-01-01T00:00:00Z")["state"] == 0
@@ -219,7 +219,7 @@ def test_a_query_asks_for_a_moment_or_for_no_earlier_state(shop: Made) -> None:
     assert shop.query("orders", freshness=0)["state"] == 2
 
 
-def test_the_answer_says_what_was_read(orders: Made) -> None:
+def test_the_response_contains_what_was_read(orders: Made) -> None:
     told = orders.query("orders", columns=["id"])
     assert told["freshness_s"] == 0
     assert told["read"]["unsorted"] == {"files": 1, "files_skipped": 0, "rows": 4}

@@ -206,7 +206,7 @@ def test_a_sum_that_does_not_fit_is_refused_in_pieces_too(
         problem(shop.caller.post(f"{shop.path}/query", asked), 400, "sum_overflow")
 
 
-def test_nobody_waits_for_ever_for_a_pipeline_that_is_not_there(
+def test_the_wait_for_a_missing_pipeline_is_limited(
     shop: Made, in_pieces: pytest.MonkeyPatch
 ) -> None:
     in_pieces.setattr("analytics.query.remote_scan.DEADLINE_S", 0.2)
@@ -217,7 +217,7 @@ def test_nobody_waits_for_ever_for_a_pipeline_that_is_not_there(
     assert questions(shop) == set(), "it is cancelled"
 
 
-def test_a_question_whose_caller_has_gone_is_taken_back(
+def test_the_request_of_a_disconnected_caller_is_withdrawn(
     shop: Made, in_pieces: pytest.MonkeyPatch
 ) -> None:
     shop.insert("orders", {"id": 1})
@@ -252,7 +252,7 @@ class Slow(backstage.Inline):
         self.cancelled.set()
 
 
-def test_a_question_that_is_taken_back_is_cancelled(shop: Made) -> None:
+def test_a_withdrawn_request_is_cancelled(shop: Made) -> None:
     workers = Slow()
     scans = ScanRunner(workers, lambda: None)
     request = requests.ask(

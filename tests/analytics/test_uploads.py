@@ -42,7 +42,7 @@ def test_lines_name_their_tables_and_are_seen_at_once(shop: Made) -> None:
     assert shop.caller.get(f"{shop.path}/uploads/{told['id']}").json() == told
 
 
-def test_an_update_leaves_what_it_does_not_name(shop: Made) -> None:
+def test_an_update_keeps_columns_that_it_does_not_name(shop: Made) -> None:
     shop.insert("orders", FULL)
     shop.upload(
         {"orders": {"id": 1, "amount": 9.0}, "op": "update", "null": ["customer"]},
@@ -53,7 +53,7 @@ def test_an_update_leaves_what_it_does_not_name(shop: Made) -> None:
     assert (second["count"], second["amount"], second["day"]) == (5, None, None)
 
 
-def test_a_delete_takes_the_row_and_what_it_had(shop: Made) -> None:
+def test_a_delete_removes_the_row_and_its_columns(shop: Made) -> None:
     shop.insert("orders", FULL)
     shop.upload({"orders": {"id": 1}, "op": "delete"})
     assert shop.rows("orders") == []
@@ -130,7 +130,7 @@ def test_an_open_upload_is_seen_as_a_whole_once_it_is_committed(shop: Made) -> N
     problem(late, 409, "conflict")
 
 
-def test_an_upload_that_is_given_up_leaves_nothing(shop: Made) -> None:
+def test_an_abandoned_upload_leaves_nothing(shop: Made) -> None:
     shop.send("uploads", b"", NDJSON, open="true", id="a")
     shop.send("uploads/a:append", as_lines([{"orders": ORDER}]), NDJSON)
     assert len(files(shop)) == 1
@@ -239,7 +239,7 @@ def test_damaged_streams_and_files_are_refused(shop: Made) -> None:
     "parameters",
     [{}, {"table": "shops"}, {"table": "orders", "op": "upsert"}, {"id": "a b"}, {"open": "yes"}],
 )
-def test_addresses_that_make_no_sense_are_refused(shop: Made, parameters: dict[str, str]) -> None:
+def test_invalid_addresses_are_rejected(shop: Made, parameters: dict[str, str]) -> None:
     body = as_arrow(pa.table({"id": [1]}))
     problem(shop.send("uploads", body, ARROW, **parameters), 400, "invalid_parameter")
 

@@ -12,7 +12,7 @@ _bootstrap (threading.py:9);Condition.wait (threading.py:295) 90
 """
 
 
-def test_functions_are_told_by_their_own_share_and_waiting_threads_do_not_count() -> None:
+def test_functions_are_ordered_by_their_own_share_without_waiting_threads() -> None:
     assert functions(_STACKS) == [
         Function("encode (json.py:3)", 0.6, 0.6),
         Function("run (loop.py:1)", 0.2, 1.0),

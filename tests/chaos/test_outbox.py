@@ -81,7 +81,7 @@ def relays(valkey: OwnValkey, tmp_path: Path) -> Iterator[list[RelayProcess]]:
 
 
 @pytest.mark.timeout(400)
-def test_everything_comes_out_although_the_leader_and_valkey_are_killed(
+def test_everything_is_published_although_the_leader_and_valkey_are_killed(
     relays: list[RelayProcess], valkey: OwnValkey, postgres_url: str
 ) -> None:
     writer, listener = SqlWriter(postgres_url), Listener(valkey.client)
@@ -120,7 +120,7 @@ def test_everything_comes_out_although_the_leader_and_valkey_are_killed(
     assert sum(versions.values()) > DOCUMENTS
 
 
-def test_a_relay_that_wakes_up_late_is_not_heard_of_again(
+def test_a_relay_that_wakes_up_late_publishes_nothing(
     relays: list[RelayProcess], valkey: OwnValkey, postgres_url: str
 ) -> None:
     writer, listener = SqlWriter(postgres_url), Listener(valkey.client)
@@ -221,7 +221,7 @@ class HttpWriters:
 
 @pytest.mark.long
 @pytest.mark.timeout(KILL_S + 600)
-def test_what_was_acknowledged_is_in_the_database_and_comes_out_whatever_is_killed(
+def test_acknowledged_writes_are_stored_and_published_whichever_process_is_killed(
     place: Place,
 ) -> None:
     chance = random.Random(7)

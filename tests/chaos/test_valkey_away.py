@@ -65,7 +65,7 @@ def _waiting(made: MadeTenant) -> int:
     return rows.filter(tenant_id=made.tenant.id, handed_to="").count()
 
 
-def test_without_valkey_the_api_goes_on_and_tasks_wait_in_the_outbox(
+def test_without_valkey_the_api_continues_and_tasks_wait_in_the_outbox(
     valkey: OwnValkey, web: str
 ) -> None:
     made = make_tenant()

@@ -21,7 +21,7 @@ from tests.make import make_key, make_tenant
 
 
 @pytest.mark.parametrize(("state", "to"), list(product(ConnectionPhase, ConnectionPhase)))
-def test_a_connection_takes_the_steps_of_the_table_and_no_others(
+def test_a_connection_makes_only_the_transitions_of_the_table(
     state: ConnectionPhase, to: ConnectionPhase
 ) -> None:
     if to in TRANSITIONS[state]:
@@ -86,7 +86,7 @@ class Client:
         return int(frame["code"])
 
 
-async def test_a_caller_that_is_known_is_welcome_once(
+async def test_an_authenticated_caller_gets_one_welcome(
     registry: ConnectionRegistry, key: str
 ) -> None:
     client = await Client(registry).opened()

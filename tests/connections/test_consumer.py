@@ -64,7 +64,7 @@ async def test_a_connection_that_fails_is_closed() -> None:
     await client.disconnect()
 
 
-async def test_what_serves_a_connection_ends_with_its_server() -> None:
+async def test_the_tasks_of_a_connection_end_with_its_server() -> None:
     ended = asyncio.Event()
 
     async def wait_for_ever(receive: Receive, send: Send) -> None:
@@ -79,7 +79,7 @@ async def test_what_serves_a_connection_ends_with_its_server() -> None:
     await asyncio.wait_for(ended.wait(), 5)
 
 
-async def test_a_message_is_kept_until_the_next_one_is_asked_for() -> None:
+async def test_a_message_is_kept_until_the_next_one_is_requested() -> None:
     inbox = MessageHandover()
     first: dict[str, object] = {"type": "websocket.receive", "text": "first"}
     giving = asyncio.create_task(inbox.give(first))
@@ -101,7 +101,7 @@ async def test_nothing_waits_for_a_connection_that_is_over() -> None:
     await giving
 
 
-async def test_a_connection_ends_although_its_client_takes_no_close_frame() -> None:
+async def test_a_connection_ends_although_its_client_reads_no_close_frame() -> None:
     async def give_up(receive: Receive, send: Send) -> None:
         await receive()
 

@@ -49,7 +49,7 @@ def test_a_revoked_key_ends_the_connection(server: str) -> None:
         assert client.closed()[0] == 4401
 
 
-def test_other_scopes_hold_from_then_on(server: str) -> None:
+def test_changed_scopes_apply_from_then_on(server: str) -> None:
     todos = make_collection(server)
     key = make_key(todos.made.tenant)
     with greeted(server, key) as client:
@@ -61,7 +61,7 @@ def test_other_scopes_hold_from_then_on(server: str) -> None:
             assert time.monotonic() < deadline
 
 
-def test_an_expired_token_ends_what_it_opened_until_a_new_one_comes(server: str) -> None:
+def test_an_expired_token_ends_what_it_authorised_until_it_is_replaced(server: str) -> None:
     made = make_tenant()
     register_issuer(server, made)
     todos = make_collection(server, made=made, rules={"read": True})

@@ -127,7 +127,7 @@ async def test_frames_arrive_as_events_until_the_client_hangs_up(
     assert not registry.connections
 
 
-async def test_hanging_up_while_the_subscription_is_opened_cancels_it(
+async def test_a_disconnect_during_a_subscribe_cancels_it(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind = Scripted(opens=False)
@@ -165,7 +165,7 @@ async def test_a_body_is_rejected(registry: ConnectionRegistry, caller: Connecti
     assert not kind.is_opening
 
 
-async def test_a_frame_has_left_when_the_client_has_taken_it(
+async def test_a_frame_is_sent_once_the_client_has_read_it(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
     kind, room, waiting = Scripted(), asyncio.Semaphore(2), asyncio.Event()

@@ -51,9 +51,7 @@ def test_a_publishable_key_is_welcome_alone(server: str) -> None:
     ],
     ids=["nothing", "a wrong key", "no hello"],
 )
-def test_whoever_does_not_say_who_it_is_is_turned_away(
-    server: str, message: dict[str, str]
-) -> None:
+def test_unauthenticated_clients_are_disconnected(server: str, message: dict[str, str]) -> None:
     with opened(server) as client:
         client.say(**message)
         assert client.next()["error"]["status"] == 401

@@ -46,7 +46,7 @@ def _digits(count: int) -> str:
         ("lookup", "invalid_lookup"),
     ],
 )
-def test_a_part_of_a_query_is_refused_for_its_size_wherever_it_stands(
+def test_any_oversized_part_of_a_query_is_rejected(
     server: str, things: MadeCollection, member: str, code: str
 ) -> None:
     large = {"a": {"$in": [1] * 100_000}}

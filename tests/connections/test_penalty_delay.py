@@ -29,12 +29,12 @@ def delay_of(clock: Clock, contention: Contention | None = None) -> PenaltyDelay
     return PenaltyDelay(contention or Contention(clock), clock)
 
 
-def test_a_burst_of_refusals_costs_nobody_time() -> None:
+def test_a_burst_of_rejections_delays_no_client() -> None:
     penalty_delay = delay_of(Clock())
     assert [penalty_delay.refused("a") for _ in range(BURST)] == pytest.approx([0.0] * BURST)
 
 
-def test_beyond_a_burst_refusals_come_no_faster_than_they_may() -> None:
+def test_beyond_a_burst_rejections_are_rate_limited() -> None:
     clock = Clock()
     penalty_delay = delay_of(clock)
     for _ in range(BURST + 5_000):
@@ -42,7 +42,7 @@ def test_beyond_a_burst_refusals_come_no_faster_than_they_may() -> None:
     assert abs(clock.now_s - (100.0 + 5_000 / REFUSALS_PER_S)) < 0.01
 
 
-def test_beside_others_refusals_come_more_slowly() -> None:
+def test_under_contention_rejections_are_slower() -> None:
     clock = Clock()
     contention = Contention(clock)
     penalty_delay = delay_of(clock, contention)

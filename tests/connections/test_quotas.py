@@ -44,7 +44,7 @@ async def test_all_processes_count_together(processes: tuple[Process, Process]) 
     assert await one.take(tenant, 6, 2) == (10, 10)
 
 
-async def test_what_has_gone_counts_no_more(processes: tuple[Process, Process]) -> None:
+async def test_released_usage_is_not_counted(processes: tuple[Process, Process]) -> None:
     tenant, (one, two) = uuid4(), processes
     await one.take(tenant, 10, 0)
     one.open = ConnectionUsage(0, 0)
@@ -60,7 +60,7 @@ async def test_tenants_are_counted_apart(processes: tuple[Process, Process]) -> 
     assert await two.take(uuid4(), 1, 1) == (1, 1)
 
 
-async def test_while_the_event_layer_is_away_each_counts_for_itself(
+async def test_without_the_event_layer_each_process_counts_separately(
     processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from foundation.valkey_wire import ValkeyWire

@@ -89,7 +89,7 @@ def test_writes_to_one_document_happen_in_their_order(
     assert todos.query()[0]["log"] == list(range(40))
 
 
-def test_a_message_that_makes_no_sense_leaves_the_connection_open(client: Client) -> None:
+def test_an_invalid_message_leaves_the_connection_open(client: Client) -> None:
     for text in ("nonsense", "[]", '{"id":"x"}', '{"type":5}', '{"type":"dance","id":"d"}'):
         client.say_raw(text)
         assert client.next()["error"]["status"] == 400

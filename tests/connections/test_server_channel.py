@@ -145,7 +145,7 @@ async def test_a_message_reaches_processes_with_connections_of_its_tenant(
     assert [each["number"] for each in there.received] == [2]
 
 
-async def test_a_tenants_group_is_joined_when_its_first_client_comes(valkey: OwnValkey) -> None:
+async def test_a_tenants_group_is_joined_with_its_first_client(valkey: OwnValkey) -> None:
     tenants = set[UUID]()
     found = Listening(layer_of(valkey), tenants)
     await found.channel.start()
@@ -167,7 +167,7 @@ async def test_a_malformed_message_is_passed_over(valkey: OwnValkey) -> None:
         await until(lambda: len(process.received) == 1, "the message")
 
 
-async def test_messages_come_again_after_valkey_was_killed_and_lost_its_data(
+async def test_messages_arrive_again_after_valkey_was_killed_and_lost_its_data(
     valkey: OwnValkey,
 ) -> None:
     async with listening(layer_of(valkey)) as process:
@@ -178,7 +178,7 @@ async def test_messages_come_again_after_valkey_was_killed_and_lost_its_data(
         await process.hears()
 
 
-async def test_messages_come_again_after_valkey_was_stopped(valkey: OwnValkey) -> None:
+async def test_messages_arrive_again_after_valkey_was_stopped(valkey: OwnValkey) -> None:
     layer = layer_of(valkey, blocking_read_s=0.2, socket_timeout_s=1.0)
     async with listening(layer) as process:
         await process.hears()

@@ -89,7 +89,7 @@ def _lock_out(_: MadeTenant, member: str) -> None:
 @pytest.mark.parametrize(
     "change", [_remove_membership, _suspend, _lock_out], ids=["member", "tenant", "user"]
 )
-def test_whatever_takes_a_members_access_ends_the_members_connections(
+def test_every_loss_of_access_ends_the_members_connections(
     server: str, change: Callable[[MadeTenant, str], None]
 ) -> None:
     made = make_tenant()
@@ -101,7 +101,7 @@ def test_whatever_takes_a_members_access_ends_the_members_connections(
 
 
 @pytest.mark.usefixtures("messages_only")
-def test_other_scopes_hold_at_once(server: str) -> None:
+def test_changed_scopes_take_effect_immediately(server: str) -> None:
     made = make_tenant()
     text = make_key(made.tenant)
     with greeted(server, text) as client:
@@ -153,7 +153,7 @@ def tap(valkey_url: str) -> Iterator[Callable[[str], Tap]]:
         client.zrem(GROUP, "tap.tap!tests")
 
 
-def test_a_tenants_grid_that_comes_and_goes_is_announced_to_its_servers(
+def test_changes_of_a_dedicated_grid_are_announced_to_servers(
     tap: Callable[[str], Tap],
 ) -> None:
     made = make_tenant()
@@ -166,7 +166,7 @@ def test_a_tenants_grid_that_comes_and_goes_is_announced_to_its_servers(
     wait_until(lambda: heard.types() == {CHANGED}, what="the message of its end")
 
 
-def test_a_server_that_stops_says_so(tap: Callable[[str], Tap]) -> None:
+def test_a_stopping_server_announces_it(tap: Callable[[str], Tap]) -> None:
     with another_server() as other:
         heard = tap(server_messages.SERVERS)
         other.process.terminate()

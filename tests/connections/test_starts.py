@@ -81,7 +81,7 @@ async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
     assert all(isinstance(outcome, TooManySubscriptions) for outcome in outcomes[37:])
 
 
-async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
+async def test_a_cancelled_start_blocks_no_other() -> None:
     quota, caller = Quota(allowed=1_000), cast("ConnectionCaller", Caller())
     starts = Starts(BulkBudget(Contention()), [quota.take])
     tasks = [asyncio.create_task(starts.admit(held(n), caller, calls=1)) for n in range(40)]
@@ -93,7 +93,7 @@ async def test_a_start_that_was_given_up_keeps_no_other_from_starting() -> None:
     assert sum(quota.calls) == 20
 
 
-async def test_a_start_that_is_given_up_while_it_is_refused_keeps_no_other_from_starting() -> None:
+async def test_a_start_cancelled_during_its_rejection_blocks_no_other() -> None:
     asked, caller = asyncio.Event(), cast("ConnectionCaller", Caller())
     answer = asyncio.Event()
 

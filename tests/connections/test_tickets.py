@@ -76,7 +76,7 @@ def test_an_event_sources_ticket_opens_no_websocket(server: str, made: MadeTenan
         assert client.closed()[0] == 4401
 
 
-def test_a_ticket_for_a_query_that_cannot_be_watched_is_refused(
+def test_a_ticket_for_a_query_that_cannot_be_live_is_rejected(
     server: str, made: MadeTenant
 ) -> None:
     caller = with_key(server, make_key(made.tenant))

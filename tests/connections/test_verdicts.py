@@ -34,6 +34,6 @@ def test_an_error_in_one_callers_credentials_is_that_callers_verdict() -> None:
     assert isinstance(refused, Internal)
 
 
-def test_a_database_that_is_away_is_no_verdict() -> None:
+def test_an_unavailable_database_gives_no_verdict() -> None:
     with pytest.raises(DatabaseError):
         _verdict(cast("ConnectionCaller", Broken(DatabaseError("away"))))

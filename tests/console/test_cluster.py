@@ -44,7 +44,7 @@ CONDITIONS = [
 ]
 
 
-def test_a_grid_of_ones_own_says_how_it_stands_and_why(
+def test_a_dedicated_grid_shows_its_state_and_the_reason(
     open_window: OpenWindow, dedicated: MadeTenant, pictures: Path, valkey_url: str
 ) -> None:
     from foundation.scope import scoped

@@ -44,7 +44,7 @@ def window(open_window: OpenWindow, posts: Made) -> Window:
     return opened(open_window, posts.made)
 
 
-def test_a_dataset_is_made_and_what_is_wrong_with_it_is_said(
+def test_a_dataset_is_created_and_its_mistakes_are_reported(
     open_window: OpenWindow, dedicated: MadeTenant
 ) -> None:
     window = opened(open_window, dedicated)
@@ -118,9 +118,7 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
 
 
 @pytest.mark.long
-def test_a_dataset_looks_right_and_keeps_nobody_out(
-    window: Window, posts: Made, pictures: Path
-) -> None:
+def test_a_dataset_page_is_accessible(window: Window, posts: Made, pictures: Path) -> None:
     from analytics.pipeline.decisions import PipelineStep
     from tests.analytics.backstage import do, drain
 

@@ -77,9 +77,7 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     assert notes.versions()["n1"] == 2
 
 
-def test_what_is_deleted_can_be_brought_back(
-    open_window: OpenWindow, notes: MadeCollection
-) -> None:
+def test_deleted_documents_can_be_restored(open_window: OpenWindow, notes: MadeCollection) -> None:
     window = grid(open_window, notes)
     window.click("[data-key=n0] input[type=checkbox]")
     window.click("[data-key=n2] input[type=checkbox]")

@@ -61,7 +61,7 @@ def test_what_happened_while_the_network_was_away_is_shown_and_then_it_is_live_a
 
 
 @pytest.mark.long
-def test_over_a_slow_network_pages_say_what_they_wait_for_and_come(
+def test_over_a_slow_network_pages_show_that_they_load(
     far_window: Window, network: Proxy, notes: MadeCollection
 ) -> None:
     network.delay_s = 0.2
@@ -73,7 +73,7 @@ def test_over_a_slow_network_pages_say_what_they_wait_for_and_come(
     assert far_window.complaints == []
 
 
-def test_a_subscription_that_was_ended_is_begun_again_and_misses_nothing(
+def test_an_ended_subscription_starts_again_and_misses_nothing(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
     watcher, window = open_window(notes.made), open_window(notes.made)
@@ -121,7 +121,7 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
 
 
 @pytest.mark.long
-def test_a_webhook_is_made_delivers_delivers_again_and_fails(
+def test_a_webhook_is_created_delivers_redelivers_and_fails(
     open_window: OpenWindow, notes: MadeCollection, backstage: Backstage
 ) -> None:
     backstage.start_worker()
@@ -153,7 +153,7 @@ def test_a_webhook_is_made_delivers_delivers_again_and_fails(
 
 
 @pytest.mark.long
-def test_somebody_is_invited_makes_an_account_and_is_a_member(
+def test_an_invited_user_signs_up_and_becomes_a_member(
     open_window: OpenWindow,
     notes: MadeCollection,
     backstage: Backstage,

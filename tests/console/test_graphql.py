@@ -30,7 +30,7 @@ def with_history(window: Window, operations: list[str]) -> None:
     window.wait("document.querySelector('.graphql-schema li')")
 
 
-def test_a_subscription_shows_what_comes_and_a_query_its_answer(
+def test_a_subscription_shows_events_and_a_query_its_response(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
     window = open_window(notes.made)

@@ -77,7 +77,7 @@ def test_documents_are_shown_below_those_that_refer_to_them_as_they_change(
     assert window.complaints == []
 
 
-def test_what_is_brought_back_is_the_document_and_not_what_it_was_shown_with(
+def test_undo_restores_the_document_without_its_lookups(
     open_window: OpenWindow, tasks: MadeCollection
 ) -> None:
     before = tasks.query()
@@ -133,7 +133,7 @@ def test_the_playground_looks_up_others_and_has_the_code_for_it(
     assert window.complaints == []
 
 
-def test_the_list_of_subscriptions_tells_what_is_looked_up(
+def test_the_list_of_subscriptions_shows_lookups(
     open_window: OpenWindow, tasks: MadeCollection, server: str, pictures: Path
 ) -> None:
     from tests.realtime.client import greeted

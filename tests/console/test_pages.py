@@ -109,7 +109,7 @@ def test_every_page_has_nothing_that_keeps_people_out(
 
 
 @pytest.mark.long
-def test_pages_that_show_something_keep_nobody_out_and_are_taken_pictures_of(
+def test_pages_with_content_are_accessible_and_are_photographed(
     open_window: OpenWindow, furnished: Furnished, pictures: Path
 ) -> None:
     window = opened(open_window, furnished.made)
@@ -123,7 +123,7 @@ def test_pages_that_show_something_keep_nobody_out_and_are_taken_pictures_of(
 
 
 @pytest.mark.long
-def test_what_opens_over_a_page_keeps_nobody_out(
+def test_dialogs_and_menus_are_accessible(
     open_window: OpenWindow, furnished: Furnished, pictures: Path
 ) -> None:
     window = opened(open_window, furnished.made)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-def test_people_sign_in_where_they_wanted_to_go(
+def test_after_sign_in_the_requested_page_follows(
     browser: Browser, server: str, notes: MadeCollection
 ) -> None:
     from tests.make import PASSWORD

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-def test_a_collection_follows_a_table_and_says_how_it_stands(
+def test_a_collection_follows_a_table_and_shows_its_state(
     server: str, open_window: OpenWindow, dedicated: MadeTenant, pictures: Path
 ) -> None:
     from sources.following.service import FollowerService

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-def test_a_page_that_cannot_be_loaded_says_so_and_comes_back(
+def test_a_page_that_cannot_be_loaded_reports_it_and_recovers(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
     window = open_window(notes.made)

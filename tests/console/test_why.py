@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-def test_the_way_of_a_change_is_told_stage_by_stage(
+def test_the_path_of_a_change_is_explained_stage_by_stage(
     open_window: OpenWindow, notes: MadeCollection, server: str, pictures: Path
 ) -> None:
     wanted = {"archived": {"$ne": True}, "rank": {"$gte": 5}}

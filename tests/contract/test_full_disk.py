@@ -82,7 +82,7 @@ def _assert_full(answer: requests.Response) -> None:
     assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_writes_by_rest_are_refused_reads_go_on_and_writes_do_once_there_is_space(
+def test_writes_by_rest_are_rejected_until_there_is_space_and_reads_continue(
     full: SmallDisk, things: MadeCollection
 ) -> None:
     for path, body in (
@@ -98,7 +98,7 @@ def test_writes_by_rest_are_refused_reads_go_on_and_writes_do_once_there_is_spac
     assert things.insert(_document("large"))["version"] == 1
 
 
-def test_a_call_that_met_a_full_disk_can_be_repeated_under_its_idempotency_key(
+def test_a_call_rejected_by_a_full_disk_can_be_retried_with_its_idempotency_key(
     full: SmallDisk, things: MadeCollection
 ) -> None:
     path, body = f"{things.path}/documents", _document("once")
@@ -110,7 +110,7 @@ def test_a_call_that_met_a_full_disk_can_be_repeated_under_its_idempotency_key(
     assert second.headers["Idempotency-Replayed"] == "true"
 
 
-def test_an_import_that_met_a_full_disk_goes_on_with_the_first_line_that_is_not_written(
+def test_an_import_stopped_by_a_full_disk_resumes_at_the_first_unwritten_line(
     full: SmallDisk, things: MadeCollection
 ) -> None:
     lines = b"".join(json.dumps(_document(n)).encode() + b"\n" for n in range(50))
@@ -130,7 +130,7 @@ def test_an_import_that_met_a_full_disk_goes_on_with_the_first_line_that_is_not_
 
 
 @pytest.mark.usefixtures("full")
-def test_a_write_over_a_websocket_is_refused_and_the_connection_goes_on(
+def test_a_write_over_a_websocket_is_rejected_and_the_connection_stays_open(
     server: str, things: MadeCollection
 ) -> None:
     with greeted(server, make_key(things.made.tenant)) as client:
@@ -155,7 +155,7 @@ def test_a_mutation_by_graphql_is_refused_with_the_same_code(
 
 
 @pytest.mark.usefixtures("full")
-def test_the_control_plane_refuses_changes_and_people_stay_signed_in(
+def test_the_control_plane_rejects_changes_and_sessions_continue(
     server: str, things: MadeCollection
 ) -> None:
     slug = things.made.slug
@@ -170,7 +170,7 @@ def test_the_control_plane_refuses_changes_and_people_stay_signed_in(
     assert owner.get("/api/v1/auth/session").status_code == 200
 
 
-def test_a_key_whose_use_cannot_be_noted_is_still_good(server: str, postgres_url: str) -> None:
+def test_a_key_whose_use_cannot_be_recorded_is_still_valid(server: str, postgres_url: str) -> None:
     made = make_tenant()
     with _refused_updates(postgres_url, "tenants_apikey", made.tenant.id.hex):
         answer = with_key(server, made.admin_key).get(f"/api/v1/tenants/{made.slug}")

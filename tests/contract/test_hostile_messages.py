@@ -64,7 +64,7 @@ def test_every_message_has_its_members_here() -> None:
 
 
 @pytest.mark.parametrize("kind", MORE)
-def test_a_member_of_another_type_is_refused_and_the_connection_goes_on(
+def test_a_member_of_another_type_is_rejected_and_the_connection_stays_open(
     there: World, kind: str
 ) -> None:
     picked = random.Random(SEED).sample(messages_of(kind), SAMPLE)

@@ -73,7 +73,7 @@ def test_a_bad_body_is_named_and_changes_nothing(
     assert keys_count(made) == before
 
 
-def test_an_unknown_field_is_pointed_at(caller: Caller, made: MadeTenant) -> None:
+def test_the_error_points_to_an_unknown_field(caller: Caller, made: MadeTenant) -> None:
     answer = caller.post(keys_path(made), {"name": "k", "scopes": SCOPES, "sc/o~pe": 1})
     errors = problem(answer, 400, "invalid_body")["errors"]
     assert [(e["pointer"], e["code"]) for e in errors] == [("/sc~1o~0pe", "unknown_field")]
@@ -219,7 +219,7 @@ def test_a_bad_page_size_is_refused(caller: Caller, made: MadeTenant, limit: str
     problem(caller.get(f"{keys_path(made)}?limit={limit}"), 400, "invalid_parameter")
 
 
-def test_a_tenant_beyond_its_rate_is_told_when_to_come_back(server: str) -> None:
+def test_a_tenant_beyond_its_rate_gets_retry_after(server: str) -> None:
     made = make_tenant()
     few = {"requests_per_s": 1, "requests_burst": 3}
     Quota(tenant=made.tenant, limits=few).save(using="staff")

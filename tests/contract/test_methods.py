@@ -37,7 +37,7 @@ def test_keys_of_the_data_plane_open_no_method_of_the_control_plane(
         assert answer.status_code == 403, method
 
 
-def test_who_may_get_may_ask_for_the_head(server: str) -> None:
+def test_a_caller_that_may_get_may_send_head(server: str) -> None:
     made = make_tenant()
     owner, path = signed_in(server, made.owner), f"/api/v1/tenants/{made.slug}/audit-log"
     head = owner.call("HEAD", path)
@@ -53,7 +53,7 @@ def test_leading_zeros_do_not_get_by_the_limit_of_a_page(server: str, limit: str
     problem(answer, 400, "invalid_parameter")
 
 
-def test_a_foreign_host_with_its_own_origin_is_refused_and_no_failure_of_ours(server: str) -> None:
+def test_a_foreign_host_with_its_own_origin_is_rejected_without_an_error(server: str) -> None:
     login = {"email": "ada@example.test", "password": "correct horse battery"}
     answer = Caller(server).post(
         "/api/v1/auth/login", login, Host="evil.test", Origin="http://evil.test"

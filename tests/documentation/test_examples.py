@@ -78,7 +78,7 @@ def made(server: str) -> MadeTenant:
     return made
 
 
-def test_every_example_is_run_or_says_why_not() -> None:
+def test_every_example_is_run_or_names_the_reason_why_not() -> None:
     silent = [
         fence.place
         for page in pages()

@@ -90,7 +90,7 @@ def test_a_schema_refuses_what_kubernetes_would_not_know() -> None:
         ({"gateway": {"enabled": True}}, "parents"),
     ],
 )
-def test_values_that_cannot_be_meant_are_refused_by_name(change: Object, said: str) -> None:
+def test_the_error_names_implausible_values(change: Object, said: str) -> None:
     done = template({**MINIMAL, **change})
     assert done.returncode != 0
     assert said in done.stderr
@@ -161,7 +161,7 @@ def test_spark_s_drivers_and_executors_know_each_other_by_a_file_from_the_secret
             assert_reads_spark_secret(pod, secret, keys)
 
 
-def test_a_secret_of_ones_own_is_used_and_none_is_made() -> None:
+def test_an_existing_secret_is_used_and_none_is_created() -> None:
     release = rendered("own secret")
     assert release.of("Secret") == []
     references = [
@@ -249,7 +249,7 @@ def test_each_service_leads_to_a_port_of_its_pods_and_monitors_to_a_service(name
         assert len(selected) == 1
 
 
-def test_clients_are_told_before_a_pod_is_killed() -> None:
+def test_clients_are_notified_before_a_pod_is_killed() -> None:
     pod = rendered("minimal").one("Deployment", "-app")["spec"]["template"]["spec"]
     settings = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
     assert (settings["RILLBASE_DRAIN_S"], pod["terminationGracePeriodSeconds"]) == ("30", 60)

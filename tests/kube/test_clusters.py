@@ -439,7 +439,7 @@ def machine(plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
     kubelet.close()
 
 
-def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants, machine: None) -> None:
+def test_an_orphaned_namespace_is_removed(tenants: Tenants, machine: None) -> None:
     from realtime.clusters.kubernetes.reconcile import orphans
 
     lost, kept = tenants.make(), tenants.make()
@@ -459,7 +459,7 @@ def test_a_namespace_that_belongs_to_nobody_is_removed(tenants: Tenants, machine
     assert tenants.space(kept) in tenants.plane.kubectl("get", "namespaces")
 
 
-def test_a_tenant_whose_cluster_fails_holds_up_nobody_else(tenants: Tenants) -> None:
+def test_a_tenant_whose_cluster_fails_delays_no_other(tenants: Tenants) -> None:
     failing, fine = tenants.make(), tenants.make()
     # A namespace that is being removed, and cannot be, takes nothing.
     space = {
@@ -489,7 +489,7 @@ def test_a_tenant_whose_cluster_fails_holds_up_nobody_else(tenants: Tenants) -> 
     assert tenants.row(failing).failures == 0
 
 
-def test_nobody_is_looked_after_twice_at_once(tenants: Tenants) -> None:
+def test_a_cluster_is_never_reconciled_twice_at_once(tenants: Tenants) -> None:
     from realtime.clusters.kubernetes.reconcile import claim
 
     made = tenants.make()
@@ -532,7 +532,7 @@ def test_a_run_that_an_api_server_cuts_off_is_done_again(
     assert tenants.row(made).failures == 0
 
 
-def test_the_command_line_tells_what_it_would_do_and_does(
+def test_the_command_line_shows_its_actions_and_executes_them(
     tenants: Tenants, capsys: pytest.CaptureFixture[str], settings_environment: pytest.MonkeyPatch
 ) -> None:
     from django.core.management import CommandError, call_command

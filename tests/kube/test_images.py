@@ -13,7 +13,7 @@ from scripts import check_images
 from tests.kube.rendering import CHART
 
 
-def test_containerfiles_copy_what_there_is_and_run_as_nobody() -> None:
+def test_containerfiles_copy_existing_files_and_do_not_run_as_root() -> None:
     assert check_images.complaints_of_texts() == []
 
 

@@ -47,7 +47,7 @@ def test_root_file_systems_are_read_only(name: str) -> None:
 
 
 @every_values
-def test_every_container_asks_for_what_it_needs_and_has_a_bound(name: str) -> None:
+def test_every_container_has_resource_requests_and_limits(name: str) -> None:
     for part, pod in rendered(name).pods():
         if part.endswith("executor"):  # Spark sets them
             continue
@@ -140,7 +140,7 @@ def test_every_way_that_is_needed_is_open_on_both_sides(name: str) -> None:
             assert is_open(release, pods[part], pods[server], target), (part, host, port)
 
 
-def test_nobody_else_comes_to_the_servers() -> None:
+def test_no_other_pod_can_connect_to_the_servers() -> None:
     release = rendered("minimal")
     pods = labels_of_pods(release)
     stranger = {"app.kubernetes.io/name": "stranger"}
@@ -156,7 +156,7 @@ def test_drivers_of_tenants_grids_have_the_rights_of_the_shared_one() -> None:
     assert own["rules"] == shared["rules"]
 
 
-def test_whoever_looks_after_clusters_may_bind_two_roles_and_write_none() -> None:
+def test_the_provisioner_may_bind_two_roles_and_write_none() -> None:
     release = rendered("everything")
     everywhere = release.one("ClusterRole", "-provisioner")["rules"]
     roles = {each["metadata"]["name"].rpartition("-")[2] for each in release.of("ClusterRole")}

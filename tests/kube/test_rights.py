@@ -153,7 +153,7 @@ def test_with_all_rights_everything_can_be_done(provisioner: Provisioner) -> Non
         for verb in verbs
     ],
 )
-def test_without_a_right_something_is_refused_that_names_it(
+def test_each_permission_is_necessary(
     provisioner: Provisioner, role: str, resource: str, verb: str
 ) -> None:
     rules = provisioner.rules(role)

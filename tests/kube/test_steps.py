@@ -64,7 +64,7 @@ def test_objects_are_made_once_and_then_kept(server: ApiServer, wanted: ClusterS
         assert verbs(steps) == {"keep": len(made)}
 
 
-def test_what_was_changed_added_or_removed_by_hand_is_put_back(
+def test_manual_changes_of_objects_are_reverted(
     keeper: ControlPlane, server: ApiServer, wanted: ClusterSpec
 ) -> None:
     from realtime.clusters.kubernetes.steps import foresee, take
@@ -123,7 +123,9 @@ def test_a_grid_that_was_retired_goes_with_all_that_is_its_own(
     }
 
 
-def test_two_tenants_objects_are_looked_after_apart(server: ApiServer, wanted: ClusterSpec) -> None:
+def test_two_tenants_objects_are_reconciled_separately(
+    server: ApiServer, wanted: ClusterSpec
+) -> None:
     from realtime.clusters.kubernetes.steps import take
 
     list(take(server, wanted))

@@ -27,7 +27,7 @@ def code(raised: pytest.ExceptionInfo[EngineError]) -> str:
     return raised.value.code
 
 
-def test_a_batch_is_there_after_reopening_in_all_keyspaces(tmp_path: Path) -> None:
+def test_a_batch_over_all_keyspaces_survives_a_reopen(tmp_path: Path) -> None:
     with opened(tmp_path) as engine:
         batch = engine.batch()
         batch.put("left", b"a", b"1")
@@ -180,7 +180,7 @@ def test_one_budget_bounds_all_memory(tmp_path: Path) -> None:
         assert stats["flushes"] > 2
 
 
-def test_a_backup_says_how_far_it_is(tmp_path: Path) -> None:
+def test_a_backup_reports_its_progress(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with opened(tmp_path / "database") as engine:
         put(engine, **{f"key{number}": "value" for number in range(100)})
@@ -237,7 +237,7 @@ def test_threads_write_at_once(tmp_path: Path) -> None:
         assert len(list(engine.scan("left"))) == 200
 
 
-def test_a_checkpoint_is_a_database_of_its_own(tmp_path: Path) -> None:
+def test_a_checkpoint_is_an_independent_database(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     with opened(tmp_path / "database") as engine:
         put(engine, a="1")

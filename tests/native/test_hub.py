@@ -100,7 +100,7 @@ def opened(hub: Hub, query: LiveQuery) -> None:
     hub.tick(NOW_US + 300_000)
 
 
-def test_a_query_that_nobody_has_registered_is_asked_for_once(hub: Hub) -> None:
+def test_an_unregistered_query_is_requested_once(hub: Hub) -> None:
     wanted = query()
     hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
     hub.attach(2, "s2", wanted, 0, holder=HOLDER, connection=1)
@@ -120,7 +120,7 @@ def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
     assert (figures.state, figures.events, figures.lag_us) == ("live", 0, 300_000)
 
 
-def test_when_ticks_stop_the_subscriber_is_told(hub: Hub) -> None:
+def test_subscribers_are_notified_when_ticks_stop(hub: Hub) -> None:
     opened(hub, query())
     frames(hub)
     hub.tick(NOW_US + 2_500_000)
@@ -168,7 +168,7 @@ def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
     assert json.loads(frame.text)["error"] == {"code": "result_too_large"}
 
 
-def test_who_comes_back_with_a_token_has_the_log_read_from_there(hub: Hub) -> None:
+def test_a_resumed_client_reads_the_log_from_its_token(hub: Hub) -> None:
     wanted = query()
     opened(hub, wanted)
     token = str(frames(hub)[-1]["resume"])

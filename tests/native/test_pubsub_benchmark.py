@@ -25,7 +25,7 @@ def test_the_benchmark_of_topics_compares_the_stores_and_ends_with_its_figures_a
     assert last["figures"]["dual_simple_3_1_us"] > 0
 
 
-def test_the_benchmark_of_topics_that_is_told_to_end_says_what_it_has_found_so_far() -> None:
+def test_the_terminated_benchmark_of_topics_prints_its_results_so_far() -> None:
     command = [*_COMMAND, *_knobs(20_000)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as process:

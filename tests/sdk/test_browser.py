@@ -121,7 +121,7 @@ def client(browser: Browser, origin: str) -> InPage:
     return InPage(page, reports)
 
 
-def test_a_page_watches_writes_and_survives_a_bad_network(
+def test_a_page_subscribes_writes_and_survives_a_bad_network(
     client: InPage, open_todos: MadeCollection, network: Proxy
 ) -> None:
     todos = open_todos
@@ -200,7 +200,7 @@ def test_the_ideas_show_in_one_window_what_happens_in_another(
         assert here.complaints + there.complaints == []
 
 
-def test_what_is_said_in_the_chat_is_heard_in_its_room_and_announced_in_others(
+def test_a_chat_message_appears_in_its_room_and_is_announced_in_others(
     browser: Browser, open_todos: MadeCollection, server: str
 ) -> None:
     with example("chat", server, open_todos.made.admin_key) as address:

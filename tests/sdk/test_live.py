@@ -49,7 +49,7 @@ def test_a_watched_query_shows_the_answer_and_every_change(
     shows(client, "q", [{"_id": "a", "n": 2}, {"_id": "c", "n": 3}])
 
 
-def test_groups_are_asked_and_watched_and_wait_for_the_server(
+def test_groups_are_queried_and_watched_and_wait_for_the_server(
     client: Program, todos: MadeCollection
 ) -> None:
     todos.insert_many([{"_id": f"d{n}", "n": n, "odd": n % 2 == 1} for n in range(5)])
@@ -133,7 +133,7 @@ def test_a_half_closed_connection_is_replaced(
     shows(client, "q", [document(1)])
 
 
-def test_a_client_is_offline_while_there_is_no_network_and_comes_back(
+def test_a_client_is_offline_without_a_network_and_reconnects(
     client: Program, todos: MadeCollection, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
@@ -160,7 +160,7 @@ def test_a_network_that_lets_no_web_socket_through_is_no_obstacle(
     shows(client, "q", [document(1), document(2)])
 
 
-def test_a_client_goes_on_when_its_server_is_killed(
+def test_a_client_resumes_after_its_server_was_killed(
     client: Program, todos: MadeCollection, server: str
 ) -> None:
     with another_server() as other, through_proxy(other.url) as network:
@@ -177,7 +177,7 @@ def test_a_client_goes_on_when_its_server_is_killed(
         assert sorted(heard(client)) == ["d01", "d02"]
 
 
-def test_writes_are_seen_at_once_and_undone_when_refused(
+def test_writes_are_visible_at_once_and_reverted_if_rejected(
     client: Program, todos: MadeCollection, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)

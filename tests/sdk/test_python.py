@@ -57,7 +57,7 @@ def test_documents_are_written_and_read(db: Client, todos: MadeCollection) -> No
     assert things.count() == 0
 
 
-def test_a_query_is_watched_without_await(db: Client, todos: MadeCollection) -> None:
+def test_a_query_can_be_watched_without_await(db: Client, todos: MadeCollection) -> None:
     things = db.collection(todos.name)
     with pytest.raises(ServerError) as refused:
         next(iter(things.filter({"n": {"$foo": 1}}).watch()))
@@ -73,7 +73,7 @@ def test_a_query_is_watched_without_await(db: Client, todos: MadeCollection) -> 
     assert seen == [[], [{"_id": "a"}]]
 
 
-def test_only_the_version_that_was_seen_is_changed(db: Client, todos: MadeCollection) -> None:
+def test_only_the_version_that_was_read_is_changed(db: Client, todos: MadeCollection) -> None:
     things = db.collection(todos.name)
     things.insert({"_id": "a", "n": 1})
     things.update("a", {"$inc": {"n": 1}}, if_version=1)

@@ -71,7 +71,7 @@ async def until_live(db: AsyncClient, holds: Callable[[], bool]) -> None:
             return
 
 
-async def test_a_token_that_ends_is_replaced_and_subscriptions_go_on() -> None:
+async def test_an_expired_token_is_replaced_and_subscriptions_continue() -> None:
     async def answer(stage: Stage, socket: ServerConnection, message: Message) -> None:
         match message["type"]:
             case "hello":
@@ -114,7 +114,7 @@ async def test_credentials_that_are_refused_twice_end_the_subscription() -> None
         assert len(stage.all("hello")) == 2
 
 
-async def test_goodbye_is_followed_by_another_connection_that_goes_on() -> None:
+async def test_after_goodbye_the_client_reconnects_and_resumes() -> None:
     async def answer(stage: Stage, socket: ServerConnection, message: Message) -> None:
         if message["type"] == "hello":
             await welcome(socket)

@@ -94,7 +94,7 @@ def test_an_answer_becomes_a_table_with_the_types_of_its_columns(db: Client, sho
     assert dataset.pipeline()["stages"]["unsorted"]["rows"] == 2
 
 
-def test_how_much_was_sent_is_told_while_it_is_sent(db: Client, shop: Made) -> None:
+def test_an_upload_reports_its_progress(db: Client, shop: Made) -> None:
     rows = pa.table({"id": range(50_000), "customer": [f"customer {n}" for n in range(50_000)]})
     told: list[tuple[int, int]] = []
     made = db.dataset(shop.name).upload(
@@ -111,7 +111,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_bar_is_drawn_where_somebody_watches() -> None:
+def test_a_progress_bar_is_drawn_only_in_a_terminal() -> None:
     watched, unwatched = Terminal(), io.StringIO()
     for out in (watched, unwatched):
         bar = Bar("shop.orders", out)

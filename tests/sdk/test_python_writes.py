@@ -48,7 +48,7 @@ def offline(network: Proxy) -> None:
     network.cut()
 
 
-def test_a_write_is_shown_at_once_and_taken_back_when_it_is_refused(
+def test_a_write_is_visible_at_once_and_reverted_if_it_is_rejected(
     opens: Opens, todos: MadeCollection, network: Proxy
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
@@ -80,7 +80,7 @@ def test_a_write_is_shown_at_once_and_taken_back_when_it_is_refused(
         stop()
 
 
-def test_what_is_not_optimistic_shows_what_the_server_tells(
+def test_without_optimistic_writes_only_the_servers_answer_is_shown(
     opens: Opens, todos: MadeCollection, network: Proxy
 ) -> None:
     seen: list[Snapshot] = []
@@ -93,7 +93,7 @@ def test_what_is_not_optimistic_shows_what_the_server_tells(
         assert not any(snapshot.has_pending_writes for snapshot in seen)
 
 
-def test_writes_made_offline_outlive_the_program_and_are_sent_in_order(
+def test_offline_writes_survive_the_program_and_are_sent_in_order(
     opens: Opens, todos: MadeCollection, network: Proxy, tmp_path: Path
 ) -> None:
     offline(network)
@@ -134,7 +134,7 @@ def test_queued_writes_happen_once_however_often_the_network_fails(
     assert todos.query() == [{"_id": "a", "n": 15}]
 
 
-def test_who_waits_for_a_write_learns_that_its_client_was_closed(
+def test_a_waiting_write_fails_when_its_client_is_closed(
     opens: Opens, todos: MadeCollection, network: Proxy
 ) -> None:
     offline(network)
@@ -144,7 +144,7 @@ def test_who_waits_for_a_write_learns_that_its_client_was_closed(
         waiting.result(60)
 
 
-def test_a_refusal_that_nobody_waits_for_any_more_is_told(
+def test_a_rejection_without_a_waiting_caller_is_reported(
     opens: Opens, todos: MadeCollection, network: Proxy, tmp_path: Path
 ) -> None:
     todos.insert({"_id": "a"})
@@ -167,7 +167,9 @@ def test_a_queue_belongs_to_one_program_at_a_time(opens: Opens, tmp_path: Path) 
         assert path.stat().st_mode & 0o077 == 0
 
 
-def test_the_connections_state_is_told(opens: Opens, todos: MadeCollection, network: Proxy) -> None:
+def test_the_connections_state_is_reported(
+    opens: Opens, todos: MadeCollection, network: Proxy
+) -> None:
     states: list[ConnectionState] = []
     with opens() as db:
         stop = db.on_state(states.append)
@@ -219,7 +221,7 @@ def test_a_listener_that_fails_is_told_again(
     assert "of the listener's own" in caplog.text
 
 
-def test_a_subscription_that_is_refused_tells_its_listener_why(
+def test_a_rejected_subscription_reports_the_reason_to_its_listener(
     opens: Opens, todos: MadeCollection, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Snapshot] = []

@@ -44,7 +44,7 @@ def operation(chance: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_is_shown_is_what_asking_answers(
+def test_a_live_answer_equals_a_query(
     client: Program, todos: MadeCollection, network: Proxy, seed: int
 ) -> None:
     chance = random.Random(seed)

@@ -46,7 +46,7 @@ def test_a_column_that_is_added_or_dropped_is_in_all_documents_or_in_none(
     followed.until_shows({"1": row(1, "x"), "2": row(2, "b")})
 
 
-def test_a_changed_type_is_refused_until_somebody_agrees(
+def test_a_changed_type_is_rejected_until_the_owner_confirms_it(
     followed: Followed, database: Database
 ) -> None:
     database.run("ALTER TABLE t ALTER v TYPE int USING ascii(v)", "UPDATE t SET v = 5")
@@ -79,7 +79,7 @@ def test_a_dropped_table_halts_the_source(followed: Followed, database: Database
     followed.until_shows({"2": row(2, "b"), "5": row(5, "e")})
 
 
-def test_a_lost_slot_is_made_anew_and_only_differences_are_told(
+def test_a_lost_slot_is_replaced_and_only_differences_are_delivered(
     followed: Followed, database: Database
 ) -> None:
     followed.admin.patch(followed.path, {"paused": True})
@@ -108,7 +108,9 @@ def _dropped(database: Database, slot: str) -> bool:
     return True
 
 
-def test_a_slot_that_somebody_moved_is_not_believed(followed: Followed, database: Database) -> None:
+def test_a_slot_that_was_advanced_by_others_is_detected(
+    followed: Followed, database: Database
+) -> None:
     followed.admin.patch(followed.path, {"paused": True})
     followed.until_state("paused")
     # A slot is moved no further than to what has reached the disk.
@@ -132,7 +134,7 @@ def test_a_slot_that_somebody_moved_is_not_believed(followed: Followed, database
     followed.until_copied_for("slot_moved")
 
 
-def test_a_publication_that_tells_less_is_not_believed(
+def test_a_publication_of_fewer_operations_causes_a_new_copy(
     followed: Followed, database: Database
 ) -> None:
     ((name,),) = database.rows("SELECT pubname FROM pg_publication")
@@ -177,7 +179,7 @@ def test_a_row_that_the_collection_refuses_halts_the_source(
     followed.until_shows({"1": row(1, "long one"), "2": row(2, "c")})
 
 
-def test_a_database_that_is_away_is_tried_again(followed: Followed, database: Database) -> None:
+def test_an_unavailable_database_is_retried(followed: Followed, database: Database) -> None:
     name = database.rows("SELECT current_database()")[0][0]
     database.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

@@ -12,7 +12,7 @@ from tests.sources.upstream import Database, follow
 pytestmark = pytest.mark.usefixtures("following")
 
 
-def test_a_table_becomes_documents_and_stays_so(server: str, database: Database) -> None:
+def test_a_table_becomes_documents_that_follow_it(server: str, database: Database) -> None:
     database.run(
         "CREATE TABLE orders (id int PRIMARY KEY, customer text NOT NULL, total numeric(10,2))",
         "INSERT INTO orders VALUES (1, 'ann', 1.50), (2, 'bob', NULL)",

@@ -172,7 +172,7 @@ def test_a_server_that_misbehaves_is_refused_when_it_is_declared(
     ],
 )
 @pytest.mark.usefixtures("following")
-def test_a_stream_that_misbehaves_is_halted_and_says_why(
+def test_a_misbehaving_stream_is_halted_with_a_reason(
     server: str, act: Callable[[Client], object], code: str | None
 ) -> None:
     with hostile_server(streaming(act)) as url:
@@ -184,9 +184,7 @@ def test_a_stream_that_misbehaves_is_halted_and_says_why(
 
 
 @pytest.mark.usefixtures("following")
-def test_who_asks_for_signs_of_life_and_never_reads_makes_nothing_grow(
-    server: str, database: Database
-) -> None:
+def test_pings_of_a_client_that_never_reads_use_no_memory(server: str, database: Database) -> None:
     from tests.sources.upstream import follow
 
     alive = copy_data(b"k" + pack("!QqB", 30_000_000, 0, 1)) * 1000

@@ -68,7 +68,7 @@ def versions(followed: Followed) -> dict[str, int]:
 
 
 @pytest.mark.long
-def test_a_process_that_is_killed_again_and_again_goes_on_where_it_was(
+def test_a_repeatedly_killed_process_resumes_at_its_position(
     server: str, database: Database, postgres_url: str
 ) -> None:
     """Count in rows while the process dies: a version too many is a transaction applied twice."""

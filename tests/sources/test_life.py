@@ -42,7 +42,7 @@ def slots(database: Database) -> int:
     return int(count)
 
 
-def test_a_source_shows_how_it_stands_but_no_password(followed: Followed) -> None:
+def test_a_source_shows_its_state_but_no_password(followed: Followed) -> None:
     shown = followed.shown()
     assert shown["connection"].startswith("postgresql://postgres@127.0.0.1:")
     assert "theirs" not in str(shown)
@@ -72,7 +72,7 @@ def test_only_the_source_writes_and_everybody_reads(followed: Followed) -> None:
     problem(followed.admin.patch(collection, ttl), 400, "invalid_body")
 
 
-def test_a_paused_source_goes_on_where_it_was(followed: Followed, database: Database) -> None:
+def test_a_paused_source_resumes_at_its_position(followed: Followed, database: Database) -> None:
     assert followed.admin.patch(followed.path, {"paused": True}).json()["paused"] is True
     followed.until_state("paused")
     database.run("UPDATE t SET v = 'later' WHERE id = 1")
@@ -93,14 +93,12 @@ def test_a_removed_source_leaves_nothing_behind_but_documents(
     wait_until(lambda: slots(database) == 0, what="slot and publication to be dropped")
 
 
-def test_a_dropped_collection_takes_its_source_along(
-    followed: Followed, database: Database
-) -> None:
+def test_a_dropped_collection_removes_its_source(followed: Followed, database: Database) -> None:
     followed.admin.delete(followed.path.removesuffix("/source"))
     wait_until(lambda: slots(database) == 0, what="slot and publication to be dropped")
 
 
-def test_a_rebuild_tells_of_differences_only(
+def test_a_rebuild_delivers_only_differences(
     followed: Followed, database: Database, postgres_url: str
 ) -> None:
     import psycopg

@@ -98,7 +98,7 @@ def test_networks_of_the_installations_own_can_be_allowed() -> None:
     assert allowed == [True, False, False, True, False]
 
 
-def test_nobody_learns_what_listens_within_our_own_networks(
+def test_errors_do_not_reveal_what_listens_in_our_networks(
     database: Database, things: MadeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sources.definitions import probe

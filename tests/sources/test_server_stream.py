@@ -90,7 +90,7 @@ def test_answers_may_be_endlessly_many_if_each_one_is_small() -> None:
         ),
     ],
 )
-def test_what_makes_libpq_work_or_keep_much_does_not_pass(data: bytes, code: str) -> None:
+def test_messages_that_are_expensive_for_libpq_are_rejected(data: bytes, code: str) -> None:
     with pytest.raises(SourceUnsuitable) as refused:
         passed(data)
     assert refused.value.code == code

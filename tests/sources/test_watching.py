@@ -129,7 +129,7 @@ def test_a_large_transaction_of_which_few_rows_are_watched_is_one_group(
     assert len({frame["txn"]["id"] for frame in events}) == 1
 
 
-def test_a_rebuild_tells_of_differences_and_of_no_row_as_it_was(watcher: Watcher) -> None:
+def test_a_rebuild_delivers_only_changed_rows(watcher: Watcher) -> None:
     followed, database = watcher.followed, watcher.database
     followed.admin.patch(followed.path, {"paused": True})
     followed.until_state("paused")
@@ -150,7 +150,7 @@ def test_a_rebuild_tells_of_differences_and_of_no_row_as_it_was(watcher: Watcher
     watcher.until_same()
 
 
-def test_a_changed_type_stops_events_until_somebody_agrees(watcher: Watcher) -> None:
+def test_a_changed_type_stops_events_until_the_owner_confirms_it(watcher: Watcher) -> None:
     followed, database = watcher.followed, watcher.database
     database.run("ALTER TABLE accounts ALTER amount TYPE bigint")
     transfer(database, 1, 2, 3)
@@ -160,7 +160,7 @@ def test_a_changed_type_stops_events_until_somebody_agrees(watcher: Watcher) -> 
     watcher.until_same_at_last()
 
 
-def test_a_removed_source_leaves_documents_that_are_watched_on(watcher: Watcher) -> None:
+def test_a_removed_source_leaves_documents_and_subscriptions(watcher: Watcher) -> None:
     followed = watcher.followed
     transfer(watcher.database, 1, 2, 3)
     watcher.until_same()

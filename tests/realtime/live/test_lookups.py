@@ -101,7 +101,7 @@ def test_a_document_of_a_large_collection_is_read_when_it_is_referenced(
     answer.until_shows([{"_id": "a", "owner": "p900", "by": {"_id": "p900", "n": 0}}])
 
 
-def test_documents_that_come_to_refer_to_a_large_collection_are_told_with_what_is_there(
+def test_new_references_to_a_large_collection_are_delivered_with_their_documents(
     client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
 ) -> None:
     backstage.start_worker()
@@ -130,7 +130,7 @@ def test_documents_that_come_to_refer_to_a_large_collection_are_told_with_what_i
     )
 
 
-def test_a_change_that_the_projection_does_not_show_is_not_told(
+def test_a_change_hidden_by_the_projection_is_not_delivered(
     client: Client, todos: MadeCollection, people: MadeCollection
 ) -> None:
     people.insert({"_id": "ann", "name": "Ann", "salary": 1})

@@ -49,7 +49,7 @@ def resize(told: StringIO) -> None:
         connections.close_all()
 
 
-def test_clients_go_on_when_the_grid_is_resized_in_both_dimensions(
+def test_subscriptions_continue_when_the_grid_is_resized_in_both_dimensions(
     client: Client, todos: MadeCollection, backstage: Backstage, told: StringIO
 ) -> None:
     answers = [

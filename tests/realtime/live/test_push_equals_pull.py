@@ -98,7 +98,7 @@ def document(chance: random.Random) -> dict[str, Any]:
     return made
 
 
-def test_what_was_pushed_is_what_would_be_pulled(client: Client, todos: MadeCollection) -> None:
+def test_pushed_answers_equal_pulled_ones(client: Client, todos: MadeCollection) -> None:
     seed = random.randrange(2**32)
     writers = [
         threading.Thread(target=write, args=(todos, seed + number)) for number in range(WRITERS)

@@ -43,7 +43,7 @@ def writing(todos: MadeCollection) -> Iterator[None]:
             writer.join()
 
 
-def test_whoever_joins_an_active_query_in_the_middle_of_writes_sees_what_the_first_sees(
+def test_a_subscriber_that_joins_during_writes_sees_the_same_answer(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
     unsorted: dict[str, Any] = {"filter": {"n": {"$lt": 100}}}
@@ -96,7 +96,7 @@ def test_a_client_of_a_server_that_died_gets_what_it_missed_from_another(
             assert {frame["type"] for frame in back.frames} <= {"ready", "event"}
 
 
-def test_a_document_deleted_and_made_again_while_somebody_begins_to_watch_is_there(
+def test_a_document_recreated_during_a_subscribe_is_in_the_answer(
     client: Client, todos: MadeCollection
 ) -> None:
     for number in range(10):

@@ -45,7 +45,7 @@ def test_a_window_stays_a_window(client: Client, todos: MadeCollection) -> None:
     answer.until_shows([{"_id": "d0", "n": 0.7}, {"_id": "d1", "n": 1}, {"_id": "d2", "n": 2}])
 
 
-def test_a_write_over_the_connection_comes_back_as_an_event(
+def test_a_write_over_the_connection_is_delivered_as_an_event(
     client: Client, todos: MadeCollection
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name)

@@ -20,7 +20,7 @@ from tests.realtime.live.test_bounds import DOCUMENT, key_of
 from tests.realtime.live.test_rights import anonymous_key
 
 
-def test_an_event_that_was_taken_is_told_by_its_number(
+def test_a_delivered_event_is_explained_with_its_number(
     client: Client, todos: MadeCollection
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name, filter={"priority": {"$gt": 3}})
@@ -101,7 +101,7 @@ def test_a_row_outside_the_window_is_said_to_be_before_or_behind_it(
     assert member.verdict("s", "d2", "in_result")
 
 
-def test_what_the_subscription_began_with_needed_no_event(
+def test_documents_of_the_initial_answer_need_no_event(
     client: Client, todos: MadeCollection
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
@@ -110,9 +110,7 @@ def test_what_the_subscription_began_with_needed_no_event(
     assert stages(told)["hub"] == "stopped"
 
 
-def test_throttled_changes_are_held_and_then_told_together(
-    client: Client, todos: MadeCollection
-) -> None:
+def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCollection) -> None:
     todos.insert({"_id": "a", "n": 0})
     options = {"throttle_ms": 60_000}
     answer = subscribe(client, "slow", collection=todos.name, options=options)
@@ -169,7 +167,7 @@ def test_a_client_that_does_not_read_is_named_as_what_holds_it_up(
         assert told["verdict"] in ("told", "coalesced")
 
 
-def test_the_server_that_holds_the_subscription_answers_wherever_one_asks(
+def test_a_trace_can_be_requested_from_any_server(
     todos: MadeCollection,
 ) -> None:
     with another_server() as other, greeted(other.url, key_of(todos)) as client:
@@ -188,7 +186,7 @@ def test_the_server_that_holds_the_subscription_answers_wherever_one_asks(
         )
 
 
-def test_the_command_line_lists_what_is_watched_and_tells_why(
+def test_the_command_line_lists_subscriptions_and_explains_deliveries(
     client: Client, todos: MadeCollection
 ) -> None:
     subscribe(client, "s", collection=todos.name, filter={"n": {"$gt": 3}})
@@ -224,7 +222,7 @@ def ran(todos: MadeCollection, *arguments: str) -> str:
     return done.stdout
 
 
-def test_only_members_who_may_read_the_documents_are_told(
+def test_only_members_who_may_read_the_documents_get_the_trace(
     client: Client, server: str, todos: MadeCollection
 ) -> None:
     subscribe(client, "s", collection=todos.name)

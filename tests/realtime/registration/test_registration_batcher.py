@@ -65,7 +65,7 @@ def registering(
     return register_all
 
 
-async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else(
+async def test_a_tenant_whose_collection_takes_long_to_read_delays_no_other(
     grid: GridLayer,
 ) -> None:
     slow, quick = CollectionReference(uuid4(), "large"), CollectionReference(uuid4(), "small")
@@ -91,7 +91,7 @@ async def test_a_tenant_whose_collection_takes_long_to_read_holds_up_nobody_else
     assert await asyncio.gather(*many) == [DONE] * len(many)
 
 
-async def test_what_nobody_watches_any_more_is_not_registered(grid: GridLayer) -> None:
+async def test_a_query_without_subscribers_is_not_registered(grid: GridLayer) -> None:
     source, goes_on, registered = (
         CollectionReference(uuid4(), "large"),
         asyncio.Event(),

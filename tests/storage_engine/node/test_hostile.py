@@ -82,7 +82,7 @@ def test_a_request_that_comes_byte_by_byte_is_answered(shared_node: OwnStorageNo
         assert connection.recv(100) == b"$5\r\nhello\r\n"
 
 
-def test_requests_before_a_disconnect_are_executed(shared_node: OwnStorageNode) -> None:
+def test_requests_before_a_half_close_are_answered(shared_node: OwnStorageNode) -> None:
     with connected(shared_node) as connection:
         connection.sendall(b"ECHO one\r\nECHO two\r\n")
         connection.shutdown(socket.SHUT_WR)
@@ -129,7 +129,7 @@ def test_unauthenticated_connections_make_room_for_authenticated_ones(
 
 
 @pytest.mark.long
-def test_unauthenticated_and_idle_connections_are_closed(
+def test_unauthenticated_connections_are_closed_after_a_while(
     shared_node: OwnStorageNode,
 ) -> None:
     with connected(shared_node, known=False) as silent, connected(shared_node) as forgetful:

@@ -94,7 +94,7 @@ def test_a_party_that_publishes_or_subscribes_may_see_its_like(topic: Topic) -> 
     assert [other["subscriber"] for other in told["subscriptions"]] == ["ann"]
 
 
-def test_nothing_is_told_twice_to_one_subscriber_who_wants_it_so(topic: Topic) -> None:
+def test_a_subscriber_can_request_no_duplicates(topic: Topic) -> None:
     topic.publish(id="1", publication_id="p")
     mine = {"id": "1", "from": "-1h", "to": "+1h", "subscriber": "ann", "unseen_only": True}
     assert names(topic.subscribe(**mine)["publications"]) == ["p"]

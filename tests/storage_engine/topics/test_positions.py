@@ -13,7 +13,7 @@ from tests.storage_engine.topics.made import Topic
 ONE, OTHER = "0190-one", "0190-other"
 
 
-def test_a_token_stands_for_its_position_in_its_topic_alone() -> None:
+def test_a_token_is_valid_only_for_its_topic() -> None:
     token = positions.token_of(ONE, 4711)
     assert len(token) == positions.CHARS
     assert positions.position_of(ONE, token) == 4711

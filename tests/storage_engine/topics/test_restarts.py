@@ -69,7 +69,9 @@ def test_subscribers_lose_nothing_and_hear_nothing_twice(node: OwnNode, own_topi
     assert names(page["items"]) == accepted
 
 
-def test_subscribers_are_told_that_the_node_is_away(node: OwnNode, own_topic: Topic) -> None:
+def test_subscribers_are_notified_that_the_node_is_unavailable(
+    node: OwnNode, own_topic: Topic
+) -> None:
     with greeted(own_topic.caller.base, key_of(own_topic)) as client:
         client.say(type="subscribe", id="t", topic="news", topic_id="1", to="+1h")
         client.wait_for(lambda f: f["type"] == "ready")
@@ -99,7 +101,7 @@ def test_calls_wait_for_a_node_that_restarts_and_no_longer(node: OwnNode, own_to
     assert [answer["publication_id"] for answer in answers] == ["patient"]
 
 
-def test_a_node_that_has_lost_everything_is_told_of_topics_again(
+def test_topics_are_declared_again_to_a_node_that_lost_its_data(
     node: OwnNode, own_topic: Topic
 ) -> None:
     own_topic.publish(id="1")

@@ -146,7 +146,7 @@ def test_positions_are_distinct_and_their_order_is_that_of_what_is_read(
     assert positions == [item["position"] for item in page["items"]]
 
 
-def test_a_client_that_comes_back_misses_nothing(server: str, topic: Topic) -> None:
+def test_a_reconnected_client_misses_nothing(server: str, topic: Topic) -> None:
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         ready(client)
@@ -162,7 +162,7 @@ def test_a_client_that_comes_back_misses_nothing(server: str, topic: Topic) -> N
     assert [event["seq"] for event in again] == [2, 3]
 
 
-def test_a_client_that_comes_back_too_late_begins_again(server: str, topic: Topic) -> None:
+def test_a_client_that_reconnects_too_late_starts_over(server: str, topic: Topic) -> None:
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         token = ready(client)["resume"]
@@ -177,7 +177,7 @@ def test_a_client_that_comes_back_too_late_begins_again(server: str, topic: Topi
         ready(client)
 
 
-def test_who_unsubscribes_is_subscribed_no_more(server: str, topic: Topic) -> None:
+def test_an_unsubscribe_ends_the_subscription(server: str, topic: Topic) -> None:
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         ready(client)
@@ -216,7 +216,7 @@ def test_a_subscription_made_by_a_call_is_followed_from_its_beginning(
         assert [event["key"] for event in events(client, "t", 2)] == ["between", "after"]
 
 
-def test_a_stream_goes_on_behind_the_last_event(topic: Topic) -> None:
+def test_a_stream_resumes_after_the_last_event(topic: Topic) -> None:
     made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
     first = topic.publish(id="1", publication_id="first")
     with streamed(topic, made["subscription_id"]) as stream:
@@ -256,7 +256,7 @@ def test_a_stream_ends_with_its_subscription(topic: Topic) -> None:
 
 
 @pytest.mark.parametrize("how", ["delete", "drop", "revoke"])
-def test_delivery_ends_with_what_it_stands_on(server: str, how: str) -> None:
+def test_delivery_ends_with_its_subscription_topic_or_key(server: str, how: str) -> None:
     topic = make_topic(server)
     key = make_key(topic.made.tenant)
     with greeted(server, key) as client:

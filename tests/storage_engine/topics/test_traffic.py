@@ -26,7 +26,7 @@ def drive(server: str, key: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-def test_drivers_are_told_and_a_picture_is_saved(server: str, tmp_path: Path) -> None:
+def test_drivers_are_notified_and_a_picture_is_saved(server: str, tmp_path: Path) -> None:
     saved = tmp_path / "traffic.svg"
     run = drive(
         server,

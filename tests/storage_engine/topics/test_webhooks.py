@@ -85,7 +85,7 @@ def test_the_receiver_gets_a_signed_message(topic: Topic, webhook: Webhook, hook
     assert json.loads(received.body)["data"]["publications"][0]["publication_id"] == "a"
 
 
-def test_the_end_of_a_subscription_is_told_last(topic: Topic, webhook: Webhook) -> None:
+def test_the_end_of_a_subscription_is_delivered_last(topic: Topic, webhook: Webhook) -> None:
     made = topic.subscribe(id="1", webhook=str(webhook.pk), **{"from": "-1h", "to": "+1h"})
     topic.publish(id="1", publication_id="last", at="-1m")
     _turn_back(made["subscription_id"])
@@ -100,7 +100,7 @@ def test_the_end_of_a_subscription_is_told_last(topic: Topic, webhook: Webhook) 
     assert told(webhook) == ["last"]
 
 
-def test_what_was_published_behind_the_end_is_not_told(topic: Topic, webhook: Webhook) -> None:
+def test_publications_after_the_end_are_not_delivered(topic: Topic, webhook: Webhook) -> None:
     made = topic.subscribe(id="1", webhook=str(webhook.pk), to="+1h")
     _turn_back(made["subscription_id"])
     topic.publish(id="1", publication_id="late", at="-1s")
@@ -109,7 +109,7 @@ def test_what_was_published_behind_the_end_is_not_told(topic: Topic, webhook: We
     assert [payload["type"] for payload in payloads(webhook)] == ["topic.subscription_ended"]
 
 
-def test_a_deleted_subscription_is_told_no_more(topic: Topic, webhook: Webhook) -> None:
+def test_a_deleted_subscription_gets_no_more_changes(topic: Topic, webhook: Webhook) -> None:
     made = topic.subscribe(id="1", webhook=str(webhook.pk))
     path = f"{topic.path}/subscriptions/{made['subscription_id']}"
     assert topic.caller.delete(path).status_code == 204

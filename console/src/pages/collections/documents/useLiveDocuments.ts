@@ -43,7 +43,7 @@ const NOTHING: Shown = { items: [], state: "connecting", hasAnswer: false, error
 export function useLiveDocuments(query: Query | null): LiveDocuments {
   const key = query?.key ?? "";
   const [step, setStep] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another query begins anew.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another query starts over.
   useEffect(() => setStep(0), [key]);
   const limit = WINDOWS[Math.min(step, WINDOWS.length - 1)] ?? WINDOWS[0];
   const shown = useSnapshots(query?.limit(limit) ?? null, key);
