@@ -100,13 +100,13 @@ async def by_message(handshake: Handshake, message: Message, *others: str) -> Co
 def scope_of(handshake: Handshake, message: Message) -> Scope:
     """Return the handshake with the credentials of a message instead of its own."""
     token, key, tenant = (message.text(member) for member in MEMBERS)
-    given = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     if key is not None:
-        given[KEY_HEADER] = key
+        headers[KEY_HEADER] = key
     if tenant is not None:
-        given[TENANT_HEADER] = tenant
+        headers[TENANT_HEADER] = tenant
     try:
-        return handshake.with_credentials(given)
+        return handshake.with_credentials(headers)
     except UnicodeEncodeError:
         raise InvalidCredentials("Credentials must be text.") from None
 

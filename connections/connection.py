@@ -276,8 +276,8 @@ class Connection:
                 raise messages.wrong("type", "Unknown message type.")
 
     async def _begin(self, message: Message) -> None:
-        held = self._held.reserve(message.required_id())
-        work = self._held.open(held, message.value, self._present)
+        subscription = self._held.reserve(message.required_id())
+        work = self._held.open(subscription, message.value, self._present)
         await self._start(message, self._registry.starts.metered(self.caller, work))
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:

@@ -362,10 +362,10 @@ class ConnectionSubscriptions:
 
     def end(self, name: str, error: ApiError | None) -> bool:
         """End one, None: because its client unsubscribed; return whether it existed."""
-        held = self._held.pop(name, None)
-        if held is None:
+        subscription = self._held.pop(name, None)
+        if subscription is None:
             return False
-        held.end(error)
+        subscription.end(error)
         self._ended()
         return True
 

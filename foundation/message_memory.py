@@ -59,14 +59,14 @@ class MessageMemory:
 
     async def extended(self, claim: MemoryClaim, n_bytes: int) -> None:
         """Return once a claim has been extended."""
-        given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        grant: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def resume() -> None:
-            if not given.done():
-                given.set_result(None)
+            if not grant.done():
+                grant.set_result(None)
 
         if not self.extend(claim, n_bytes, resume):
-            await given
+            await grant
 
     def release(self, claim: MemoryClaim) -> None:
         """Release a claim's memory, and extend the claims that wait."""

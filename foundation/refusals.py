@@ -11,7 +11,7 @@ _OTHER_NAMES: dict[str, type[ApiError]] = {"forbidden_by_rule": errors.Forbidden
 
 def as_api_error(refused: QueryError, prefix: str = "") -> ApiError:
     """Return the public error. Codes are the same on both sides; pointers get the prefix."""
-    known = _OTHER_NAMES.get(refused.code) or CATALOGUE.get(refused.code, errors.InvalidDocument)
+    family = _OTHER_NAMES.get(refused.code) or CATALOGUE.get(refused.code, errors.InvalidDocument)
     if refused.violations:
         problems = [
             FieldProblem(prefix + pointer, refused.code, detail)
@@ -19,4 +19,4 @@ def as_api_error(refused: QueryError, prefix: str = "") -> ApiError:
         ]
     else:
         problems = [FieldProblem(prefix + refused.pointer, refused.code, refused.detail)]
-    return known(refused.detail, errors=problems)
+    return family(refused.detail, errors=problems)

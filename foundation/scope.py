@@ -135,8 +135,8 @@ class ScopedManager(models.Manager[M]):
 
     def create(self, **values: object) -> M:
         tenant_id = current_tenant_id()
-        given = values.setdefault("tenant_id", tenant_id)
-        if given != tenant_id or "tenant" in values:
+        owner_id = values.setdefault("tenant_id", tenant_id)
+        if owner_id != tenant_id or "tenant" in values:
             raise ScopeError("rows can be created only for the tenant in scope")
         return super().create(**values)
 

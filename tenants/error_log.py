@@ -166,13 +166,13 @@ class ErrorLog:
         kinds = self._gathered[tenant_id]
         if kind not in kinds and len(kinds) >= MAX_KINDS:
             kind, entry.detail, entry.request_id = OTHERS, "", ""
-        known = kinds.setdefault(kind, entry)
-        if known is not entry:
-            known.count += entry.count
-            known.first = min(known.first, entry.first)
-            if entry.last >= known.last:
-                known.last, known.detail = entry.last, entry.detail
-                known.request_id = entry.request_id
+        total = kinds.setdefault(kind, entry)
+        if total is not entry:
+            total.count += entry.count
+            total.first = min(total.first, entry.first)
+            if entry.last >= total.last:
+                total.last, total.detail = entry.last, entry.detail
+                total.request_id = entry.request_id
 
 
 def storable(text: str, most: int) -> str:

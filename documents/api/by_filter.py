@@ -107,15 +107,15 @@ async def _change(
     limit = integer(
         body.get("limit"), "limit", least=1, most=MAX_DOCUMENTS, otherwise=MAX_DOCUMENTS
     )
-    held = claim(call, text)
-    if held is not None:
-        before = await write(WriteCall(call.tenant.id, claim=held))
+    idempotency_claim = claim(call, text)
+    if idempotency_claim is not None:
+        before = await write(WriteCall(call.tenant.id, claim=idempotency_claim))
         if before.answer is not None:
             return before.answer
     counts = await _run(call, name, query_filter, limit, operation)
     answer = CallResponse(200, counts.to_json())
-    if held is not None:
-        await write(WriteCall(call.tenant.id, claim=held, answer=lambda _: answer))
+    if idempotency_claim is not None:
+        await write(WriteCall(call.tenant.id, claim=idempotency_claim, answer=lambda _: answer))
     return answer
 
 

@@ -62,10 +62,10 @@ async def get(call: Call) -> CallResponse:
     document = documents.get(key)
     if document is None:
         raise NotFound("The document does not exist.")
-    held = call.head.headers.get("If-None-Match")
+    condition = call.head.headers.get("If-None-Match")
     headers = {"ETag": etag(document.version)}
-    if held is not None and (
-        held.strip() == "*" or document.version in versions(held, "If-None-Match")
+    if condition is not None and (
+        condition.strip() == "*" or document.version in versions(condition, "If-None-Match")
     ):
         return CallResponse(304, headers=headers)
     return CallResponse(200, shown(document, canonical_form=canonical(call)), headers)

@@ -121,11 +121,11 @@ def _query(body: Value) -> DocumentQuery:
 
 def read_lookups(body: Value) -> Lookups | None:
     """Return the lookups of the query, if there are any."""
-    given = body.get("lookup")
-    if given is None or given.is_null:
+    lookup = body.get("lookup")
+    if lookup is None or lookup.is_null:
         return None
     with refusing():
-        return Lookups.parse(given)
+        return Lookups.parse(lookup)
 
 
 def read_group(body: Value) -> Group | None:
@@ -144,11 +144,11 @@ def read_group(body: Value) -> Group | None:
 
 def read_group_sort(body: Value, grouped: Group) -> Sort | None:
     """Return the order of groups; None: ordered by the values of their fields."""
-    given = body.get("sort")
-    if given is None or given.is_null:
+    order = body.get("sort")
+    if order is None or order.is_null:
         return None
     with refusing():
-        sort = Sort.parse(given)
+        sort = Sort.parse(order)
         grouped.check_sort(sort)
     return sort
 

@@ -33,13 +33,13 @@ DEFAULT_JOBS, MAX_JOBS = 50, 200
 async def import_lines(call: Call) -> CallResponse:
     """POST import."""
     name = collection_name(call, WRITE)
-    given = parameters(call, "mode", "resume")
-    mode = given.get("mode", "insert")
+    query = parameters(call, "mode", "resume")
+    mode = query.get("mode", "insert")
     if mode not in MODES:
         raise _wrong("mode", f"One of {', '.join(MODES)}.")
     call.body.require(NDJSON)
     collection = await facts.find(call.tenant.id, name)
-    resumed = _uuid("resume", given["resume"]) if "resume" in given else None
+    resumed = _uuid("resume", query["resume"]) if "resume" in query else None
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     arriving = lines(decoded(call.body.parts(), encoding, environment().rillbase_import_max_bytes))
     async with aclosing(arriving), importing.tenants_imports(call.tenant.id):
@@ -77,12 +77,12 @@ async def one_import(call: Call) -> CallResponse:
 async def imports(call: Call) -> CallResponse:
     """GET imports."""
     name = collection_name(call, WRITE)
-    given = parameters(call, "cursor", "limit")
+    query = parameters(call, "cursor", "limit")
     collection = await facts.find(call.tenant.id, name)
-    limit = given.get("limit", str(DEFAULT_JOBS))
+    limit = query.get("limit", str(DEFAULT_JOBS))
     if not (limit.isascii() and limit.isdigit() and 1 <= int(limit[:9]) <= MAX_JOBS):
         raise _wrong("limit", f"Expected an integer from 1 to {MAX_JOBS}.")
-    before = _uuid("cursor", given["cursor"]) if "cursor" in given else None
+    before = _uuid("cursor", query["cursor"]) if "cursor" in query else None
     jobs_page = await jobs.latest(call.tenant.id, collection.id, before, int(limit) + 1)
     page = jobs_page[: int(limit)]
     return json_answer(
@@ -96,9 +96,9 @@ async def imports(call: Call) -> CallResponse:
 async def export(call: Call) -> CallResponse:
     """GET export."""
     name = collection_name(call, READ)
-    given = parameters(call, "filter")
+    query = parameters(call, "filter")
     with refusing("/filter"):
-        text = given.get("filter")
+        text = query.get("filter")
         query_filter = Filter.parse(None if text is None else Value.parse(text.encode()))
     form = canonical(call)
     page = await exporting.first_page(call.tenant.id, name, query_filter, call.principal)

@@ -27,10 +27,10 @@ def check_if_match(request: HttpRequest, version: int) -> None:
 
 def not_modified(request: HttpRequest, version: int) -> bool:
     """Return whether the caller already has this version (`If-None-Match`)."""
-    held = request.headers.get("If-None-Match")
-    if held is None:
+    condition = request.headers.get("If-None-Match")
+    if condition is None:
         return False
-    return held.strip() == "*" or version in versions(held, "If-None-Match")
+    return condition.strip() == "*" or version in versions(condition, "If-None-Match")
 
 
 def versions(header: str, name: str) -> set[int]:

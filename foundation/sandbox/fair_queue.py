@@ -47,10 +47,10 @@ class FairQueue(Generic[Job]):
 
     def add(self, owner: str, job: Job) -> None:
         """Queue a job."""
-        known = self._owners.setdefault(owner, _Owner(next(self._clock)))
-        if len(known.waiting) >= self._max_waiting:
+        state = self._owners.setdefault(owner, _Owner(next(self._clock)))
+        if len(state.waiting) >= self._max_waiting:
             raise QueueFull
-        known.waiting.append(job)
+        state.waiting.append(job)
 
     def start_next(self) -> Job | None:
         """Return the next job, if a slot is free; the job holds the slot from now on."""
@@ -75,6 +75,6 @@ class FairQueue(Generic[Job]):
         self._forget_if_done(owner)
 
     def _forget_if_done(self, owner: str) -> None:
-        known = self._owners[owner]
-        if not known.waiting and not known.running:
+        state = self._owners[owner]
+        if not state.waiting and not state.running:
             del self._owners[owner]

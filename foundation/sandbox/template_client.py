@@ -83,8 +83,8 @@ class Template:
         except OSError as error:
             ours.close()
             raise TemplateFailed from error
-        ended = self._jobs[job] = self._loop.create_future()
-        return job, ended, ours
+        result = self._jobs[job] = self._loop.create_future()
+        return job, result, ours
 
     def kill(self, job: int) -> None:
         """End a job's worker, if it has not ended yet."""
@@ -111,13 +111,13 @@ class Template:
         if "ready" in message:
             self._ready.set_result(None)
             return
-        ended = self._jobs.pop(message["ended"])
-        if ended.done():
+        result = self._jobs.pop(message["ended"])
+        if result.done():
             return
         if message["status"] is None:
-            ended.set_exception(TemplateFailed("no process could be forked"))
+            result.set_exception(TemplateFailed("no process could be forked"))
         else:
-            ended.set_result(message["status"])
+            result.set_result(message["status"])
 
     def _lose(self) -> None:
         """Forget a template that has ended, or is about to."""

@@ -40,13 +40,13 @@ class DemoTenant:
 
 def ensure_demo(path: Path) -> DemoTenant:
     """Return the demo's login and key, creating what is missing."""
-    known = _read(path)
+    demo = _read(path)
     with transaction.atomic(using="staff"):
         user = User.objects.using("staff").filter(email=EMAIL).first()
         tenant = Tenant.objects.using("staff").filter(slug=SLUG).first()
-    if known is not None and user is not None and tenant is not None and _key_works(known):
-        return known
-    password = known.password if known else secrets.token_urlsafe(12)
+    if demo is not None and user is not None and tenant is not None and _key_works(demo):
+        return demo
+    password = demo.password if demo else secrets.token_urlsafe(12)
     user = _ensure_user(user, password)
     return DemoTenant(EMAIL, password, SLUG, _ensure_tenant_with_key(user, tenant))
 
@@ -71,8 +71,8 @@ def write_demo(path: Path, demo: DemoTenant) -> None:
 
 def _read(path: Path) -> DemoTenant | None:
     try:
-        known = json.loads(path.read_text())
-        return DemoTenant(**{part.name: known[part.name] for part in fields(DemoTenant)})
+        values = json.loads(path.read_text())
+        return DemoTenant(**{part.name: values[part.name] for part in fields(DemoTenant)})
     except (FileNotFoundError, KeyError, TypeError, ValueError):
         return None
 

@@ -146,8 +146,8 @@ class Edge:
 
     def _identify(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         """Set the request id and the client's address, for the application and log lines."""
-        given = headers.get(b"x-request-id", b"")
-        request_id = given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(16)
+        header = headers.get(b"x-request-id", b"")
+        request_id = header.decode() if _REQUEST_ID.match(header) else secrets.token_hex(16)
         peer, port = scope.get("client") or ("", 0)
         address = self._proxies.client(peer, headers.get(b"x-forwarded-for", b"").decode("latin-1"))
         scheme = headers.get(b"x-forwarded-proto")

@@ -110,9 +110,9 @@ class HealthEndpoints:
             error: ApiError = NotFound("In production, `/metrics` requires RILLBASE_METRICS_TOKEN.")
             await _refuse(scope, send, "metrics", error)
             return
-        given = dict(scope["headers"]).get(b"authorization", b"")
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
         expected = b"Bearer " + self._metrics_token.encode()
-        if self._metrics_token and not hmac.compare_digest(given, expected):
+        if self._metrics_token and not hmac.compare_digest(credentials, expected):
             error = Unauthenticated(
                 "Send RILLBASE_METRICS_TOKEN as a bearer token.",
                 headers={"WWW-Authenticate": "Bearer"},

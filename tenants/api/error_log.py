@@ -70,8 +70,8 @@ class ErrorLogView(TenantView):
     def get(self, request: Request, tenant: str) -> Response:
         filters = {name: request.GET[name] for name in FILTERS if name in request.GET}
         if filters.get("area", ErrorEntry.Area.REQUEST) not in ErrorEntry.Area.values:
-            known = ", ".join(ErrorEntry.Area.values)
-            raise InvalidParameter(errors=[FieldProblem("area", "invalid", f"One of {known}.")])
+            areas = ", ".join(ErrorEntry.Area.values)
+            raise InvalidParameter(errors=[FieldProblem("area", "invalid", f"One of {areas}.")])
         rows = ErrorEntry.objects.filter(**filters)
         return Response(page(request, rows, describe, name=f"errors:{self.tenant.id}"))
 

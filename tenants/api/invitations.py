@@ -164,8 +164,8 @@ class InvitationLookUpView(SignInView):
     def post(self, request: Request) -> Response:
         invitation = actions.find_by_token(str(self.body(TokenOnly)["token"]))
         actions.check_usable(invitation)
-        known = actions.has_account(invitation.email)
-        return Response(actions.describe_for_invited(invitation, has_account=known))
+        has_account = actions.has_account(invitation.email)
+        return Response(actions.describe_for_invited(invitation, has_account=has_account))
 
 
 class InvitationAcceptView(ConsoleView):

@@ -251,10 +251,10 @@ class SessionView(ConsoleView):
     )
     def delete(self, request: Request, session: UUID) -> Response:
         own = UserSession.objects.filter(user_id=self.user_id)
-        ended = find(own, pk=session)
-        actions.do_end(own.filter(pk=ended.pk))
+        row = find(own, pk=session)
+        actions.do_end(own.filter(pk=row.pk))
         response = Response(None, status=204)
-        if ended.pk == self.principal.credential_id:
+        if row.pk == self.principal.credential_id:
             sessions.clear_cookie(response)
         return response
 

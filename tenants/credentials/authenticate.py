@@ -89,10 +89,10 @@ def _publishable(text: str, bearer: str | None) -> Principal:
         raise InvalidCredentials(
             f"{KEY_HEADER} takes a publishable key (rbp_…); send secret keys in Authorization."
         )
-    known = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
-    claims = verify_end_user(known.tenant, bearer) if bearer is not None else {}
+    key_facts = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
+    claims = verify_end_user(key_facts.tenant, bearer) if bearer is not None else {}
     return key_principal(
-        known,
+        key_facts,
         PrincipalKind.END_USER if bearer is not None else PrincipalKind.PUBLISHABLE_KEY,
         claims,
     )
@@ -118,14 +118,14 @@ def key_principal(
 
 def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
     try:
-        known = facts.key_facts(key.key_id)
+        key_facts = facts.key_facts(key.key_id)
     except facts.NoFacts:
         raise InvalidCredentials("The key does not exist.") from None
-    if known.kind != kind or not keys.matches(key.text, known.secret_hash):
+    if key_facts.kind != kind or not keys.matches(key.text, key_facts.secret_hash):
         raise InvalidCredentials("The key does not exist.")
-    refuse_unusable_key(known)
-    last_used.note_key(known.id, known.last_used_at)
-    return known
+    refuse_unusable_key(key_facts)
+    last_used.note_key(key_facts.id, key_facts.last_used_at)
+    return key_facts
 
 
 def refuse_unusable_key(known: facts.KeyFacts) -> None:

@@ -103,10 +103,10 @@ def _resolve(
             member = authenticate.session_principal(session)
             return authenticate.enter_as_member(member, reference.tenant_slug)
         case _:
-            known = facts.key_facts(reference.reference)
-            authenticate.refuse_unusable_key(known)
+            key_facts = facts.key_facts(reference.reference)
+            authenticate.refuse_unusable_key(key_facts)
             refuse_expired(claims)
-            return authenticate.key_principal(known, reference.kind, claims), known.tenant
+            return authenticate.key_principal(key_facts, reference.kind, claims), key_facts.tenant
 
 
 def refuse_expired(claims: Mapping[str, JsonValue]) -> None:

@@ -83,13 +83,13 @@ _lock = threading.Lock()
 
 def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
     """Return a key of the set at `url`, for a tenant, or raise why there is none."""
-    known = _key_sets.get(url)
-    if known is None or not known.is_fresh_for(key_id):
-        known = _newer(tenant_id, url, known)
-    if key_id in known.keys:
-        return known.keys[key_id]
-    if known.failure and not known.keys:
-        raise _unavailable(known.failure)
+    key_set = _key_sets.get(url)
+    if key_set is None or not key_set.is_fresh_for(key_id):
+        key_set = _newer(tenant_id, url, key_set)
+    if key_id in key_set.keys:
+        return key_set.keys[key_id]
+    if key_set.failure and not key_set.keys:
+        raise _unavailable(key_set.failure)
     raise InvalidCredentials("The token's key is not in the issuer's key set.")
 
 

@@ -70,8 +70,8 @@ def _anything_due(tenant_id: UUID, webhook_id: UUID) -> bool:
 
 
 def _first_due(webhook: Webhook, now: datetime.datetime) -> WebhookDelivery | None:
-    held = webhook.held_until is not None and webhook.held_until > now + CLOCK_SKEW
-    if held or webhook.state != Webhook.State.ACTIVE:
+    on_hold = webhook.held_until is not None and webhook.held_until > now + CLOCK_SKEW
+    if on_hold or webhook.state != Webhook.State.ACTIVE:
         return None
     return (
         WebhookDelivery.objects.filter(

@@ -67,8 +67,8 @@ def echoes(answer: str, challenge: str) -> bool:
         parsed = json.loads(text)
     except (ValueError, RecursionError):
         parsed = text
-    given = parsed.get("challenge") if isinstance(parsed, dict) else parsed
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), challenge.encode())
+    echo = parsed.get("challenge") if isinstance(parsed, dict) else parsed
+    return isinstance(echo, str) and hmac.compare_digest(echo.encode(), challenge.encode())
 
 
 def _message(challenge: str) -> JsonObject:

@@ -164,10 +164,10 @@ class SubscriptionRoot(
 def static_schema() -> GraphQLSchema:
     """Return the part of the schema that is declared as classes."""
     config = StrawberryConfig(scalar_map=dict(SCALARS))
-    made = strawberry.Schema(
+    strawberry_schema = strawberry.Schema(
         QueryRoot, MutationRoot, SubscriptionRoot, types=[AnyDocument], config=config
     )
-    schema = made._schema  # the library has no public name for it
+    schema = strawberry_schema._schema  # the library has no public name for it
     for name in _OF_MANY:
         for shown in cast("GraphQLObjectType", schema.type_map[name]).fields.values():
             _read_directly(shown)
@@ -235,22 +235,24 @@ def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
     )
     general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
     lookups = LookupTypes(general)
-    made = [CollectionFields(each, static, types, filters, lookups) for each in declared]
+    collections = [CollectionFields(each, static, types, filters, lookups) for each in declared]
     roots = (static.query_type, static.mutation_type, static.subscription_type)
     query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)
     query |= control.queries()
     mutation |= Writes(types.json, general, types.json).of_any_collection() | control.mutations()
-    for each in made:
+    for each in collections:
         query |= each.queries()
         mutation |= each.mutations()
         subscription |= each.subscriptions()
-    nodes: list[GraphQLNamedType] = [each.node for each in made]
+    nodes: list[GraphQLNamedType] = [each.node for each in collections]
     schema = GraphQLSchema(
         query=_root("Query", query),
         mutation=_root("Mutation", mutation),
         subscription=_root("Subscription", subscription),
         types=[general, *nodes, lookups.one, lookups.many],
-        extensions={"nodes": {each.declared.collection: each.declared.type for each in made}},
+        extensions={
+            "nodes": {each.declared.collection: each.declared.type for each in collections}
+        },
     )
     _resolve_nodes(cast("GraphQLInterfaceType", static.type_map["Node"]))
     return schema

@@ -177,14 +177,14 @@ class _Scale:
         if isinstance(value, ListValueNode):
             return len(value.values)
         if isinstance(value, VariableNode):
-            given = self.variables.get(value.name.value)
-            return len(given) if isinstance(given, list) else 0
+            variable = self.variables.get(value.name.value)
+            return len(variable) if isinstance(variable, list) else 0
         return 0
 
     def _number(self, value: object) -> int:
         if isinstance(value, IntValueNode):
             return max(int(value.value), 1)
         if isinstance(value, VariableNode):
-            given = self.variables.get(value.name.value)
-            return max(given, 1) if isinstance(given, int) else DEFAULT_FIRST
+            variable = self.variables.get(value.name.value)
+            return max(variable, 1) if isinstance(variable, int) else DEFAULT_FIRST
         return 1

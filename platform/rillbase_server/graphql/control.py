@@ -166,18 +166,18 @@ class ControlPlane:
         return fields
 
     def _connection(self, name: str, node: GraphQLObjectType) -> GraphQLObjectType:
-        known = self._outputs.get(f"{name}Connection")
-        if known is None:
+        output = self._outputs.get(f"{name}Connection")
+        if output is None:
             fields = {
                 "nodes": GraphQLField(GraphQLNonNull(GraphQLList(GraphQLNonNull(node)))),
                 "pageInfo": GraphQLField(
                     GraphQLNonNull(self.page_info), resolve=lambda page, _: page.page_info
                 ),
             }
-            known = self._outputs[f"{name}Connection"] = GraphQLObjectType(
+            output = self._outputs[f"{name}Connection"] = GraphQLObjectType(
                 f"{name}Connection", fields
             )
-        return cast("GraphQLObjectType", known)
+        return cast("GraphQLObjectType", output)
 
     def _changes(
         self, resource: RestResource, all_of: ResourcePath, one_of: ResourcePath
@@ -205,12 +205,12 @@ class ControlPlane:
         self, request: str | None, answer: str, at: ResourcePath, *, patches: bool = False
     ) -> GraphQLField:
         shape = self._shape(request) if request is not None else None
-        given = {**at.arguments, "idempotencyKey": GraphQLArgument(GraphQLString)}
+        inputs = {**at.arguments, "idempotencyKey": GraphQLArgument(GraphQLString)}
         if patches:
-            given |= _AT_VERSION
+            inputs |= _AT_VERSION
         if shape is not None and request is not None:
             input_type = self.types.input(shape, _title(request))
-            given["input"] = GraphQLArgument(GraphQLNonNull(input_type))
+            inputs["input"] = GraphQLArgument(GraphQLNonNull(input_type))
 
         async def resolve(_: object, info: Resolving, **arguments: object) -> JsonObject:
             body = written(shape, arguments["input"]) if shape is not None else {}
@@ -218,14 +218,14 @@ class ControlPlane:
             send = inner.patch if patches else inner.post
             return await send(at.path(arguments), body, **_headers(arguments))
 
-        return GraphQLField(GraphQLNonNull(self._output(answer)), given, resolve=resolve)
+        return GraphQLField(GraphQLNonNull(self._output(answer)), inputs, resolve=resolve)
 
     def _output(self, component: str) -> Readable:
-        known = self._outputs.get(component)
-        if known is None:
+        output = self._outputs.get(component)
+        if output is None:
             name = _title(component)
-            known = self._outputs[component] = self.types.output(self._shape(component), name)
-        return known
+            output = self._outputs[component] = self.types.output(self._shape(component), name)
+        return output
 
     def _shape(self, component: str) -> Shape:
         shape = shape_of(self.components[component], self._resolve)

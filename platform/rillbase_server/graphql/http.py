@@ -91,11 +91,11 @@ async def _body(head: CallHead, body: RequestBody) -> object:
     if head.method == "POST":
         body.require("application/json")
         return parse_json_body(await body.read(MAX_BODY_BYTES))
-    given: dict[str, object] = dict(head.query)
+    members: dict[str, object] = dict(head.query)
     for name in ("variables", "extensions"):
-        if name in given:
-            given[name] = _parsed(name, str(given[name]))
-    return given
+        if name in members:
+            members[name] = _parsed(name, str(members[name]))
+    return members
 
 
 def _parsed(name: str, text: str) -> JsonValue:

@@ -43,8 +43,8 @@ class InternalRequests:
         self._read = DataLoader(load_fn=self._read_all)
 
     async def get(self, path: str, **query: str | int | None) -> JsonObject:
-        given = {name: value for name, value in query.items() if value is not None}
-        return await self._read.load((path, urlencode(given).encode()))
+        parameters = {name: value for name, value in query.items() if value is not None}
+        return await self._read.load((path, urlencode(parameters).encode()))
 
     async def post(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
         return _object(await self._change("POST", path, to_json(body), headers))

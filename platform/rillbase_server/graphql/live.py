@@ -250,22 +250,24 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
     if not isinstance(context, LiveContext):
         raise TypeError("subscriptions require a connection")
     connection = context.connection
-    given = {name: value for name, value in message.items() if value is not None}
-    value = value_of({"type": "subscribe", "id": LIVE, **given})
+    members = {name: value for name, value in message.items() if value is not None}
+    value = value_of({"type": "subscribe", "id": LIVE, **members})
     feed = FrameBuffer()
-    held = await connection.hold(feed)
+    subscription = await connection.hold(feed)
     try:
         kind = connection.kinds.of(value)
         subscriber = connection.subscriber()
-        opened = kind.open(subscriber, value, held)
-        held.begun(await bulk_budget.subscription_starts.metered(subscriber.tenant.id, opened))
+        opened = kind.open(subscriber, value, subscription)
+        subscription.begun(
+            await bulk_budget.subscription_starts.metered(subscriber.tenant.id, opened)
+        )
         async for frame in feed.frames():
             if frame["type"] == "end":
                 _raise(frame["error"])
                 return
             yield frame
     finally:
-        connection.release(held)
+        connection.release(subscription)
 
 
 def payload(collection: str, frame: JsonObject) -> LiveDocuments:

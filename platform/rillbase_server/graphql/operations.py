@@ -124,10 +124,10 @@ class OperationCache:
     def prepare(self, text: str, name: str | None) -> PreparedOperation:
         """Return the operation of this name in a text, or raise `OperationRejected`."""
         key = (text, name)
-        known = self._kept.get(key)
-        if known is not None:
+        operation = self._kept.get(key)
+        if operation is not None:
             self._kept.move_to_end(key)
-            return known
+            return operation
         prepared = self._read(text, name)
         self._kept[key] = prepared
         self._chars += len(text)

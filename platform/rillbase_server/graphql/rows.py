@@ -141,13 +141,13 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
 def _reader(field: GraphQLField, node: FieldNode) -> Callable[[Any], Any] | None:
     """Return the reader of a field's value; None if resolving it does more than read."""
     declared = field.extensions or {}
-    given = declared.get(READ_GIVEN)
-    if given is None:
+    factory = declared.get(READ_GIVEN)
+    if factory is None:
         read: Callable[[Any], Any] | None = declared.get(READ)
         return read
     if any(_varies(argument.value) for argument in node.arguments or ()):
         return None
-    reader: Callable[[Any], Any] = given(get_argument_values(field, node))
+    reader: Callable[[Any], Any] = factory(get_argument_values(field, node))
     return reader
 
 

@@ -63,10 +63,10 @@ class SelectedField:
             field = self.type.fields.get(nodes[0].name.value)
             if field is None:  # `__typename`, which every type has
                 continue
-            given = get_argument_values(field, nodes[0], info.variable_values)
+            arguments = get_argument_values(field, nodes[0], info.variable_values)
             kind = get_named_type(field.type)
             yield SelectedField(
-                nodes[0].name.value, kind, given, field.extensions or {}, nodes, info
+                nodes[0].name.value, kind, arguments, field.extensions or {}, nodes, info
             )
 
     def at(self, *path: str) -> Iterator[SelectedField]:

@@ -172,10 +172,10 @@ class GraphqlConnection:
             self._close(CloseRequested(1012, "the server is restarting"))
 
     def end(self, name: str, error: ApiError) -> bool:
-        held = self._held.get(name)
-        if held is None:
+        subscription = self._held.get(name)
+        if subscription is None:
             return False
-        held.end(error)
+        subscription.end(error)
         return True
 
     async def judge(self, verdict: Verdict) -> None:
@@ -192,13 +192,15 @@ class GraphqlConnection:
     async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
         """Count a new subscription."""
         caller, request_id = self._open_caller(), self._handshake.request_id
-        held = self._held[name] = OpenSubscription(name, feed, request_id, self._forget_held)
+        subscription = self._held[name] = OpenSubscription(
+            name, feed, request_id, self._forget_held
+        )
         try:
-            await self._server.registry.starts.admit(held, caller)
+            await self._server.registry.starts.admit(subscription, caller)
         except BaseException:
-            self._forget_held(held)
+            self._forget_held(subscription)
             raise
-        return held
+        return subscription
 
     def _forget_held(self, held: OpenSubscription) -> None:
         if self._held.get(held.name) is held:

@@ -102,13 +102,13 @@ async def _ask(
     query: dict[str, str] | None = None,
 ) -> JsonObject:
     """Run a call about publications, whose response is an object."""
-    given = {name: value for name, value in (body or {}).items() if value is not None}
+    members = {name: value for name, value in (body or {}).items() if value is not None}
     call = InternalCall(
         handler,
         "GET" if body is None else "POST",
         f"/v1/topics/{quote(topic, safe='')}/publications",
         {"topic": topic},
-        b"" if body is None else to_json(given),
+        b"" if body is None else to_json(members),
         query=query or {},
     )
     return cast("JsonObject", await context.ask(call))
@@ -165,14 +165,14 @@ class TopicQueries:
             )
             raise InvalidBody(errors=[problem])
         area = None if geo is None else json.dumps(geo)
-        given = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
-        query = {name: value for name, value in given.items() if value is not None}
+        parameters = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
+        query = {name: value for name, value in parameters.items() if value is not None}
         query["limit"] = str(limit)
         answer = await _ask(info.context, calls.look, topic, query=query)
         nodes = _publications(answer["items"]) or []
-        known = await facts.find(info.context.in_tenant().id, topic)
+        topic_facts = await facts.find(info.context.in_tenant().id, topic)
         edges = [
-            TopicPublicationEdge(cursor=calls.cursor_behind(known, node.position), node=node)
+            TopicPublicationEdge(cursor=calls.cursor_behind(topic_facts, node.position), node=node)
             for node in nodes
         ]
         return TopicPublicationConnection(

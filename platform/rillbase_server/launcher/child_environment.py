@@ -32,7 +32,7 @@ def own_environment(
         "RILLBASE_LOG_FORMAT": "json",
         **urls,
     }
-    given = dict(os.environ)
+    inherited = dict(os.environ)
     if allows_loopback_targets(options):
         ours[LOOPBACK_TARGETS] = "true"
     if options.verbose:
@@ -40,10 +40,10 @@ def own_environment(
     always = {
         ADMINISTRATION: without_login(urls[ADMINISTRATION]),
         "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
-        "PYTHONPATH": _python_path(given),
+        "PYTHONPATH": _python_path(inherited),
         "PYTHONUNBUFFERED": "1",
     }
-    return ours | given | always
+    return ours | inherited | always
 
 
 def allows_loopback_targets(options: UpOptions) -> bool:
@@ -53,9 +53,9 @@ def allows_loopback_targets(options: UpOptions) -> bool:
     Developers run receivers on the same machine. If others can reach the server, they could use it
     to probe local services, so the default is off.
     """
-    given = os.environ.get(LOOPBACK_TARGETS)
-    if given is not None:
-        return given.strip().lower() in {"1", "true", "yes", "on"}
+    setting = os.environ.get(LOOPBACK_TARGETS)
+    if setting is not None:
+        return setting.strip().lower() in {"1", "true", "yes", "on"}
     is_development = os.environ.get("RILLBASE_ENV", "development") == "development"
     return is_development and options.host in LOOPBACK_HOSTS
 

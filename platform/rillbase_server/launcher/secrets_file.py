@@ -27,10 +27,10 @@ class DemoCredentials:
 
     def updated(self, answer: object) -> Self:
         """Return these values, updated with the non-empty ones of ``answer``."""
-        known = asdict(self)
+        current = asdict(self)
         if not isinstance(answer, dict):
             return self
-        news = {k: v for k, v in answer.items() if k in known and isinstance(v, str) and v}
+        news = {k: v for k, v in answer.items() if k in current and isinstance(v, str) and v}
         return replace(self, **news)
 
 

@@ -140,11 +140,11 @@ def _subscribed(
 
 async def look(call: Call) -> CallResponse:
     """GET publications."""
-    given = parameters(call, "id", "geo", "from", "to", "limit", "cursor")
+    query = parameters(call, "id", "geo", "from", "to", "limit", "cursor")
     topic, form = await topic_of(call, READ), canonical(call)
-    now, limit = times.now_ms(), _limit(given.get("limit"))
-    words = [*_place(given, topic), *_window(given, now)]
-    after = _after(given.get("cursor"), topic)
+    now, limit = times.now_ms(), _limit(query.get("limit"))
+    words = [*_place(query, topic), *_window(query, now)]
+    after = _after(query.get("cursor"), topic)
     reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
     publications = replies.publications(reply)
     page = publications[:limit]
@@ -170,9 +170,9 @@ async def unsubscribe(call: Call) -> CallResponse:
     parameters(call)
     topic = await topic_of(call, READ)
     name = positions.read_name(call.parameters["subscription"], topic)
-    ended = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
+    reply = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
     await asyncio.to_thread(_forget, topic, name.node_name)
-    if ended != 1:
+    if reply != 1:
         raise NotFound("The subscription does not exist or has ended.")
     return CallResponse(204)
 

@@ -43,11 +43,11 @@ class TopicStreams:
 
     async def live(self, call: Call) -> CallResponse:
         """Respond to an authenticated caller."""
-        given = parameters(call, "after", EJSON_PARAMETER)
+        query = parameters(call, "after", EJSON_PARAMETER)
         caller = ConnectionCaller(
             call.principal, call.tenant, reference_of(call.principal, call.head)
         )
-        return self._answer(caller, call, given)
+        return self._answer(caller, call, query)
 
     async def by_ticket(self, caller: ConnectionCaller, call: Call) -> CallResponse:
         """Respond to the holder of a ticket, whose query replaces the path's parameters."""

@@ -152,9 +152,9 @@ class CollectionFields:
         return await documents.by_key(info.context, self.declared.collection, key)
 
     def _query(self, arguments: Mapping[str, object], info: Resolving) -> JsonObject:
-        given = cast("Mapping[str, object] | None", arguments.get("filter"))
+        condition = cast("Mapping[str, object] | None", arguments.get("filter"))
         return {
-            "filter": as_filter(self.declared.shape, given),
+            "filter": as_filter(self.declared.shape, condition),
             "sort": as_sort(arguments.get("sort")),
             "lookup": selected_lookups(SelectedField.resolved(info)),
         }

@@ -221,9 +221,9 @@ class GroupFields:
                 measures[field] = None
                 field = field.name
             keys.append([cast("str", field), cast("int", key["direction"])])
-        given = cast("Mapping[str, object] | None", arguments.get("filter"))
+        condition = cast("Mapping[str, object] | None", arguments.get("filter"))
         return {
-            "filter": as_filter(self._declared.shape, given),
+            "filter": as_filter(self._declared.shape, condition),
             "sort": None if sort is None else keys,
             "group": {
                 "by": cast("list[JsonValue]", by),

@@ -86,11 +86,11 @@ class TypeFactory:
 
     def _leaf(self, shape: Choice | ScalarKind, name: str) -> GraphQLEnumType | GraphQLScalarType:
         if isinstance(shape, Choice):
-            known = self._enums.get(name)
-            if known is None:
+            enum_type = self._enums.get(name)
+            if enum_type is None:
                 values = {value: value for value in shape.values}
-                known = self._enums[name] = GraphQLEnumType(f"{name}Enum", values)
-            return known
+                enum_type = self._enums[name] = GraphQLEnumType(f"{name}Enum", values)
+            return enum_type
         return SCALARS.get(shape, self.json)
 
 
