@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The stable name of what is wrong.
+/// The stable name of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JsonErrorCode {
     /// The text does not follow the grammar.
@@ -57,7 +57,7 @@ pub struct JsonLocation {
     pub pointer: String,
 }
 
-/// Why and where a document was refused.
+/// Why and where a document was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// What is wrong.
@@ -80,13 +80,13 @@ impl std::error::Error for Error {}
 /// Why reading ended early.
 #[derive(Debug)]
 pub enum ReadFailure<E> {
-    /// The document is refused.
+    /// The document was rejected.
     Json(Error),
-    /// The sink refused a value or failed.
+    /// The sink rejected a value or failed.
     Sink {
         /// What the sink answered.
         error: E,
-        /// The value that it was being told.
+        /// The place of that value.
         place: JsonLocation,
     },
 }

@@ -1,7 +1,7 @@
 //! A strict JSON reader for bytes from anywhere.
 //!
-//! [`read`] walks one RFC 8259 document and tells a [`JsonSink`] what it meets, in order. Nothing is
-//! built in between: the Python binding makes dicts and lists, other crates may write BSON, and
+//! [`read`] reads one RFC 8259 document and passes its parts to a [`JsonSink`], in order. No tree
+//! is built: the Python binding creates dicts and lists, other crates may write BSON, and
 //! [`Ignore`] only validates.
 //!
 //! The RFC leaves open what different parsers then decide differently, and an attacker lives in

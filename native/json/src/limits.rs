@@ -1,8 +1,8 @@
 //! Bounds on what a document may hold.
 
-/// How large a document may get before it is refused.
+/// The limits of a document.
 ///
-/// The length in bytes is no part of this: whoever receives the bytes bounds it first.
+/// The length in bytes is not included: the receiver of the bytes limits it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonLimits {
     /// Arrays and objects open at the same time. A scalar alone has depth 0.

@@ -1,4 +1,4 @@
-//! Which arrays and objects are open: enough to refuse duplicate keys and to say where we are.
+//! The open arrays and objects: enough to reject duplicate keys and to report the place.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 const LINEAR_SEARCH_KEYS: usize = 16;
 const MAX_POINTER_BYTES: usize = 1_024;
 
-/// The keys of all open objects lie in one stack, those of the innermost object on top.
+/// The keys of all open objects are in one stack, those of the innermost object on top.
 #[derive(Default)]
 pub(crate) struct OpenContainers<'i> {
     open: Vec<OpenContainer<'i>>,
@@ -86,7 +86,7 @@ impl<'i> OpenContainers<'i> {
         self.end_value();
     }
 
-    /// Notes that the next value of the innermost container begins.
+    /// Records that the next value of the innermost container starts.
     pub(crate) fn begin_value(&mut self) {
         if let Some(container) = self.open.last_mut() {
             container.in_value = true;
@@ -102,7 +102,7 @@ impl<'i> OpenContainers<'i> {
         }
     }
 
-    /// Adds a key to the innermost object and begins its value; false when it was there before.
+    /// Adds a key to the innermost object and starts its value; false for a duplicate.
     pub(crate) fn begin_member(&mut self, key: Cow<'i, str>) -> bool {
         let Some(OpenContainer {
             kind: ContainerKind::Object { first_key, seen },

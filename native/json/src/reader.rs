@@ -11,11 +11,11 @@ use crate::text::{plain_length, unescape};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Reads one document and tells the sink what is in it.
+/// Reads one document and passes its parts to the sink.
 ///
 /// # Errors
-/// [`ReadFailure::Json`] names the first thing that is wrong with the document, [`ReadFailure::Sink`]
-/// hands on what the sink answered. Either way the sink has been told a part of the document.
+/// [`ReadFailure::Json`] has the first error of the document, [`ReadFailure::Sink`] that
+/// of the sink. Either way the sink has received a part of the document.
 pub fn read<S: JsonSink>(
     input: &[u8],
     limits: &JsonLimits,
@@ -376,7 +376,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
                 error,
                 place: self.place(offset),
             },
-            // Running into the end of what is UTF-8: the bytes behind it are what is wrong.
+            // At the end of valid UTF-8 the following bytes are the error.
             ReadStop::Json {
                 code: JsonErrorCode::Malformed,
                 offset,

@@ -1,4 +1,4 @@
-//! What a reader tells about a document.
+//! The parts of a document, as passed by the reader.
 
 use std::convert::Infallible;
 
@@ -11,73 +11,74 @@ pub enum Integer<'a> {
     Large(&'a str),
 }
 
-/// Receives the parts of one document in the order in which they stand.
+/// Receives the parts of one document in order.
 ///
 /// Calls nest as the grammar does: between `begin_object` and its `end_object` each member is one
 /// `key` followed by the calls of one value. After an error, from either side, nothing more is
-/// told; what was told before then belongs to a document that is refused.
+/// passed; the parts passed before belong to a rejected document.
 pub trait JsonSink {
-    /// Why the sink would refuse a value.
+    /// The error of the sink.
     type Error;
 
     /// `null`
     ///
     /// # Errors
-    /// When the sink refuses it; likewise below.
+    /// If the sink rejects it; likewise below.
     fn null(&mut self) -> Result<(), Self::Error>;
 
     /// `true` or `false`
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn boolean(&mut self, value: bool) -> Result<(), Self::Error>;
 
     /// A number without fraction and exponent, other than `-0`.
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn integer(&mut self, value: Integer<'_>) -> Result<(), Self::Error>;
 
-    /// Any other number, always finite. `-0` is told as a double since no integer has its sign.
+    /// Any other number, always finite. `-0` is passed as a double since integers have no negative
+    /// zero.
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn double(&mut self, value: f64) -> Result<(), Self::Error>;
 
     /// A string, unescaped.
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn string(&mut self, value: &str) -> Result<(), Self::Error>;
 
     /// `{`
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn begin_object(&mut self) -> Result<(), Self::Error>;
 
     /// The key of the member whose value follows, unescaped; no other key of its object is equal.
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn key(&mut self, key: &str) -> Result<(), Self::Error>;
 
     /// `}`
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn end_object(&mut self) -> Result<(), Self::Error>;
 
     /// `[`
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn begin_array(&mut self) -> Result<(), Self::Error>;
 
     /// `]`
     ///
     /// # Errors
-    /// When the sink refuses it.
+    /// If the sink rejects it.
     fn end_array(&mut self) -> Result<(), Self::Error>;
 }
 

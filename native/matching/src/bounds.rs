@@ -1,4 +1,4 @@
-//! Bounds of values: comparisons by order that stand alone or together.
+//! Bounds of values: order comparisons alone or in pairs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::placement::Class;
 use crate::plan::{MatchPlan, is_too_long, joined, one};
 use crate::point::{Interval, Point};
 
-/// A bound, or two that stand together.
+/// A bound, or a pair of bounds.
 pub(crate) struct ValueBounds<'n> {
     pub(crate) nodes: Vec<&'n FilterClause>,
     pub(crate) plan: MatchPlan,
@@ -35,8 +35,8 @@ pub(crate) fn is_range(node: &FilterClause) -> bool {
     bound(node).is_some()
 }
 
-/// Whether a filter asks for nothing but that one value lies in one interval,
-/// and the points of the bounds tell all of them.
+/// Whether a filter only requires that one value is in one interval, and the points of the bounds
+/// represent it exactly.
 pub(crate) fn is_one_interval(root: &FilterClause) -> bool {
     let single = std::slice::from_ref(root);
     let bounds = match root {

@@ -15,7 +15,7 @@ use crate::entry::{Hashes, Probe, mixed};
 
 /// Levels of cells, by the power of two that their width is.
 const LEVELS: std::ops::RangeInclusive<i16> = -40..=60;
-/// A geometry that lies in more cells of a level is looked up as wide.
+/// Geometries in more cells of a level are looked up as wide.
 const CELLS: usize = 64;
 /// Beyond what rounding can move.
 const MARGIN: f64 = 1e-9;
@@ -27,12 +27,12 @@ pub(crate) struct Levels {
     pub(crate) wide: u32,
 }
 
-/// The entries of a region; none where it is too large for cells.
+/// The entries of a region; `None` if it is too large for cells.
 pub(crate) fn probes(region: &Region, hashes: &Hashes) -> Option<Vec<Probe>> {
     let extents = region.high.iter().zip(&region.low);
     let extent = extents.map(|(high, low)| high - low).fold(0.0, f64::max);
     let level = LEVELS.clone().find(|level| 2.0 * width(*level) >= extent)?;
-    // Beyond, neighbouring cells are no longer told apart.
+    // Beyond this, neighbouring cells can no longer be distinguished.
     let farthest = region.low.iter().chain(&region.high);
     let farthest = farthest.fold(0.0_f64, |far, coordinate| far.max(coordinate.abs()));
     if farthest / width(level) > 1e15 {
@@ -115,7 +115,7 @@ fn meets_sphere(cell: Cell, width: f64) -> bool {
     nearest <= 1.0 + MARGIN && farthest >= 1.0 - MARGIN
 }
 
-/// How many cells lie between two corners, at most.
+/// The maximum number of cells between two corners.
 fn cells_between(level: i16, low: [f64; 3], high: [f64; 3]) -> usize {
     let counts = low.iter().zip(&high).map(|(low, high)| {
         let count = cell_of(*high, level).saturating_sub(cell_of(*low, level));

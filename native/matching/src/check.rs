@@ -59,7 +59,7 @@ impl Check {
         Self::Tree(paths.tree(filter.root()))
     }
 
-    /// For what is never asked.
+    /// For a check that is never used.
     pub(crate) fn none() -> Self {
         Self::Source(Box::default())
     }
@@ -111,7 +111,7 @@ impl Check {
         }
     }
 
-    /// About how many bytes it takes besides itself.
+    /// Its approximate size in bytes, besides the struct.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Self::Tree(tree) => tree.memory(),
@@ -334,7 +334,7 @@ fn has_pattern(node: &FilterClause) -> bool {
     }
 }
 
-/// Bytes behind a node.
+/// The heap size of a node.
 fn node_bytes(node: &FilterClause) -> usize {
     match node {
         FilterClause::And(children) | FilterClause::Or(children) => {
@@ -365,7 +365,7 @@ fn node_bytes(node: &FilterClause) -> usize {
     }
 }
 
-/// Bytes behind a value; short blocks cost as much as the smallest one.
+/// The heap size of a value; short blocks cost as much as the smallest one.
 fn value_bytes(value: &Value) -> usize {
     match value {
         Value::String(_) | Value::Document(_) | Value::Array(_) | Value::Binary(..) => {

@@ -1,5 +1,4 @@
-//! What a query waits for: one or more entries, of which a document must meet
-//! one in order to match.
+//! The entries of a query: a document must meet at least one in order to match.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -26,9 +25,9 @@ pub(crate) enum Probe {
     Nothing,
     /// No value at all.
     Absent,
-    /// Values in an interval: one in it if `each`, else one above its lower
-    /// end and one below its upper end. `sure`: nothing else is asked, so that
-    /// a document's only value in it decides.
+    /// Values in an interval: one in it if `each`, else one above its lower end and one below its
+    /// upper end. `sure`: the filter requires nothing else, so that a document's only value
+    /// decides.
     Interval {
         interval: Interval,
         each: bool,
@@ -42,7 +41,7 @@ pub(crate) enum Probe {
     },
     /// A geometry in the cell that has this hash.
     Cell { space: Space, level: i16, hash: u64 },
-    /// A geometry that lies in many cells.
+    /// A geometry in many cells.
     Wide,
     /// A document with a term that has this hash.
     Term { analyzer: u8, hash: u64 },
@@ -78,7 +77,7 @@ impl Default for Hashes {
 }
 
 impl Hashes {
-    /// A number that nobody outside knows.
+    /// A secret number of the process.
     pub(crate) const fn seed(&self) -> u64 {
         self.seed
     }

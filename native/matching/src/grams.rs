@@ -17,14 +17,14 @@ const LENGTHS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 /// How many pieces of each length wait at a node.
 #[derive(Debug, Default)]
 pub(crate) struct Grams {
-    /// Those that begin the text.
+    /// Those at the beginning of the text.
     first: [u32; LENGTHS.len()],
-    /// Those that stand anywhere.
+    /// Those anywhere.
     anywhere: [u32; LENGTHS.len()],
 }
 
-/// The piece by which a literal is found: its last one, because what many
-/// literals have in common is mostly at the front.
+/// The piece by which a literal is found: its last one, because common parts of literals are
+/// usually at the front.
 pub(crate) fn probe(literal: &Literal, hashes: &Hashes) -> Probe {
     let bytes = literal.text.as_bytes();
     let fitting = LENGTHS.iter().rposition(|length| *length <= bytes.len());

@@ -98,7 +98,7 @@ impl AccessPath {
         }
     }
 
-    /// About how many bytes it takes besides itself.
+    /// Its approximate size in bytes, besides the struct.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Self::Any(entries) => size_of_val::<[TrieEntry]>(entries),
@@ -183,15 +183,15 @@ impl CollectionQueries {
         paths
     }
 
-    /// Whether an entry stands behind a position.
+    /// Whether an entry is below an array position.
     pub(crate) fn is_numeric(&self, access: &AccessPath) -> bool {
         let entries = access.entries().into_iter();
         let mut nodes = entries.filter_map(|entry| self.trie.node(entry.node));
         nodes.any(|node| node.numeric)
     }
 
-    /// Tells those whom a document may concern; false where what lies behind
-    /// positions had to be given up.
+    /// Passes the queries that a document may concern; false if entries below positions had to be
+    /// abandoned.
     pub(crate) fn candidates(
         &mut self,
         document: Document<'_>,

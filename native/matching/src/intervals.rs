@@ -8,8 +8,8 @@
 //! intervals are and however they overlap, and adding or removing one
 //! O(log n).
 //!
-//! Lower ends may lie above upper ends: `{a: {$gt: 7, $lt: 3}}` is met by
-//! `{a: [0, 9]}`, whose values reach from 0 to 9.
+//! Lower ends may be above upper ends: `{a: {$gt: 7, $lt: 3}}` is met by `{a: [0, 9]}`, whose
+//! values reach from 0 to 9.
 
 use crate::point::{Interval, Point};
 
@@ -42,7 +42,7 @@ enum IntervalNode {
     Inner(Vec<Child>),
 }
 
-/// A node with what is known of the entries below.
+/// A node with a summary of the entries below.
 #[derive(Debug)]
 struct Child {
     /// Not above any of their keys.
@@ -153,8 +153,8 @@ impl IntervalNode {
         }
     }
 
-    /// Adds an entry; what no longer fits is given back as the node to the
-    /// right. Entries that come in ascending order leave full nodes behind.
+    /// Adds an entry; the part that no longer fits is returned as the node to the right. Entries in
+    /// ascending order leave full nodes.
     fn insert(&mut self, entry: IntervalEntry) -> Option<Self> {
         match self {
             Self::Leaf(entries) => {
@@ -239,7 +239,7 @@ fn place(children: &[Child], key: &Key) -> usize {
         .saturating_sub(1)
 }
 
-/// The right part of what has become too many.
+/// The right part of an overfull list.
 fn split<T>(items: &mut Vec<T>, most: usize, ascending: bool) -> Option<Vec<T>> {
     if items.len() <= most {
         return None;

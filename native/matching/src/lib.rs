@@ -1,8 +1,8 @@
 //! The index of live queries: which of very many filters match a document.
 //!
-//! It knows no streams, versions or clocks; who asks decides what a match
-//! means. The cost of a document does not grow with the number of queries,
-//! only with the number of those that it may concern:
+//! It knows nothing about streams, versions or clocks; the caller decides what a match means. The
+//! cost of a document does not grow with the number of queries, only with the number of those that
+//! it may concern:
 //!
 //! ```text
 //! filter ── plan ──▶ entries, of which a matching document meets one
@@ -16,12 +16,11 @@
 //!                   candidates ── check ──▶ found
 //! ```
 //!
-//! The entries are a proven superset, and the filter itself verifies each
-//! candidate. One kind of entry is spared that: an interval that says exactly
-//! what its filter says, where the document has a single value at the path,
-//! proves the match. What no entry can stand for is residual: evaluated for
-//! every document, and limited by a quota. A query that is often proposed in
-//! vain moves to a predicate that was seen to be rarer.
+//! The entries are a proven superset, and the filter itself verifies each candidate, with one
+//! exception: an interval that is equivalent to its filter, if the document has a single value at
+//! the path, proves the match. Queries that no entry can represent are residual: evaluated for
+//! every document, and limited by a quota. A query that is often proposed in vain moves to a
+//! predicate that was observed to be rarer.
 #![allow(
     clippy::doc_markdown,
     reason = "MongoDB, ObjectId, GeoJSON and so on are names, not code"

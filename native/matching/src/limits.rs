@@ -1,4 +1,4 @@
-//! What a matcher takes at most, and what it refuses beyond.
+//! The limits of a matcher, and the errors beyond them.
 
 use std::fmt;
 

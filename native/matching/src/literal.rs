@@ -1,14 +1,12 @@
 //! Text that a regular expression cannot match without.
 //!
-//! [`needed`] gives a few literals of which every text that matches has one,
-//! and says which of them must stand at the beginning. Letters are folded:
-//! what is said holds whether the expression looks at case or not, as long as
-//! the text is folded by the same [`fold`].
+//! [`needed`] gives a few literals of which every text that matches has one, and which of them must
+//! be at the beginning. Letters are folded: the result holds whether or not the expression is
+//! case-sensitive, as long as the text is folded by the same [`fold`].
 //!
-//! The expression is taken apart as Cox describes for code search: a part
-//! either matches exactly a few strings, or needs one of a few. Along a
-//! concatenation exact strings grow; where they would become too many they
-//! turn into something needed, and the best of that is kept.
+//! The expression is decomposed as Cox describes for code search: a part either matches exactly a
+//! few strings, or needs one of a few. Along a concatenation exact strings grow; where they would
+//! become too many they turn into something needed, and the best of that is kept.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +18,7 @@ use rillbase_query::pattern::Pattern;
 const STRINGS: usize = 16;
 /// Longest string that is kept, in bytes; longer ones are cut.
 const STRING_BYTES: usize = 64;
-/// Most characters of a class that are told apart.
+/// The maximum number of characters of a class that are distinguished.
 const CHARACTERS: u32 = 32;
 /// Stands for the beginning of the text. No text that is searched for has it.
 const START: char = '\u{FFFF}';
@@ -28,7 +26,7 @@ const START: char = '\u{FFFF}';
 /// A literal that is needed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Literal {
-    /// Whether it stands at the beginning of the text.
+    /// Whether it is at the beginning of the text.
     pub(crate) anchored: bool,
     /// Folded, never empty.
     pub(crate) text: String,
@@ -43,8 +41,7 @@ struct RegexPart {
     needed: Option<BTreeSet<String>>,
 }
 
-/// The literals of which a text that matches has one; none where nothing is
-/// needed.
+/// The literals of which a matching text has at least one; `None` if no literal is needed.
 pub(crate) fn needed(pattern: &Pattern) -> Option<Vec<Literal>> {
     let options = pattern.options();
     let hir = ParserBuilder::new()
@@ -71,7 +68,7 @@ fn literal(text: &str) -> Option<Literal> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    // Nothing stands before the beginning: such a string is never matched.
+    // Nothing precedes the beginning: such a string never matches.
     let text = rest.rsplit(START).next().unwrap_or_default();
     (!text.is_empty()).then(|| Literal {
         anchored: anchored && text.len() == rest.len(),
@@ -200,8 +197,8 @@ fn united(mut all: BTreeSet<String>, more: &BTreeSet<String>) -> Option<BTreeSet
     (all.len() <= STRINGS).then_some(all)
 }
 
-/// The set whose shortest string is longer: it is rarer. A string that stands
-/// at the beginning counts as longer than it is.
+/// The set whose shortest string is longer, and which is therefore rarer. A string at the beginning
+/// counts as longer than it is.
 fn better(a: Option<BTreeSet<String>>, b: Option<BTreeSet<String>>) -> Option<BTreeSet<String>> {
     let shortest = |set: &Option<BTreeSet<String>>| {
         let lengths = set.iter().flatten().map(String::len);
@@ -243,7 +240,7 @@ impl RegexPart {
         }
     }
 
-    /// What is needed; an empty string is no need.
+    /// The needed literals; an empty string is no restriction.
     fn into_needed(self) -> Option<BTreeSet<String>> {
         let strings = better(self.needed, self.exact)?;
         let bare = |text: &String| text.trim_start_matches(START).is_empty();

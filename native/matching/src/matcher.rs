@@ -19,7 +19,7 @@ use crate::walk::{Candidates, WalkBuffers};
 /// Most queries that are reconsidered after one document.
 const RECONSIDERED: usize = 4;
 
-/// Dense number of a live query; numbers of removed queries are given again.
+/// Dense number of a live query; numbers of removed queries are reused.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct QueryId(pub u32);
 
@@ -211,9 +211,9 @@ impl Matcher {
         self.release_group(query.group);
     }
 
-    /// The queries of a group that a document matches go to `propose`, sorted
-    /// and without repetition; those whose evaluation came to no answer go to
-    /// `failed`, likewise. What the two held before is dropped.
+    /// The queries of a group that a document matches are stored in `propose`, sorted and without
+    /// duplicates; those whose evaluation failed in `failed`, likewise. Their previous contents are
+    /// dropped.
     pub fn matches(
         &mut self,
         group: &[u8; 16],
@@ -272,7 +272,7 @@ impl Matcher {
         self.proposals.queries.sort_unstable();
     }
 
-    /// Gives the document a number.
+    /// Assigns the document a number.
     fn begin(&mut self) {
         self.proposals.queries.clear();
         self.proposals.sure.clear();
@@ -285,13 +285,13 @@ impl Matcher {
         }
     }
 
-    /// The ways through positions were too many: all queries that wait behind
-    /// them are evaluated. Leaving some out would decide for their filters.
+    /// There were too many paths through positions: all queries below them are evaluated. Omitting
+    /// some would be a decision about their filters.
     fn give_up(&mut self, number: u32) {
         let Some(group) = self.groups.get(number as usize) else {
             return;
         };
-        // Those that are told here may be among them.
+        // Queries that are already certain may be among them.
         for query in std::mem::take(&mut self.proposals.sure) {
             self.proposals.propose(query);
         }

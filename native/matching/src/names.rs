@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Numbers of names, given again when nobody uses them.
+/// Numbers of names, reused when they are no longer needed.
 #[derive(Debug, Default)]
 pub(crate) struct InternedNames {
     numbers: HashMap<[u8; 16], u32>,

@@ -1,4 +1,4 @@
-//! Where a query stands in the index, for `explain` and the figures.
+//! A query's placement in the index, for `explain` and figures.
 
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
@@ -132,6 +132,6 @@ pub(crate) fn is_everything(filter: &Filter) -> bool {
 pub struct QueryReach {
     /// Where the query waits.
     pub placement: Placement,
-    /// Whether the document is led there, so that the filter is asked.
+    /// Whether the document reaches it, so that the filter is evaluated.
     pub reached: bool,
 }

@@ -103,7 +103,7 @@ impl PlainPattern {
     }
 }
 
-/// Whether it stands at the beginning, and what.
+/// Whether it is anchored at the beginning, and its text.
 fn parts(source: &str) -> (bool, &str) {
     match source.strip_prefix('^') {
         Some(rest) => (true, rest),

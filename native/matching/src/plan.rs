@@ -31,7 +31,7 @@ const SAMPLE_STEPS: u64 = 20_000;
 /// The types of values that a regular expression can match.
 const TEXT_KINDS: [BsonType; 3] = [BsonType::String, BsonType::Symbol, BsonType::Regex];
 
-/// What a query waits for.
+/// The entries of a query.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchPlan {
     /// None of them: it never matches.
@@ -73,7 +73,7 @@ impl<'p> Planner<'p> {
         self
     }
 
-    /// The plan of a filter; none where nothing useful must hold.
+    /// The plan of a filter; `None` if it implies nothing useful.
     pub(crate) fn plan(&self, root: &FilterClause) -> Option<MatchPlan> {
         let mut plan = self.node(root, &FieldPath::itself())?;
         plan.entries.sort_unstable();
@@ -86,7 +86,7 @@ impl<'p> Planner<'p> {
         Some(plan)
     }
 
-    /// The plan of a part of a filter whose paths begin at `prefix`.
+    /// The plan of a part of a filter whose paths start at `prefix`.
     fn node(&self, node: &FilterClause, prefix: &FieldPath) -> Option<MatchPlan> {
         match node {
             FilterClause::Field(predicate) => {
@@ -137,7 +137,7 @@ impl<'p> Planner<'p> {
         plans.min_by(|a, b| a.selectivity.total_cmp(&b.selectivity))
     }
 
-    /// What was observed of a plan, else what a sample says, else what is usual.
+    /// The observed selectivity of a plan, otherwise that of a sample, otherwise a default.
     fn selectivity(&self, nodes: &[&FilterClause], plan: &MatchPlan, prefix: &FieldPath) -> f64 {
         if let Some((entries, observed)) = self.tried
             && is_same(&plan.entries, entries)
@@ -152,7 +152,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The plan of a test of what is at a path.
+    /// The plan of a test of the values at a path.
     fn test(&self, test: &Test, path: FieldPath) -> Option<MatchPlan> {
         if is_too_long(&path) {
             return None;
@@ -309,8 +309,7 @@ pub(crate) fn is_too_long(path: &FieldPath) -> bool {
     path.segments().len() > NESTING_DEPTH
 }
 
-/// A comparison by order that stands alone. MinKey and MaxKey compare with
-/// everything, even with what is missing.
+/// A single order comparison. MinKey and MaxKey compare with everything, even with missing values.
 fn compared(path: FieldPath, comparison: Comparison, operand: ValueRef<'_>) -> Option<MatchPlan> {
     if let Some(interval) = interval(comparison, operand) {
         return Some(ranged(path, interval, false));

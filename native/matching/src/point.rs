@@ -58,7 +58,7 @@ impl Point {
         Self::of_key(buffer)
     }
 
-    /// Whether a key was not too long for its point to tell it from others.
+    /// Whether a key was short enough for its point to be unique.
     pub(crate) const fn holds(key: &[u8]) -> bool {
         key.len() <= WIDTH
     }
@@ -96,7 +96,7 @@ fn beginning(text: &str) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// Where the values lie that a comparison lets through; both ends belong to it.
+/// The interval of values that a comparison admits; both ends inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Interval {
     pub(crate) low: Point,

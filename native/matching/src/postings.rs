@@ -1,9 +1,9 @@
 //! From a key to the queries that wait for it.
 //!
-//! Keys are 64-bit hashes with a secret of the process, so nobody outside can
-//! make two of them meet; where chance does it, verification decides. A
-//! posting remembers the document for which it was last read: a value that a
-//! document repeats costs one look-up, whatever waits for it.
+//! Keys are 64-bit hashes with a secret of the process, so collisions cannot be provoked from
+//! outside; accidental ones are resolved by verification. A posting remembers the document for
+//! which it was last read: a value that a document repeats costs one lookup, however many queries
+//! use it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};

@@ -1,5 +1,4 @@
-//! What waits at a node of the tree of paths, so that nothing is computed for
-//! which nobody waits.
+//! What is registered at a node of the tree of paths, so that nothing is computed without need.
 
 use rillbase_query::text::{Analyzer, Language};
 

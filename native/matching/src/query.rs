@@ -4,7 +4,7 @@ use crate::check::Check;
 use crate::group::AccessPath;
 use crate::placement::Class;
 
-/// After this many proposals it is asked whether they were in vain.
+/// The number of proposals after which their usefulness is checked.
 const PROPOSALS: u16 = 32;
 /// Proposals are in vain when fewer than one of this many matched.
 const VAIN: u16 = 8;
@@ -37,14 +37,14 @@ pub(crate) struct Trials {
 }
 
 impl IndexedQuery {
-    /// About how many bytes it takes besides itself.
+    /// Its approximate size in bytes, besides the struct.
     pub(crate) fn memory(&self) -> usize {
         self.check.memory() + self.access.memory()
     }
 }
 
 impl Trials {
-    /// None so far, `documents` having come before.
+    /// None so far, after `documents` documents.
     pub(crate) const fn since(documents: u32) -> Self {
         Self {
             since: documents,
@@ -74,7 +74,7 @@ impl Trials {
         (f64::from(self.proposed) / f64::from(passed)).min(1.0)
     }
 
-    /// Begins to count anew.
+    /// Restarts the count.
     pub(crate) const fn restart(&mut self, documents: u32) {
         (self.proposed, self.matched, self.since) = (0, 0, documents);
     }

@@ -5,7 +5,7 @@ use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 use rillbase_query::filter_set::{FilterId, FilterSet, PredicateAnswers};
 
-/// About how many bytes a filter takes in a set besides its operands.
+/// The approximate size of a filter in a set, besides its operands.
 const FILTER_BYTES: usize = 700;
 
 /// The residual queries of a group.

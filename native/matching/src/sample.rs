@@ -1,4 +1,4 @@
-//! A few documents of a group, by which the rarest predicate is known.
+//! A sample of documents of a group, for finding the rarest predicate.
 
 use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
@@ -42,9 +42,8 @@ impl DocumentSample {
         }
     }
 
-    /// The share of documents for which all of the nodes hold; what is usual
-    /// counts as much as one document. Where the fuel does not last, only
-    /// what is usual is known.
+    /// The share of documents for which all of the nodes hold; the default counts as much as one
+    /// document. If the fuel does not suffice, only the default is used.
     pub(crate) fn selectivity(
         &self,
         nodes: &[&FilterClause],

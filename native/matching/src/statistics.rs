@@ -2,7 +2,7 @@
 
 use crate::placement::Class;
 
-/// What a matcher holds and has done since it was made.
+/// The contents of a matcher, and its work since it was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Queries by class; classes without any are left out.

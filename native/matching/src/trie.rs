@@ -1,9 +1,8 @@
 //! The paths of a group's access predicates as a tree of segments.
 //!
-//! A document is walked once for all paths, and only into fields that some
-//! path names: neither the number of paths nor what else the document holds
-//! makes the walk longer. Each node says what waits there, so that nothing is
-//! computed that nobody asks for.
+//! A document is walked once for all paths, and only into fields that some path names: neither the
+//! number of paths nor what else the document holds makes the walk longer. Each node records what
+//! is registered there, so that nothing is computed without need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +11,7 @@ use rillbase_query::path::{FieldPath, PathSegment};
 use crate::entry::Probe;
 use crate::probe_counts::ProbeCounts;
 
-/// A node's number in its tree; numbers of removed nodes are given again.
+/// A node's number in its tree; numbers of removed nodes are reused.
 pub(crate) type NodeId = u32;
 
 /// The node of the path without segments.
@@ -92,7 +91,7 @@ impl TrieNode {
         !self.children.is_empty()
     }
 
-    /// Whether values are asked for here.
+    /// Whether values are needed here.
     pub(crate) const fn is_end(&self) -> bool {
         self.uses > 0
     }

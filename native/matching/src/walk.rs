@@ -5,11 +5,10 @@
 //! entered as the document that `$elemMatch` takes it for. What is found only
 //! so does not count as present.
 //!
-//! A numeric segment has two readings at each array, so that the ways to one
-//! value can double from level to level. A place that was reached by a
-//! position is therefore entered once for each node of the tree of paths, and
-//! after [`STEPS`] such places the walk gives up what lies behind positions.
-//! Everything else is as long as the document.
+//! A numeric segment has two readings at each array, so that the ways to one value can double from
+//! level to level. A place that was reached by a position is therefore entered once for each node
+//! of the tree of paths, and after [`STEPS`] such places the walk abandons everything below
+//! positions. Everything else is linear in the document.
 
 use std::collections::HashSet;
 
@@ -23,7 +22,7 @@ use crate::postings::Postings;
 use crate::probe_counts::Ranges;
 use crate::trie::{NodeId, ROOT, Trie, TrieNode};
 
-/// Most places behind positions that are looked at in one document.
+/// The maximum number of places below positions that are visited in one document.
 const STEPS: u32 = 1_000_000;
 /// More values than this are met with their hull where each would be met.
 const EACH: usize = 16;
@@ -62,7 +61,7 @@ pub(crate) struct WalkBuffers {
     states: Vec<WalkState>,
     /// Nodes at which intervals have to be met.
     touched: Vec<NodeId>,
-    /// Places behind positions that were entered.
+    /// Places below positions that were entered.
     entered: HashSet<(NodeId, usize, ArrayReading)>,
     buffer: Vec<u8>,
     /// What is to be looked up.
@@ -73,7 +72,7 @@ pub(crate) struct WalkBuffers {
 pub(crate) trait Candidates {
     /// Proposes a query. The same one may be proposed again.
     fn propose(&mut self, query: u32);
-    /// A query that matches; it is not told again.
+    /// A query that certainly matches; it is not passed again.
     fn sure(&mut self, query: u32);
 }
 
@@ -86,7 +85,7 @@ pub(crate) struct DocumentWalk<'w, C> {
     /// The number of the document.
     pub(crate) number: u32,
     pub(crate) candidates: &'w mut C,
-    /// What is left for places behind positions.
+    /// The remaining number of places below positions.
     steps: u32,
 }
 
@@ -115,7 +114,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         }
     }
 
-    /// Walks; false where it had to give up what lies behind positions.
+    /// Walks the document; false if it had to abandon everything below positions.
     pub(crate) fn run(mut self, document: Document<'_>) -> bool {
         let whole = self.document(ROOT, document, WalkRoute::default());
         self.meet_intervals();
@@ -175,7 +174,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         }
     }
 
-    /// What a path goes on to from an array.
+    /// The continuations of a path from an array.
     fn array(&mut self, at: NodeId, array: Array<'_>, way: WalkRoute) -> Option<()> {
         let trie = self.trie;
         let node = trie.node(at)?;
@@ -224,7 +223,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         }
     }
 
-    /// Whether a place, told from others by its address, has to be entered.
+    /// Whether a place, identified by its address, must be entered.
     fn enter(&mut self, place: (NodeId, usize, ArrayReading), way: WalkRoute) -> Option<bool> {
         if !way.by_position {
             return Some(true);
@@ -303,7 +302,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         self.scratch.probes = probes;
     }
 
-    /// The terms of all text of the document, wherever it stands.
+    /// The terms of all text of the document.
     fn terms(&mut self, document: Document<'_>) {
         let trie = self.trie;
         let Some(root) = trie.node(ROOT) else {
@@ -419,7 +418,7 @@ enum ArrayReading {
 }
 
 impl WalkState {
-    /// Forgets what an earlier document had; whether there was something to forget.
+    /// Clears what an earlier document had; returns whether there was any.
     fn begin(&mut self, document: u32) -> bool {
         if self.document == document {
             return false;
@@ -432,7 +431,7 @@ impl WalkState {
         true
     }
 
-    /// Whether what is here is one value, of which the point tells all.
+    /// Whether the only value here is represented exactly by its point.
     fn is_one_value(&self) -> bool {
         let [(least, greatest)] = self.hulls.as_slice() else {
             return false;

@@ -33,7 +33,7 @@ pyo3::create_exception!(
     "Why the storage node rejected a command: `code` for programs, `str()` for people."
 );
 
-/// What a node answered instead: a word for programs, and a text.
+/// A node's error: a code for programs, and a text.
 pub(crate) fn node_error(py: Python<'_>, text: &str) -> PyErr {
     let raised = NodeError::new_err(text.to_owned());
     let code = text.split(' ').next().unwrap_or_default();
@@ -58,7 +58,7 @@ pub(crate) fn engine_error(py: Python<'_>, error: &rillbase_engine::Error) -> Py
     set.map_or_else(|raised| raised, |()| raised)
 }
 
-/// A refusal as a `QueryError`.
+/// An error as a `QueryError`.
 pub(crate) fn refused(py: Python<'_>, refusal: DocumentRefusal) -> PyErr {
     match query_error(py, refusal) {
         Ok(raised) => PyErr::from_value(raised),
@@ -77,7 +77,7 @@ pub(crate) fn query_error(py: Python<'_>, refusal: DocumentRefusal) -> PyResult<
     Ok(value.clone().into_any())
 }
 
-/// A refused document becomes a `JsonError`; what Python raised while values were made stays.
+/// A rejected document becomes a `JsonError`; exceptions raised while values were created stay.
 pub(crate) fn from_json_failure(py: Python<'_>, failure: ReadFailure<PyErr>) -> PyErr {
     match failure {
         ReadFailure::Sink { error, .. } => error,

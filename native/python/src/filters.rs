@@ -251,7 +251,7 @@ impl PyGroup {
         Ok(Self { inner })
     }
 
-    /// Refuse a sort by what no row has.
+    /// Reject a sort by fields that no row has.
     #[pyo3(signature = (sort, *, pointer = "/sort"))]
     fn check_sort(&self, py: Python<'_>, sort: &PySort, pointer: &str) -> PyResult<()> {
         within(pointer, |place| self.inner.check_sort(&sort.inner, place))

@@ -57,7 +57,7 @@ pub(crate) struct HubMemory {
     refused: u64,
 }
 
-/// The hub of one process: what its subscribers are told.
+/// The hub of one process.
 #[pyclass(frozen, name = "Hub", module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct PyHub {
     inner: Mutex<hub::Hub>,
@@ -105,7 +105,7 @@ impl PyHub {
         }
     }
 
-    /// Begin a subscription.
+    /// Start a subscription.
     #[pyo3(signature = (
         subscription, name, query, partition, *, holder, projection = None,
         whole_results = false, throttle_ms = 0, muted = [false; 4], canonical = false,
@@ -156,12 +156,12 @@ impl PyHub {
         self.locked().detach(subscription);
     }
 
-    /// Name the registration that a query waits for.
+    /// Return the id of the registration that a query waits for.
     fn asked(&self, query: [u8; 16]) -> Option<u64> {
         self.locked().registration_id(&QueryHash(query))
     }
 
-    /// Take the rows of a query, as registered behind the log's end by a request.
+    /// Take the rows of a query, registered after the log's end by a request.
     #[allow(
         clippy::too_many_arguments,
         reason = "a registration has as many parts"
@@ -198,13 +198,13 @@ impl PyHub {
         self.locked().lost(partition);
     }
 
-    /// Have queries of a log registered again that the event layer has forgotten.
+    /// Register queries of a log again that the event layer has forgotten.
     fn forgotten(&self, partition: u16, held: Vec<[u8; 16]>) {
         let held = held.into_iter().map(QueryHash).collect();
         self.locked().forgotten(partition, &held);
     }
 
-    /// Follow another grid: what is read from here on is of its logs.
+    /// Switch to another grid: logs that are read from here on belong to it.
     #[pyo3(signature = (*, installation, epoch, write_partitions, query_partitions))]
     fn moved(&self, installation: u64, epoch: u32, write_partitions: u16, query_partitions: u16) {
         self.locked().moved(GridShape {
@@ -225,7 +225,7 @@ impl PyHub {
         Ok(entries.len())
     }
 
-    /// Take what a subscription missed; None: the log no longer has it.
+    /// Take the entries that a subscription missed; None if the log no longer has them.
     fn replay(
         &self,
         py: Python<'_>,
@@ -293,7 +293,7 @@ impl PyHub {
         self.locked().clients(&QueryHash(query))
     }
 
-    /// Return the state of a subscription; None: there is no such subscription.
+    /// Return the state of a subscription; None if it does not exist.
     fn figures(&self, subscription: u64) -> Option<SubscriptionFigures> {
         let figures = self.locked().figures(subscription)?;
         Some(SubscriptionFigures {
@@ -306,7 +306,7 @@ impl PyHub {
         })
     }
 
-    /// Return what is known of a version of a document, for a subscription: a JSON object.
+    /// Return what is known about a version of a document, for a subscription: a JSON object.
     #[pyo3(signature = (subscription, key, version, *, xid = None, body = None))]
     fn trace(
         &self,
@@ -326,7 +326,7 @@ impl PyHub {
         self.locked().trace(&question)
     }
 
-    /// Return the bytes of what is remembered for `trace`.
+    /// Return the bytes of the traces.
     fn trace_bytes(&self) -> usize {
         self.locked().trace_bytes()
     }

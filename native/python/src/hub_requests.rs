@@ -1,4 +1,4 @@
-//! What a hub asks of the app server: one frozen class for each kind of request.
+//! The requests of a hub to the app server: one frozen class for each kind.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -29,7 +29,7 @@ pub(crate) fn parse_json<'py>(
     builder.finish()
 }
 
-/// Makes Python objects of what the reader tells.
+/// Builds Python objects from the reader's events.
 struct ObjectBuilder<'py> {
     py: Python<'py>,
     /// The values of all open arrays, those of the innermost on top; at last the document.
@@ -41,7 +41,7 @@ struct ObjectBuilder<'py> {
 enum ObjectContainer<'py> {
     Object {
         members: Bound<'py, PyDict>,
-        /// Set while the value of a member is being told.
+        /// Set until the value of a member is complete.
         key: Option<Bound<'py, PyString>>,
     },
     Array {
@@ -92,7 +92,7 @@ impl JsonSink for ObjectBuilder<'_> {
     fn integer(&mut self, value: Integer<'_>) -> PyResult<()> {
         match value {
             Integer::Small(value) => self.add(PyInt::new(self.py, value).into_any()),
-            // The reader bounds the digits below the length at which Python refuses them.
+            // The reader bounds the digits below the length at which Python rejects them.
             Integer::Large(digits) => self.add(self.py.get_type::<PyInt>().call1((digits,))?),
         }
     }
@@ -152,8 +152,8 @@ impl JsonSink for ObjectBuilder<'_> {
 
 /// The Python strings of recent keys: in a list of like objects each key is made once.
 ///
-/// A slot is chosen by the key's length and ends, so two keys may keep displacing each other;
-/// that costs time for making the string anew and nothing else.
+/// A slot is chosen by the key's length and ends, so two keys may keep displacing each other; that
+/// only costs the time to create the string again.
 struct KeyCache<'py> {
     slots: Vec<Option<(String, Bound<'py, PyString>)>>,
 }

@@ -28,7 +28,7 @@ pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
 type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
 /// A collection that is looked up: id, version of the access rules, access rule.
 type PySide = ([u8; 16], u64, Option<PyFilter>);
-/// What was read of one: rows, and whether there are no others.
+/// What was read of a side: rows, and whether there are no others.
 type PyForeign = (Vec<PyRow>, bool);
 /// `xmin`, `xmax` and those between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
@@ -193,7 +193,7 @@ impl PyLiveQuery {
         })
     }
 
-    /// Return what those who watch may read; None: everything.
+    /// Return what the subscribers may read; None for everything.
     fn readable(&self, py: Python<'_>) -> PyResult<Option<PyFilter>> {
         if self.definition.rule.is_empty() {
             return Ok(None);
@@ -228,7 +228,7 @@ impl PyLiveQuery {
         self.definition.looks_up()
     }
 
-    /// Return what is looked up for each document, if anything is.
+    /// Return the lookups of each document, if any.
     fn lookups(&self, py: Python<'_>) -> PyResult<Option<PyLookups>> {
         let join = lookups::join_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
         Ok(join.map(|join| PyLookups {
@@ -306,7 +306,7 @@ impl PyLiveQuery {
         PyBytes::new(py, &request::encode_definition(&self.definition))
     }
 
-    /// Return what the nodes are told, without an activation number.
+    /// Return the request to the nodes, without an activation number.
     #[pyo3(signature = (positions, snapshot, rows, *, complete, renewal, foreign = Vec::new()))]
     #[allow(clippy::too_many_arguments, reason = "a request has as many parts")]
     fn request<'py>(
@@ -350,7 +350,7 @@ pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> PgSnapshot {
     }
 }
 
-/// Rows; without bodies where only membership is told.
+/// Rows; without bodies where only membership is reported.
 pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<ResultRow> {
     let rows = rows
         .iter()

@@ -95,8 +95,7 @@ impl GridNode {
     }
 }
 
-/// Documents as a Python generator tells them: the snapshot and rules' versions as text
-/// first, then blocks.
+/// Documents from a Python generator: the snapshot and rules' versions as text first, then blocks.
 struct PythonDocuments {
     open: Py<PyAny>,
     blocks: Option<Py<PyIterator>>,

@@ -44,7 +44,7 @@ type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
 #[pyclass(module = "rillbase_native", name = "Selection", skip_from_py_object)]
 pub(crate) struct PySelection {
     inner: selection::Selection,
-    /// The page, once it was asked what it refers to.
+    /// The page, once its references were requested.
     page: Option<ResultPage>,
     projection: Option<PyProjection>,
 }
@@ -159,13 +159,13 @@ impl PySelection {
         self.inner.matched
     }
 
-    /// How many bytes the documents take that are held.
+    /// Return the bytes of the held documents.
     #[getter]
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes()
     }
 
-    /// Return the page as JSON, the place behind it if more may follow, and its length.
+    /// Return the page as JSON, the position after it if more may follow, and its length.
     #[pyo3(signature = (*, canonical = false))]
     fn finish<'py>(
         &mut self,
@@ -226,7 +226,7 @@ impl PySelection {
             .map_err(|refusal| refused(py, refusal))
     }
 
-    /// Return the bodies of the page in order, and the place behind it if more may follow.
+    /// Return the bodies of the page in order, and the position after it if more may follow.
     fn bodies<'py>(
         &mut self,
         py: Python<'py>,
@@ -296,7 +296,7 @@ impl PyGrouping {
         (unevaluated.count(), unevaluated.detail())
     }
 
-    /// How many bytes the groups take, at most.
+    /// Return the maximum bytes of the groups.
     #[getter]
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes()

@@ -116,7 +116,7 @@ impl PyNode {
         self.own.pushed(py)
     }
 
-    /// Return another speaker, who has to say who it is.
+    /// Return another client, which must authenticate.
     fn speaker(&self, py: Python<'_>) -> NodeSpeaker {
         py.detach(|| NodeSpeaker::of(&self.node))
     }

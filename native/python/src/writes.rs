@@ -33,14 +33,14 @@ type PyAccess<'py> = (
 );
 /// Name, number of the collection, access.
 type PyTarget<'py> = (String, usize, Option<PyAccess<'py>>);
-/// Operations, targets, whether all or none, what is expected.
+/// Operations, targets, whether all or none, precondition.
 type PyWrite<'py> = (
     PyRef<'py, PyOperations>,
     Vec<PyTarget<'py>>,
     bool,
     Option<PyRef<'py, PyExpected>>,
 );
-/// Key, version, moment of creation, body: as the database's result has them.
+/// Key, version, creation time, body: as in the database's result.
 type PyRow = (
     PyBackedBytes,
     PyBackedBytes,
@@ -144,7 +144,7 @@ impl PyOperations {
     }
 }
 
-/// What a group of writes wants done.
+/// A group of writes.
 #[pyclass(frozen, name = "Plan", module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct PyPlan {
     inner: plan::WritePlan,
@@ -252,7 +252,7 @@ fn number(cell: &[u8]) -> PyResult<i64> {
     Ok(i64::from_be_bytes(bytes))
 }
 
-/// What a group of writes leaves behind.
+/// The result of a group of writes.
 #[pyclass(
     frozen,
     name = "Changes",
@@ -269,7 +269,7 @@ impl PyChanges {
         self.inner.len()
     }
 
-    /// Return how a write ended; raise what the whole of it was refused for.
+    /// Return the outcomes of a write; raise its error if it was rejected as a whole.
     fn outcomes(&self, py: Python<'_>, write: usize) -> PyResult<Outcomes> {
         match self.inner.ended.get(write) {
             Some(Some(Ok(outcomes))) => Ok(Outcomes::of(outcomes.clone())),
@@ -283,7 +283,7 @@ impl PyChanges {
         packed(py, self.inner.inserted(collection))
     }
 
-    /// Return the columns of rows to update: keys, versions, bodies, moments of creation.
+    /// Return the columns of rows to update: keys, versions, bodies, creation times.
     fn updated<'py>(&self, py: Python<'py>, collection: usize) -> Option<Columns<'py, 4>> {
         packed(py, self.inner.updated(collection))
     }
@@ -314,7 +314,7 @@ impl PyChanges {
     }
 
     /// Return after-images as arguments of a command, with their number, in parts of about
-    /// `max_bytes`; None: all in one.
+    /// `max_bytes`; None for a single part.
     fn after_images<'py>(
         &self,
         py: Python<'py>,
@@ -377,7 +377,7 @@ impl Outcomes {
         }
     }
 
-    /// One operation that was refused by the database.
+    /// One operation that the database rejected.
     #[staticmethod]
     fn refused(code: &str, detail: &str, violations: Vec<(String, String)>) -> Self {
         let refusal = DocumentRefusal {
@@ -395,7 +395,7 @@ impl Outcomes {
         self.inner.len()
     }
 
-    /// Return what was refused, by place.
+    /// Return the rejected operations, by place.
     fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
         let numbered = self.inner.iter().enumerate();
         numbered
@@ -404,7 +404,7 @@ impl Outcomes {
             .collect()
     }
 
-    /// Return what one operation changed, or raise what it was refused for.
+    /// Return what one operation changed, or raise its error.
     fn change(&self, py: Python<'_>, number: usize) -> PyResult<PyChange> {
         match self.inner.get(number) {
             Some(Ok(change)) => Ok(PyChange {
@@ -417,7 +417,7 @@ impl Outcomes {
         }
     }
 
-    /// Return ids and versions as a JSON array; `refusals` are the items of what was refused.
+    /// Return ids and versions as a JSON array; `refusals` are the items of rejected operations.
     #[pyo3(signature = (refusals, *, canonical = false))]
     fn results<'py>(
         &self,

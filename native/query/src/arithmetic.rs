@@ -20,7 +20,7 @@ pub enum ArithmeticOperator {
     Multiply,
 }
 
-/// Computes; none when an operand is no number.
+/// Computes a result; `None` if an operand is not a number.
 pub fn compute(
     operation: ArithmeticOperator,
     a: ValueRef<'_>,

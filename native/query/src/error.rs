@@ -1,4 +1,4 @@
-//! What is refused, by stable code, and where.
+//! Errors, by stable code and place.
 //!
 //! Everything a caller can get wrong is found while parsing, so that an
 //! [`Error`] carries a JSON pointer (RFC 6901) into the text that the caller
@@ -30,9 +30,9 @@ pub enum ErrorCode {
     InvalidSort,
     /// The projection is malformed.
     InvalidProjection,
-    /// The group is malformed, or stands beside what does not go with it.
+    /// The group is malformed, or combined with something that excludes it.
     InvalidGroup,
-    /// The lookups are malformed, or stand beside a group.
+    /// The lookups are malformed, or combined with a group.
     InvalidLookup,
     /// The update is malformed or cannot be applied to this document.
     InvalidUpdate,
@@ -42,7 +42,7 @@ pub enum ErrorCode {
     InvalidSchema,
     /// The geometry is malformed.
     InvalidGeometry,
-    /// What depends on the moment cannot be subscribed to.
+    /// A filter that depends on the current time cannot be subscribed to.
     NotLive,
     /// One evaluation needed more steps or memory than allowed.
     QueryTooExpensive,
@@ -139,7 +139,7 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
-    /// The member `key` of what is here.
+    /// The member `key` of this place.
     #[must_use]
     pub const fn key(&'p self, key: &'p str) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
-    /// The element at `index` of what is here.
+    /// The element at `index` of this place.
     #[must_use]
     pub const fn index(&'p self, index: usize) -> Self {
         Self {
@@ -181,7 +181,7 @@ impl<'p> ParseLocation<'p> {
     }
 }
 
-/// Why an evaluation did not come to an answer.
+/// Why an evaluation failed.
 ///
 /// It is two words wide so that the `Result<bool, EvaluationFailure>` of the matcher
 /// stays cheap.
@@ -191,12 +191,12 @@ pub enum EvaluationFailure {
     OutOfSteps,
     /// More than the allowed memory.
     OutOfMemory,
-    /// An expression met a value that it cannot take.
+    /// An expression was applied to a value that it does not accept.
     Refused(Box<str>),
 }
 
 impl EvaluationFailure {
-    /// A refusal by an expression.
+    /// A rejection by an expression.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::Refused(detail.into().into_boxed_str())
     }

@@ -166,7 +166,7 @@ impl ExactSum {
         &self.limbs
     }
 
-    /// The sum of these parts, unless they are no sum's.
+    /// The sum with these parts, if they are valid.
     #[must_use]
     pub fn from_parts(
         [nan, infinite, negative_infinite]: [i64; 3],

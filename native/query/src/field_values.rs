@@ -12,8 +12,7 @@ use crate::key::{encode, encode_descending};
 use crate::limits::INDEX_KEYS;
 use crate::path::{FieldPath, PathSegment};
 
-/// A field on its way through a document: what is left of its path, or the
-/// value that it came to.
+/// The evaluation of a field in a document: the rest of its path, or the value it reached.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldCursor<'p, 'a> {
     Open(&'p [PathSegment], Document<'a>),
@@ -31,7 +30,7 @@ impl<'p, 'a> FieldCursor<'p, 'a> {
         matches!(self, FieldCursor::Array(_, other) if std::ptr::eq(other.as_bytes(), array.as_bytes()))
     }
 
-    /// The field in one element of the array that it has come to.
+    /// The field in one element of the array that it reached.
     fn of_element(self, element: ValueRef<'a>) -> Self {
         match self {
             FieldCursor::Array([], _) => FieldCursor::Done(element),
@@ -43,7 +42,7 @@ impl<'p, 'a> FieldCursor<'p, 'a> {
         }
     }
 
-    /// The field where the array that it has come to is empty.
+    /// The field if the array that it reached is empty.
     const fn of_empty(self) -> Self {
         match self {
             FieldCursor::Array([], _) => FieldCursor::Done(ValueRef::Undefined),

@@ -19,7 +19,7 @@ use crate::error::EvaluationFailure;
 use crate::filter::{DocumentMatcher, Filter, FilterClause, Hash, Predicate};
 use crate::path::FieldPath;
 
-/// A filter's number in its set. Numbers of removed filters are given again.
+/// A filter's number in its set. Numbers of removed filters are reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FilterId(pub u32);
 
@@ -80,7 +80,7 @@ pub struct PredicateAnswers {
     answers: Vec<PredicateAnswer>,
 }
 
-/// What a predicate answered.
+/// The result of a predicate.
 #[derive(Debug, Default, Clone, Copy)]
 struct PredicateAnswer {
     document: u32,
@@ -264,7 +264,7 @@ fn fresh_number(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-/// What a path found.
+/// The result of a path.
 #[derive(Debug, Clone, Copy)]
 enum Resolved<'a> {
     /// One value or none, so that a test of it decides, and the steps that the

@@ -169,7 +169,7 @@ fn exact(key: &mut Vec<u8>, decimal: Decimal) {
     let start = key.len();
     let (exponent, digits) = decimal.scientific();
     key.push(1);
-    // The adjusted exponent lies in −6176 … 6144.
+    // The adjusted exponent is in −6176 … 6144.
     let biased = u16::try_from(exponent + 8192).unwrap_or(0);
     key.extend_from_slice(&biased.to_be_bytes());
     key.extend_from_slice(&digits.to_be_bytes());

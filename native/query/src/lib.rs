@@ -13,15 +13,13 @@
 //!   compare like them.
 //! - [`path`], [`pattern`] — dotted paths through arrays; regular expressions
 //!   in linear time.
-//! - [`filter`] — filters: parsed, brought to normal and canonical form,
-//!   hashed, matched. [`expression`], [`schema`], [`text`] and [`geo`] are
-//!   what its larger operators stand for. [`filter_set`] matches many filters
-//!   against one document.
+//! - [`filter`] — filters: parsed, brought to normal and canonical form, hashed, matched.
+//!   [`expression`], [`schema`], [`text`] and [`geo`] are the implementations of its larger
+//!   operators. [`filter_set`] matches many filters against one document.
 //! - [`sort`], [`index`] — places of documents in an order, and in an index.
 //! - [`group`] — rows that stand for many documents; [`exact`] — their sums.
 //! - [`lookup`] — other documents that a document refers to.
-//! - [`projection`], [`update`], [`merge_patch`] — what is shown and what is
-//!   changed.
+//! - [`projection`], [`update`], [`merge_patch`] — projecting and changing documents.
 //!
 //! Nothing here panics on any input: indexing and unwrapping are denied by
 //! lints, recursion is bounded by [`limits`], and readers of bytes end early

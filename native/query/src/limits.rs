@@ -36,7 +36,7 @@ pub const INDEX_KEYS: usize = 10_000;
 pub const GROUP_FIELDS: usize = 8;
 /// Most measures of a group.
 pub const GROUP_MEASURES: usize = 32;
-/// Longest name of a measure or of what is looked up, and longest path of either, in bytes.
+/// Maximum length of the name of a measure or lookup, and of the path of either, in bytes.
 pub const FIELD_NAME_BYTES: usize = 255;
 /// Largest value that documents are grouped by, and largest value that `min` and `max` keep, in bytes.
 pub const GROUP_VALUE_BYTES: usize = 1024;

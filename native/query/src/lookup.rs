@@ -1,7 +1,7 @@
 //! Other documents that a document refers to by their `_id`.
 //!
-//! `[{"from": "users", "local": "owner", "as": "by"}]` shows with each document, as `by`, the one of
-//! `users` whose `_id` stands in `owner`. Pull and push use the same.
+//! `[{"from": "users", "local": "owner", "as": "by"}]` shows with each document, as `by`, the one
+//! of `users` whose `_id` is in `owner`. Pull and push use the same.
 //!
 //! ```text
 //! {"_id": 1, "owner": "ann"}             →  {…, "by": {"_id": "ann", …}}
@@ -9,13 +9,13 @@
 //! {"_id": 3}                             →  {…, "by": null}
 //! ```
 //!
-//! A path goes through documents, and through arrays into each of their documents. Where an array is
-//! met, there may be many references, and what is shown is a list: of those that are found, in the
-//! order of the references. Otherwise there is one, and what is shown is a document or null. A
-//! reference that is null, or no `_id` at all, finds nothing.
+//! A path goes through documents, and through arrays into each of their documents. If an array is
+//! on the path, there may be many references, and the result is a list of the documents that exist,
+//! in the order of the references. Otherwise there is one, and the result is a document or null. A
+//! reference that is null, or not a valid `_id`, finds nothing.
 //!
-//! What is looked up is the document's own: no lookup reads what another one shows. A field that has
-//! the name already is replaced where it stands; others are appended.
+//! Lookups read only the document's own fields: no lookup reads the result of another. A field that
+//! already has the name is replaced in place; others are appended.
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
@@ -106,7 +106,7 @@ impl<'a> References<'a> {
 }
 
 impl LookupFields {
-    /// Parses what is to be looked up.
+    /// Parses lookups.
     pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         let Some(list) = value.as_array() else {
             return Err(refuse(place, "a list of lookups is expected"));
@@ -167,7 +167,8 @@ impl LookupFields {
         whole.into()
     }
 
-    /// A document with what it refers to. `find` is asked by the lookup's number and the `_id`.
+    /// A document with those that it refers to. `find` is called with the lookup's number and the
+    /// `_id`.
     pub fn embed<'f>(
         &self,
         document: Document<'_>,

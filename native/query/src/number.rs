@@ -29,7 +29,7 @@ pub fn truncate_i64(double: f64) -> Option<i64> {
     exact_i64(double.trunc())
 }
 
-/// Whether the double lies in [−2^63, 2^63).
+/// Whether the double is in [−2^63, 2^63).
 fn in_i64_range(double: f64) -> bool {
     (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&double)
 }

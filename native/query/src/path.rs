@@ -1,11 +1,9 @@
 //! Dotted paths, and how they find values through arrays.
 //!
-//! A path meets an array and goes on into each of its elements that is a
-//! document; a numeric segment may also name a position, and then both
-//! readings count. At its end a path gives the elements of an array and then
-//! the array as a whole. What a scalar stands in the way of is missing, but
-//! an array without documents gives nothing at all: `{"a.b": null}` matches
-//! `{a: 1}` and not `{a: []}`.
+//! At an array a path continues into each of its elements that is a document; a numeric segment may
+//! also name a position, and then both readings count. At its end a path gives the elements of an
+//! array and then the array as a whole. Beyond a scalar the value is missing, but an array without
+//! documents gives nothing at all: `{"a.b": null}` matches `{a: 1}` and not `{a: []}`.
 
 use std::sync::Arc;
 
@@ -57,7 +55,7 @@ pub struct FieldPath {
     segments: Arc<[PathSegment]>,
 }
 
-/// What a path gives where it ends at an array.
+/// The value of a path that ends at an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaf {
     /// Each element, then the array.
@@ -66,8 +64,7 @@ pub enum Leaf {
     Whole,
 }
 
-/// A value that a path found (none: missing), and the position in the
-/// outermost array on the way.
+/// A value at a path (`None` if missing), and the position in the outermost array on the way.
 pub type PathVisitor<'f, 'a> =
     &'f mut dyn FnMut(Option<ValueRef<'a>>, Option<u32>) -> Result<bool, EvaluationFailure>;
 
@@ -80,7 +77,7 @@ impl FieldPath {
         }
     }
 
-    /// The path of a field as a group or a lookup names it: `a` or `a.b`. None: it is none.
+    /// The path of a field as in a group or a lookup: `a` or `a.b`. `None` if it is invalid.
     #[must_use]
     pub(crate) fn of_field(text: &str) -> Option<Self> {
         let named = text.len() <= FIELD_NAME_BYTES && text.split('.').all(is_field_name);

@@ -1,12 +1,11 @@
 //! Regular expressions: PCRE's syntax as far as it can be matched in linear
 //! time, with the meaning that it has in MongoDB.
 //!
-//! The pattern is rewritten for the `regex` crate piece by piece, because the
-//! two read some of the same text differently: `\d`, `\w`, `\s` and `\b` are
-//! ASCII in PCRE; a brace or bracket that opens nothing is itself there; `$`
-//! also matches before a line feed at the end. What needs backtracking
-//! (look-around, back-references, atomic groups, possessive quantifiers,
-//! recursion, callouts) is refused by name.
+//! The pattern is rewritten for the `regex` crate piece by piece, because the two read some of the
+//! same text differently: `\d`, `\w`, `\s` and `\b` are ASCII in PCRE; an unmatched brace or
+//! bracket is a literal there; `$` also matches before a line feed at the end. Constructs that need
+//! backtracking (look-around, back-references, atomic groups, possessive quantifiers, recursion,
+//! callouts) are rejected by name.
 
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -21,7 +20,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern; the refusal says what is wrong.
+    /// Compiles a pattern; the error says what is wrong.
     pub fn new(source: &str, options: &str) -> Result<Self, String> {
         if source.len() > REGEX_PATTERN_BYTES {
             return Err(format!(
@@ -82,7 +81,7 @@ impl Pattern {
         self.regex.as_str()
     }
 
-    /// What every text that matches begins with; empty where nothing is sure.
+    /// A prefix of every text that matches; empty if none is certain.
     #[must_use]
     pub fn prefix(&self) -> String {
         let sure = !self.options.contains(['i', 'm', 'x']) && !self.source.contains('|');
@@ -130,8 +129,8 @@ fn refusal(error: &regex::Error) -> String {
     }
 }
 
-/// Groups that begin with `(?` or `(*` and cannot be matched in linear time,
-/// or have no counterpart.
+/// Groups that start with `(?` or `(*` and cannot be matched in linear time, or have no
+/// counterpart.
 const REFUSED_GROUPS: &[(&str, &str)] = &[
     ("(?=", "look-ahead"),
     ("(?!", "negative look-ahead"),
@@ -459,8 +458,8 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// Whether a minus sign here stands between the ends of a range; next to
-    /// an edge or after another minus sign it is itself.
+    /// Whether a minus sign here denotes a range; next to an edge or after another minus sign it is
+    /// a literal.
     fn makes_range(&self) -> bool {
         !self.rest.starts_with(']') && !self.out.ends_with(['-', '[']) && !self.out.ends_with("[^")
     }

@@ -15,7 +15,7 @@ use crate::index::IndexField;
 use crate::limits::SORT_KEYS;
 use crate::path::FieldPath;
 
-/// What a sort key orders by.
+/// The criterion of a sort key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SortCriterion {
     /// The values at a path.
@@ -29,7 +29,7 @@ pub enum SortCriterion {
 /// One key of a sort.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SortKey {
-    /// What it orders by.
+    /// The criterion.
     pub by: SortCriterion,
     /// From the greatest to the least.
     pub descending: bool,
@@ -87,8 +87,8 @@ impl Sort {
         }])
     }
 
-    /// The order of an index's fields, without `_id` behind them, or the
-    /// reverse of it. For [`Sort::key_of_fields`] only.
+    /// The order of an index's fields, without a final `_id`, or its reverse. For
+    /// [`Sort::key_of_fields`] only.
     #[must_use]
     pub fn of_fields(fields: &[IndexField], reversed: bool) -> Self {
         let keys = fields.iter().map(|field| SortKey {

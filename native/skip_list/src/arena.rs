@@ -1,9 +1,9 @@
 //! Memory that is handed out in pieces and given back all at once.
 //!
-//! Pieces have numbers, which count units of memory. Chunks double in size: the one that begins at
-//! number 2^n has 2^n units, so that a number says where its piece lies. A piece that does not fit
-//! into what is left of a chunk begins the first one that is large enough; chunks without a piece
-//! are never allocated, and of those that have some, the system has what was written to.
+//! Pieces have numbers, which count units of memory. Chunks double in size: the one that starts at
+//! number 2^n has 2^n units, so that a number locates its piece. A piece that does not fit into the
+//! rest of a chunk starts the first one that is large enough; chunks without a piece are never
+//! allocated, and of the others the system allocates only the pages that were written.
 #![allow(
     unsafe_code,
     reason = "memory for entries of any length, which several threads fill, has no safe type"
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 use super::sync::{AtomicU64, FIRST_BITS, OnceLock, Ordering};
 
-/// Pieces begin at multiples of this, which is enough for a node's numbers and links.
+/// The alignment of pieces, which suffices for a node's numbers and links.
 pub(crate) const UNIT: usize = align_of::<super::node::Link>();
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize;
 
@@ -51,7 +51,7 @@ impl Drop for ArenaChunk {
 #[derive(Debug)]
 pub(crate) struct Arena {
     chunks: [OnceLock<Option<ArenaChunk>>; CHUNKS],
-    /// The number behind the last piece.
+    /// The number after the last piece.
     end: AtomicU64,
 }
 
@@ -63,12 +63,12 @@ impl Arena {
         }
     }
 
-    /// Takes a piece of so many bytes, at a multiple of [`UNIT`] and not written to; `None` if there
-    /// are no numbers left. Nobody else is ever handed any of it.
+    /// Allocates a piece of this many bytes, aligned to [`UNIT`] and uninitialized; `None` if there
+    /// are no numbers left. It is never allocated again.
     pub(crate) fn take(&self, bytes: usize) -> Option<(u32, NonNull<u8>)> {
         let units = u64::try_from(bytes.div_ceil(UNIT)).ok()?;
         let start_from = |end: u64| match end.checked_next_power_of_two()? {
-            // A chunk begins, or ends behind the piece.
+            // A chunk starts, or ends after the piece.
             boundary if boundary == end && units <= end => Some(end),
             boundary if boundary - end >= units => Some(end),
             boundary => Some(boundary.max(units.next_power_of_two())),
@@ -88,7 +88,7 @@ impl Arena {
         Some((number, self.find(number)?))
     }
 
-    /// Where a piece begins; `None` if its chunk was never made.
+    /// The start of a piece; `None` if its chunk was never allocated.
     #[inline]
     pub(crate) fn find(&self, number: u32) -> Option<NonNull<u8>> {
         let (chunk, unit) = place(number);
@@ -98,7 +98,7 @@ impl Arena {
     }
 }
 
-/// Chunk, and unit in it, of a number. Those before the first chunk come to none.
+/// The chunk, and the unit in it, of a number. Numbers before the first chunk have none.
 #[inline]
 fn place(number: u32) -> (usize, usize) {
     let Some(bits) = number.checked_ilog2().filter(|&bits| bits >= FIRST_BITS) else {

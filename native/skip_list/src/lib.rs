@@ -1,4 +1,4 @@
-//! A concurrent skip list whose entries lie one behind another in memory, as a memtable wants them.
+//! A concurrent skip list whose entries are stored contiguously, as a memtable needs them.
 //!
 //! An entry of a memtable costs little beside its bytes if it is no allocation of its own, and
 //! nothing holds more than a number of it: 16 bytes and four for each level that it is on, one and a

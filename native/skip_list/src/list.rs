@@ -107,7 +107,7 @@ pub struct SkipList {
     id: u64,
     nodes: Nodes,
     head: [Link; LEVELS],
-    /// The last node of each level, or one that was; where inserting in order begins.
+    /// The last node of each level, or one that was; where insertion in order starts.
     tails: [Link; LEVELS],
     /// Decides the heights of nodes, and counts them.
     dice: AtomicU32,
@@ -184,8 +184,8 @@ impl SkipList {
         self.node(self.number(at))
     }
 
-    /// Adds an entry, whose place must not be taken. Returns the bytes that it takes in memory;
-    /// `None` when the list has no room for it.
+    /// Adds an entry, whose key and tag must be unique. Returns its size in memory; `None` if the
+    /// list is full.
     pub fn insert(&self, key: &[u8], value: &[u8], tag: u64) -> Option<usize> {
         let height = self.roll_height();
         let (number, size) = self.nodes.push(key, value, tag, height)?;
@@ -206,7 +206,7 @@ impl SkipList {
         Some(size)
     }
 
-    /// Links a node in on one level, unless somebody else was faster.
+    /// Links a node in on one level, unless another thread was faster.
     fn connect(
         &self,
         entry: SkipListEntry<'_>,
@@ -254,8 +254,8 @@ impl SkipList {
         (zeros + 1).min(LEVELS)
     }
 
-    /// Whether the place is behind the last entries of the lowest `height` levels; then `around`
-    /// is those. One that is no longer last is noticed when its link is set.
+    /// Whether the position is after the last entries of the lowest `height` levels; then `around`
+    /// is set to those. If one is no longer the last, setting its link fails.
     fn around_end(&self, target: &SearchTarget<'_>, height: usize, around: &mut Around) -> bool {
         for (before, tail) in around.before.iter_mut().zip(&self.tails).take(height) {
             *before = tail.get();
@@ -299,7 +299,7 @@ impl SkipList {
         }
     }
 
-    /// The last node before `(key, tag)` and the first at or behind it.
+    /// The last node before `(key, tag)` and the first at or after it.
     fn neighbours(&self, key: &[u8], tag: u64) -> (NodeNumber, NodeNumber) {
         let target = SearchTarget::new(key, tag);
         let start = (NodeNumber::NONE, NodeNumber::NONE);
@@ -307,7 +307,7 @@ impl SkipList {
         (0..LEVELS).rev().fold(start, down)
     }
 
-    /// The first entry at or behind `(key, tag)`.
+    /// The first entry at or after `(key, tag)`.
     #[must_use]
     pub fn seek(&self, key: &[u8], tag: u64) -> ListCursor {
         self.at(self.neighbours(key, tag).1)
@@ -325,7 +325,7 @@ impl SkipList {
         self.at(self.follow(NodeNumber::NONE, 0))
     }
 
-    /// The entry behind another one.
+    /// The next entry.
     #[inline]
     #[must_use]
     pub fn next(&self, at: ListCursor) -> ListCursor {

@@ -4,9 +4,9 @@
 //! node := tag{u64} key_length{u24} height{u8} value_length{u32} link{u32}* key value
 //! ```
 //!
-//! A node is written whole before its number is given to anybody. From then on only its links
-//! change, which are atomic. A number comes to other threads by a [`Link`] alone, whose release and
-//! acquire put their reads behind the writing.
+//! A node is completely written before its number is published. From then on only its links change,
+//! which are atomic. A number reaches other threads only through a [`Link`], whose release and
+//! acquire order their reads after the writes.
 #![allow(
     unsafe_code,
     reason = "a node has a header, links and bytes of any length in one piece of memory"
@@ -18,7 +18,7 @@ use std::ptr::NonNull;
 use super::arena::Arena;
 use super::sync::{AtomicU32, Ordering, Witness};
 
-/// Bits of a key's length; the height stands above it.
+/// The bits of a key's length; the height is above them.
 const KEY_BITS: u32 = 24;
 
 /// Which node, of one list; or none.
@@ -49,7 +49,7 @@ impl Link {
         self.0.store(number.0, Ordering::Release);
     }
 
-    /// Refers to another node, unless somebody else was faster.
+    /// Refers to another node, unless another thread was faster.
     pub(crate) fn swing(&self, from: NodeNumber, to: NodeNumber) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let swapped = self.0.compare_exchange(from.0, to.0, success, failure);
@@ -66,7 +66,7 @@ struct Header {
     witness: Witness,
 }
 
-/// Where links begin.
+/// The offset of links.
 const LINKS_AT: usize = size_of::<Header>().next_multiple_of(align_of::<Link>());
 
 const fn bytes_at(height: usize) -> usize {
@@ -118,7 +118,7 @@ impl<'a> SkipListNode<'a> {
         Some(unsafe { link.cast().as_ref() })
     }
 
-    /// So many bytes of the key and value from `at` on.
+    /// This many bytes of the key and value from `at` on.
     #[inline]
     fn bytes(self, at: usize, length: usize) -> &'a [u8] {
         // SAFETY: both callers stay within the lengths that the header has, as `push` wrote them
@@ -152,8 +152,8 @@ impl Nodes {
         }
     }
 
-    /// Writes a node without successors. Returns its number and the bytes that it takes; `None` if
-    /// there is no room for it.
+    /// Writes a node without successors. Returns its number and size in bytes; `None` if there is
+    /// no room for it.
     pub(crate) fn push(
         &self,
         key: &[u8],

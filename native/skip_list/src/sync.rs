@@ -9,8 +9,8 @@ pub(crate) const LEVELS: usize = 12;
 /// Bits of the number of units in an arena's first chunk.
 pub(crate) const FIRST_BITS: u32 = 10;
 
-/// Stands for the bytes of a node that are written once, before others may read them. Here it is
-/// nothing; loom's counterpart fails where a read is not behind the write.
+/// Represents the bytes of a node that are written once, before others may read them. Here it is
+/// empty; loom's counterpart fails if a read is not ordered after the write.
 #[derive(Debug)]
 pub(crate) struct Witness;
 

@@ -51,7 +51,7 @@ impl EngineBatch {
 
 #[pymethods]
 impl EngineBatch {
-    /// Give a key a value; with `expiry_ms`, until that moment since 1970.
+    /// Set a key to a value; with `expiry_ms`, until that time since 1970.
     #[pyo3(signature = (keyspace, key, value, *, expiry_ms = None))]
     fn put(
         &self,

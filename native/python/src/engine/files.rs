@@ -18,7 +18,7 @@ fn vfs() -> Arc<dyn Vfs> {
     Arc::new(RealVfs)
 }
 
-/// What Python raised in a callback; work goes on, but nothing more is told.
+/// The exception of a callback; work continues, but the callback is not called again.
 #[derive(Default)]
 pub(super) struct Callback {
     raised: Option<PyErr>,
@@ -41,7 +41,7 @@ impl Callback {
     }
 }
 
-/// What a sound database holds.
+/// The contents of a verified database.
 pub(super) fn counts<'py>(
     py: Python<'py>,
     verified: &DatabaseReport,

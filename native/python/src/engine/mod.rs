@@ -38,7 +38,7 @@ pub(crate) struct Engine {
     direct: Option<Arc<DirectVfs>>,
 }
 
-/// The database as it was at one moment.
+/// A snapshot of the database.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct EngineSnapshot {
     inner: RwLock<Option<engine::DbSnapshot>>,
@@ -58,7 +58,7 @@ impl Engine {
         done.map_err(|error| engine_error(py, &error))
     }
 
-    /// The same with a keyspace, and a snapshot if one is given.
+    /// Runs `work` with a keyspace, and a snapshot if one is given.
     fn with_keyspace<T: Send>(
         &self,
         py: Python<'_>,
@@ -190,7 +190,7 @@ impl Engine {
         EngineBatch::new(slf)
     }
 
-    /// Return a transaction that begins now.
+    /// Start and return a transaction.
     fn transaction(slf: Py<Self>, py: Python<'_>) -> PyResult<EngineTransaction> {
         let begun = slf.get().with(py, Db::begin)?;
         Ok(EngineTransaction::new(slf, begun))
@@ -214,7 +214,7 @@ impl Engine {
         Ok(value.map(|value| PyBytes::new(py, &value)))
     }
 
-    /// Return the values of many keys at one moment, in the order of the keys.
+    /// Return the values of many keys in one snapshot, in the order of the keys.
     #[pyo3(signature = (keyspace, keys, *, snapshot = None))]
     fn multi_get<'py>(
         &self,
@@ -291,7 +291,7 @@ impl Engine {
         self.with_keyspace(py, keyspace, None, |db, keyspace, _| db.compact(keyspace))
     }
 
-    /// Make a database of its own in a directory that is empty or missing, by linking tables.
+    /// Create an independent database in a directory that is empty or missing, by linking tables.
     fn checkpoint(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         self.with(py, |db| db.checkpoint(directory))
     }

@@ -16,12 +16,12 @@ const PORTION_BYTES: usize = 1 << 20;
 /// Key and value.
 type Entry = (Vec<u8>, Vec<u8>);
 
-/// Keys and values of a keyspace at one moment.
+/// The keys and values of a keyspace in one snapshot.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct EngineScan(Mutex<ScanBuffer>);
 
 struct ScanBuffer {
-    /// `None` once it has come to its end.
+    /// `None` once it has reached its end.
     scan: Option<Scan>,
     reverse: bool,
     begun: bool,

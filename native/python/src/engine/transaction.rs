@@ -62,7 +62,7 @@ impl EngineTransaction {
         Ok(shown(py, value))
     }
 
-    /// Return a key's value, which nobody else may write before the commit.
+    /// Return a key's value, which must not be written by others before the commit.
     fn get_for_update<'py>(
         &self,
         py: Python<'py>,
@@ -97,7 +97,7 @@ impl EngineTransaction {
         })
     }
 
-    /// Write all changes, unless somebody was faster (`conflict`); return the last sequence.
+    /// Write all changes, unless there is a conflict (`conflict`); return the last sequence.
     #[pyo3(signature = (*, sync = true))]
     fn commit(&self, py: Python<'_>, sync: bool) -> PyResult<u64> {
         self.engine.get().with(py, |_| {

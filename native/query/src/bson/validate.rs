@@ -1,8 +1,8 @@
 //! The one check that bytes from outside pass before anything reads them.
 //!
-//! Refused: wrong lengths, unknown types, bytes that are not UTF-8, booleans
-//! other than 0 and 1, a zero inside a string (PostgreSQL and C clients would
-//! cut it), documents deeper or larger than [`crate::limits`] allow.
+//! Rejected: wrong lengths, unknown types, bytes that are not UTF-8, booleans other than 0 and 1, a
+//! zero inside a string (PostgreSQL and C clients would truncate it), documents deeper or larger
+//! than [`crate::limits`] allow.
 
 use super::document::{length_at, value_length};
 use super::{BsonType, DocumentElements};

@@ -1,8 +1,8 @@
 //! Writing documents and arrays.
 //!
-//! A writer appends to its buffer and patches the length when it is finished.
-//! Lengths beyond `i32` cannot be written; whoever takes a finished document
-//! in checks its size ([`super::validate`] or the evaluation's fuel).
+//! A writer appends to its buffer and patches the length when it is finished. Lengths beyond `i32`
+//! cannot be written; users of a finished document check its size ([`super::validate`] or the
+//! evaluation's fuel).
 
 use super::{Array, BsonElement, BsonType, Document, ValueRef};
 
@@ -33,14 +33,14 @@ impl DocumentWriter {
         Self { bytes: buffer }
     }
 
-    /// Appends a field. A zero byte cannot stand in a key; the caller has
-    /// refused it, and here the key would be cut.
+    /// Appends a field. A key must not contain a zero byte; the caller has rejected it, and here
+    /// the key would be truncated.
     pub fn append(&mut self, key: &str, value: ValueRef<'_>) {
         self.key(value.kind().code(), key.as_bytes());
         write_value(&mut self.bytes, value);
     }
 
-    /// Appends a field as it stands in another document.
+    /// Appends a field of another document.
     pub fn append_element(&mut self, element: &BsonElement<'_>) {
         self.key(element.kind().code(), element.key_bytes());
         self.bytes.extend_from_slice(element.value_bytes());

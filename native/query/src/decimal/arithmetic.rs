@@ -33,7 +33,7 @@ impl Unrounded {
     }
 }
 
-/// Drops the last `over` digits, half to even; also says whether they held anything.
+/// Drops the last `over` digits, half to even; also returns whether any of them was not zero.
 fn drop_digits(value: Wide, over: u32, exponent: i32, sticky: bool) -> (u128, i32, bool) {
     let exponent = exponent.saturating_add(over.cast_signed());
     if over > 76 {

@@ -11,9 +11,9 @@ pub(crate) struct ScaledInteger {
     pub(crate) exponent: i32,
 }
 
-/// Digits that decide, besides whether there are any behind them: those of a decimal, and two.
+/// Digits that decide, besides whether any follow them: those of a decimal, and two.
 const KEPT: usize = 36;
-/// Digits of an `i128`, and room for what is carried.
+/// Digits of an `i128`, and room for carries.
 const ROOM: usize = 48;
 
 /// The nearest decimal to the sum of all pieces. Its exponent is the least of theirs, unless it has
@@ -69,7 +69,7 @@ fn carried(digits: &mut [i64]) -> bool {
     if carry(digits) >= 0 {
         return false;
     }
-    // In tens' complement by now: what is missing to the next power of ten is the magnitude.
+    // In ten's complement now: the distance to the next power of ten is the magnitude.
     digits.iter_mut().for_each(|digit| *digit = -*digit);
     carry(digits);
     true

@@ -1,9 +1,8 @@
 //! IEEE 754 decimal128 in the binary integer encoding that BSON uses.
 //!
-//! The sixteen bytes are kept as they came, so that documents round-trip
-//! exactly; arithmetic works on sign, coefficient (at most 34 digits, which
-//! fit a `u128`) and exponent, with [`wide::Wide`] for what is between. Every
-//! operation rounds once, half to even, as the standard asks.
+//! The sixteen bytes are kept unchanged, so that documents round-trip exactly; arithmetic works on
+//! sign, coefficient (at most 34 digits, which fit a `u128`) and exponent, with [`wide::Wide`] for
+//! intermediate results. Every operation rounds once, half to even, as the standard requires.
 
 mod arithmetic;
 mod compare;

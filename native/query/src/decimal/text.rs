@@ -6,7 +6,7 @@ use super::arithmetic::Unrounded;
 use super::wide::{Wide, digits};
 use super::{DIGITS, Decimal, DecimalParts, Finite, MAX_EXPONENT, MIN_EXPONENT};
 
-/// Why text is no decimal number.
+/// Why text is not a decimal number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseError {
     /// It does not follow the grammar.

@@ -1,9 +1,8 @@
 //! From text to BSON bytes in one pass.
 //!
-//! Every JSON object is first written as a plain document. When its brace
-//! closes and its first key begins with `$`, [`super::wrapper`] decides
-//! whether it stands for a typed value; then the few bytes just written are
-//! replaced by that value. No tree is built.
+//! Every JSON object is first written as a plain document. When its brace closes and its first key
+//! starts with `$`, [`super::wrapper`] decides whether it stands for a typed value; then the few
+//! bytes just written are replaced by that value. No tree is built.
 
 use rillbase_json::{Integer, JsonLimits, JsonSink, ReadFailure};
 
@@ -14,7 +13,7 @@ use crate::limits::{DOCUMENT_BYTES, FILTER_BYTES, NESTING_DEPTH, OPERATIONS_BYTE
 
 /// How much deeper the text may nest than the BSON: `{"$numberLong":"1"}`.
 const WRAPPER_DEPTH: usize = 3;
-/// How many levels of a request's body may lie around a document.
+/// How many levels of a request's body may surround a document.
 const BODY_DEPTH: usize = 8;
 const BODY_LEVELS: usize = NESTING_DEPTH + WRAPPER_DEPTH + BODY_DEPTH;
 /// How many bytes of text are read at most for one document.
@@ -58,17 +57,16 @@ pub fn parse_request(text: &[u8]) -> Result<Value, Error> {
     read(text, SizeBound::Members, BODY_LEVELS)
 }
 
-/// Reads a request's body that lists operations, of at most [`OPERATIONS_BYTES`]
-/// altogether. Of each list one element more than `most` is built: enough to
-/// tell that there are too many.
+/// Reads a request's body that lists operations, of at most [`OPERATIONS_BYTES`] altogether. Of
+/// each list one element more than `most` is built: enough to detect that there are too many.
 pub fn parse_operations(text: &[u8], most: usize) -> Result<Value, Error> {
     let mut builder = BsonBuilder::new(SizeBound::Operations);
     builder.most_elements = most + 1;
     build(text, &mut builder, BODY_LEVELS)
 }
 
-/// Reads a request as [`parse_request`] does, but to its end: the first member
-/// that exceeds its bound is returned as a refusal beside the others.
+/// Reads a request as [`parse_request`] does, but to its end: the first member that exceeds its
+/// bound is returned as an error together with the others.
 pub fn parse_message(text: &[u8]) -> Result<(Value, Option<Error>), Error> {
     let mut builder = BsonBuilder::new(SizeBound::Members);
     builder.passes_over = true;
@@ -139,11 +137,11 @@ fn refusal(failure: ReadFailure<BuildRefusal>) -> Error {
     }
 }
 
-/// Why the builder refuses a value; where is known to the reader.
+/// Why the builder rejects a value; the reader knows the place.
 #[derive(Debug)]
 pub(crate) struct BuildRefusal {
     code: ErrorCode,
-    /// The member of the request that is refused as a whole.
+    /// The member of the request that is rejected as a whole.
     member: Option<&'static str>,
     detail: String,
 }
@@ -246,21 +244,21 @@ struct BsonFrame {
     writer: DocumentWriter,
     /// What had been built when it was opened.
     built_before: usize,
-    /// Whether the first key begins with `$`.
+    /// Whether the first key starts with `$`.
     may_wrap: bool,
 }
 
-/// Writes what the reader tells; the finished root is `{"": value}`.
+/// Builds BSON from the reader's events; the finished root is `{"": value}`.
 struct BsonBuilder {
-    /// Of what is being built: the whole, or one member of the root.
+    /// The bound of what is being built: the whole, or one member of the root.
     bound: ByteBound,
     bounds_members: bool,
-    /// Whether a member that exceeds its bound is passed over, and the first that did.
+    /// Whether a member that exceeds its bound is skipped, and the first that did.
     passes_over: bool,
     refused: Option<BuildRefusal>,
     /// How many elements of a list that is a member of the root are built.
     most_elements: usize,
-    /// Objects and arrays that are open in the member that is passed over.
+    /// Open objects and arrays in the member that is skipped.
     passing: usize,
     /// Bytes of that, finished or not.
     built_bytes: usize,
@@ -296,7 +294,7 @@ impl BsonBuilder {
         }
     }
 
-    /// Drops what has been built of a member, and passes over the rest of it.
+    /// Drops what has been built of a member, and skips the rest of it.
     fn pass_over(&mut self, refused: BuildRefusal) {
         self.refused.get_or_insert(refused);
         self.passing = self.open.len() - 1;
@@ -318,7 +316,7 @@ impl BsonBuilder {
         if frame.is_array {
             frame.key = frame.count.to_string();
         }
-        // The name of a member is no part of it.
+        // The name of a member does not count towards it.
         let key_bytes = if is_member { 0 } else { frame.key.len() };
         self.bound
             .check(self.built_bytes + key_bytes + value.content_bytes())?;
@@ -345,19 +343,19 @@ impl BsonBuilder {
         });
     }
 
-    /// The innermost open object or array; none while a member is passed over.
+    /// The innermost open object or array; `None` while a member is skipped.
     fn close(&mut self) -> Option<BsonFrame> {
         if self.passing > 0 {
             self.passing -= 1;
             return None;
         }
         let frame = self.open.pop()?;
-        // What it becomes is counted when it is put into what it stands in.
+        // Its result is counted when it is added to its container.
         self.built_bytes = frame.built_before;
         Some(frame)
     }
 
-    /// Begins a member of the root, with a bound that concerns it alone.
+    /// Starts a member of the root, with its own bound.
     fn begin_member(&mut self, name: &str) {
         if self.bounds_members && self.open.len() == 1 {
             self.bound = ByteBound::of(name);

@@ -12,7 +12,7 @@ use super::date::from_rfc3339;
 use crate::bson::{BinaryRef, Document, ObjectId, Regex, Value, ValueRef};
 use crate::decimal::{Decimal, ParseError};
 
-/// What an object with a `$` in front of its first key turned out to be.
+/// What an object whose first key starts with `$` stands for.
 pub(super) enum Unwrapped<'a> {
     /// A document (an operator of a filter, say).
     Plain,
@@ -177,7 +177,7 @@ fn regular_expression(value: ValueRef<'_>) -> Result<Regex<'_>, BuildRefusal> {
     }
 }
 
-/// Options stand in alphabetical order, so that equal ones are equal bytes.
+/// Options are in alphabetical order, so that equal ones have equal bytes.
 fn regex<'a>(pattern: &'a str, options: &'a str) -> Result<Regex<'a>, BuildRefusal> {
     if options.as_bytes().is_sorted_by(|a, b| a < b) {
         Ok(Regex { pattern, options })

@@ -33,7 +33,7 @@ impl DateZone {
         TimeZone::get(text).ok().map(Self::Named)
     }
 
-    /// Milliseconds east of UTC at a moment.
+    /// Milliseconds east of UTC at a time.
     pub(super) fn offset(&self, millis: i64) -> i64 {
         match self {
             Self::Fixed(offset) => *offset,
@@ -45,13 +45,13 @@ impl DateZone {
         }
     }
 
-    /// The civil time at a moment.
+    /// The civil time at a time.
     pub(super) fn civil(&self, millis: i64) -> Civil {
         Civil::from_millis(millis.saturating_add(self.offset(millis)))
     }
 
-    /// The moment of a civil time. One that a clock change skips is moved on
-    /// by the gap, of one that comes twice the first is taken.
+    /// The time of a civil time. One that a clock change skips is moved forward by the gap; of one
+    /// that occurs twice the first is taken.
     pub(super) fn moment(&self, civil: Civil) -> Option<i64> {
         let local = civil.to_millis()?;
         match self {
@@ -104,7 +104,7 @@ pub(super) const fn iso_week(civil: Civil) -> (i64, i64) {
     (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
 }
 
-/// Weeks that begin on Sundays, 0 before the year's first Sunday.
+/// Weeks that start on Sundays, 0 before the year's first Sunday.
 pub(super) const fn sunday_week(civil: Civil) -> i64 {
     let weekday = iso_weekday(day_number(civil)) % 7;
     (day_of_year(civil) - 1 + 7 - weekday) / 7
@@ -219,8 +219,8 @@ pub(super) fn difference(
                 .checked_add(zone.offset(millis))
                 .map(|local| local.div_euclid(unit.millis()))
         };
-        // A clock change is no boundary of an hour. One of half an hour is none
-        // either way, so that exchanging the dates only changes the sign.
+        // A clock change is not a boundary of an hour. One of half an hour never is, so that
+        // exchanging the dates only changes the sign.
         let shift = zone.offset(end) - zone.offset(start);
         return Some(local(end)? - local(start)? - shift / unit.millis());
     }
@@ -238,13 +238,12 @@ pub(super) fn difference(
     })
 }
 
-/// The number of the week that begins on the weekday `week_start` (1 Monday).
+/// The number of the week that starts on the weekday `week_start` (1 Monday).
 const fn week_index(day: i64, week_start: i64) -> i64 {
     (day + 3 - (week_start - 1)).div_euclid(7)
 }
 
-/// The start of the bin of `size` units that a date lies in; bins are counted
-/// from 2000-01-01.
+/// The start of the bin of `size` units that contains a date; bins are counted from 2000-01-01.
 pub(super) fn truncate(
     millis: i64,
     unit: Unit,

@@ -18,7 +18,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// Writes a date by a format; none if the format or the year is not allowed.
+/// Writes a date in a format; `None` if the format or the year is not allowed.
 pub(super) fn format_date(millis: i64, format: &str, zone: &DateZone) -> Option<String> {
     let civil = zone.civil(millis);
     if !(0..=9999).contains(&civil.year) {
@@ -124,7 +124,7 @@ fn finish(civil: Civil, mut scan: TextScanner<'_>, zone: Option<&DateZone>) -> O
     if scan.rest.is_empty() {
         return zone.unwrap_or(&DateZone::UTC).moment(civil);
     }
-    // An offset in the text and a zone beside it contradict each other.
+    // An offset in the text contradicts a given zone.
     let offset = match zone {
         Some(_) => return None,
         None => scan.offset()?,
@@ -135,7 +135,7 @@ fn finish(civil: Civil, mut scan: TextScanner<'_>, zone: Option<&DateZone>) -> O
         .flatten()
 }
 
-/// What a format reads from a text, in as far as it names it.
+/// What a format reads from a text, as far as it contains it.
 #[derive(Default)]
 struct DateParts {
     year: Option<i64>,

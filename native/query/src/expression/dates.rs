@@ -35,7 +35,7 @@ pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, Evaluatio
     }
 }
 
-/// Dates, and what has a date in it; none when null.
+/// A date, or the date of an ObjectId or timestamp; `None` for null.
 fn date(args: &Args<'_>, index: usize) -> Result<Option<i64>, EvaluationFailure> {
     match args.get(index) {
         Some(ValueRef::Date(millis)) => Ok(Some(millis)),

@@ -230,7 +230,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         Ok(own(Value::Array(writer.into())))
     }
 
-    /// The array that an operator walks; none if its input is null.
+    /// The array that an operator iterates over; `None` if its input is null.
     fn elements(
         &mut self,
         input: &ExpressionTree,

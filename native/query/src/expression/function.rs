@@ -3,9 +3,9 @@
 /// How a function takes its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ArgumentShape {
-    /// In an array; one alone may stand without it. Least and most.
+    /// In an array; a single one may be given without it. Minimum and maximum.
     List(usize, usize),
-    /// In a document: the names in order, the first so many required.
+    /// In a document: the names in order, with the number of leading ones that are required.
     Named(&'static [&'static str], usize),
 }
 

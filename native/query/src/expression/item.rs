@@ -98,7 +98,7 @@ impl<'a> Args<'a> {
         self.values.get(index).is_some_and(Option::is_some)
     }
 
-    /// The value; none if absent or missing.
+    /// The value; `None` if absent or missing.
     pub(super) fn get(&self, index: usize) -> Option<ValueRef<'_>> {
         self.values
             .get(index)?

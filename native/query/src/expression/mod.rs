@@ -91,12 +91,12 @@ impl Expression {
         })
     }
 
-    /// Why the expression depends on the moment, if it does.
+    /// Why the expression depends on the current time, if it does.
     pub(crate) const fn moment(&self) -> Option<&Error> {
         self.moment.as_ref()
     }
 
-    /// The value of the expression for a document; none is missing.
+    /// The value of the expression for a document; `None` if it is missing.
     pub fn evaluate<'a>(
         &'a self,
         document: Document<'a>,

@@ -226,8 +226,8 @@ fn alone(
     }
 }
 
-/// Conditions on one value as operators side by side. There is no `$or` among
-/// them: it is written as the negation of the negated conditions.
+/// Conditions on one value as adjacent operators. They contain no `$or`, which is written as the
+/// negation of the negated conditions.
 fn conditions(node: &FilterClause) -> Vec<u8> {
     let mut writer = DocumentWriter::new();
     append_conditions(&mut writer, node);

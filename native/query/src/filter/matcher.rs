@@ -72,7 +72,7 @@ impl<'a, 'e> DocumentMatcher<'a, 'e> {
         }
     }
 
-    /// A negation tells nothing about positions.
+    /// A negation does not determine positions.
     fn unmatched(
         &self,
         decide: impl FnOnce() -> Result<bool, EvaluationFailure>,

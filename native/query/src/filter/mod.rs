@@ -67,7 +67,7 @@ impl Filter {
         Self::parse_at(document, &ParseLocation::root())
     }
 
-    /// Parses a filter that stands at `place` of a larger input.
+    /// Parses a filter at `place` of a larger input.
     pub fn parse_at(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
         if document.as_bytes().len() > FILTER_BYTES {
             let detail = format!("a filter may have at most {FILTER_BYTES} bytes");
@@ -139,8 +139,8 @@ impl Filter {
         Ok(answer.then(|| matcher.position()))
     }
 
-    /// What the document is ranked by: the score of `$text` or the distance
-    /// of `$near`; none if the filter has neither or does not match by it.
+    /// The document's rank: the score of `$text` or the distance of `$near`; `None` if the filter
+    /// has neither or does not match by it.
     pub fn rank_in(
         &self,
         document: Document<'_>,
@@ -196,8 +196,7 @@ impl Filter {
         })
     }
 
-    /// The order of the answer when none is asked for: by distance for
-    /// `$near`, else by `_id`.
+    /// The default order of results: by distance for `$near`, otherwise by `_id`.
     #[must_use]
     pub fn default_sort(&self) -> Sort {
         if self.near().is_some() {
@@ -225,8 +224,7 @@ impl Filter {
         self.hash
     }
 
-    /// Refuses what cannot be subscribed to because it depends on the moment
-    /// of evaluation.
+    /// Rejects filters that cannot be subscribed to because they depend on the time of evaluation.
     pub fn check_live(&self) -> Result<(), Error> {
         self.moment
             .as_deref()

@@ -13,9 +13,8 @@ use crate::pattern::Pattern;
 use crate::schema::Schema;
 use crate::text::TextQuery;
 
-/// A node of a filter. In normal form `Not` stands over leaves only, and
-/// connectives have at least two children, except that `And([])` alone is
-/// true and `Or([])` alone is false.
+/// A node of a filter. In normal form `Not` is applied only to leaves, and connectives have at
+/// least two children, except that `And([])` alone is true and `Or([])` alone is false.
 #[derive(Debug, Clone)]
 pub enum FilterClause {
     /// All of them.

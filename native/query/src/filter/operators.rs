@@ -150,7 +150,7 @@ impl FilterParser {
     }
 }
 
-/// Whether the legacy form of `$near` stands beside.
+/// Whether the legacy form of `$near` is present.
 fn has_near(siblings: Document<'_>) -> bool {
     siblings.get("$near").is_some() || siblings.get("$nearSphere").is_some()
 }

@@ -16,7 +16,7 @@ use crate::text::TextQuery;
 #[derive(Debug, Default)]
 pub(crate) struct FilterParser {
     nodes: usize,
-    /// Whether this is inside `$elemMatch`, where there is no whole document.
+    /// Whether this is inside `$elemMatch`, where the whole document is not available.
     in_element: bool,
     /// How many of `$or`, `$nor`, `$not` and `$elemMatch` this is inside of.
     alternatives: usize,
@@ -25,11 +25,11 @@ pub(crate) struct FilterParser {
     /// Whether there is a `$text`, or a `$near`.
     has_text: bool,
     has_near: bool,
-    /// Why the filter depends on the moment, where it first does.
+    /// Why the filter depends on the current time, where it first does.
     pub(crate) moment: Option<Error>,
 }
 
-/// A refusal of a malformed filter.
+/// The error for a malformed filter.
 pub(super) fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidFilter, place, detail)
 }
@@ -186,8 +186,7 @@ impl FilterParser {
         branches.collect()
     }
 
-    /// What a field must satisfy: operators, a regular expression, or a value
-    /// to be equal to.
+    /// A field's condition: operators, a regular expression, or a value to be equal to.
     fn field(
         &mut self,
         path: &FieldPath,
@@ -301,8 +300,8 @@ impl FilterParser {
     }
 }
 
-/// Whether a document is one of operators: its first key begins with `$`, and
-/// it is no reference (`{$ref, $id}`).
+/// Whether a document contains operators: its first key starts with `$`, and it is not a reference
+/// (`{$ref, $id}`).
 fn has_operators(document: Document<'_>) -> bool {
     let is_operator = document
         .iter()

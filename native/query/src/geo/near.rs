@@ -87,8 +87,7 @@ impl Near {
         Document::trusted(&self.source)
     }
 
-    /// A box that has a part of what is in range; none where it would be too
-    /// large.
+    /// A box that contains part of the range; `None` if it would be too large.
     #[must_use]
     pub fn region(&self) -> Option<Region> {
         match self.measure {

@@ -1,7 +1,7 @@
 //! Geometry from values: GeoJSON and legacy pairs.
 //!
-//! The same reading serves queries, where what is wrong is an error with a
-//! place, and documents, where it is merely no geometry.
+//! The same parser serves queries, where a malformed geometry is an error with a place, and
+//! documents, where it is merely not a geometry.
 
 use super::plane::Pair;
 use super::shape::{GeoShape, Polygon};
@@ -9,7 +9,7 @@ use super::sphere::{SphereLoop, Vector};
 use crate::bson::{Array, Document, ValueRef};
 use crate::number::NumericValue;
 
-/// Why a value is no geometry.
+/// Why a value is not a geometry.
 pub(super) type Wrong = &'static str;
 
 /// Deepest nesting of geometry collections.

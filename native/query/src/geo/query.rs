@@ -10,12 +10,12 @@ use crate::error::{Error, ErrorCode, EvaluationFailure, ParseLocation};
 use crate::fuel::Fuel;
 use crate::number::NumericValue;
 
-/// What a geometry is asked for.
+/// The condition on a geometry.
 #[derive(Debug)]
 enum GeoPredicate {
-    /// To lie within polygons on the sphere.
+    /// To be within polygons on the sphere.
     Within(GeoShape),
-    /// To lie within an angle of a point on the sphere.
+    /// To be within an angle of a point on the sphere.
     Cap(Vector, f64),
     /// To be a point of an area on the plane.
     Area(PlaneArea),
@@ -140,7 +140,7 @@ impl GeoTest {
         })
     }
 
-    /// A box that holds what passes; none where it would be too large.
+    /// A box that contains all matches; `None` if it would be too large.
     #[must_use]
     pub fn region(&self) -> Option<Region> {
         match &self.question {

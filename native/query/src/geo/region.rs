@@ -24,7 +24,7 @@ const SIMPLE: usize = 200;
 /// Caps of a quarter turn or almost bound nothing.
 const WIDEST: f64 = FRAC_PI_2 - 1e-6;
 
-/// What of a stored geometry lies in a region.
+/// The coordinates of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
     /// On the sphere, each of its positions.
@@ -38,7 +38,7 @@ pub enum Space {
 /// A box; on the plane the third dimension is flat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Region {
-    /// What lies in it.
+    /// The coordinates.
     pub space: Space,
     /// The corner with the least coordinates.
     pub low: [f64; 3],
@@ -51,7 +51,7 @@ pub struct Region {
 pub struct Located {
     /// One of its positions on the sphere.
     pub position: Option<[f64; 3]>,
-    /// All of it on the sphere; none if it is too large for a box.
+    /// All of it on the sphere; `None` if it is too large for a box.
     pub whole: Option<Region>,
     /// The point on the plane.
     pub plane: Option<[f64; 3]>,

@@ -1,4 +1,4 @@
-//! Shapes and how they lie to each other.
+//! Shapes and their spatial relations.
 
 use super::plane::Pair;
 use super::sphere::{SphereLoop, Vector, cross, touch};
@@ -100,7 +100,7 @@ impl GeoShape {
         self.polygons.iter().any(|polygon| polygon.contains(point))
     }
 
-    /// Whether all of another shape lies in the polygons of this one.
+    /// Whether all of another shape is in the polygons of this one.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         let line = |line: &Vec<Vector>| {
@@ -127,7 +127,7 @@ impl GeoShape {
         self.meets(other) || other.meets(self) || self.crosses(other)
     }
 
-    /// Whether a position of the other lies on this one.
+    /// Whether a position of the other is on this one.
     fn meets(&self, other: &Self) -> bool {
         other.outer_positions().any(|position| {
             self.points.iter().any(|point| point.is_same(position))
@@ -164,8 +164,8 @@ impl GeoShape {
             .fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether all of the shape lies within an angle of a point. Angles below
-    /// a quarter turn make caps that no arc between two inner points leaves.
+    /// Whether all of the shape is within an angle of a point. Angles below a quarter turn make
+    /// caps that no arc between two inner points leaves.
     #[must_use]
     pub fn is_within(&self, center: Vector, angle: f64) -> bool {
         self.outer_positions()

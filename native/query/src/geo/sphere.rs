@@ -2,10 +2,10 @@
 
 use std::f64::consts::PI;
 
-/// The radius by which angles become metres.
+/// The radius that converts angles to metres.
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;
 
-/// Angles below this are no distance at all: less than a tenth of a millimetre.
+/// Angles below this count as no distance: less than a tenth of a millimetre.
 const TOLERANCE: f64 = 1e-11;
 
 /// A unit vector.
@@ -85,7 +85,7 @@ impl Vector {
         }
     }
 
-    /// Whether it lies on an arc.
+    /// Whether it is on an arc.
     pub(super) fn is_on_arc(self, from: Self, to: Self) -> bool {
         self.angle_to_arc(from, to) < TOLERANCE
     }
@@ -116,8 +116,7 @@ pub(super) fn touch(a: Vector, b: Vector, c: Vector, d: Vector) -> bool {
         || d.is_on_arc(a, b)
 }
 
-/// A closed loop, the last point being joined to the first; it runs so that
-/// the smaller area lies to its left.
+/// A closed loop, whose last point is joined to the first; the smaller area is on its left.
 #[derive(Debug, Clone)]
 pub(crate) struct SphereLoop {
     points: Vec<Vector>,
@@ -158,8 +157,7 @@ impl SphereLoop {
         self.edges().any(|(from, to)| point.is_on_arc(from, to))
     }
 
-    /// Whether the point lies inside, edges excluded: the loop turns once to
-    /// the left around it.
+    /// Whether the point is inside, edges excluded: the loop turns once to the left around it.
     pub(super) fn surrounds(&self, point: Vector) -> bool {
         let turned: f64 = self
             .edges()

@@ -55,7 +55,7 @@ impl DecimalSum {
         }
     }
 
-    /// The nearest decimal to the sum and an integer besides.
+    /// The nearest decimal to the sum plus an integer.
     pub(super) fn value(&self, integer: i128) -> Decimal {
         let infinities = (self.infinite != 0, self.negative_infinite != 0);
         match (self.nan != 0, infinities) {

@@ -1,10 +1,10 @@
-//! What a group's documents measure together.
+//! The measures of a group.
 //!
 //! Integers are summed as integers, doubles and decimals each exactly ([`ExactSum`],
-//! [`DecimalSum`]), and what comes of it is rounded once, when it is shown. So the sum does not
-//! depend on the order in which documents come and go. Of integers it is an integer, or a double if
-//! that does not hold it; with doubles it is a double; with decimals a decimal, to which the sum of
-//! the doubles is added in 15 digits. What is no number is not summed.
+//! [`DecimalSum`]), and the result is rounded once, when it is shown. So the sum does not depend on
+//! the order in which documents come and go. Of integers it is an integer, or a double if that does
+//! not hold it; with doubles it is a double; with decimals a decimal, to which the sum of the
+//! doubles is added in 15 digits. Other values are not summed.
 
 use super::GroupOperator;
 use super::decimals::DecimalSum;
@@ -49,7 +49,7 @@ impl Given {
         })
     }
 
-    /// What it takes, in bytes.
+    /// Its size in bytes.
     pub(super) fn bytes(&self) -> usize {
         let more = match self {
             Self::Ordered(value) => size_of::<Ordered>() + value.len(),
@@ -175,7 +175,7 @@ fn add_integer(sum: &mut ExactSum, integer: i128) {
     }
 }
 
-/// What a measure keeps of a group.
+/// The state of a measure in a group.
 #[derive(Debug, Clone)]
 pub(super) enum MeasureState {
     /// Documents are counted by the group.
@@ -203,7 +203,7 @@ impl MeasureState {
         }
     }
 
-    /// Writes what is shown.
+    /// Writes the shown value.
     pub(super) fn write(
         &self,
         operation: GroupOperator,
@@ -225,7 +225,7 @@ impl MeasureState {
         }
     }
 
-    /// What it takes, in bytes, besides itself.
+    /// Its size in bytes, besides the struct.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Count => 0,

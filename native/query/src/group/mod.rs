@@ -7,11 +7,11 @@
 //! {"_id": {"shop": …, "at": {"day": …}}, "shop": …, "at": {"day": …}, "sold": …}
 //! ```
 //!
-//! so that it can be sorted by like any other. What a document gives its group is its [`GroupShare`];
-//! [`GroupTable`] takes shares in and back, in any order, and always shows what the shares that are in
-//! it make. Pull and push use the same.
+//! so that it can be used for sorting like any other. A document's contribution to its group is its
+//! [`GroupShare`]; [`GroupTable`] adds and removes shares, in any order, and always shows the
+//! result of the current ones. Pull and push use the same.
 //!
-//! Paths lead through documents alone: what is behind an array is missing, and an array is a value
+//! Paths pass only through documents: anything inside an array is missing, and an array is a value
 //! as a whole. A missing value is null. Values that are equal in the order of values (1, 1.0 and
 //! decimal 1.00) are one group, which shows their simplest form.
 
@@ -65,7 +65,7 @@ impl GroupOperator {
 struct MeasureDefinition {
     name: String,
     operation: GroupOperator,
-    /// None: of the document as a whole.
+    /// `None`: of the whole document.
     field: Option<FieldPath>,
 }
 
@@ -122,7 +122,7 @@ impl GroupDefinition {
         group.into()
     }
 
-    /// Refuses a sort by what no row has.
+    /// Rejects a sort by fields that no row has.
     pub fn check_sort(&self, sort: &Sort, place: &ParseLocation<'_>) -> Result<(), Error> {
         for (index, key) in sort.keys().iter().enumerate() {
             let known = match &key.by {

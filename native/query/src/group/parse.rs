@@ -74,7 +74,7 @@ fn path(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<FieldPath, Err
     }
 }
 
-/// Adds a path to the tree; false: it is there, or something before it is, or behind it.
+/// Adds a path to the tree; returns false if it, a prefix or an extension of it is present.
 fn grow(branches: &mut Vec<IdBranch>, names: &[&str], number: usize) -> bool {
     let Some((first, rest)) = names.split_first() else {
         return false;
@@ -85,7 +85,7 @@ fn grow(branches: &mut Vec<IdBranch>, names: &[&str], number: usize) -> bool {
             BranchContent::Leaf(_) => false,
             BranchContent::Branches(inner) => grow(inner, rest, number),
         },
-        // A row has an `_id` of its own.
+        // A row has its own `_id`.
         None if *first == "_id" => false,
         None => {
             let mut inner = Vec::new();

@@ -51,7 +51,7 @@ impl RetainedShare {
         &self.key
     }
 
-    /// What it takes, in bytes, without the group's key.
+    /// Its size in bytes, without the group's key.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let given = self.given.iter().map(Given::bytes).sum::<usize>();
@@ -60,7 +60,7 @@ impl RetainedShare {
 }
 
 impl GroupDefinition {
-    /// What a document gives its group.
+    /// A document's contribution to its group.
     pub fn share(&self, document: Document<'_>) -> Result<GroupShare, EvaluationFailure> {
         let values = self.by.iter().map(|path| {
             let value = at(document, path).unwrap_or(ValueRef::Null);
@@ -83,7 +83,7 @@ impl GroupDefinition {
     }
 }
 
-/// Refuses a value that would have to be kept and is too large for that.
+/// Rejects a value that would have to be kept and is too large for that.
 pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), EvaluationFailure> {
     let bytes = match value {
         ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.len(),

@@ -43,7 +43,7 @@ fn from_double(double: f64) -> Value {
     }
 }
 
-/// A decimal that is no integer and no double stays one.
+/// A decimal that is neither an integer nor a double stays one.
 fn from_decimal(decimal: Decimal) -> Value {
     if decimal.is_nan() {
         return Value::Double(f64::NAN);

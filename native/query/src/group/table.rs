@@ -71,7 +71,7 @@ impl GroupTable {
         self.rows.is_empty()
     }
 
-    /// Takes a document's share in; returns what is needed to take it back.
+    /// Adds a document's share; returns what is needed to remove it.
     pub fn add(&mut self, share: GroupShare) -> RetainedShare {
         let key = match self.rows.get_key_value(&share.key) {
             Some((key, _)) => Arc::clone(key),
@@ -159,7 +159,7 @@ impl GroupTable {
     }
 }
 
-/// Where a row stands in an order.
+/// A row's sort position.
 fn place(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, EvaluationFailure> {
     Ok(sort.key(row, 0.0, &Fuel::default())?.into())
 }

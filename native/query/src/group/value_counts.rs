@@ -8,12 +8,12 @@ use crate::bson::{BsonType, DocumentWriter, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::key::encode;
 
-/// A value as bytes in the order of values, and behind them as it is written: of equal values in
-/// different types the same one is always the least.
+/// A value in its sortable encoding, followed by its original form: among equal values of different
+/// types the same one is always the least.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ordered {
     bytes: Box<[u8]>,
-    /// Where the value begins: its kind, then itself.
+    /// Where the value starts: its kind, then itself.
     at: u32,
 }
 

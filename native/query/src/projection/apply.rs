@@ -36,7 +36,7 @@ impl Applying<'_> {
                 _ => {}
             }
         }
-        // A score is shown beside the fields of the document.
+        // A score is shown in addition to the fields of the document.
         for (name, part) in &branch.children {
             if matches!(part, ProjectionPart::TextScore) {
                 let score = self.matched.text_score.unwrap_or(0.0);

@@ -42,7 +42,7 @@ enum ProjectionPart {
     TextScore,
 }
 
-/// What a projection needs to know about how the document matched.
+/// How the document matched, as far as a projection needs it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Matched {
     /// The position for the positional `$`.
@@ -72,9 +72,8 @@ impl Projection {
         .document(document, &self.tree)
     }
 
-    /// The parts of a document that are shown. Of one to which the projection
-    /// cannot be applied, that is the `_id` alone: others are shown all the
-    /// same, and nothing is shown that was not asked for.
+    /// The parts of a document that are shown. If the projection cannot be applied, that is the
+    /// `_id` alone: other documents are still shown, and nothing is shown that was not requested.
     #[must_use]
     pub fn apply_or_id(
         &self,

@@ -13,7 +13,7 @@ use crate::number::{NumericValue, compare};
 /// Violations reported at most.
 const REPORTED: usize = 100;
 
-/// One check. With a report it goes on after a violation and notes them all.
+/// One check. With a report it continues after a violation and records all of them.
 pub(super) struct Checking<'f> {
     pub(super) fuel: &'f Fuel,
     pub(super) report: Option<Vec<SchemaViolation>>,

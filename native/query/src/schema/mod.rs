@@ -1,10 +1,9 @@
 //! JSON Schema in MongoDB's dialect: draft 4 with `bsonType`.
 //!
-//! Supported: `type`, `bsonType`, `enum`, `allOf`, `anyOf`, `oneOf`, `not`,
-//! numbers, strings, arrays, objects, `dependencies`, and `title` and
-//! `description`. A schema refers to nothing outside itself: `$ref` and
-//! `definitions` are refused. `pattern` uses the linear regular expressions
-//! of [`crate::pattern`].
+//! Supported: `type`, `bsonType`, `enum`, `allOf`, `anyOf`, `oneOf`, `not`, numbers, strings,
+//! arrays, objects, `dependencies`, and `title` and `description`. A schema is self-contained:
+//! `$ref` and `definitions` are rejected. `pattern` uses the linear regular expressions of
+//! [`crate::pattern`].
 
 mod check;
 mod parse;
@@ -77,7 +76,7 @@ struct PropertyRules {
     rest: Rest,
 }
 
-/// What holds for what is not named.
+/// The rule for members that are not named.
 #[derive(Debug, Default)]
 enum Rest {
     #[default]

@@ -265,8 +265,8 @@ impl UpdateWalk<'_> {
         Ok(())
     }
 
-    /// What a missing place becomes: documents down the path, the operation's
-    /// value at its end. None if the operation creates nothing.
+    /// The value of a missing place: documents along the path, the operation's value at its end.
+    /// `None` if the operation creates nothing.
     fn created(
         &self,
         rest: &[UpdateSegment],

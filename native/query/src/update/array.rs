@@ -177,7 +177,7 @@ impl PushOrder {
     }
 }
 
-/// The key of an element; one that is no document has no fields.
+/// The key of an element; an element that is not a document has no fields.
 fn key_of(
     keys: &[(FieldPath, bool)],
     value: ValueRef<'_>,

@@ -88,12 +88,12 @@ fn check_id(before: Document<'_>, after: Document<'_>) -> Result<(), Error> {
     ))
 }
 
-/// A refusal of an update.
+/// The error for an invalid update.
 fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidUpdate, place, detail)
 }
 
-/// What a value is, for details of refusals.
+/// The description of a value, for error details.
 fn describe(value: ValueRef<'_>) -> &'static str {
     value.kind().alias()
 }

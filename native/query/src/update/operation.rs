@@ -52,7 +52,7 @@ pub(super) enum ValueOutcome {
     Remove,
 }
 
-/// Why an operation refuses a value.
+/// Why an operation rejects a value.
 pub(super) enum OperatorRefusal {
     Invalid(String),
     Failed(EvaluationFailure),
@@ -118,7 +118,7 @@ impl UpdateOperation {
         })
     }
 
-    /// Whether it makes what is missing on its path.
+    /// Whether it creates what is missing on its path.
     pub(super) const fn creates(&self, inserting: bool) -> bool {
         match self {
             Self::SetOnInsert(_) => inserting,
@@ -127,7 +127,7 @@ impl UpdateOperation {
         }
     }
 
-    /// The new value for an old one (none: missing).
+    /// The new value for an old one (`None` if missing).
     pub(super) fn apply(
         &self,
         old: Option<ValueRef<'_>>,

@@ -14,7 +14,7 @@ use crate::limits::CHANGES;
 pub(super) struct PathChange {
     pub(super) steps: Vec<UpdateSegment>,
     pub(super) operation: UpdateOperation,
-    /// Where it stands in the update, for refusals while applying.
+    /// Its place in the update, for errors while applying.
     pub(super) pointer: String,
 }
 
@@ -131,7 +131,7 @@ fn by_step(a: &UpdateSegment, b: &UpdateSegment) -> Ordering {
     }
 }
 
-/// No path may be another's or lie below it.
+/// No path may equal another or be below it.
 fn check_conflicts(changes: &[PathChange]) -> Result<(), Error> {
     for (index, change) in changes.iter().enumerate() {
         for other in changes.iter().skip(index + 1) {

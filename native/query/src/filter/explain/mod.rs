@@ -1,8 +1,8 @@
 //! Why a filter decides as it does about one document, for people.
 //!
-//! Nothing of this is noted while documents are matched: filter and document say it all, whenever
-//! somebody asks. The verdict is the matcher's own. Each part of the filter is then evaluated by
-//! itself, with fuel of its own, so that parts are told of which the matcher never came to look at.
+//! Nothing is recorded while documents are matched: filter and document determine the explanation
+//! at any time. The verdict is the matcher's own. Each part of the filter is then evaluated
+//! separately, with its own fuel, so that parts are explained that the matcher never evaluated.
 
 mod words;
 
@@ -13,11 +13,11 @@ use crate::environment::EvaluationContext;
 use crate::error::EvaluationFailure;
 use crate::path::Leaf;
 
-/// Values that are told of one path.
+/// The maximum number of values shown for one path.
 const VALUES: usize = 5;
-/// Characters of a value or a clause that are told.
+/// The maximum number of characters shown of a value or a clause.
 const CHARACTERS: usize = 300;
-/// Parts of a filter that are told of.
+/// The maximum number of parts shown of a filter.
 const PARTS: usize = 200;
 
 /// How the parts of a filter make one answer.
@@ -48,8 +48,8 @@ pub struct FilterReason {
     pub how: Connective,
     /// Whether it holds, or why that is not known.
     pub holds: Result<bool, EvaluationFailure>,
-    /// Whether it is one of those by which the whole filter's answer came about: those of a
-    /// conjunction that do not hold, those of a disjunction that hold, or all of one that agrees.
+    /// Whether it determines the result of the whole filter: in a conjunction the parts that do not
+    /// hold, in a disjunction those that hold, or all if the parts agree.
     pub decides: bool,
     /// The part as a filter: Extended JSON, cut where it is long.
     pub clause: String,
@@ -75,7 +75,7 @@ pub struct Explanation {
 }
 
 impl Filter {
-    /// Says why a document matches, or does not, at this moment (milliseconds since 1970).
+    /// Explains why a document matches, or does not, at a time (milliseconds since 1970).
     #[must_use]
     pub fn explain(&self, document: Document<'_>, now_ms: i64) -> Explanation {
         let mut left = PARTS;
@@ -131,13 +131,13 @@ fn explained(
     }
 }
 
-/// What a predicate's path finds; whatever goes wrong on the way is told by the test itself.
+/// The values at a predicate's path; errors are reported by the test itself.
 fn values(predicate: &Predicate, document: Document<'_>) -> (Vec<String>, bool) {
     let mut found = Vec::new();
     let mut more = false;
     let environment = EvaluationContext::default();
     let leaf = match predicate.test.leaf() {
-        // The elements of an array are told as the array that they make.
+        // The elements of an array are shown as the array.
         Leaf::Elements if is_array_at(predicate, document) => Leaf::Whole,
         leaf => leaf,
     };
@@ -173,7 +173,7 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 impl FilterReason {
-    /// Marks the parts by which the answer came about.
+    /// Marks the parts that determine the result.
     fn settle(&mut self, decides: bool) {
         self.decides = decides;
         for part in &mut self.parts {
@@ -186,7 +186,7 @@ impl FilterReason {
         }
     }
 
-    /// The tests by which the answer came about.
+    /// The tests that determine the result.
     pub fn deciding(&self) -> Vec<&Self> {
         if self.parts.is_empty() {
             return if self.decides { vec![self] } else { Vec::new() };

@@ -46,7 +46,7 @@ fn negated(predicate: &Predicate) -> Option<Vec<u8>> {
     Some(writer.finish())
 }
 
-/// One sentence: what is there, and what the test asks for.
+/// One sentence: the actual value, and what the test requires.
 pub(super) fn sentence(
     node: &FilterClause,
     holds: &Result<bool, EvaluationFailure>,
