@@ -244,8 +244,8 @@ fn rows_are_sorted_cut_and_set_beside_the_period_before() {
     );
 }
 
-/// Rows that lie in the order in which they are shown are told while they are read; an order that is
-/// asked for is made of all of them.
+/// Rows that are stored in the order of the result are passed while they are read; any other order
+/// needs all of them.
 #[test]
 fn rows_are_the_same_whether_their_order_is_asked_for_or_not() {
     let mut world = World::new(5);

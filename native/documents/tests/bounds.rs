@@ -1,4 +1,4 @@
-//! What an index is asked for holds every document that matches.
+//! The bounds of an index contain every document that matches.
 
 #![allow(
     clippy::needless_raw_string_hashes,

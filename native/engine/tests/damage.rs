@@ -62,7 +62,7 @@ impl Sample {
                 false
             }
             Err(Error::Corruption { file, .. }) => {
-                // A manifest that cannot be told is named by what points to it.
+                // An unreadable manifest is reported by the file that points to it.
                 let named = file == damaged || damaged.ends_with("CURRENT");
                 assert!(named, "{context}: {} is named", file.display());
                 true

@@ -112,7 +112,7 @@ fn old_blocks_and_tables_are_passed_over_unread() {
     assert_eq!(newest, (1990..2000).rev().collect::<Vec<u64>>());
     assert_eq!(few.tables_skipped, 3);
     assert!(few.blocks <= 2 && whole.blocks > 40, "{few:?} {whole:?}");
-    // The same in one run, where only blocks can be told apart.
+    // The same in one run, where only blocks can be skipped.
     lists.db.compact(&lists.space).unwrap();
     let (newest, few) = lists.times(b"list", from(1990), None);
     assert_eq!(newest.len(), 10);

@@ -266,7 +266,7 @@ fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
         let expected = ["io_error", "poisoned", "storage_full"];
         assert!(expected.contains(&error.code()), "{context}: {error}");
     } else {
-        // Only work that nobody waits for may fail in silence, and there is none.
+        // Only background work may fail silently, and there is none.
         assert!(
             !reached || fault == Fault::NoSpace,
             "{context}: the error did not surface"

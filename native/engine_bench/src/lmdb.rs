@@ -206,7 +206,7 @@ impl BenchStore for Lmdb {
 
 impl Drop for Lmdb {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the environment any more.
+        // SAFETY: the environment is no longer in use.
         unsafe { (self.functions.env_close)(self.environment) };
     }
 }

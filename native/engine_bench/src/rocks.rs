@@ -40,7 +40,7 @@ const ROCKSDB_LZ4: c_int = 4;
 /// What `LevelDB` has instead.
 const LEVELDB_SNAPPY: c_int = 1;
 const BITS_A_KEY: c_int = 10;
-/// What both have unless told otherwise.
+/// The defaults of both.
 const LEVELS: u32 = 7;
 
 c_functions! {
@@ -450,7 +450,7 @@ impl BenchStore for Rocks {
 
 impl Drop for Rocks {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the database any more.
+        // SAFETY: the database is no longer in use.
         unsafe { (self.common.close)(self.db) };
     }
 }

@@ -36,7 +36,7 @@ impl Sorted {
         self.0.range(from, visit)
     }
 
-    /// Whether compactions drop what has ended; otherwise somebody has to delete it.
+    /// Whether compactions drop expired entries; otherwise they must be deleted.
     #[must_use]
     pub fn forgets(&self) -> bool {
         self.0.forgets()

@@ -66,7 +66,7 @@ fn missing_key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Reads a value as far as a caller who asks for its length.
+/// Reads a value as far as needed for its length.
 fn look(value: &[u8]) {
     std::hint::black_box(value.len());
 }

@@ -175,7 +175,7 @@ fn a_delete_is_remembered_for_longer_than_anybody_publishes_late() {
 
 #[test]
 fn an_after_image_older_than_the_rows_that_was_delayed_past_a_tick_is_ignored() {
-    // Version 2 was told before the node began, so the node has no version to compare with.
+    // Version 2 was reported before the node started, so the node has no version to compare with.
     let mut node = Stage::new();
     node.ask(register(&positive(), 100, &until(9), &[], true));
     node.tick(until(20));
@@ -530,7 +530,7 @@ fn a_document_that_cannot_be_evaluated_is_in_no_answer_and_ends_no_query() {
     let told = node.write(image(3, "b", 1, Some(large)));
     assert_eq!(told, ["unevaluated costly", "b@1 +q"]);
     assert_eq!(node.write(image(4, "a", 3, Some(6))), ["a@3 +costly =q"]);
-    // Those who join are told what was written behind their snapshot, and not of this one.
+    // New subscribers receive what was written after their snapshot, but not after this one.
     let late = query(
         "late",
         r#"{"$expr":{"$gt":[{"$size":{"$range":[0,"$n"]}},0]}}"#,
@@ -570,7 +570,7 @@ fn that_a_document_has_left_is_not_told_again_for_one_who_joins_late() {
     assert_eq!(node.ask(joining()), ["active q 1"]);
 }
 
-/// A query that somebody read before the transaction 5, and somebody else before 7 with this row.
+/// A query with one reader before the transaction 5, and another before 7 with this row.
 fn joined(row: rillbase_live::message::ResultRow) -> Stage {
     let mut node = Stage::new();
     node.ask(register(&positive(), 100, &until(5), &[], true));

@@ -85,7 +85,7 @@ impl Check {
         }
     }
 
-    /// Something that can be told only by looking at what is behind it.
+    /// A check that needs the full filter.
     pub(crate) fn peek(&self) -> usize {
         match self {
             Self::Tree(CheckTree::And(children) | CheckTree::Or(children)) => {

@@ -248,9 +248,9 @@ impl RegexPart {
     }
 }
 
-/// The character that stands for all that differ from it in case only, as far
-/// as one character can; what an expression takes as one in another case has
-/// one here, or is told apart as characters of a class.
+/// The representative of all characters that differ only in case, as far as one character can be;
+/// characters that an expression equates in another case have one here, or are distinguished as
+/// characters of a class.
 pub(crate) fn fold(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! What is told of a query and a document agrees with what the matcher does.
+//! The explanation of a query and a document agrees with the matcher.
 
 #![allow(
     clippy::panic,
@@ -50,7 +50,7 @@ proptest! {
             matcher.matches(&GROUP, body.as_ref(), &mut found, &mut failed);
             let told = query.explain(body.as_ref(), 0);
             prop_assert_eq!(told.matches == Ok(true), found.contains(&id), "{}", text);
-            // Where the index does not lead a document to a query, nobody asks its filter.
+            // If the index does not lead a document to a query, its filter is not evaluated.
             prop_assert!(reach.reached || found.is_empty(), "{}", text);
             if let Some(parts) = of_parts(&told.reason).filter(|_| !told.cut) {
                 prop_assert_eq!(told.matches, Ok(parts), "{}", text);

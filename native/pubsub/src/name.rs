@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `user` is present for a subscription with a history. Names must be sealed before they are given
-//! to untrusted clients: whoever knows a name may end the subscription.
+//! to untrusted clients: any client that knows a name can end the subscription.
 
 use rillbase_engine::{Millis, Sequence};
 

@@ -1,4 +1,4 @@
-//! What is sent twice, by whoever did not hear the answer, is published once.
+//! A publication that is sent twice, by a client that did not receive the reply, is published once.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -220,13 +220,13 @@ fn a_user_who_comes_back_is_told_nothing_twice() {
     );
     assert!(enter("2", 2).is_empty());
     assert!(enter("1", 3).is_empty());
-    // Two subscriptions of the user are there now; the publication is told to one.
+    // The user now has two subscriptions; the publication is delivered to one.
     let published = publication("c", START + 3, RETENTION);
     assert_eq!(
         subscriptions(&store.publish(&FLAT, at("1"), published, false).unwrap()),
         ["1"]
     );
-    // The first ones have ended, and what they were told is still known.
+    // The first ones have ended, and what they received is still known.
     disk.clock.set(START + 10_900);
     let published = publication("d", START + 10_900, 5000);
     store.publish(&FLAT, at("1"), published, false).unwrap();

@@ -18,7 +18,7 @@ pub(crate) struct PyNode {
     own: NodeSpeaker,
 }
 
-/// Somebody who gives commands, as a connection does.
+/// A client that executes commands, as a connection does.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct NodeSpeaker {
     /// `None`: the node was closed before.

@@ -285,7 +285,7 @@ fn a_member_of_a_request_is_refused_as_soon_as_it_exceeds_its_bound() {
         ("array_filters", ErrorCode::InvalidUpdate),
     ] {
         for part in ["1", r#"{"$numberLong":"1"}"#, r#"{"key":[]}"#, r#""text""#] {
-            // What follows is not even JSON: nobody reads that far.
+            // What follows is not even JSON, and is never read.
             let text = format!("{} oops", request(member, part, 70_000));
             let error = parse_request(text.as_bytes()).expect_err(member);
             assert_eq!(error.code, code, "{member} {part}");

@@ -10,8 +10,8 @@
 //! - [`node`] writes an entry into a piece and reads it again.
 //! - [`list`] is the list, over numbers of nodes; its one `unsafe` call says where those come from.
 //!
-//! Bytes of callers never decide where is read or written: lengths stand in nodes, which are only
-//! written by [`node`], and never again once somebody else can find them.
+//! Bytes of callers never determine where memory is read or written: lengths are in nodes, which
+//! are written only by [`node`], and never again once other threads can find them.
 
 mod arena;
 mod list;

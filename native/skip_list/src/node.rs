@@ -174,7 +174,7 @@ impl Nodes {
         let size = value_at.checked_add(value.len())?;
         let (number, start) = self.arena.take(size)?;
         // SAFETY: the piece was handed out to this call alone, has room for all of `size`, and is
-        // aligned as units are. Nobody knows its number yet.
+        // aligned as units are. Its number is not published yet.
         unsafe { start.cast().write(header) };
         for level in 0..height {
             // SAFETY: `bytes_at(level)` is before `key_at`, so within the piece.
@@ -185,7 +185,7 @@ impl Nodes {
         for (at, bytes) in [(key_at, key), (value_at, value)] {
             // SAFETY: key and value end at or before `size`.
             let target = unsafe { start.add(at) };
-            // SAFETY: as above; what a caller lends cannot overlap a piece that nobody has seen.
+            // SAFETY: as above; what a caller lends cannot overlap a piece that was not published.
             unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
         Some((

@@ -36,7 +36,7 @@ const PLACES: u64 = 250_000;
 const REACH_MS: u64 = 10_000;
 const LIFE_MS: u64 = 20_000;
 
-/// What is asked for, again and again.
+/// The repeated command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Ping,

@@ -137,7 +137,7 @@ impl NotificationReader {
             .extend(std::iter::repeat_n(latency_us, count));
     }
 
-    /// Reads on until told to stop, or until nothing comes for a while after the last write.
+    /// Reads until stopped, or until nothing arrives for a while after the last write.
     pub(crate) fn measure(mut self, done: &AtomicBool, stop: &AtomicBool) -> Fallible<Vec<u64>> {
         self.latencies_us.clear();
         let mut quiet = 0;

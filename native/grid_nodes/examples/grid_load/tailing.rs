@@ -1,4 +1,5 @@
-//! What people do instead: whoever follows the stream of writes evaluates each query on each write.
+//! The alternative without a grid: a consumer of the write stream evaluates each query for each
+//! write.
 //!
 //! It is given the same streams, partitions and notifications as the grid, and filters that are
 //! compiled once: what differs is that nothing finds the queries that a write may concern.

@@ -48,7 +48,7 @@ impl Hub {
         }
     }
 
-    /// What is shown from here on may be incomplete, which subscribers are told first.
+    /// What is shown from here on may be incomplete, so subscribers are notified first.
     fn register_again(&mut self, hash: &QueryHash) {
         if let Some(query) = self.queries.get_mut(hash)
             && query.register_again()

@@ -1,4 +1,4 @@
-//! Short ways to say what nodes are told and what they answer.
+//! Shorthands for the input and output of nodes.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::sync::Arc;

@@ -15,7 +15,7 @@ fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
     }
 }
 
-/// A query that somebody watches, of which everything was told.
+/// A query with a subscriber that has received everything.
 fn opened() -> (Desk, QueryDefinition) {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
@@ -270,7 +270,7 @@ fn one_who_is_sent_whole_results_is_never_sent_half_a_batch_whose_end_does_not_c
 fn between_a_loss_and_the_rows_that_make_up_for_it_nothing_is_shown() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.take();
-    // Of another batch's half, nobody knows whether the other one was lost.
+    // Whether the other half of another batch was lost is unknown.
     desk.skip(F1);
     desk.tick(F1, 5);
     desk.matched(F0, part(8, "a", 2, Some(1)), Is::Changed, q.hash);
@@ -303,7 +303,7 @@ fn rows_of_another_life_from_before_a_batch_take_nothing_back_that_was_shown_of_
     desk.matched(F0, own, Is::Removed, q.hash);
     done(&mut desk, F0, 8);
     assert_eq!(desk.lines(), ["s1 stale"]);
-    // The nodes answer this one later: until then nobody knows what else they tell of the batch.
+    // The nodes answer this one later: until then their other reports about the batch are unknown.
     q.activation = 2;
     desk.register_behind(&q, end, until(8), &[row("a", 1, 1)]);
     assert!(desk.lines().is_empty());
@@ -317,8 +317,8 @@ fn what_a_node_said_of_a_batch_before_it_answered_again_is_no_end_of_it() {
     let (a, b) = (id_of(0), id_of(1));
     desk.hub.lost(0);
     let end = desk.end();
-    // It has handled the batch's version of a document of which it knows nothing: for the rows that
-    // it goes on from nothing changed. The first version comes later, or never.
+    // It has handled the batch's version of a document that it does not know: the rows that it
+    // continues from did not change. The first version comes later, or never.
     done(&mut desk, F1, 8);
     desk.matched(F0, part(8, &a, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 8);
@@ -433,8 +433,8 @@ fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
     assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
 }
 
-/// Of a batch, b is told of, and a was written again by the next one, which its node read first: of
-/// a@2 nothing is told.
+/// Of a batch, b is reported, and a was written again by the next one, which its node read first:
+/// a@2 is not reported.
 fn written_again(desk: &mut Desk, q: &QueryDefinition, b: &str) {
     desk.matched(F1, part(8, b, 1, Some(1)), Is::Added, q.hash);
     done(desk, F1, 8);

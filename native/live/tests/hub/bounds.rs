@@ -140,7 +140,8 @@ fn many_large() -> Vec<ResultRow> {
     (0..30).map(large).collect()
 }
 
-/// Hands out all that may be while nobody takes anything: frames, bytes, and both by subscription.
+/// Hands out everything allowed while clients read nothing: frames, bytes, and both by
+/// subscription.
 fn handed_out(desk: &mut Desk) -> (usize, usize, HashMap<u64, (usize, usize)>) {
     let (mut frames, mut bytes, mut each) = (0, 0, HashMap::new());
     while desk.hub.has_frames() {

@@ -28,7 +28,7 @@ pub(crate) struct Desk {
     counts: HashMap<NotificationSource, (u64, u64)>,
     pub(crate) life: [u8; 16],
     requests: u64,
-    /// The connection of whoever subscribes next; none: one of its own.
+    /// The connection of the next subscriber; `None` for a separate one.
     pub(crate) connection: Option<u64>,
 }
 
@@ -221,7 +221,7 @@ impl Desk {
         self.notify(source, event);
     }
 
-    /// A filter node does not go on from the rows of the last request.
+    /// A filter node does not continue from the rows of the last request.
     pub(crate) fn too_old(&mut self, source: NotificationSource, query: &QueryDefinition) {
         let event = NodeEvent::TooOld {
             query: query.hash,
@@ -231,7 +231,7 @@ impl Desk {
         self.notify(source, event);
     }
 
-    /// Registers, and lets all nodes answer until subscribers are told that they are ready.
+    /// Registers, and lets all nodes answer until subscribers are notified that they are ready.
     pub(crate) fn open(&mut self, query: &QueryDefinition, next: u64, rows: &[ResultRow]) {
         self.register(query, until(next), rows);
         self.active(F0, query);
@@ -368,7 +368,7 @@ impl Desk {
     }
 }
 
-/// A subscriber of an unsorted query who is ready, with these rows before the transaction 5.
+/// A ready subscriber of an unsorted query, with these rows before the transaction 5.
 pub(crate) fn watched(rows: &[ResultRow]) -> (Desk, QueryDefinition) {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);

@@ -52,7 +52,7 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
     let end = desk.end();
     desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.matched(F0, image(9, "b", 2, None), Is::Removed, q.hash);
-    // What is told before the rows are there may be a part of something.
+    // Reports before the rows arrive may be incomplete.
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.register_behind(&q, end, until(8), &[row("a", 1, 1), row("b", 1, 1)]);
     let expected = ["s1 remove b@2 deleted #1 1/2", "s1 change a@2 #2 2/2"];

@@ -1,5 +1,5 @@
-//! Random histories: whatever happens, a client that applies what it is told holds what the
-//! database holds, and hears of no document twice.
+//! Random histories: whatever happens, a client that applies its events has what the database has,
+//! and receives no version twice.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -46,7 +46,8 @@ fn nothing_is_missing_and_nothing_comes_twice() {
         desk.active(source, &q);
         desk.tick(source, 10);
     }
-    // Nobody has to know: this grid proves all before what the other one proved is too old.
+    // Subscribers need not notice: this grid proves everything before what the other one proved is
+    // too old.
     for _ in 0..10 {
         desk.pass(250_000);
         for source in [F0, F1, F2] {
@@ -128,7 +129,7 @@ fn a_token_of_the_old_grid_is_answered_by_a_reset() {
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
     let token = token(&desk.take());
-    // It had begun to go on when the grid changed.
+    // It had started to resume when the grid changed.
     desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     moved(&mut desk);

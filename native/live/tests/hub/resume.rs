@@ -66,7 +66,7 @@ fn who_wants_whole_results_is_given_the_present_one() {
 fn who_was_given_the_rows_behind_a_loss_begins_anew_elsewhere() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.take();
-    // That b has come is lost; who goes on from behind this change of a would never hear of it.
+    // The report of b is lost; a client that resumes after this change of a would never receive it.
     desk.skip(F0);
     desk.matched(F0, image(8, "a", 2, Some(1)), Is::Changed, q.hash);
     assert_eq!(desk.lines(), ["s1 stale"]);
@@ -239,7 +239,7 @@ fn two_who_differ() -> (Desk, Desk, QueryDefinition, [String; 2]) {
     (desk, other, q, [first, second])
 }
 
-/// What the client is told that comes to the first hub, which has followed the log of the second.
+/// The frames of a client that resumes at the first hub, which has followed the log of the second.
 fn resume_elsewhere(
     desk: &mut Desk,
     other: &Desk,

@@ -1,4 +1,4 @@
-//! What people are told who ask why a client heard of a change, or did not.
+//! Explanations of why a client received a change, or did not.
 
 use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceRequest};
 use rillbase_query::bson::{Document, DocumentBuf, Value};

@@ -35,7 +35,7 @@ impl Action {
     }
 }
 
-/// More registrations than this mean that nobody is ever answered.
+/// With more registrations than this no client would ever get a result.
 const REGISTRATIONS: usize = 8;
 
 impl Model for Scope {

@@ -1,8 +1,9 @@
-//! One who watches. Frames reach it in order or not at all, so it is told at once.
+//! A subscriber. Frames reach it in order or not at all, so it receives them at once.
 
 use crate::state::{DOCUMENTS, Rows, Set};
 
-/// A place in the log up to which everything was told, and what is told wherever it stands.
+/// A position in the log up to which everything was sent, and what was sent regardless of its
+/// position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token {
     pub(crate) place: usize,
@@ -36,7 +37,7 @@ pub(crate) struct Client {
     pub(crate) token: Option<Token>,
     /// The newest version of each document that its result is known to have gone through.
     named: [u8; DOCUMENTS],
-    /// It was told something that makes no sense.
+    /// It received an inconsistent event.
     pub(crate) confused: bool,
 }
 

@@ -83,7 +83,7 @@ impl Hub {
         }
     }
 
-    /// Where a client can go on that was told everything until now.
+    /// The position from which a client that has received everything can resume.
     fn token(&self) -> Option<Token> {
         let whole = self.registration == Registration::Done;
         let token = Token {
@@ -275,7 +275,7 @@ impl State {
         }
     }
 
-    /// Once everything is watched the client is told so; one that came back, what it missed.
+    /// Notifies clients once everything is watched; sends a client that resumes what it missed.
     fn make_ready(&mut self, scope: &Scope) {
         if self.hub.live().is_none() || self.client.ready {
             return;
@@ -314,7 +314,7 @@ impl State {
         }
     }
 
-    /// What the log says behind a token; none: that cannot be told from it.
+    /// The log entries after a token; `None` if they do not suffice.
     fn missed(&self, scope: &Scope, token: Token) -> Option<Vec<(u8, Kind)>> {
         let log = &self.valkey.log;
         if token.life != self.hub.life || token.place > self.hub.place || token.place < log.lost {

@@ -6,8 +6,8 @@ use crate::client::Phase;
 use crate::scope::Scope;
 use crate::state::{DOCUMENTS, State};
 
-/// Whoever is told to be live holds, of each document, what its newest version that a tick proves
-/// left of it, or what a later one did.
+/// A live client has, of each document, the result of its newest version that a tick proves, or of
+/// a later one.
 pub(crate) fn live_is_no_lie(scope: &Scope, state: &State) -> bool {
     let client = &state.client;
     let Some(proven) = state.hub.live().filter(|_| client.ready) else {
@@ -26,7 +26,7 @@ pub(crate) fn live_is_no_lie(scope: &Scope, state: &State) -> bool {
     (0..DOCUMENTS).all(shows)
 }
 
-/// Nothing is told that does not fit what the client holds, nor of a version that it has seen.
+/// Nothing is sent that contradicts the client's result, or repeats a version that it has seen.
 pub(crate) fn nothing_falls(_: &Scope, state: &State) -> bool {
     !state.client.confused
 }

@@ -41,16 +41,16 @@ pub(crate) struct Client {
     /// Which app server it is connected to.
     pub(crate) process: Option<usize>,
     pub(crate) token: Option<String>,
-    /// What it had been told when it got its token.
+    /// What it had received when it got its token.
     at_token: (u64, Vec<(u8, u64)>),
     seq: u64,
     pub(crate) rows: Vec<(u8, u64)>,
     /// Rows of a result of which parts are missing.
     parts: Vec<(u8, u64)>,
-    /// The highest version of each document that it was told of.
+    /// The highest version of each document that it received.
     highest: BTreeMap<u8, u64>,
     group: Vec<Event>,
-    /// It came to this app server just now, and what it is told may be older.
+    /// It has just switched to this app server, and may receive older versions.
     new_here: bool,
     pub(crate) ready: bool,
     pub(crate) live: bool,
@@ -212,7 +212,7 @@ impl Client {
     }
 
     /// Rows that stand for groups have no versions, and what is shown with a document changes
-    /// without it: of these none is told that was told already.
+    /// without it: of these none is sent twice.
     fn apply_to_window(&mut self, event: &Event, query: Query) -> Checked {
         let row = (event.key, event.version);
         let made = query.grouped() || query.joined();
@@ -241,7 +241,7 @@ impl Client {
         self.rise(event.key, version, newer)
     }
 
-    /// Versions never fall, and nothing that only tells of a version is told twice.
+    /// Versions never decrease, and no version is sent twice.
     fn rise(&mut self, key: u8, version: u64, newer: bool) -> Checked {
         let before = self.highest.insert(key, version).unwrap_or(0);
         if version < before || (newer && version == before) {
@@ -250,7 +250,8 @@ impl Client {
         Ok(())
     }
 
-    /// Silence is no lie: whoever is live was told all that was committed long enough ago.
+    /// Silence is reliable: a live client has received everything that was committed long enough
+    /// ago.
     pub(crate) fn check(&self, query: Query, now_us: u64, database: &Database) -> Checked {
         if !self.ready || !self.live || (query.rules != 0 && query.rules != database.rules) {
             return Ok(());
@@ -292,9 +293,9 @@ impl Client {
         shows
     }
 
-    /// Whoever shows one document of a batch shows none as it was before the batch: in each result
-    /// and behind each group, whether it is live or not. Rows that stand for groups do not say which
-    /// documents they show.
+    /// A client that shows one document of a batch shows none as it was before the batch: in each
+    /// result and after each group, whether it is live or not. Rows that stand for groups do not
+    /// say which documents they show.
     fn check_batches(&self, query: Query, database: &Database) -> Checked {
         if query.grouped() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! PostgreSQL, as far as it matters: transactions that commit in any order, rows that are locked by
-//! who writes them, snapshots, access rules, and crashes that undo what was not committed.
+//! PostgreSQL, as far as it matters: transactions that commit in any order, rows locked by their
+//! writers, snapshots, access rules, and crashes that undo what was not committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(crate) struct Database {
     pub(crate) rules_since_us: u64,
     /// Rises with each crash.
     pub(crate) life: u8,
-    /// Nobody can connect before.
+    /// Connections fail before this time.
     pub(crate) away_until_us: u64,
 }
 

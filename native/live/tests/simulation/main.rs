@@ -1,10 +1,10 @@
 //! Histories of failures: nodes, streams, database and watchers, step by step, from a seed.
 //!
 //! Everything that can go wrong between them goes wrong at random: publishers are late or never
-//! publish, the relay pauses, nodes are killed, paused until somebody else has their lease, and wake
-//! up; streams are trimmed before they are read; the event layer loses everything; clocks are ahead.
-//! After every step whoever claims to be live is compared with the database. At the end all faults
-//! stop, and everybody must become live with the query's answer.
+//! publish, the relay pauses, nodes are killed, or paused until another holder has their lease and
+//! then resumed; streams are trimmed before they are read; the event layer loses everything; clocks
+//! are ahead. After every step each client that claims to be live is compared with the database. At
+//! the end all faults stop, and every client must become live with the query's result.
 //!
 //! A history that fails is shortened by leaving out operations, and printed with its seed.
 #![allow(
@@ -92,7 +92,7 @@ fn no_batch_is_shown_in_part_though_queries_are_registered_again_and_again() {
     simulate(restless_history, 0..700, 150);
 }
 
-/// `SEED` and `HISTORIES` say which are run, to repeat one or to go on elsewhere.
+/// `SEED` and `HISTORIES` select the histories, to repeat one or to continue elsewhere.
 fn given_seeds() -> std::ops::Range<u64> {
     let given = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let first: u64 = given("SEED").unwrap_or(1_000_000);

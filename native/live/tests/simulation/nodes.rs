@@ -36,7 +36,7 @@ enum Machine {
     Sort(Box<SortNode>),
 }
 
-/// What both kinds are told alike.
+/// The common input of both kinds.
 enum Plain {
     Start,
     Begin(Begin),
@@ -131,7 +131,7 @@ impl Driver {
         }
     }
 
-    /// It is gone, and comes back as somebody else.
+    /// It was killed, and returns as another holder.
     pub(crate) fn kill(&mut self) {
         self.forget();
     }
@@ -160,7 +160,7 @@ impl Driver {
         }
     }
 
-    /// Appends what is unsaid. Whoever is refused has been replaced.
+    /// Appends pending notifications. A rejected node has been replaced.
     fn speak(&mut self, valkey: &mut Valkey) -> bool {
         if self.unsaid.is_empty() {
             return true;

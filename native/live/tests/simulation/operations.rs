@@ -53,7 +53,7 @@ pub(crate) enum Operation {
         process: u64,
         which: u64,
     },
-    /// Somebody answers what a node asked for: reads, and sends that some time later.
+    /// A node's request is answered: documents are read, and sent some time later.
     Renew,
     Register {
         which: u64,

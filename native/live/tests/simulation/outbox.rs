@@ -38,7 +38,7 @@ impl Outbox {
         }
     }
 
-    /// The relay's lease: its token, unless somebody else has it.
+    /// The relay's lease: its token, unless another relay has it.
     pub(crate) fn claim(&mut self, holder: u64, now_us: u64) -> Option<u64> {
         let (known, token, until_us) = self.lease;
         if known != holder && until_us > now_us {
@@ -81,7 +81,7 @@ impl Outbox {
         Some((row.at_us, row.images.clone()))
     }
 
-    /// Who has written documents of a transaction again, later than it did.
+    /// Later transactions that wrote documents of a transaction again.
     pub(crate) fn newer(&self, xid: u64, database: &Database) -> Vec<u64> {
         let images = self.rows.get(&xid).map(|row| row.images.as_slice());
         let images = images.unwrap_or_default().iter();

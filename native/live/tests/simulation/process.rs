@@ -96,7 +96,7 @@ impl Process {
             epoch: 1,
             write_partitions: partitions,
             bounds: BOUNDS,
-            // Some have so little memory that bodies are let go and read again.
+            // Some have so little memory that bodies are evicted and read again.
             memory_bytes: 1 << 30,
             trace_bytes: 1 << 20,
         });
@@ -261,7 +261,7 @@ impl Process {
         }
     }
 
-    /// One step of a registration; begins anew while a server is away.
+    /// One step of a registration; restarts while a server is unavailable.
     fn register(&mut self, task: Task, valkey: &mut Valkey, database: &Database) -> Option<Task> {
         let away = database.is_away(valkey.now_us);
         match task {

@@ -10,7 +10,7 @@ use rillbase_query::ejson::parse_value;
 use crate::COLLECTION;
 use crate::database::{Database, Version, number};
 
-/// What somebody wants to watch.
+/// What a client subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuerySpec {
     number: u8,
@@ -80,7 +80,7 @@ pub(crate) const WANTED: [QuerySpec; 15] = [
     joined(15, Some((1, 4, 0)), true),
 ];
 
-/// A query: what somebody wants, under the rules of a time.
+/// A query under the access rules of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) wanted: QuerySpec,

@@ -14,7 +14,7 @@ use crate::database::{number, partition};
 /// Stamps older than this are refused.
 const LATE_US: u64 = 5_000_000;
 const LEASE_US: u64 = 2_000_000;
-/// An app server's lease, and for how long a query lives that nobody holds.
+/// An app server's lease, and the time to live of a query without subscribers.
 const HUB_US: u64 = 10_000_000;
 const TTL_US: u64 = 120_000_000;
 
@@ -103,7 +103,7 @@ impl<T: Clone> Stream<T> {
         self.entries.drain(..drop);
     }
 
-    /// One is lost that nobody has dropped.
+    /// Loses a query that was not dropped.
     fn lose(&mut self, which: usize) {
         let count = self.entries.len();
         if count > 0 {
@@ -112,7 +112,7 @@ impl<T: Clone> Stream<T> {
     }
 }
 
-/// Who may speak as a node.
+/// The right to speak as a node.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     holder: u64,
@@ -246,7 +246,7 @@ impl Valkey {
         true
     }
 
-    /// Takes or keeps a lease; its token, unless somebody else has it.
+    /// Takes or renews a lease; returns its token, unless another holder has it.
     pub(crate) fn lease(&mut self, node: &str, holder: u64) -> Option<FencingToken> {
         let until_us = self.now_us + LEASE_US;
         let lease = self.leases.get(node).copied();
@@ -304,7 +304,7 @@ impl Valkey {
         self.renew(request)
     }
 
-    /// Sends new rows of a query that somebody holds.
+    /// Sends new rows of a query that has subscribers.
     pub(crate) fn renew(&mut self, mut request: NodeRequest) -> Option<(u64, StreamId)> {
         let NodeRequest::Register { query, .. } = &mut request else {
             return None;
@@ -346,7 +346,7 @@ impl Valkey {
         held.map(|(query, _)| *query).collect()
     }
 
-    /// Forgets queries that nobody holds for long.
+    /// Forgets queries without subscribers.
     pub(crate) fn expire(&mut self) {
         let now_us = self.now_us;
         let dead: Vec<u64> = self

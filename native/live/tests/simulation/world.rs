@@ -265,7 +265,7 @@ impl World {
             Operation::FallBack => {
                 self.valkey.fall_back(&self.saved);
                 self.saved = self.valkey.clone();
-                // Whoever loses the connection begins another life.
+                // Parties that lose the connection restart.
                 self.drivers.iter_mut().for_each(Driver::kill);
             }
             Operation::Trim { which, keep } => self.valkey.trim(which, among(keep, 1_000)),

@@ -64,7 +64,7 @@ fn a_tick_that_sees_a_batch_stands_for_its_end() {
     assert_eq!(told, ["window s [-1 b@1 left, +0 d@1]", "tick 1"]);
 }
 
-/// A node that was rebuilt with a@1 before filter nodes were told of it, and keeps all rows.
+/// A node that was rebuilt with a@1 before filter nodes reported it, and keeps all rows.
 fn ahead() -> Stage {
     let mut node = Stage::new();
     node.begin(&[sorted("s", 0, 5, 1)], until(5));
@@ -79,7 +79,7 @@ fn ahead() -> Stage {
 #[test]
 fn a_batch_waits_until_filter_nodes_know_which_documents_a_rebuild_read() {
     let mut node = ahead();
-    // Of a@2, which does not match, the node tells nothing: it does not know who has a@1.
+    // The node does not report a@2, which does not match: it does not know who has a@1.
     assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 5 }).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 5 }).is_empty());
@@ -87,7 +87,7 @@ fn a_batch_waits_until_filter_nodes_know_which_documents_a_rebuild_read() {
     // a@1 has come.
     assert!(node.leave(batch(image(5, "a", 2, None))).is_empty());
     assert_eq!(node.tick(2, &until(5)), ["tick 2"]);
-    // The node's word that it is done was said before that, and does not count.
+    // The node reported before that it was done, so that does not count.
     let told = node.notify(0, NodeEvent::Tick(tick(3, until(6))));
     assert_eq!(told, ["window s [-0 a@2 deleted, +0 d@1]"]);
 }

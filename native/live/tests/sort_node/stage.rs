@@ -81,7 +81,7 @@ impl Stage {
         self.notify(0, match_event(image, &[], &[hash("s")]))
     }
 
-    /// A request that both filter nodes go on from.
+    /// A request from which both filter nodes continue.
     pub(crate) fn ask(&mut self, request: NodeRequest) -> Vec<String> {
         let mut answers = self.ask_alone(request);
         answers.extend(self.accept(0));
@@ -96,7 +96,7 @@ impl Stage {
         self.give(Input::Request { id, request })
     }
 
-    /// A filter node goes on from the last request for `s`.
+    /// A filter node continues from the last request for `s`.
     pub(crate) fn accept(&mut self, partition: u16) -> Vec<String> {
         let request = at(self.requests);
         self.notify(partition, active(request))
@@ -113,7 +113,7 @@ impl Stage {
         self.notify(partition, event)
     }
 
-    /// Both filter nodes have told what the snapshot sees.
+    /// Both filter nodes have reported what the snapshot sees.
     pub(crate) fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
         let first = self.notify(0, NodeEvent::Tick(tick(count, snapshot.clone())));
         assert!(first.is_empty());

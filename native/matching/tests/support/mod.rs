@@ -83,8 +83,8 @@ impl Beside {
         assert!(found.iter().chain(&failed).all(known));
     }
 
-    /// The matcher finds what each filter alone says; what comes to no answer
-    /// is told if the filter was asked.
+    /// The matcher finds what each filter matches alone; failed evaluations are reported if the
+    /// filter was evaluated.
     pub(crate) fn check_answers(&mut self, text: &str) {
         let body = document(text);
         let (mut found, mut failed) = (Vec::new(), Vec::new());

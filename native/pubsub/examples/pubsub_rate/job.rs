@@ -1,4 +1,4 @@
-//! What each system is asked to do: the operations of the workload, timed by who asks.
+//! The work of each system: the operations of the workload, timed by the caller.
 
 use std::path::Path;
 
@@ -71,7 +71,7 @@ pub(crate) struct SystemStatistics {
     pub(crate) runs: usize,
     /// How long writers were slowed, stopped or waited for a flush.
     pub(crate) stalled_ms: u64,
-    /// How long after they could be told publications were told, on average.
+    /// The average delay of notifications after they were possible.
     pub(crate) delay_ms: f64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) trait BenchmarkJob {
     /// Subscribes; returns how many publications were met.
     fn subscribe(&mut self) -> Outcome<u64>;
 
-    /// Does what is due at a time; returns how many publications were told by that.
+    /// Runs what is due at a time; returns how many publications were delivered by that.
     fn due(&mut self) -> Outcome<u64> {
         Ok(0)
     }

@@ -5,8 +5,8 @@
 //! - By rewriting: a value for each list, which is read, freed of what has ended, lengthened and
 //!   written again.
 //!
-//! What has ended is dropped by compactions, where the store can be told how, and deleted when its
-//! time has come where it cannot. Memory and compression are those of ours.
+//! Expired entries are dropped by compactions if the store supports it, and otherwise deleted when
+//! they expire. Memory and compression are those of ours.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -39,8 +39,8 @@ struct Peer {
     cell: Vec<u8>,
     number: u64,
     now: u64,
-    /// Keys by the time at which they end, where nobody else drops them. Of one kind all live
-    /// equally long, so they end in their order.
+    /// Keys by their expiry, if they are not dropped otherwise. Entries of one kind have equal
+    /// lifetimes, so they expire in order.
     ends: [VecDeque<(u64, Vec<u8>)>; 2],
 }
 

@@ -14,7 +14,7 @@ use crate::workload::{START, WorkloadSetup, WorkloadStep};
 pub(crate) const PARTS: usize = 56;
 /// So many are one measurement of a ratio.
 const PAIR: usize = 4;
-/// Each time that so many are done, it is told how far the run is.
+/// The progress of the run is reported each time this many are done.
 const TOLD: usize = 8;
 
 /// What a part took.
@@ -50,7 +50,7 @@ impl RunPart {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct RunMeasurement {
     parts: Vec<RunPart>,
-    /// How many there will be, if nobody cuts the run off.
+    /// The planned number, if the run is not interrupted.
     planned: usize,
     pub(crate) pairs: u64,
     pub(crate) told: SystemStatistics,
@@ -205,8 +205,8 @@ fn so_far(tested: &[Tested], setup: &WorkloadSetup) -> Vec<RunMeasurement> {
 /// Takes what is known of systems when a run is on its way.
 pub(crate) type Interim<'a> = dyn FnMut(&[System], &[RunMeasurement]) -> io::Result<()> + 'a;
 
-/// Runs all operations through all systems. Those whose library is not there are left out. Once
-/// there is something to compare, `interim` is told of it now and then.
+/// Runs all operations on all systems. Those whose library is missing are omitted. Once there is
+/// something to compare, `interim` is called from time to time.
 pub(crate) fn run(
     systems: &mut Vec<System>,
     setup: &WorkloadSetup,

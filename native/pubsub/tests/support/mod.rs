@@ -155,7 +155,7 @@ impl DeliverySink for Told {
 }
 
 impl Told {
-    /// Each publication with a subscription that was told of it, in order.
+    /// Each publication with a subscription that received it, in order.
     pub(crate) fn pairs(&self) -> Vec<(Sequence, Sequence)> {
         self.0.lock().unwrap().clone()
     }

@@ -52,7 +52,7 @@ struct ModelPublication {
 struct Wish {
     cover: Cover,
     record: SubscriptionRecord,
-    /// The least number that it wishes to be told of.
+    /// The least number that it wants to receive.
     least: Option<i32>,
     ended: bool,
 }
@@ -170,7 +170,7 @@ impl Model {
             .collect()
     }
 
-    /// Who would be told of a time; of any time without one.
+    /// The subscribers at a time; at any time without one.
     pub(crate) fn subscribers(&self, cover: &Cover, at: Option<u64>, now: u64) -> Vec<String> {
         let alive = self.wishes.iter().filter(|wish| {
             !wish.ended
