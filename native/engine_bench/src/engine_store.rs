@@ -1,4 +1,4 @@
-//! The engine, as a store to be measured.
+//! The engine as a benchmarked store.
 
 use std::ops::Bound::{Included, Unbounded};
 use std::path::Path;

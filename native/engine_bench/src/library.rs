@@ -1,4 +1,4 @@
-//! Loads C libraries while running, so that a peer that is not installed is merely left out.
+//! Loads C libraries at run time, so that a peer that is not installed is omitted.
 #![allow(
     unsafe_code,
     reason = "calling the system's loader is the purpose of this module"
@@ -22,10 +22,10 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The first of some libraries that is there.
+    /// Opens the first of several libraries that is installed.
     pub(crate) fn open(names: &[&CStr]) -> Option<Self> {
         names.iter().find_map(|name| {
-            // SAFETY: the name ends with a zero byte; the libraries asked for have no constructors
+            // SAFETY: the name ends with a zero byte; the requested libraries have no constructors
             // that depend on the state of this process.
             let handle = unsafe { dlopen(name.as_ptr(), RTLD_NOW) };
             (!handle.is_null()).then_some(Self { handle })
@@ -34,9 +34,9 @@ impl Library {
 
     /// The address of a function.
     pub(crate) fn symbol(&self, name: &str) -> Result<*mut c_void> {
-        let wanted = CString::new(name)?;
+        let name = CString::new(name)?;
         // SAFETY: the handle came from `dlopen` and is never closed.
-        let symbol = unsafe { dlsym(self.handle, wanted.as_ptr()) };
+        let symbol = unsafe { dlsym(self.handle, name.as_ptr()) };
         if symbol.is_null() {
             return Err(format!("the library has no function {name}").into());
         }
@@ -44,7 +44,7 @@ impl Library {
     }
 }
 
-/// Declares a struct of C functions, each loaded by its name behind a prefix.
+/// Declares a struct of C functions, each loaded by its name with a prefix.
 macro_rules! c_functions {
     (struct $name:ident { $($field:ident: fn($($argument:ty),*) $(-> $result:ty)?;)* }) => {
         /// Functions of a library, which stays loaded.

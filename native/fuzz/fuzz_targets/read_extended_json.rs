@@ -1,4 +1,4 @@
-//! Whatever the text: a valid document or a refusal; and the canonical form round-trips.
+//! Any text is a valid document or an error, and the canonical form round-trips.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

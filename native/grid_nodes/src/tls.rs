@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::resp::ValkeyError;
 use crate::server::Tls;
 
-/// Where systems keep the certificates of those whom they trust.
+/// Where systems keep their trusted certificates.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -20,7 +20,7 @@ const SYSTEM: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
 ];
 
-/// A connection by TLS.
+/// A TLS connection.
 pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// Speaks TLS over a connection. The handshake is done with the first bytes.
@@ -49,7 +49,7 @@ fn authorities(path: &str) -> Result<RootCertStore, ValkeyError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem.unwrap_or_default()) {
         let certificate = certificate.map_err(|error| io::Error::other(error.to_string()))?;
-        // One that cannot be read vouches for nobody.
+        // One that cannot be parsed is not trusted.
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {

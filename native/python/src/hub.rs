@@ -17,7 +17,7 @@ use crate::hub_requests::as_python;
 use crate::live_query::{PyLiveQuery, PyRow, PySnapshot, as_rows, as_snapshot, stream_id};
 use crate::values::form;
 
-/// A place in a log, and the entry there.
+/// A position in a log, and its entry.
 type PyEntry = (String, PyBackedBytes);
 
 /// A frame for one subscription.
@@ -46,7 +46,7 @@ pub(crate) struct SubscriptionFigures {
     result_bytes: usize,
 }
 
-/// The memory of a hub in bytes, and how often it was relieved.
+/// The memory of a hub in bytes, and how often it was reduced.
 #[pyclass(frozen, get_all, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct HubMemory {
     results: usize,
@@ -151,7 +151,7 @@ impl PyHub {
         self.locked().attach(subscription, attach);
     }
 
-    /// End a subscription without a word.
+    /// End a subscription without a message.
     fn detach(&self, subscription: u64) {
         self.locked().detach(subscription);
     }
@@ -193,7 +193,7 @@ impl PyHub {
         self.locked().refused(&QueryHash(query), problem);
     }
 
-    /// Have all queries of a log registered again: entries of it are missing.
+    /// Register all queries of a log again, because entries are missing.
     fn lost(&self, partition: u16) {
         self.locked().lost(partition);
     }
@@ -237,7 +237,7 @@ impl PyHub {
         Ok(())
     }
 
-    /// Let time pass: Valkey's, in microseconds.
+    /// Advance time to Valkey's, in microseconds.
     fn tick(&self, now_us: u64) {
         self.locked().tick(now_us);
     }
@@ -260,12 +260,12 @@ impl PyHub {
             .collect()
     }
 
-    /// Learn how much has left for a client.
+    /// Record what a client has read.
     fn drained(&self, subscription: u64, frames: usize, size_bytes: usize) {
         self.locked().drained(subscription, frames, size_bytes);
     }
 
-    /// Learn how many documents were left out of the rows that were registered.
+    /// Set how many documents were omitted from the rows that were registered.
     fn unevaluated(&self, query: [u8; 16], count: u32) {
         self.locked().unevaluated(&QueryHash(query), count);
     }
@@ -279,7 +279,7 @@ impl PyHub {
             .collect()
     }
 
-    /// Return a query that is watched.
+    /// Return a query that has subscriptions.
     fn query(&self, query: [u8; 16]) -> Option<PyLiveQuery> {
         let hub = self.locked();
         let definition = hub.definition(&QueryHash(query))?;
@@ -331,12 +331,12 @@ impl PyHub {
         self.locked().trace_bytes()
     }
 
-    /// Whether more subscriptions may come.
+    /// Whether new subscriptions may be accepted.
     fn has_room(&self) -> bool {
         self.locked().has_room()
     }
 
-    /// Return the hub's memory, and how often it had to relieve it.
+    /// Return the hub's memory, and how often it had to be reduced.
     fn memory(&self) -> HubMemory {
         let memory = self.locked().memory();
         HubMemory {

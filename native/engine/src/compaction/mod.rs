@@ -1,4 +1,4 @@
-//! Compaction: which files to rewrite, and what of them to keep.
+//! Compaction: which files to rewrite, and which entries to keep.
 //!
 //! - [`layout`] is the interface for arranging tables; the engine's own layouts, one file each, are
 //!   [`leveled`], [`tiered`] (size-tiered and lazy-leveled) and [`window`].

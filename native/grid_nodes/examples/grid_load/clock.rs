@@ -1,4 +1,4 @@
-//! The machine's clock, which Valkey has too.
+//! The machine's clock, which Valkey shares.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

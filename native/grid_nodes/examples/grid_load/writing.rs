@@ -1,7 +1,7 @@
-//! Writes, appended as a publisher appends them: what is due leaves together, each write a group.
+//! Writes, appended as by a publisher: due writes are sent together, each as its own group.
 //!
-//! Writes are due at a steady rate whether or not everybody keeps up, and count as written when
-//! they were due, so that nothing that is late here is left out of what is measured.
+//! Writes are due at a steady rate whether or not the system keeps up, and count as written when
+//! they were due, so that delays here are included in the measurement.
 
 use std::sync::Arc;
 use std::thread;
@@ -21,15 +21,15 @@ use crate::workload::{COLLECTION, ExpectedWrite, GridWorkload, WorkloadRandom};
 const AT_ONCE: u64 = 500;
 const NAP: Duration = Duration::from_micros(200);
 
-/// What was written.
+/// The result of writing.
 pub(crate) struct WriteSummary {
     pub(crate) writes: u64,
-    /// Notifications that are to come of it.
+    /// The expected number of notifications.
     pub(crate) expected: usize,
     pub(crate) seconds: f64,
 }
 
-/// Writes until the time is over.
+/// Writes until the time has elapsed.
 pub(crate) fn write(
     server: &ValkeyServer,
     options: &LoadOptions,
@@ -69,7 +69,7 @@ pub(crate) fn write(
     })
 }
 
-/// Begins a call for so many writes.
+/// Starts a call for this many writes.
 fn begin(connection: &mut ValkeyConnection, options: &LoadOptions, writes: u64) {
     connection.begin(6 + 4 * usize::try_from(writes).unwrap_or(0));
     let stamp = now_us().to_string();

@@ -8,7 +8,7 @@ use crate::desk::{Desk, F0, F1, Is, SORT, token};
 
 const F2: NotificationSource = NotificationSource::Filter(2);
 
-/// Lets the hub follow a grid of three write partitions, whose logs begin anew.
+/// Switches the hub to a grid of three write partitions, with new logs.
 fn moved(desk: &mut Desk) {
     desk.take_requests();
     desk.hub.moved(GridShape {
@@ -31,7 +31,7 @@ fn nothing_is_missing_and_nothing_comes_twice() {
     assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.pass(250_000);
     q.activation = 2;
-    // One write was told, one was not, and one comes behind the rows.
+    // One write was reported, one was not, and one follows the rows.
     desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
     desk.matched(F2, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.matched(F2, image(7, "c", 1, Some(1)), Is::Added, q.hash);

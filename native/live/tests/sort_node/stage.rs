@@ -1,4 +1,4 @@
-//! A sort node, and short ways to tell it what filter nodes and app servers say.
+//! A sort node, and shorthands for the messages of filter nodes and app servers.
 
 use rillbase_live::message::{
     AfterImage, FencingToken, NodeEvent, NodeRequest, NotificationSource, QueryDefinition,
@@ -12,7 +12,7 @@ use crate::common::{
     COLLECTION, at, hash, lines, notification, register, row, sorted, tick, until,
 };
 
-/// A node, a clock, and a log in which two filter nodes speak.
+/// A node, a clock, and a log to which two filter nodes write.
 pub(crate) struct Stage {
     pub(crate) node: SortNode,
     pub(crate) now_us: u64,
@@ -61,7 +61,7 @@ impl Stage {
         lines(&out)
     }
 
-    /// What a filter node says next.
+    /// The next notification of a filter node.
     pub(crate) fn notify(&mut self, partition: u16, event: NodeEvent) -> Vec<String> {
         let count = &mut self.counts[usize::from(partition)];
         *count += 1;

@@ -70,7 +70,7 @@ pub const fn days_in_month(year: i64, month: i64) -> i64 {
 }
 
 impl Civil {
-    /// Takes milliseconds since 1970 apart.
+    /// Splits milliseconds since 1970 into fields.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         let (year, month, day) = civil_from_days(millis.div_euclid(DAY_MS));
@@ -118,7 +118,7 @@ pub fn to_rfc3339(millis: i64) -> Option<String> {
         second,
         millisecond,
     } = civil;
-    // By hand: answers have many, and formatting takes ten times as long.
+    // Without `format!`, which takes ten times as long: results have many dates.
     let mut text = String::with_capacity("0000-00-00T00:00:00.000Z".len());
     let mut put = |number: i64, digits: u32, end: char| {
         for place in (0..digits).rev() {
@@ -141,7 +141,7 @@ pub fn to_rfc3339(millis: i64) -> Option<String> {
     Some(text)
 }
 
-/// Reads RFC 3339 text; more than three digits after the second are cut. An
+/// Reads RFC 3339 text; digits beyond milliseconds are truncated. An
 /// offset may be written `+01:00`, `+0100` or `+01`.
 #[must_use]
 pub fn from_rfc3339(text: &str) -> Option<i64> {

@@ -1,4 +1,4 @@
-//! Sets: arrays without order and doubles. Answers are in ascending order.
+//! Sets: arrays without order and duplicates. Results are in ascending order.
 
 use std::collections::BTreeMap;
 

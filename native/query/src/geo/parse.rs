@@ -124,7 +124,7 @@ fn geometry(document: Document<'_>, shape: &mut GeoShape, depth: usize) -> Resul
     Ok(())
 }
 
-/// Only the reference system that GeoJSON has anyway.
+/// Only the default reference system of GeoJSON is supported.
 fn check_reference(document: Document<'_>) -> Result<(), Wrong> {
     let Some(reference) = document.get("crs") else {
         return Ok(());

@@ -4,7 +4,7 @@
 //! MongoDB applies them: by path, segment by segment, numbers as numbers.
 //! Applying walks a [`tree::ValueTree`], which opens only the documents and arrays
 //! that a path goes through and keeps the rest as bytes. An update is applied
-//! whole or not at all.
+//! completely or not at all.
 
 mod apply;
 mod array;
@@ -34,7 +34,7 @@ pub struct Applied {
     /// The position that the positional operator `$` stands for: where the
     /// filter matched an array.
     pub position: Option<u32>,
-    /// Whether the document is being made by an upsert.
+    /// Whether an upsert is creating the document.
     pub inserting: bool,
 }
 
@@ -71,7 +71,7 @@ impl Update {
     }
 }
 
-/// `_id` names a document for good.
+/// The `_id` of a document cannot change.
 fn check_id(before: Document<'_>, after: Document<'_>) -> Result<(), Error> {
     let same = match (before.get("_id"), after.get("_id")) {
         (Some(before), Some(after)) => equal(before, after),
