@@ -1,4 +1,4 @@
-//! What the system says of this process and of files.
+//! The system's figures about this process and about files.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ const DATA: [&str; 4] = ["table", "sst", "ldb", "mdb"];
 /// The system counts time in hundredths of a second.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Bytes that all threads have given to the system to be written, logs included.
+/// Bytes that all threads have passed to the system for writing, logs included.
 pub(crate) fn written_bytes() -> Result<u64> {
     counted("wchar: ")
 }
 
-/// How often all threads have asked the system to read: once for each block that was in no cache of
+/// The number of read calls of all threads: one for each block that was in no cache of
 /// theirs, unless they map files into memory.
 pub(crate) fn read_calls() -> Result<u64> {
     counted("syscr: ")
@@ -41,7 +41,7 @@ pub(crate) fn processor_seconds() -> Result<f64> {
     Ok(sum / TICKS_A_SECOND)
 }
 
-/// The space that tables take; logs, which are made ahead, do not count.
+/// The size of tables; logs, which are preallocated, do not count.
 pub(crate) fn data_bytes(dir: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt as _;
     let mut sum = 0;

@@ -1,4 +1,4 @@
-//! What a store must do to be measured, and how it is set up.
+//! The interface of a benchmarked store, and its setup.
 
 use std::error::Error;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// What a store answers, or what it says instead.
+/// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How a store is opened; the same for all.
+/// The setup of a store; the same for all.
 #[derive(Debug, Clone)]
 pub struct StoreSetup {
-    /// Of the cache of blocks.
+    /// The size of the block cache.
     pub cache_bytes: usize,
     /// The first level is four times as large, tables as large as this: the proportions of all
     /// stores' defaults.
     pub memtable_bytes: usize,
     /// Whether tables are compressed.
     pub lz4: bool,
-    /// Tables past the system's cache, for stores that can.
+    /// Whether tables bypass the system's cache, if the store supports that.
     pub direct: bool,
     /// What a sync takes beside what it takes, for stores that can do without a disk of their own.
     pub sync_delay: Duration,
@@ -28,15 +28,15 @@ pub struct StoreSetup {
     pub clock: Option<Arc<AtomicU64>>,
 }
 
-/// A store of keys and values. All of it may be called from several threads.
+/// A key-value store. All methods are safe to call concurrently.
 pub(crate) trait BenchStore: Sync {
     /// Writes one key; `durable`: returns when it would survive a loss of power.
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Result<()>;
 
-    /// Shows the value of a key to `seen`; returns whether there is one.
+    /// Passes the value of a key to `seen`; returns whether it exists.
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
-    /// Goes over at most `most` entries from a key on; returns how many there were.
+    /// Iterates over at most `most` entries from a key on; returns how many there were.
     fn walk(&self, from: &[u8], most: u64) -> Result<u64>;
 
     /// Adds one to a counter. By reading and writing, unless the store knows better; then only one
@@ -59,14 +59,14 @@ pub(crate) trait BenchStore: Sync {
     }
 }
 
-/// The number in eight bytes.
+/// Decodes an eight-byte number.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes
         .first_chunk::<8>()
         .map_or(0, |raw| u64::from_le_bytes(*raw))
 }
 
-/// Opens a store by its name; `None`: its library is not there.
+/// Opens a store by its name; `None` if its library is not installed.
 pub(crate) fn open(
     name: &str,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! Whatever the update: a valid document or a refusal.
+//! Any update results in a valid document or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Whatever the manifest holds: the database opens or says what is wrong.
+//! With any manifest the database opens or returns an error.
 #![no_main]
 
 mod database;

@@ -1,4 +1,4 @@
-//! Many threads publish and subscribe: what should meet meets once.
+//! Many threads publish and subscribe: each pair that should match does so once.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -19,7 +19,7 @@ use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, top
 const THREADS: usize = 4;
 const ROUNDS: usize = 120;
 
-/// What the operations of a run were, by their sequences, and which pairs were reported how often.
+/// The operations of a run by their sequences, and how often each pair was reported.
 #[derive(Debug, Default)]
 struct Seen {
     published: BTreeMap<Sequence, DeweyId>,

@@ -1,4 +1,4 @@
-//! A live query, as it is registered with the grid.
+//! A live query as registered with the grid.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use crate::values::PyValue;
 
 /// Key, version, created and updated in milliseconds, BSON.
 pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
-/// The same, on its way to Python.
+/// The same, for Python.
 type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
 /// A collection that is looked up: id, version of the access rules, access rule.
 type PySide = ([u8; 16], u64, Option<PyFilter>);
 /// What was read of a side: rows, and whether there are no others.
 type PyForeign = (Vec<PyRow>, bool);
-/// `xmin`, `xmax` and those between that were running.
+/// `xmin`, `xmax` and the transactions between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
 
 /// A query of a collection, its access rule included, and its window.
@@ -95,7 +95,7 @@ impl PyLiveQuery {
             .collect();
         parts.extend(lookups.as_deref());
         parts.extend(sides.iter().map(|side| &side.hash.0[..]));
-        // Equal filters may be made of different rules.
+        // Equal filters may result from different rules.
         let rule_hash = rule.map(|rule| rule.inner.hash());
         parts.extend(rule_hash.iter().map(|hash| &hash.0[..]));
         let hash = QueryHash::of(&parts);
@@ -333,7 +333,7 @@ impl PyLiveQuery {
     }
 }
 
-/// A place in a stream, as Valkey writes it.
+/// A position in a stream, in Valkey's notation.
 pub(crate) fn stream_id(text: &str) -> Option<StreamId> {
     let (ms, number) = text.split_once('-')?;
     Some(StreamId {

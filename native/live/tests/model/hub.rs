@@ -4,7 +4,7 @@ use crate::client::{Change, Phase, Token};
 use crate::scope::Scope;
 use crate::state::{DOCUMENTS, Kind, News, Request, Rows, Set, State, Tick, Valkey};
 
-/// How far the registration of its query is.
+/// The progress of its query's registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Registration {
     Wanted,
@@ -24,30 +24,30 @@ pub(crate) enum Registration {
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Hub {
-    /// Where it is in the log, and what it has heard of the event layer's life.
+    /// Its position in the log, and what it knows of the event layer's incarnation.
     place: usize,
     life: Option<u8>,
     pub(crate) registration: Registration,
-    /// Something was lost while that was on its way.
+    /// Something was lost during the registration.
     again: bool,
-    /// What the log said meanwhile.
+    /// Log entries during the registration.
     held_back: Vec<(usize, News)>,
-    /// The place of its request.
+    /// The position of its request.
     request: usize,
     active: bool,
-    /// None: there is no result yet.
+    /// `None` before the first result.
     rows: Option<Rows>,
     gone: [u8; DOCUMENTS],
-    /// What the rows of the registration have seen, until the log has come as far.
+    /// What the rows of the registration have seen, until the log has reached it.
     seen: Set,
-    /// The node's last tick, behind its last beginning.
+    /// The node's last tick after its last start.
     ticked: Option<Set>,
-    /// The place in front of a node's beginning, until its first tick.
+    /// The position before a node's start, until its first tick.
     repeats_since: Option<usize>,
 }
 
 impl Hub {
-    /// One that has read nothing.
+    /// A hub that has read nothing.
     pub(crate) const fn new(place: usize) -> Self {
         Self {
             place,
@@ -65,7 +65,7 @@ impl Hub {
         }
     }
 
-    /// Everything that this sees is in the result; none: it claims nothing.
+    /// Everything that this sees is in the result; `None` if it claims nothing.
     pub(crate) fn live(&self) -> Option<Set> {
         let done = self.registration == Registration::Done && self.active && self.rows.is_some();
         self.ticked.filter(|_| done)
@@ -115,7 +115,7 @@ impl State {
         self.hub.registration = if scope.rules.note_before_reading {
             Registration::Noted { writes, log }
         } else {
-            // The other way round: what is read now, its place is noted later.
+            // In the wrong order: the rows are read now, their position is noted later.
             let (noted, seen) = (writes, self.committed);
             let request = Request { noted, seen };
             Registration::Read { request, log }
@@ -189,7 +189,7 @@ impl State {
         self.make_ready(scope);
     }
 
-    /// Applies what concerns the result.
+    /// Applies an entry to the result.
     fn hub_judges(&mut self, scope: &Scope, event: News, tell: bool) {
         match event {
             News::Match(number, _) => self.hub_applies(scope, number, tell),
@@ -246,7 +246,7 @@ impl State {
         self.hub.rows = Some(rows);
     }
 
-    /// Tells the client what leads from one result to the present one, or gives it the first.
+    /// Sends the client the difference to the current result, or its first result.
     fn emit_difference(&mut self, scope: &Scope, before: Option<Rows>) {
         let now = self.hub.rows.unwrap_or_default();
         match self.client.phase {
@@ -336,7 +336,7 @@ impl State {
         Some(missed)
     }
 
-    /// Whether nodes that are there do not answer.
+    /// Whether existing nodes do not answer.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.hub.registration == Registration::Done
             && !self.hub.active

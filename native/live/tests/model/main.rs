@@ -1,4 +1,4 @@
-//! An exhaustive model of the protocol in the small: every interleaving of a few writes, one query,
+//! An exhaustive small model of the protocol: every interleaving of a few writes, one query,
 //! one relay, one node, one app server after the other and one client, with a fault or two.
 //!
 //! It is a second description of the rules, as short as can be, beside the machines themselves and
@@ -31,7 +31,7 @@ const fn write(document: usize, version: u8, matches: bool) -> Write {
     }
 }
 
-/// A document comes, and leaves again.
+/// A document enters the result and leaves it again.
 const COMES_AND_LEAVES: &[Write] = &[write(0, 1, true), write(0, 2, false)];
 const ONE: &[Write] = &[write(0, 1, true)];
 

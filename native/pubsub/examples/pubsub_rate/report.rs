@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The results, for people and for programs.
 
 use crate::job::System;
 use crate::run::RunMeasurement;
@@ -18,7 +18,7 @@ pub(crate) fn line(found: &RunMeasurement) -> String {
     )
 }
 
-/// The middle one. What is too short for the clock says nothing.
+/// The median. Durations too short for the clock are ignored.
 fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.retain(|number| number.is_finite());
     numbers.sort_by(f64::total_cmp);
@@ -62,7 +62,7 @@ fn summary(system: System, rounds: &[Vec<RunMeasurement>], at: usize) -> String 
     )
 }
 
-/// How much longer the others take than the first: medians over all pairs.
+/// How much slower the others are than the first: medians over all pairs.
 fn ratios(
     systems: &[System],
     rounds: &[Vec<RunMeasurement>],
@@ -80,7 +80,7 @@ fn ratios(
     named.collect::<Vec<_>>().join(",")
 }
 
-/// All of it, for programs.
+/// All results, for programs.
 pub(crate) fn json(
     setup: &WorkloadSetup,
     systems: &[System],

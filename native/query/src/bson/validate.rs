@@ -1,4 +1,4 @@
-//! The one check that bytes from outside pass before anything reads them.
+//! The check of all external bytes before they are used.
 //!
 //! Rejected: wrong lengths, unknown types, bytes that are not UTF-8, booleans other than 0 and 1, a
 //! zero inside a string (PostgreSQL and C clients would truncate it), documents deeper or larger

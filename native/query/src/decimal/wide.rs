@@ -1,5 +1,5 @@
 //! Unsigned integers of 256 bits: as much as the product of two coefficients
-//! needs, and no more.
+//! needs.
 
 use std::cmp::Ordering;
 

@@ -44,7 +44,7 @@ fn to_array<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     Ok(array(pairs.iter().map(Value::as_ref)))
 }
 
-/// Later values win; a field keeps the place where it first stood.
+/// Later values win; a field keeps its first position.
 fn merge<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let alone = (args.len() == 1)
         .then(|| args.get(0).and_then(|value| value.as_array()))

@@ -31,10 +31,10 @@ use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::path::FieldPath;
 use crate::sort::{Sort, SortCriterion};
 
-/// What is measured.
+/// The operation of a measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupOperator {
-    /// How many documents there are.
+    /// The number of documents.
     Count,
     /// The sum of the numbers.
     Sum,
@@ -145,7 +145,7 @@ impl GroupDefinition {
         Ok(())
     }
 
-    /// As much of a document as groups are made of, and its `_id`.
+    /// The fields of a document that groups depend on, and its `_id`.
     #[must_use]
     pub fn reduce(&self, document: Document<'_>) -> DocumentBuf {
         let fields = self.measures.iter().filter_map(|one| one.field.as_ref());
@@ -165,7 +165,7 @@ impl GroupDefinition {
     }
 }
 
-/// The value at a path that leads through documents alone.
+/// The value at a path that passes only through documents.
 fn at<'a>(document: Document<'a>, path: &FieldPath) -> Option<ValueRef<'a>> {
     let (last, rest) = path.segments().split_last()?;
     let inner = rest.iter().try_fold(document, |document, segment| {

@@ -1,4 +1,4 @@
-//! What is done at a path: pure functions from the old value to the new.
+//! Operations at a path: pure functions from the old value to the new.
 
 use super::array::{Pull, Push};
 use super::parse::owned;
@@ -45,7 +45,7 @@ pub(crate) enum BitOperation {
     Xor,
 }
 
-/// What becomes of the value.
+/// The effect on the value.
 pub(super) enum ValueOutcome {
     Keep,
     Set(Value),
@@ -316,7 +316,7 @@ fn pop(old: Option<ValueRef<'_>>, first: bool) -> Result<ValueOutcome, OperatorR
     Ok(ValueOutcome::Set(Value::Array(rest)))
 }
 
-/// Removes the elements that are unwanted; keeps the value if there are none.
+/// Removes unwanted elements; keeps the value if there are none.
 pub(super) fn remove(
     old: Option<ValueRef<'_>>,
     name: &str,
