@@ -34,9 +34,9 @@ impl Library {
 
     /// The address of a function.
     pub(crate) fn symbol(&self, name: &str) -> Result<*mut c_void> {
-        let name = CString::new(name)?;
+        let symbol_name = CString::new(name)?;
         // SAFETY: the handle came from `dlopen` and is never closed.
-        let symbol = unsafe { dlsym(self.handle, name.as_ptr()) };
+        let symbol = unsafe { dlsym(self.handle, symbol_name.as_ptr()) };
         if symbol.is_null() {
             return Err(format!("the library has no function {name}").into());
         }

@@ -1,5 +1,4 @@
-//! Unsigned integers of 256 bits: as much as the product of two coefficients
-//! needs.
+//! Unsigned integers of 256 bits, enough for the product of two coefficients.
 
 use std::cmp::Ordering;
 
