@@ -80,14 +80,14 @@ impl DocumentOperation {
 
     /// An insert. A document without `_id` gets the unique `fresh`.
     pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, DocumentRefusal> {
-        let given = document.get("_id");
-        let id = Value::from(given.unwrap_or(fresh));
+        let own_id = document.get("_id");
+        let id = Value::from(own_id.unwrap_or(fresh));
         let document = with_id_first(document, id.as_ref());
         validate(document.as_bytes())?;
         let size = document.as_bytes().len();
         let operation = Self::new(DocumentAction::Insert(document), id, size)?;
         Ok(Self {
-            is_new: given.is_none(),
+            is_new: own_id.is_none(),
             ..operation
         })
     }

@@ -34,8 +34,8 @@ fn beat(place: &NodeSettings, holder: &str, control: &Control, ended: &AtomicBoo
             None => Layer::open(place.clone()),
         };
         layer = connected.ok().and_then(|mut layer: Layer| {
-            let given = layer.beat(holder, &sign);
-            given.is_ok().then_some(layer)
+            let sent = layer.beat(holder, &sign);
+            sent.is_ok().then_some(layer)
         });
         park_timeout(INTERVAL);
     }

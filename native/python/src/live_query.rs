@@ -219,8 +219,8 @@ impl PyLiveQuery {
 
     /// Return how documents are grouped, if they are.
     fn group(&self, py: Python<'_>) -> PyResult<Option<PyGroup>> {
-        let found = groups::group_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
-        Ok(found.map(|inner| PyGroup { inner }))
+        let group = groups::group_of(&self.definition).map_err(|refusal| refused(py, refusal))?;
+        Ok(group.map(|inner| PyGroup { inner }))
     }
 
     #[getter]
@@ -249,9 +249,9 @@ impl PyLiveQuery {
 
     /// Return the names of the collections that are looked up.
     fn side_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let found = lookups::join_of(&self.definition);
-        let found = found.map_err(|refusal| refused(py, refusal))?;
-        let names = found.iter().flat_map(|join| join.collections());
+        let join = lookups::join_of(&self.definition);
+        let join = join.map_err(|refusal| refused(py, refusal))?;
+        let names = join.iter().flat_map(|join| join.collections());
         Ok(names.map(str::to_owned).collect())
     }
 

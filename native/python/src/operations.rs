@@ -65,11 +65,11 @@ impl PyDefinition {
 
     /// Return a document's entries in all indexes.
     fn entries<'py>(&self, py: Python<'py>, body: &[u8]) -> PyResult<Vec<PyEntry<'py>>> {
-        let found = self
+        let entries = self
             .inner
             .entries(Document::trusted(body))
             .map_err(|refusal| refused(py, refusal))?;
-        Ok(py_entries(py, &found))
+        Ok(py_entries(py, &entries))
     }
 }
 

@@ -240,7 +240,7 @@ impl PySelection {
     /// Return the page's rows in order, and whether more may follow.
     fn rows<'py>(&mut self, py: Python<'py>) -> (Vec<PyRow<'py>>, bool) {
         let rows = self.inner.finish();
-        let found = rows.documents().map(|(key, meta, body)| {
+        let documents = rows.documents().map(|(key, meta, body)| {
             (
                 PyBytes::new(py, key),
                 meta.version,
@@ -249,7 +249,7 @@ impl PySelection {
                 PyBytes::new(py, body),
             )
         });
-        (found.collect(), rows.next.is_some())
+        (documents.collect(), rows.next.is_some())
     }
 }
 

@@ -198,12 +198,12 @@ impl PyPlan {
             .iter()
             .map(|rows| rows.iter().map(row).collect())
             .collect::<PyResult<Vec<HashMap<_, _>>>>()?;
-        let found = LockedRows {
+        let locked = LockedRows {
             rows,
             floors,
             now_ms,
         };
-        let inner = py.detach(|| self.inner.apply(&found, &skipped));
+        let inner = py.detach(|| self.inner.apply(&locked, &skipped));
         Ok(PyChanges { inner })
     }
 }

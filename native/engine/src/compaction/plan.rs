@@ -192,7 +192,7 @@ fn expired(
     }
     for (level, runs) in version.levels.iter().enumerate().rev() {
         for run in runs.iter().rev() {
-            let gone = |file: &&Arc<TableFile>| {
+            let is_expired = |file: &&Arc<TableFile>| {
                 file.meta.entries > 0
                     && file.meta.all_expired_at.is_some_and(|at| at <= now)
                     && (options.expiry == Expiry::ByKey
@@ -200,7 +200,7 @@ fn expired(
                             .iter()
                             .any(|older| older.id != run.id && overlaps(older, file)))
             };
-            let files: Vec<Arc<TableFile>> = run.files.iter().filter(gone).cloned().collect();
+            let files: Vec<Arc<TableFile>> = run.files.iter().filter(is_expired).cloned().collect();
             if !files.is_empty() {
                 return Some(CompactionPlan {
                     action: CompactionAction::Drop,

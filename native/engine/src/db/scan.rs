@@ -332,8 +332,8 @@ impl Scan {
             Some(EntryKind::Delete | EntryKind::DeleteWith) => Ok(None),
             Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, value) = split_expiry(kind, value).ok_or_else(malformed)?;
-                let gone = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
-                Ok((!gone).then(|| value.to_vec()))
+                let is_expired = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
+                Ok((!is_expired).then(|| value.to_vec()))
             }
             _ => Err(malformed()),
         }

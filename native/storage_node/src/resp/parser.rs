@@ -183,8 +183,8 @@ impl RequestParser {
     /// The end of the line that starts here, if it has arrived.
     fn line_end(&mut self, bytes: &[u8]) -> Option<usize> {
         let rest = bytes.get(self.scanned..)?;
-        let found = rest.iter().position(|&byte| byte == b'\n');
-        let end = found.map(|place| self.scanned + place);
+        let line_feed = rest.iter().position(|&byte| byte == b'\n');
+        let end = line_feed.map(|place| self.scanned + place);
         self.scanned = bytes.len();
         end
     }

@@ -101,13 +101,14 @@ impl SortedQuery {
             let mut steps = queue.iter();
             let is_coming =
                 steps.any(|step| step.side == Some(*side) && step.image.key == read.key);
-            let told = latest_version(side, &read.key).unwrap_or(0);
+            let reported = latest_version(side, &read.key).unwrap_or(0);
             let is_over = |seen: &PgSnapshot| seen.sees(read.xid);
             if is_coming {
                 Worth::Early
-            } else if told > read.version {
+            } else if reported > read.version {
                 Worth::Outdated
-            } else if told == read.version || is_over(snapshot) || complete.is_some_and(is_over) {
+            } else if reported == read.version || is_over(snapshot) || complete.is_some_and(is_over)
+            {
                 Worth::Taken
             } else {
                 Worth::Early
