@@ -17,6 +17,7 @@ from .account import server_account
 from .child import server_environment
 from .child_environment import own_environment, with_administration
 from .data_directory import DataDirectory
+from .demo_login import leave_key
 from .leftovers import mark_of
 from .lifecycle import RestartPolicy
 from .options import REPOSITORY, UpOptions
@@ -98,7 +99,8 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     ours = [_web(plan), _worker(plan), _background(plan, ports[4])]
     # Last, so Spark does not compete for CPU time with services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
-    return [*postgres, *others, preparation, *ours, grid]
+    demo = [_demo(replace(plan, after=(*plan.after, *_names(ours))))] if options.makes_demo else []
+    return [*postgres, *others, preparation, *ours, grid, *demo]
 
 
 def _free_ports(count: int, avoid: int) -> list[int]:
@@ -234,6 +236,30 @@ def _background(plan: LaunchPlan, port: int) -> ServiceSpec:
         port,
         RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=BACKGROUND_GRACE_S),
         TASKS_RANK,
+    )
+
+
+def _demo(plan: LaunchPlan) -> ServiceSpec:
+    """Return the clients that keep the demo tenant busy. They use the public API alone."""
+    key, mark = plan.directory.run / "demo.key", plan.directory.run / "demo.ready"
+    argv = (sys.executable, "-m", "examples.demo", "--url", plan.options.url)
+
+    def prepare() -> None:
+        leave_key(plan.directory, key)
+        mark.unlink(missing_ok=True)
+
+    return ServiceSpec(
+        name="demo",
+        argv=(*argv, "--key-file", str(key), "--ready-file", str(mark)),
+        cwd=REPOSITORY,
+        env=server_environment() | mark_of(plan.directory),
+        after=plan.after,
+        check=mark_written(mark),
+        awaited=False,
+        essential=False,
+        policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S),
+        stop_rank=WEB_RANK,
+        before_start=prepare,
     )
 
 

@@ -7,10 +7,11 @@ only once, but every start should show the same one.
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 from .atomic_file import write_atomically
 from .data_directory import DataDirectory
-from .secrets_file import Secrets, save
+from .secrets_file import Secrets, load_or_make, save
 
 
 def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
@@ -27,21 +28,29 @@ def sign_in_link(directory: DataDirectory) -> str:
 
     It can be used once and expires soon, so it is shown but not stored.
     """
-    try:
-        link = json.loads(directory.demo.read_text()).get("sign_in_link", "")
-    except (FileNotFoundError, ValueError, AttributeError):
-        return ""
+    content = _content(directory)
+    link = content.get("sign_in_link") if isinstance(content, dict) else None
     return link if isinstance(link, str) else ""
 
 
 def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
     """Store the login from ``prepare_database``, and remove its file."""
-    try:
-        answer = json.loads(directory.demo.read_text())
-    except (FileNotFoundError, ValueError):
-        answer = None
-    demo = secrets.demo.updated(answer)
+    demo = secrets.demo.updated(_content(directory))
     if demo != secrets.demo:
         secrets = save(directory.secrets, replace(secrets, demo=demo))
     directory.demo.unlink(missing_ok=True)
     return secrets
+
+
+def leave_key(directory: DataDirectory, path: Path) -> None:
+    """Write the demo's API key to a file for the process that plays the demo's clients."""
+    demo = load_or_make(directory.secrets, data_exists=True).demo.updated(_content(directory))
+    write_atomically(path, demo.api_key)
+
+
+def _content(directory: DataDirectory) -> object:
+    """Return the content of the file that ``prepare_database`` wrote, or None."""
+    try:
+        return json.loads(directory.demo.read_text())
+    except (FileNotFoundError, ValueError):
+        return None

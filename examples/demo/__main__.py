@@ -1,0 +1,104 @@
+"""Keeps the demo tenant busy: vans drive, deliveries arrive, and a few clients watch.
+
+    RILLBASE_KEY=rbk_dev_… python -m examples.demo
+
+`make run` starts it with the demo tenant's key. It creates the collection `deliveries`, the topic
+`vans`, the aggregate `sales` and a webhook, unless they exist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from websockets.exceptions import WebSocketException
+
+from examples.browser.api import Api, Refused
+from examples.demo import tenant
+from examples.demo.couriers import Company
+
+TICK_S = 2.0
+#: A position is shown until the next ones replace it.
+POSITION_S = 3 * TICK_S
+SEED = 7
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
+    parser.add_argument("--key-file", type=Path, help="read the key from this file")
+    parser.add_argument("--ready-file", type=Path, help="write the process id here once it runs")
+    parser.add_argument("--seconds", type=float, help="exit after this time")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run until the time is over, or until a connection to Rillbase ends."""
+    options = arguments()
+    file = options.key_file
+    key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        run(options.url.rstrip("/"), key, options)
+    except (Refused, OSError, WebSocketException) as error:
+        print(f"Rillbase at {options.url}: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def run(url: str, key: str, options: argparse.Namespace) -> None:
+    api, company = Api(url, key), Company.founded(SEED)
+    slug = api.call("GET", "/v1/whoami")["tenant"]
+    if tenant.define(api, slug):
+        events = company.history(datetime.now(UTC))
+        api.call("POST", f"/v1/aggregates/{tenant.AGGREGATE}/events", events)
+    for delivery in company.deliveries.values():
+        insert(api, delivery.document())
+    tenant.receive_webhooks(api, slug)
+    clients = [tenant.Client(url, key, query) for query in tenant.SUBSCRIPTIONS]
+    if options.ready_file is not None:
+        options.ready_file.write_text(str(os.getpid()))
+    try:
+        work(api, company, clients, options.seconds)
+    finally:
+        for client in clients:
+            client.close()
+
+
+def work(api: Api, company: Company, clients: list[tenant.Client], seconds: float | None) -> None:
+    """Let time pass, until it is over or a client fails."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while end is None or time.monotonic() < end:
+        if errors := [client.error for client in clients if client.error]:
+            raise Refused(errors[0])
+        company.drive(TICK_S)
+        changed, sales = company.advance(TICK_S)
+        for delivery in changed:
+            document = delivery.document()
+            api.call("PATCH", path_of(document), {"$set": {**document}}, but={404})
+        if sales:
+            api.call("POST", f"/v1/aggregates/{tenant.AGGREGATE}/events", sales)
+        for van in company.vans:
+            clients[0].publish(company.position(van, POSITION_S))
+        time.sleep(TICK_S)
+
+
+def insert(api: Api, document: dict[str, object]) -> None:
+    """Insert a delivery, unless a start before this one did."""
+    api.call("POST", f"/v1/collections/{tenant.COLLECTION}/documents", document, but=tenant.EXISTS)
+
+
+def path_of(document: dict[str, object]) -> str:
+    return f"/v1/collections/{tenant.COLLECTION}/documents/{document['_id']}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

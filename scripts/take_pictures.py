@@ -1,0 +1,104 @@
+"""Take a picture of every page of the console: on a desk and a phone, light and dark.
+
+    python -m scripts.take_pictures --ready-file .rillbase/run/ready.json --folder /tmp/pictures
+
+Needs a running installation with its demo tenant, and Chromium. An empty tenant is created beside
+it, so that each page is also shown as a new user finds it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tests import chromium
+from tests.chromium import Page
+
+DESK, PHONE = (1440, 900), (390, 844)
+EMPTY = "empty"
+#: Pages of the console, with what shows that each has loaded.
+PAGES = {
+    "/start": "h1",
+    "/collections/deliveries": "[data-state=live]",
+    "/playground": "h1",
+    "/subscriptions": "h1",
+    "/activity": ".chart",
+    "/grid": "h1",
+    "/topics": "h1",
+    "/topics/vans": "svg[role=img]",
+    "/aggregates": "h1",
+    "/aggregates/sales": ".chart",
+    "/datasets": "h1",
+    "/datasets/visits": "h1",
+    "/graphql": "h1",
+    "/webhooks": "h1",
+    "/keys": "h1",
+    "/members": "h1",
+    "/usage": "h1",
+    "/errors": "h1",
+    "/audit": "h1",
+    "/settings": "h1",
+}
+#: Pages that a tenant without anything has.
+LISTS = [path for path in PAGES if path.count("/") == 1]
+#: Until charts and lists have been filled.
+SETTLE_MS = 2_500
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m scripts.take_pictures", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--ready-file", type=Path, required=True, help="as `manage.py up` wrote it")
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", help="paths of pages, such as /topics")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    ready = json.loads(options.ready_file.read_text())
+    program = chromium.found()
+    if program is None:
+        print("this machine has no Chromium", file=sys.stderr)  # noqa: T201
+        return 1
+    options.folder.mkdir(parents=True, exist_ok=True)
+    with chromium.running(program) as browser:
+        page = browser.page()
+        sign_in(page, ready)
+        paths = options.only or list(PAGES)
+        for slug, shown in ((ready["tenant"], paths), (EMPTY, [p for p in paths if p in LISTS])):
+            for path in shown:
+                page.open(f"{ready['url']}/t/{slug}{path}")
+                there = PAGES.get(path, "h1") if slug != EMPTY else "h1"
+                page.wait(f"document.querySelector({there!r})")
+                page.evaluate(f"new Promise((resolve) => setTimeout(resolve, {SETTLE_MS}))")
+                take(page, options.folder, f"{slug}{path.replace('/', '-')}")
+    return 0
+
+
+def sign_in(page: Page, ready: dict[str, str]) -> None:
+    """Sign in as the demo user, and create the empty tenant unless it exists."""
+    page.open(f"{ready['url']}/")
+    page.wait("document.querySelector('form')")
+    login = {"email": ready["email"], "password": ready["password"]}
+    call = """(async (login, empty) => {
+        const send = (path, body, headers) => fetch(path, {method: "POST",
+            headers: {"Content-Type": "application/json", ...headers}, body: JSON.stringify(body)});
+        const {csrf_token: token} = await (await send("/api/v1/auth/login", login)).json();
+        const tenant = {slug: empty, name: "Empty"};
+        return (await send("/api/v1/tenants", tenant, {"X-CSRF-Token": token})).status;
+    })"""
+    page.evaluate(f"{call}({json.dumps(login)}, {json.dumps(EMPTY)})")
+
+
+def take(page: Page, folder: Path, name: str) -> None:
+    for size, (width, height) in (("desk", DESK), ("phone", PHONE)):
+        for theme in ("light", "dark"):
+            file = folder / f"{name}-{size}-{theme}.png"
+            page.picture(file, width=width, height=height, dark=theme == "dark")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
