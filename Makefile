@@ -103,6 +103,11 @@ docs: ## Build the documentation into site/ and check its links
 	$(bin)/zensical build --strict
 	$(python) -m scripts.check_site
 
+.PHONY: pictures
+pictures: ## Take pictures of all pages of the console into pictures/
+	$(setup_dev)
+	$(python) -m scripts.take_pictures --folder pictures $(ARGS)
+
 .PHONY: kube-tools
 kube-tools: ## Build Helm, Kubernetes and its schemas for the chart's tests, once (about ten minutes)
 	$(setup_dev)

@@ -1,16 +1,22 @@
 """Take a picture of every page of the console: on a desk and a phone, light and dark.
 
-    python -m scripts.take_pictures --ready-file .rillbase/run/ready.json --folder /tmp/pictures
+    python -m scripts.take_pictures --folder pictures
+    python -m scripts.take_pictures --folder pictures --only /topics/vans --ready-file ready.json
 
-Needs a running installation with its demo tenant, and Chromium. An empty tenant is created beside
-it, so that each page is also shown as a new user finds it.
+Starts an installation for it, or uses the running one that wrote the ready file. Shows the demo
+tenant, then an empty tenant, as a new user finds the pages. Needs Chromium.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests import chromium
@@ -45,12 +51,13 @@ PAGES = {
 LISTS = [path for path in PAGES if path.count("/") == 1]
 #: Until charts and lists have been filled.
 SETTLE_MS = 2_500
+POLL_S = 0.2
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m scripts.take_pictures", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--ready-file", type=Path, required=True, help="as `manage.py up` wrote it")
+    parser.add_argument("--ready-file", type=Path, help="as written by `manage.py up`")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--only", nargs="*", help="paths of pages, such as /topics")
     return parser.parse_args()
@@ -58,24 +65,49 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    ready = json.loads(options.ready_file.read_text())
     program = chromium.found()
     if program is None:
-        print("this machine has no Chromium", file=sys.stderr)  # noqa: T201
+        print("this machine has no Chromium", file=sys.stderr)
         return 1
     options.folder.mkdir(parents=True, exist_ok=True)
-    with chromium.running(program) as browser:
+    with installation(options.ready_file) as ready, chromium.running(program) as browser:
         page = browser.page()
         sign_in(page, ready)
         paths = options.only or list(PAGES)
-        for slug, shown in ((ready["tenant"], paths), (EMPTY, [p for p in paths if p in LISTS])):
-            for path in shown:
-                page.open(f"{ready['url']}/t/{slug}{path}")
-                there = PAGES.get(path, "h1") if slug != EMPTY else "h1"
-                page.wait(f"document.querySelector({there!r})")
-                page.evaluate(f"new Promise((resolve) => setTimeout(resolve, {SETTLE_MS}))")
-                take(page, options.folder, f"{slug}{path.replace('/', '-')}")
+        for path in paths:
+            show(page, f"{ready['url']}/t/{ready['tenant']}{path}", PAGES.get(path, "h1"))
+            take(page, options.folder, f"{ready['tenant']}{path.replace('/', '-')}")
+        for path in (path for path in paths if path in LISTS):
+            show(page, f"{ready['url']}/t/{EMPTY}{path}", "h1")
+            take(page, options.folder, f"{EMPTY}{path.replace('/', '-')}")
     return 0
+
+
+@contextmanager
+def installation(ready_file: Path | None) -> Iterator[dict[str, str]]:
+    """Yield the address and the login of an installation."""
+    if ready_file is not None:
+        yield json.loads(ready_file.read_text())
+        return
+    with tempfile.TemporaryDirectory(prefix="rillbase-pictures-") as directory:
+        # Servers that run as an account of their own must reach their data.
+        Path(directory).chmod(0o711)
+        file = Path(directory) / "ready.json"
+        places = ("--data-dir", f"{directory}/data", "--ready-file", str(file))
+        process = subprocess.Popen([sys.executable, "manage.py", "up", "--port", "0", *places])
+        try:
+            while not file.exists() and process.poll() is None:
+                time.sleep(POLL_S)
+            yield json.loads(file.read_text())
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def show(page: Page, url: str, loaded: str) -> None:
+    page.open(url)
+    page.wait(f"document.querySelector({loaded!r})")
+    page.evaluate(f"new Promise((resolve) => setTimeout(resolve, {SETTLE_MS}))")
 
 
 def sign_in(page: Page, ready: dict[str, str]) -> None:

@@ -20,7 +20,7 @@ from tests.launched import Place
 from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
 from tests.waiting import wait_until
 
-SERVICES = {"postgres", "valkey", "node", "prepare"} | {*("web", "worker", "background", "grid")}
+SERVICES = {"postgres", "valkey", "node", "prepare", "web", "worker", "background", "grid", "demo"}
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -142,7 +142,7 @@ function Row({ row, isOpen, onToggle, onEnd }: RowProps) {
           >
             <Icon name={isOpen ? "down" : "chevron"} size={12} />
           </button>{" "}
-          <strong className="mono">{row.collection ?? row.topic ?? "–"}</strong>{" "}
+          <strong className="mono">{row.collection ?? row.topic ?? row.aggregate ?? "–"}</strong>{" "}
           <span className="mono soft">{summary(row)}</span>
         </td>
         <td className="cut">{row.user}</td>

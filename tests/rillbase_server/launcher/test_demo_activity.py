@@ -1,0 +1,58 @@
+"""The clients that keep the demo tenant busy use every feature that the console shows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from tests.caller import with_key
+from tests.make import MadeTenant, make_tenant
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_demo(server: str, key: str, file: Path) -> subprocess.CompletedProcess[str]:
+    file.write_text(key)
+    files = ("--key-file", str(file), "--ready-file", str(file.with_suffix(".ready")))
+    return subprocess.run(
+        [sys.executable, "-m", "examples.demo", "--url", server, *files, "--seconds", "3"],
+        cwd=ROOT,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_every_feature_has_data_after_each_start(server: str, tmp_path: Path) -> None:
+    made = make_tenant(plan="dedicated")
+    for _ in range(2):
+        run = run_demo(server, made.admin_key, tmp_path / "demo.key")
+        assert (run.returncode, run.stderr) == (0, "")
+        assert (tmp_path / "demo.ready").exists()
+        assert sizes(server, made) == {"deliveries": 8, "vans": True, "sales": True, "webhooks": 1}
+
+
+def sizes(server: str, made: MadeTenant) -> dict[str, object]:
+    caller = with_key(server, made.admin_key)
+    query = caller.post("/v1/collections/deliveries/query", {"filter": {}}).json()
+    box = quote('{"box": [16, 48, 17, 49]}')
+    vans = caller.get(f"/v1/topics/vans/publications?geo={box}")
+    rows = caller.post("/v1/aggregates/sales/query", {"group_by": ["goods"], "from": "-24h"}).json()
+    webhooks = caller.get(f"/api/v1/tenants/{made.slug}/webhooks").json()["items"]
+    return {
+        "deliveries": len(query["items"]),
+        "vans": len(vans.json()["items"]) >= 8,
+        "sales": sum(row["deliveries"] for row in rows["rows"]) >= 1_000,
+        "webhooks": len(webhooks),
+    }
+
+
+def test_a_wrong_key_is_reported_in_a_line(server: str, tmp_path: Path) -> None:
+    run = run_demo(server, "rbk_dev_wrong", tmp_path / "demo.key")
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1
