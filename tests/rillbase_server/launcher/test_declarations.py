@@ -29,7 +29,7 @@ def declared(tmp_path: Path, **options: object) -> dict[str, ServiceSpec]:
 def test_all_services_are_declared_and_their_dependencies_exist(tmp_path: Path) -> None:
     services = declared(tmp_path)
     servers = ["initdb", "postgres", "valkey", "node"]
-    ours = ["web", "worker", "background", "grid"]
+    ours = ["web", "worker", "background", "grid", "demo"]
     assert list(services) == [*servers, "prepare", *ours]
     for service in services.values():
         assert set(service.after) <= set(services)
@@ -64,6 +64,7 @@ def test_servers_given_by_url_are_used_instead_of_embedded_ones(
         "worker",
         "background",
         "grid",
+        "demo",
     ]
     assert services["prepare"].env["DATABASE_URL"].startswith("postgresql://admin:secret@")
     assert services["web"].env["DATABASE_URL"] == "postgresql://db.example/rillbase"
