@@ -381,7 +381,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
         request = Request(self._url.decode("latin-1"), raw, method, version)
         self._state.connections.discard(self)
         socket = WebSocketProtocol(self._config, self._state, self._app_state, self._loop)
-        socket.take_over(self._transport, entry, request, behind)
+        socket.take_over(self._transport, self._outlet, entry, request, behind)
         self._detach()
 
 

@@ -8,7 +8,25 @@ from collections.abc import Iterable
 from enum import Enum
 from http import HTTPStatus
 
-from foundation.errors import ApiError, HeadersTooLarge, MalformedRequest, RequestTimeout
+from websockets.http11 import Response
+
+from foundation.errors import (
+    ApiError,
+    Forbidden,
+    HeadersTooLarge,
+    Internal,
+    MalformedRequest,
+    RequestTimeout,
+    Unavailable,
+)
+
+#: The errors of handshakes that the `websockets` library rejects with a text.
+_HANDSHAKE_ERRORS: dict[int, type[ApiError]] = {
+    HTTPStatus.BAD_REQUEST: MalformedRequest,
+    HTTPStatus.FORBIDDEN: Forbidden,
+    HTTPStatus.INTERNAL_SERVER_ERROR: Internal,
+    HTTPStatus.SERVICE_UNAVAILABLE: Unavailable,
+}
 
 
 class RequestRejection(Enum):
@@ -51,3 +69,22 @@ def response(error: ApiError, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         body,
     ]
     return b"\r\n".join(lines)
+
+
+def with_problem(rejection: Response) -> Response:
+    """Return a rejection of a handshake as a problem document, unless the application wrote it."""
+    make_error = _HANDSHAKE_ERRORS.get(rejection.status_code)
+    if make_error is None or not rejection.headers["Content-Type"].startswith("text/plain"):
+        return rejection
+    request_id, detail = secrets.token_hex(16), rejection.body.decode().strip()
+    error = make_error(detail) if detail else make_error()
+    rejection.body = json.dumps(error.problem(request_id)).encode()
+    replaced = {
+        "Content-Type": "application/problem+json",
+        "Content-Length": str(len(rejection.body)),
+        "X-Request-Id": request_id,
+    }
+    for name, value in replaced.items():
+        rejection.headers.pop(name, None)
+        rejection.headers[name] = value
+    return rejection

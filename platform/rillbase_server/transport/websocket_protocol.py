@@ -44,6 +44,7 @@ from rillbase_server.transport.lazy_deflate import MIN_BYTES, LazyDeflate
 from rillbase_server.transport.lingering_close import LingeringClose
 from rillbase_server.transport.outgoing_flow import Backlog, OutgoingFlow
 from rillbase_server.transport.rates import TransferProgress
+from rillbase_server.transport.request_rejections import with_problem
 from rillbase_server.transport.tables import table_of
 from rillbase_server.transport.transport_limits import (
     MAX_GREETING_BYTES,
@@ -144,13 +145,19 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
     # The connection
 
     def take_over(
-        self, transport: asyncio.Transport, entry: ConnectionEntry, request: Request, behind: bytes
+        self,
+        transport: asyncio.Transport,
+        outlet: OutgoingFlow,
+        entry: ConnectionEntry,
+        request: Request,
+        behind: bytes,
     ) -> None:
         """Take over a connection after a handshake, with any data that follows it."""
         self._transport = transport
         self._entry = entry
         self._behind = behind
-        self._outlet = OutgoingFlow(transport, self._bounds)
+        # Responses to earlier requests may still be waiting for the client.
+        self._outlet = outlet
         self._outlet.pause_reading()
         self._state.connections.add(self)  # type: ignore[arg-type]  # whatever has `shutdown`
         entry.owner = self
@@ -509,7 +516,7 @@ class WebSocketProtocol(asyncio.BufferedProtocol):
         if self._close_sent or self._transport.is_closing():
             return
         self._close_sent = True
-        self._conn.send_response(response)
+        self._conn.send_response(with_problem(response))
         self._flush()
         self._transport.close()
 

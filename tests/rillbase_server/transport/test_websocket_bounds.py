@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 
 import pytest
@@ -12,6 +13,7 @@ from tests.rillbase_server.transport.raw import (
     close_code,
     deflated,
     frame,
+    get,
     read_frame,
     read_response,
     send_all,
@@ -224,3 +226,23 @@ def test_a_compressed_message_may_end_with_a_last_block() -> None:
         for _ in range(2):
             client.sendall(frame(last, deflated=True))
             assert read_frame(client)[1] == b"5"
+
+
+def test_a_response_that_the_client_does_not_read_counts_after_the_upgrade_behind_it() -> None:
+    bounds = TransportLimits(response_memory_bytes=MIB)
+    echo = Echo(large=bytes(16 * MIB))
+    with serving(echo, bounds) as served, served.connect(receive_buffer=4096) as client:
+        client.sendall(get("/large") + upgrade())
+        wait_until(lambda: bool(echo.requests), what="the response")
+        wait_until(lambda: served.open_connections == 0, what="the connection to be ended")
+
+
+def test_a_rejected_handshake_gets_a_problem_document() -> None:
+    with serving(Echo()) as served, served.connect() as client:
+        client.sendall(get("/", "Connection: Upgrade", "Upgrade: websocket"))
+        response, _ = read_response(client)
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = json.loads(response.body)
+    assert (response.status, problem["status"], problem["code"]) == (400, 400, "malformed_request")
+    assert "Sec-WebSocket-Key" in problem["detail"]
+    assert problem["request_id"] == response.headers["x-request-id"]
