@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{park_timeout, scope};
 use std::time::Duration;
 
+use crate::control::Control;
 use crate::layer::{Layer, NodeSettings};
-use crate::runner::Control;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 

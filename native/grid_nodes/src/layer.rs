@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rillbase_live::message::{FencingToken, QueryDefinition, StreamId};
 use rillbase_live::wire::request::decode_definition;
 
-use crate::resp::{ValkeyConnection, ValkeyError, ValkeyReply};
+use crate::error::ValkeyError;
+use crate::resp::{ValkeyConnection, ValkeyReply};
 use crate::server::ValkeyServer;
 
 /// The maximum number of entries of each stream in one read.

@@ -12,12 +12,12 @@ use rillbase_live::message::{FencingToken, StreamId};
 use rillbase_live::node::NodeOutput;
 use rillbase_live::wire::{notification, request};
 
+use crate::control::{Control, stop_without_parent};
+use crate::error::ValkeyError;
 use crate::layer::{Ask, ENTRIES_AT_ONCE, Exchanged, Layer, NodeSettings, RoundTrip, ValkeyEntry};
 use crate::machine::{Machine, MachineInput};
 use crate::report::{Busy, NodeState, thread_cpu_us};
-use crate::resp::ValkeyError;
 use crate::rows::{CopyReader, DocumentReadError, DocumentSource};
-use crate::runner::{Control, stop_without_parent};
 
 /// The requested duration of a lease.
 pub const LEASE_MS: u64 = 2_000;

@@ -20,6 +20,8 @@
     reason = "all errors are alike: a broken connection or an unexpected reply"
 )]
 
+pub mod control;
+pub mod error;
 mod heartbeat;
 pub mod layer;
 pub mod lease_term;

@@ -1,16 +1,15 @@
 //! Runs one node, lease term after lease term, until it is stopped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::control::{Control, stop_without_parent};
+use crate::error::ValkeyError;
 use crate::heartbeat::beating;
 use crate::layer::{Ask, Layer, Leased, NodeSettings};
 use crate::lease_term::{LEASE_MS, LeaseTerm, Suspects, TermEnd};
 use crate::machine::Machine;
 use crate::report::{NodeFigures, NodeState};
-use crate::resp::ValkeyError;
 use crate::rows::DocumentSource;
 
 /// The interval at which a node requests a partition that another one has.
@@ -20,48 +19,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// After a term of at least this length the pause is short again.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 const NAP: Duration = Duration::from_millis(20);
-
-/// What a node shares with its supervisor.
-#[derive(Debug, Default)]
-pub struct Control {
-    stop: AtomicBool,
-    steps: AtomicU64,
-    figures: Mutex<NodeFigures>,
-}
-
-impl Control {
-    /// Stops the node.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the node was stopped.
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Counts a step of the loop.
-    pub(crate) fn step(&self) {
-        self.steps.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The number of steps of the loop.
-    pub fn steps(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
-    }
-
-    /// The current figures in JSON.
-    pub fn json(&self) -> String {
-        self.figures
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .json()
-    }
-
-    pub(crate) fn change(&self, change: impl FnOnce(&mut NodeFigures)) {
-        change(&mut self.figures.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
 
 /// The identity of a node, and the name under which it holds leases.
 #[derive(Debug, Clone)]
@@ -193,12 +150,5 @@ fn rest(pause: Duration, parent: u32, control: &Control) {
         control.step();
         stop_without_parent(parent, control);
         std::thread::sleep(NAP.min(pause));
-    }
-}
-
-/// Stops the node when the process that started this one has ended.
-pub(crate) fn stop_without_parent(parent: u32, control: &Control) {
-    if std::os::unix::process::parent_id() != parent {
-        control.stop();
     }
 }

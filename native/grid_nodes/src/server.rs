@@ -1,6 +1,6 @@
 //! The address of a Valkey server, from its URL.
 
-use crate::resp::ValkeyError;
+use crate::error::ValkeyError;
 
 /// A server, and the credentials for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::resp::ValkeyError;
+use crate::error::ValkeyError;
 use crate::server::Tls;
 
 /// Where systems keep their trusted certificates.

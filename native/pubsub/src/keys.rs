@@ -18,7 +18,6 @@ use rillbase_engine::{Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::coding::put_slice;
 use crate::id::{DeweyId, put_component};
-use crate::look::LookWindows;
 
 /// Subscriptions of an id.
 pub(crate) const SUBSCRIPTIONS: u8 = 1;
@@ -126,26 +125,5 @@ impl TopicKeyspaces {
         } else {
             &self.subscriptions
         }
-    }
-
-    /// The scans that find the requested kinds: one, if one keyspace has both.
-    pub(crate) fn looks(
-        &self,
-        wanted: LookWindows,
-    ) -> impl Iterator<Item = (&Keyspace, LookWindows)> {
-        let shared = self.publications.name() == self.subscriptions.name();
-        let subscriptions = LookWindows {
-            publications: wanted.publications.filter(|_| shared),
-            ..wanted
-        };
-        let publications = LookWindows {
-            subscriptions: None,
-            publications: wanted.publications.filter(|_| !shared),
-        };
-        let looks = [
-            (&self.subscriptions, subscriptions),
-            (&self.publications, publications),
-        ];
-        looks.into_iter().filter(|(_, wanted)| !wanted.is_empty())
     }
 }

@@ -12,7 +12,7 @@ use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Scan, Sequence, prefix_e
 
 use crate::error::{Error, Result};
 use crate::id::DeweyId;
-use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS};
+use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS, TopicKeyspaces};
 use crate::place::Ids;
 
 /// How many entries are stepped over before a seek is cheaper.
@@ -65,6 +65,29 @@ impl LookWindows {
     fn next(&self, kind: u8) -> Option<(u8, TimeWindow)> {
         let mut later = kind + 1..BEHIND;
         later.find_map(|kind| Some((kind, self.window(kind)?)))
+    }
+}
+
+impl TopicKeyspaces {
+    /// The scans that find the requested kinds: one, if one keyspace has both.
+    pub(crate) fn looks(
+        &self,
+        wanted: LookWindows,
+    ) -> impl Iterator<Item = (&Keyspace, LookWindows)> {
+        let shared = self.publications.name() == self.subscriptions.name();
+        let subscriptions = LookWindows {
+            publications: wanted.publications.filter(|_| shared),
+            ..wanted
+        };
+        let publications = LookWindows {
+            subscriptions: None,
+            publications: wanted.publications.filter(|_| !shared),
+        };
+        let looks = [
+            (&self.subscriptions, subscriptions),
+            (&self.publications, publications),
+        ];
+        looks.into_iter().filter(|(_, wanted)| !wanted.is_empty())
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator};
+use rillbase_grid_nodes::control::Control;
 use rillbase_grid_nodes::layer::NodeSettings;
 use rillbase_grid_nodes::rows::{
     DocumentReadError, DocumentSource, RebuildScope, RebuildSnapshot, parse_opened,
 };
-use rillbase_grid_nodes::runner::{Control, NodeIdentity, run};
+use rillbase_grid_nodes::runner::{NodeIdentity, run};
 use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::filter_node::FilterNode;
 use rillbase_live::sort_node::SortNode;

@@ -12,10 +12,10 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use super::sync::{AtomicU64, FIRST_BITS, OnceLock, Ordering};
+use super::sync::{AtomicU32, AtomicU64, FIRST_BITS, OnceLock, Ordering};
 
 /// The alignment of pieces, which suffices for a node's numbers and links.
-pub(crate) const UNIT: usize = align_of::<super::node::Link>();
+pub(crate) const UNIT: usize = align_of::<AtomicU32>();
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize;
 
 #[derive(Debug)]

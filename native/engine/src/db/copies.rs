@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::verify::{DatabaseReport, verify};
-use super::{Db, DbCore, Keyspace, recovery};
+use super::{Db, DbCore, Keyspace, description};
 use crate::error::{Error, Result};
 use crate::version::edit::Edit;
 use crate::version::file::TableFile;
@@ -85,7 +85,7 @@ impl DbCore {
             }
             edits.extend(edits_of(&keyspace));
         }
-        let log = recovery::log_dir(to);
+        let log = description::log_dir(to);
         make_dir(&**vfs, &log)?;
         self.wal.checkpoint(&log)?;
         drop(state);
@@ -161,7 +161,7 @@ pub fn restore(
     let current = manifest::current(&**vfs, from)?.ok_or_else(|| Error::InvalidArgument {
         what: format!("{} contains no database", from.display()),
     })?;
-    let tables = recovery::describe(&**vfs, from)?;
+    let tables = description::describe(&**vfs, from)?;
     let numbers: BTreeSet<u64> = tables
         .iter()
         .flat_map(|description| description.files().map(|(number, _)| number))
@@ -172,7 +172,7 @@ pub fn restore(
         copied += copy(&**vfs, &from.join(&name), &to.join(&name))?;
         progress(copied);
     }
-    let (from_log, to_log) = (recovery::log_dir(from), recovery::log_dir(to));
+    let (from_log, to_log) = (description::log_dir(from), description::log_dir(to));
     make_dir(&**vfs, &to_log)?;
     for name in vfs.list(&from_log)? {
         copy(&**vfs, &from_log.join(&name), &to_log.join(&name))?;

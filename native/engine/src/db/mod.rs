@@ -18,6 +18,7 @@ mod background;
 mod bulk;
 mod compact;
 mod copies;
+mod description;
 mod drafts;
 mod flush;
 mod group;

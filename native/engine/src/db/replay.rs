@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::recovery::{Description, log_dir};
+use super::description::{Description, log_dir};
 use super::{DbCore, Keyspace};
 use crate::batch::{BatchEntry, Logged};
 use crate::error::{Error, Result};

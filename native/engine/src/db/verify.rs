@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Db, DbCore, Keyspace, recovery};
+use super::{Db, DbCore, Keyspace, description, recovery};
 use crate::cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::table::reader::TableReader;
@@ -32,9 +32,10 @@ pub fn verify(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<DatabaseReport> {
     let _lock = recovery::lock(&**vfs, dir)?;
-    let description = recovery::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
-        what: format!("{} contains no database", dir.display()),
-    })?;
+    let description =
+        description::describe(&**vfs, dir)?.ok_or_else(|| Error::InvalidArgument {
+            what: format!("{} contains no database", dir.display()),
+        })?;
     let total = description.files().map(|(_, meta)| meta.size).sum();
     let blocks = Arc::new(BlockCache::new(0, 0));
     let mut verified = DatabaseReport::default();
@@ -43,7 +44,7 @@ pub fn verify(
         let table = TableReader::open(vfs.open_read(&path)?, number, &blocks)?;
         verified.count(&table, meta.size, &mut |done| progress(done, total))?;
     }
-    verified.log = Some(wal::verify(&**vfs, &recovery::log_dir(dir))?);
+    verified.log = Some(wal::verify(&**vfs, &description::log_dir(dir))?);
     Ok(verified)
 }
 

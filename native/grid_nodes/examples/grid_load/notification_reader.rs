@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyError, ValkeyReply};
+use rillbase_grid_nodes::error::ValkeyError;
+use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
 use rillbase_grid_nodes::server::ValkeyServer;
 use rillbase_live::message::{NodeEvent, Notification, WindowChange};
 use rillbase_live::wire::notification;

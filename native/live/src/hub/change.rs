@@ -331,6 +331,9 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
     })
 }
 
+/// The memory for remembering one key.
+pub(super) const KEY_BYTES: usize = 160;
+
 /// The memory of a row, including its share of maps and counters.
 pub(super) fn bytes_of(row: &ResultRow) -> usize {
     const AROUND: usize = 192;

@@ -10,33 +10,12 @@ use crate::message::{QueryHash, StreamId};
 use super::change::{Leave, ResultChange, ResultList, ResultRows, bytes_of};
 use super::coalesced_changes::CoalescedChanges;
 use super::frames::{self, EventPart};
-use super::outbox::ClientOutbox;
+use super::outbox::{ClientOutbox, OutboxBounds};
 use super::token::ResumeToken;
 use super::trace::{ClientTrace, DeliveryMode};
 
 /// A larger group is sent as a new result.
 const LARGEST_GROUP: usize = 500;
-
-/// The limits of a client's outbox before changes are coalesced.
-#[derive(Debug, Clone, Copy)]
-pub struct OutboxBounds {
-    /// Frames.
-    pub frames: usize,
-    /// Bytes.
-    pub bytes: usize,
-    /// Frames and bytes that are handed out before the client must acknowledge some.
-    pub in_flight: (usize, usize),
-}
-
-impl Default for OutboxBounds {
-    fn default() -> Self {
-        Self {
-            frames: 1_000,
-            bytes: 8 * 1024 * 1024,
-            in_flight: (128, 2 * 1024 * 1024),
-        }
-    }
-}
 
 /// How a subscriber wants to be notified.
 #[derive(Debug, Clone, Default)]

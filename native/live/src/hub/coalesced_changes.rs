@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::message::{RemovalReason, ResultRow};
 
-use super::change::{Leave, ResultChange, ResultList, ResultRows, bytes_of, difference};
-use super::memory::KEY_BYTES;
+use super::change::{KEY_BYTES, Leave, ResultChange, ResultList, ResultRows, bytes_of, difference};
 
 /// What has happened to one document since coalescing began.
 #[derive(Debug)]

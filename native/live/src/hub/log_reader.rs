@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::message::{FetchId, NodeEvent, Notification, NotificationSource, QueryHash, StreamId};
 
+use super::positions::EntryPosition;
 use super::query::{HubQuery, RegistrationProgress};
-use super::queue::EntryPosition;
 use super::sources::SequenceCheck;
 use super::{Hub, HubRequest};
 

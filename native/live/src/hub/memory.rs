@@ -17,12 +17,10 @@ use std::sync::Arc;
 
 use crate::message::{ImageContent, NodeEvent, QueryHash, ResultRow, WindowChange};
 
-use super::change::{ResultList, bytes_of};
+use super::change::{KEY_BYTES, ResultList, bytes_of};
 use super::client::HubClient;
 use super::{Hub, HubRequest};
 
-/// The memory for remembering one key.
-pub(super) const KEY_BYTES: usize = 160;
 /// Eviction releases enough memory to last for some time.
 const RELIEVED: (usize, usize) = (9, 10);
 /// Beyond this share of the budget queries are ended.

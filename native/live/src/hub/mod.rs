@@ -34,6 +34,7 @@ mod memory;
 mod outbox;
 mod parts;
 mod patience;
+mod positions;
 mod query;
 mod queue;
 mod replay;
@@ -51,13 +52,14 @@ use crate::snapshot::PgSnapshot;
 
 use client::{ClientPhase, HubClient};
 use connection_window::ConnectionWindows;
+use positions::EntryPosition;
 use query::HubQuery;
-use queue::EntryPosition;
 use sources::NotificationLog;
 use trace::Shares;
 
-pub use client::{ClientOptions, OutboxBounds};
+pub use client::ClientOptions;
 pub use memory::MemoryUsage;
+pub use outbox::OutboxBounds;
 pub use parts::{Attach, ClientFigures, ClientFrame, GridShape, HubConfig, HubRequest};
 pub use token::{ResumeToken, Sealer};
 pub use trace::TraceRequest;

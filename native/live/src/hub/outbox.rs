@@ -7,13 +7,33 @@ use rillbase_query::ejson::Form;
 use rillbase_query::projection::Projection;
 
 use super::change::ResultList;
-use super::client::OutboxBounds;
 use super::frames;
 
 /// A result is split into parts of about this many bytes.
 const PART_BYTES: usize = 1024 * 1024;
 /// Frames and bytes handed out and not reported as sent, while memory is short.
 const IN_FLIGHT_SHORT: (usize, usize) = (16, 64 * 1024);
+
+/// The limits of a client's outbox before changes are coalesced.
+#[derive(Debug, Clone, Copy)]
+pub struct OutboxBounds {
+    /// Frames.
+    pub frames: usize,
+    /// Bytes.
+    pub bytes: usize,
+    /// Frames and bytes that are handed out before the client must acknowledge some.
+    pub in_flight: (usize, usize),
+}
+
+impl Default for OutboxBounds {
+    fn default() -> Self {
+        Self {
+            frames: 1_000,
+            bytes: 8 * 1024 * 1024,
+            in_flight: (128, 2 * 1024 * 1024),
+        }
+    }
+}
 
 #[derive(Debug)]
 enum Out {

@@ -6,7 +6,8 @@ use rillbase_query::projection::Projection;
 
 use crate::message::{FetchId, QueryDefinition, QueryHash, StreamId};
 
-use super::client::{ClientOptions, OutboxBounds};
+use super::client::ClientOptions;
+use super::outbox::OutboxBounds;
 use super::token::Sealer;
 
 /// The configuration of a hub.

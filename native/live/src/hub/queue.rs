@@ -12,8 +12,9 @@ use crate::message::{NodeEvent, NotificationSource, RemovalReason, ResultRow, St
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
-use super::change::bytes_of;
-use super::memory::{KEY_BYTES, event_bytes};
+use super::change::{KEY_BYTES, bytes_of};
+use super::memory::event_bytes;
+use super::positions::{Ends, EntryPosition, ReportedPositions};
 use super::sources::NotificationLog;
 
 /// How long to wait for the end of a batch while all nodes are present; then its query is read
@@ -74,33 +75,6 @@ impl QueuedItem {
     }
 }
 
-/// For each write partition, the first and the last position at which its node reported a write or
-/// a batch.
-#[derive(Debug, Default)]
-pub(super) struct ReportedPositions(Vec<(u16, StreamId, StreamId)>);
-
-impl ReportedPositions {
-    fn at(part: u16, at: StreamId) -> Self {
-        Self(vec![(part, at, at)])
-    }
-
-    fn again(&mut self, part: u16, at: StreamId) {
-        match self.0.iter_mut().find(|(of, ..)| *of == part) {
-            Some((.., last)) => *last = at,
-            None => self.0.push((part, at, at)),
-        }
-    }
-
-    /// Whether a position follows a node's report.
-    pub(super) fn is_over(&self, part: u16, at: StreamId) -> bool {
-        let reported_at = self.0.iter().find(|(of, ..)| *of == part);
-        reported_at.is_none_or(|(.., last)| at > *last)
-    }
-}
-
-/// The positions at which the nodes of write partitions reported that they had handled their parts.
-pub(super) type Ends = Vec<(u16, StreamId)>;
-
 #[derive(Debug)]
 struct QueuedEntry {
     item: QueuedItem,
@@ -116,14 +90,6 @@ struct QueuedEntry {
 pub(super) struct ChangeQueue {
     waiting: VecDeque<QueuedEntry>,
     bytes: usize,
-}
-
-/// The position of an entry: the one before it, its own, and when it was read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct EntryPosition {
-    pub(super) before: StreamId,
-    pub(super) at: StreamId,
-    pub(super) now_us: u64,
 }
 
 /// An entry of the log, for a query.

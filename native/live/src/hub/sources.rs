@@ -6,7 +6,7 @@ use crate::message::{FencingToken, Incarnation, NotificationSource, StreamId, St
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
-use super::queue::{Ends, EntryPosition, ReportedPositions};
+use super::positions::{Ends, EntryPosition, ReportedPositions};
 
 /// A source counts as stale after this long without a tick.
 const STALE_US: u64 = 2_000_000;

@@ -3,21 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::message::QueryHash;
-use crate::snapshot::PgSnapshot;
 
 use super::answers::FilterAnswers;
-use super::query::QueryWrite;
-
-/// Earlier reports about a query that are not kept: rows must have seen them.
-#[derive(Debug, Default)]
-pub(super) struct OrphanHistory {
-    /// Transactions.
-    pub(super) xids: Vec<u64>,
-    /// Whatever this sees.
-    pub(super) snapshot: Option<PgSnapshot>,
-    /// Some of those up to this one.
-    pub(super) below: u64,
-}
+use super::query::{OrphanHistory, QueryWrite};
 
 /// What is kept for the registration of a query.
 #[derive(Debug, Default)]

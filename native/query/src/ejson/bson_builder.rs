@@ -6,6 +6,7 @@
 
 use rillbase_json::{Integer, JsonLimits, JsonSink, ReadFailure};
 
+use super::build_refusal::BuildRefusal;
 use super::wrapper::{Unwrapped, unwrap};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::{Error, ErrorCode, ParseLocation};
@@ -134,25 +135,6 @@ fn refusal(failure: ReadFailure<BuildRefusal>) -> Error {
                 .map_or(place.pointer, |member| format!("/{member}")),
             detail: error.detail,
         },
-    }
-}
-
-/// Why the builder rejects a value; the reader knows the place.
-#[derive(Debug)]
-pub(crate) struct BuildRefusal {
-    code: ErrorCode,
-    /// The member of the request that is rejected as a whole.
-    member: Option<&'static str>,
-    detail: String,
-}
-
-impl BuildRefusal {
-    pub(crate) fn new(detail: impl Into<String>) -> Self {
-        Self {
-            code: ErrorCode::InvalidJson,
-            member: None,
-            detail: detail.into(),
-        }
     }
 }
 

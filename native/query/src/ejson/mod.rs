@@ -6,6 +6,7 @@
 //! `$numberLong`, because other readers of JSON would round them.
 
 mod bson_builder;
+mod build_refusal;
 pub mod date;
 mod wrapper;
 mod write;

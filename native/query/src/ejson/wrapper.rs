@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::bson_builder::BuildRefusal;
+use super::build_refusal::BuildRefusal;
 use super::date::from_rfc3339;
 use crate::bson::{BinaryRef, Document, ObjectId, Regex, Value, ValueRef};
 use crate::decimal::{Decimal, ParseError};

@@ -1,7 +1,5 @@
 //! Points and areas on the plane.
 
-use super::region::Region;
-
 /// A point on the plane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pair {
@@ -24,29 +22,6 @@ pub(super) enum PlaneArea {
 }
 
 impl PlaneArea {
-    /// A box around it.
-    pub(super) fn region(&self) -> Option<Region> {
-        match self {
-            Self::Box { low, high } => Region::plane(*low, *high),
-            Self::Circle { center, radius } => Region::circle(*center, *radius),
-            Self::Polygon(corners) => {
-                let first = *corners.first()?;
-                let ends = corners.iter().fold((first, first), |(low, high), corner| {
-                    let low = Pair {
-                        x: low.x.min(corner.x),
-                        y: low.y.min(corner.y),
-                    };
-                    let high = Pair {
-                        x: high.x.max(corner.x),
-                        y: high.y.max(corner.y),
-                    };
-                    (low, high)
-                });
-                Region::plane(ends.0, ends.1)
-            }
-        }
-    }
-
     pub(super) fn contains(&self, point: Pair) -> bool {
         match self {
             Self::Box { low, high } => {

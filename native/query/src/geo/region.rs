@@ -10,7 +10,7 @@
 use std::f64::consts::FRAC_PI_2;
 
 use super::parse::shape;
-use super::plane::Pair;
+use super::plane::{Pair, PlaneArea};
 use super::shape::GeoShape;
 use super::sphere::Vector;
 use crate::bson::ValueRef;
@@ -119,6 +119,31 @@ impl Region {
                 y: center.y + reach,
             },
         )
+    }
+}
+
+impl PlaneArea {
+    /// A box around it.
+    pub(super) fn region(&self) -> Option<Region> {
+        match self {
+            Self::Box { low, high } => Region::plane(*low, *high),
+            Self::Circle { center, radius } => Region::circle(*center, *radius),
+            Self::Polygon(corners) => {
+                let first = *corners.first()?;
+                let ends = corners.iter().fold((first, first), |(low, high), corner| {
+                    let low = Pair {
+                        x: low.x.min(corner.x),
+                        y: low.y.min(corner.y),
+                    };
+                    let high = Pair {
+                        x: high.x.max(corner.x),
+                        y: high.y.max(corner.y),
+                    };
+                    (low, high)
+                });
+                Region::plane(ends.0, ends.1)
+            }
+        }
     }
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::measure::Given;
 use super::simplest::simplest;
+use super::value_counts::check_value_size;
 use super::{BranchContent, GroupDefinition, IdBranch, at};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::key::encode;
-use crate::limits::GROUP_VALUE_BYTES;
 
 /// What one document gives its group: which one that is, and a value for each measure.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ impl GroupDefinition {
     pub fn share(&self, document: Document<'_>) -> Result<GroupShare, EvaluationFailure> {
         let values = self.by.iter().map(|path| {
             let value = at(document, path).unwrap_or(ValueRef::Null);
-            bounded(value)?;
+            check_value_size(value)?;
             Ok(simplest(value))
         });
         let values: Vec<Value> = values.collect::<Result<_, EvaluationFailure>>()?;
@@ -81,26 +81,6 @@ impl GroupDefinition {
             given: given.collect::<Result<_, EvaluationFailure>>()?,
         })
     }
-}
-
-/// Rejects a value that would have to be kept and is too large for that.
-pub(super) fn bounded(value: ValueRef<'_>) -> Result<(), EvaluationFailure> {
-    let bytes = match value {
-        ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.len(),
-        ValueRef::Document(document) => document.as_bytes().len(),
-        ValueRef::Array(array) => array.as_bytes().len(),
-        ValueRef::Binary(binary) => binary.bytes.len(),
-        ValueRef::Regex(regex) => regex.pattern.len() + regex.options.len(),
-        ValueRef::DbPointer(name, _) => name.len(),
-        ValueRef::CodeWithScope(code, scope) => code.len() + scope.as_bytes().len(),
-        _ => 0,
-    };
-    if bytes > GROUP_VALUE_BYTES {
-        return Err(EvaluationFailure::refused(format!(
-            "a value to group by, or of `min` and `max`, may have at most {GROUP_VALUE_BYTES} bytes"
-        )));
-    }
-    Ok(())
 }
 
 fn written(shape: &[IdBranch], values: &[Value]) -> DocumentBuf {

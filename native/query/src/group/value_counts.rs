@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::share::bounded;
 use crate::bson::{BsonType, DocumentWriter, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::key::encode;
+use crate::limits::GROUP_VALUE_BYTES;
 
 /// A value in its sortable encoding, followed by its original form: among equal values of different
 /// types the same one is always the least.
@@ -19,7 +19,7 @@ pub(super) struct Ordered {
 
 impl Ordered {
     pub(super) fn of(value: ValueRef<'_>) -> Result<Self, EvaluationFailure> {
-        bounded(value)?;
+        check_value_size(value)?;
         let mut bytes = Vec::with_capacity(24);
         encode(&mut bytes, value);
         let at = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
@@ -85,4 +85,24 @@ impl ValueCounts {
         const AROUND: usize = 40;
         self.0.keys().map(|value| AROUND + value.len()).sum()
     }
+}
+
+/// Rejects a value that would have to be kept and is too large for that.
+pub(super) fn check_value_size(value: ValueRef<'_>) -> Result<(), EvaluationFailure> {
+    let bytes = match value {
+        ValueRef::String(text) | ValueRef::Symbol(text) | ValueRef::Code(text) => text.len(),
+        ValueRef::Document(document) => document.as_bytes().len(),
+        ValueRef::Array(array) => array.as_bytes().len(),
+        ValueRef::Binary(binary) => binary.bytes.len(),
+        ValueRef::Regex(regex) => regex.pattern.len() + regex.options.len(),
+        ValueRef::DbPointer(name, _) => name.len(),
+        ValueRef::CodeWithScope(code, scope) => code.len() + scope.as_bytes().len(),
+        _ => 0,
+    };
+    if bytes > GROUP_VALUE_BYTES {
+        return Err(EvaluationFailure::refused(format!(
+            "a value to group by, or of `min` and `max`, may have at most {GROUP_VALUE_BYTES} bytes"
+        )));
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@
 //! reads replies, and keeps no more in memory than its limits allow.
 
 mod connection;
+mod duty;
 mod http;
 mod mailbox;
 mod moves;
@@ -21,8 +22,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use duty::ThreadDuty;
 use mailbox::Mailbox;
-use moves::ThreadDuty;
 use worker::Worker;
 
 use crate::health::WriteAvailability;

@@ -2,48 +2,17 @@
 //!
 //! A writing thread is busy with its group for milliseconds, depending on the disk and the size of
 //! the group, and a query over many rows would keep it from writing for as long. So a connection
-//! that sends a query ([`CommandHandler::Ask`]) is served by a querying thread from then on, and
+//! that sends a query (`CommandHandler::Ask`) is served by a querying thread from then on, and
 //! returns when it writes. It takes along its pending requests and partial input, so that clients
 //! notice nothing of the move but its speed.
 
 use std::io;
-use std::sync::Arc;
 
 use super::connection::ClientConnection;
+use super::duty::ThreadDuty;
 use super::mailbox::{IncomingConnection, Mailbox};
 use super::worker::Worker;
-use crate::command::CommandHandler;
 use crate::log;
-use crate::session::SessionCaller;
-
-/// The duty of a thread.
-#[derive(Debug)]
-pub(super) enum ThreadDuty {
-    /// It writes; connections that query move to one of these.
-    Writing(Vec<Arc<Mailbox>>),
-    /// It queries; connections that write return to their home.
-    Asked,
-}
-
-impl ThreadDuty {
-    /// The mailbox of the thread that serves a connection's next request; `None` for this thread.
-    pub(super) fn other_place(
-        &self,
-        connection: &ClientConnection,
-        run: Option<CommandHandler>,
-    ) -> Option<Arc<Mailbox>> {
-        let place = match (self, run, &connection.session.caller) {
-            (_, _, SessionCaller::Stranger) => None,
-            (Self::Writing(asked), Some(CommandHandler::Ask(_)), _) => {
-                let number = usize::try_from(connection.session.client.id).unwrap_or_default();
-                asked.get(number % asked.len().max(1))
-            }
-            (Self::Asked, Some(CommandHandler::Write(_)), _) => connection.home.as_ref(),
-            _ => None,
-        };
-        place.cloned()
-    }
-}
 
 impl Worker {
     /// Moves a connection to another thread.

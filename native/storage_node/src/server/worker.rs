@@ -13,8 +13,8 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use socket2::{SockRef, TcpKeepalive};
 
 use super::connection::{ClientConnection, Overdue};
+use super::duty::ThreadDuty;
 use super::mailbox::{IncomingConnection, Mailbox, WorkerBell};
-use super::moves::ThreadDuty;
 use crate::in_flight::InFlightShare;
 use crate::log;
 use crate::node::NodeCore;

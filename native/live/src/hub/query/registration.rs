@@ -4,8 +4,8 @@
 use crate::message::{ResultRow, StreamId};
 use crate::snapshot::PgSnapshot;
 
+use super::super::change::KEY_BYTES;
 use super::super::change::{ResultRows, bytes_of};
-use super::super::memory::KEY_BYTES;
 use super::super::queue::LogEntry;
 use super::HubQuery;
 

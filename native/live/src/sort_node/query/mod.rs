@@ -17,13 +17,23 @@ use crate::snapshot::PgSnapshot;
 
 use super::answers::FilterAnswers;
 use super::order::SortOrder;
-use super::orphans::OrphanHistory;
 use super::retained_rows::{RetainedRows, RowCollector};
 use super::rows::SortedRows;
 
 pub(super) use applying::{Advance, QueryWrite};
 pub(super) use document_fetch::{DocumentFetch, Lack};
 pub(super) use settling::{Aside, AsideVerdict, RowRequest};
+
+/// Earlier reports about a query that are not kept: rows must have seen them.
+#[derive(Debug, Default)]
+pub(super) struct OrphanHistory {
+    /// Transactions.
+    pub(super) xids: Vec<u64>,
+    /// Whatever this sees.
+    pub(super) snapshot: Option<PgSnapshot>,
+    /// Some of those up to this one.
+    pub(super) below: u64,
+}
 
 /// One sorted query.
 #[derive(Debug)]

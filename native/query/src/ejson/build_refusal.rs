@@ -1,0 +1,22 @@
+//! Why a value of a text cannot become BSON.
+
+use crate::error::ErrorCode;
+
+/// Why the builder rejects a value; the reader knows the place.
+#[derive(Debug)]
+pub(crate) struct BuildRefusal {
+    pub(super) code: ErrorCode,
+    /// The member of the request that is rejected as a whole.
+    pub(super) member: Option<&'static str>,
+    pub(super) detail: String,
+}
+
+impl BuildRefusal {
+    pub(crate) fn new(detail: impl Into<String>) -> Self {
+        Self {
+            code: ErrorCode::InvalidJson,
+            member: None,
+            detail: detail.into(),
+        }
+    }
+}
