@@ -1,4 +1,4 @@
-"""What a call needs to know about its aggregate, at most a second old."""
+"""The properties of an aggregate that calls need, at most a second old."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AggregateFacts:
     generation: int
     #: Why a view has stopped, or empty.
     error: str
-    #: What the rows of a view lack.
+    #: Notices about documents that the rows of a view lack.
     notices: Sequence[JsonObject]
 
     @property
@@ -79,7 +79,7 @@ class AggregateFacts:
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the scope allows it. Aggregates have no access rules, so no end users either."""
+    """Raise unless the caller has the scope. No end users: aggregates have no access rules."""
     if principal.obeys_access_rules:
         raise Forbidden("Aggregates are available to keys and members, not to end users.")
     principal.require_scope(scope)

@@ -46,7 +46,7 @@ class ConnectionCaller:
 class Handshake:
     """The request that opened a connection."""
 
-    #: As of a GET, and without cookies.
+    #: The scope of a GET without cookies.
     scope: Scope
     head: CallHead
 

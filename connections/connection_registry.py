@@ -86,7 +86,7 @@ class ConnectionRegistry:
     def __init__(self, process: str) -> None:
         self.connections: dict[str, RegisteredConnection] = {}
         self._by_tenant: defaultdict[UUID, set[RegisteredConnection]] = defaultdict(set)
-        #: How many subscriptions count against each tenant's quota.
+        #: The number of subscriptions that count towards each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
         self.starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))

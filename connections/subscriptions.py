@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Who subscribes, and under which name on which connection."""
+    """The caller of a subscription, its name and its connection."""
 
     principal: Principal
     tenant: TenantFacts
@@ -267,7 +267,7 @@ class Starts:
             raise
 
     async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
-        """Admit what waits for one credential, until nothing does."""
+        """Admit the waiting starts of one credential, until there are none."""
         waiting = self._waiting[credential]
         try:
             while waiting:
@@ -340,7 +340,7 @@ class ConnectionSubscriptions:
         return iter(list(self._held.values()))
 
     def reserve(self, name: str) -> OpenSubscription:
-        """Reserve a name, or raise why a subscription cannot have it."""
+        """Reserve a name, or raise if it is not available."""
         if name in self._held:
             raise IdInUse(f"The connection already has a subscription {name!r}.")
         if len(self._held) >= MAX_OPEN:

@@ -8,8 +8,8 @@ class StorageEngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register what is counted and cleaned here with the layers below."""
-        # Models can be imported only now.
+        """Register the app's quotas and cleaners with lower layers."""
+        # Models are not available before this point.
         from storage_engine.models import Topic  # noqa: PLC0415
         from storage_engine.topics import cleaner  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Look after a database of the storage engine.
+"""Command-line tool for databases of the storage engine.
 
     python -m storage_engine.tool stats DIR
     python -m storage_engine.tool verify DIR
@@ -170,7 +170,7 @@ class ProgressLine:
         self._show(f"{self._verb} {report.size(done)}")
 
     def end(self) -> None:
-        """Leave the line as it is."""
+        """End the line."""
         if self._shown:
             sys.stderr.write("\n")
 

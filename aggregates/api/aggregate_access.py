@@ -1,4 +1,4 @@
-"""What calls of aggregates have in common."""
+"""Shared code of aggregate calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks across the parts of a definition. Each part has been validated on its own already."""
+"""Cross-checks between the parts of a definition, each of which is already validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.json_types import JsonObject
 
 
 def check(definition: Mapping[str, object], retention: str | None) -> None:
-    """Raise an error for everything that is wrong with a whole definition."""
+    """Raise `InvalidBody` with all problems of a definition."""
     problems = [
         *_names(definition),
         *_rollups(definition),

@@ -38,8 +38,8 @@ from storage_engine.node.wire import CommandRejected
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
-#: How often the control plane is polled for views, and positions without changes are sent to the
-#: node.
+#: How often the control plane is polled for views, and positions are sent to the node without
+#: changes.
 REFRESH_S = 0.5
 REPORT_S = 1.0
 #: The pause after a service was unavailable.
@@ -245,7 +245,7 @@ class ViewUpdater:
         return {partition: track.place for partition, track in enumerate(self._tracks)}
 
     def _sort(self, entries: Iterable[WriteStreamEntry]) -> None:
-        """Note for each view the images that concern it."""
+        """Distribute images to the views that they concern."""
         watching: defaultdict[UUID, list[FollowedView]] = defaultdict(list)
         for view in self._views.values():
             if view.current is not None or view.coming is not None:

@@ -15,7 +15,7 @@ from storage_engine.node.wire import Reply
 
 #: Changes per transaction.
 AT_ONCE = 500
-#: Says that a stream's position stays as it is.
+#: Leaves a stream's position unchanged.
 STAYS = "-"
 
 
@@ -27,7 +27,7 @@ class ViewGeneration:
     #: The aggregate's name in the node.
     name: str
     number: int
-    #: What documents contribute. A change of the definition applies to the next generation.
+    #: The contribution of documents. A change of the definition applies to the next generation.
     shape: ViewProjection
     #: The position last sent to the node, by the stream's label.
     positions: dict[str, str] = field(default_factory=dict)

@@ -66,7 +66,7 @@ def order(place: str) -> tuple[int, int]:
 
 
 class Track:
-    """How far one stream has been read."""
+    """The progress of reading one stream."""
 
     def __init__(self, place: str) -> None:
         self.place = place

@@ -32,7 +32,7 @@ class AggregateSubscriptionKind:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> AggregateSubscription:
-        """Open a subscription, or raise why it is rejected."""
+        """Open a subscription, or raise an error."""
         facts.allow(subscriber.principal, READ)
         wanted = wanting.read(message)
         aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
@@ -90,7 +90,7 @@ class AggregateSubscription(NodeSubscription):
         if answer.rows is not None and self.rows.is_complete:
             self.rows.replace(answer.rows)
         elif answer.rows is not None:
-            # The client holds rows that were never seen here, so which have gone is unknown.
+            # The client has rows that this process has never seen, so removed rows are unknown.
             self.events = 0
             self.send(connection_frames.reset(self.id, "changed"))
             self._result(answer.rows)

@@ -1,4 +1,4 @@
-"""Who may see topics, and how many each plan allows, unless staff have said so already."""
+"""Privileges on topics, and the quota of each plan, unless staff have set a value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """A limit that nothing reads does no harm."""
+    """Keep the limits: an unused limit is harmless."""
 
 
 class Migration(migrations.Migration):

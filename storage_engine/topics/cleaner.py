@@ -1,4 +1,4 @@
-"""Removes a tenant's topics with the tenant."""
+"""Removes the topics of a tenant that is being deleted."""
 
 from __future__ import annotations
 

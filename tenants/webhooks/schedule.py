@@ -1,4 +1,4 @@
-"""What follows an attempt: pure decisions from its result and the duration of the failures."""
+"""Decides what follows an attempt, from its result and the duration of the failures. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every call but the live stream (`storage_engine.topics.live.api`)."""
+"""All calls except the live stream (`storage_engine.topics.live.api`)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def cursor_behind(topic: TopicFacts, position: str) -> str:
 
 
 def _bound(topic: TopicFacts) -> bytes:
-    """Return what a cursor is valid for."""
+    """Return the binding of a cursor."""
     return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
 
