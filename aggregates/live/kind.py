@@ -34,15 +34,15 @@ class AggregateSubscriptionKind:
     ) -> AggregateSubscription:
         """Open a subscription, or raise an error."""
         facts.allow(subscriber.principal, READ)
-        wanted = wanting.read(message)
-        aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
+        request = wanting.read(message)
+        aggregate = await facts.find(subscriber.tenant.id, request.aggregate)
         aggregate.require_rows()
-        tokens = AggregateTokens(aggregate, subscriber.principal.actor, wanted.query)
-        watched = AggregateSubscription(
-            outlet, subscriber, aggregate, wanted, tokens, SubscriptionRows(aggregate.measures)
+        tokens = AggregateTokens(aggregate, subscriber.principal.actor, request.query)
+        subscription = AggregateSubscription(
+            outlet, subscriber, aggregate, request, tokens, SubscriptionRows(aggregate.measures)
         )
-        await watched.begin()
-        return watched
+        await subscription.begin()
+        return subscription
 
 
 @dataclass(slots=True, eq=False)

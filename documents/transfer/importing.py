@@ -122,7 +122,7 @@ async def _write(
 
 def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> ImportProgress:
     """Return the counts after a batch with these outcomes."""
-    after = ImportProgress(
+    updated = ImportProgress(
         id=progress.id,
         mode=progress.mode,
         lines_done=progress.lines_done + batch.lines,
@@ -133,16 +133,16 @@ def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> 
     )
     failed = list(batch.refused)
     refusals = outcomes.refusals()
-    after.written += len(outcomes) - len(refusals)
-    for place, refused in refusals:
+    updated.written += len(outcomes) - len(refusals)
+    for index, refused in refusals:
         if progress.mode == "skip" and refused.code == DuplicateId.code:
-            after.skipped += 1
+            updated.skipped += 1
         else:
-            failed.append((batch.numbers[place], as_api_error(refused)))
-    after.failed += len(failed)
+            failed.append((batch.numbers[index], as_api_error(refused)))
+    updated.failed += len(failed)
     for number, error in sorted(failed, key=lambda item: item[0]):
-        if len(after.errors) < MAX_ERRORS:
-            after.errors.append(
+        if len(updated.errors) < MAX_ERRORS:
+            updated.errors.append(
                 {
                     "line": number,
                     "code": error.code,
@@ -150,7 +150,7 @@ def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> 
                     "pointer": error.errors[0].pointer if error.errors else "",
                 }
             )
-    return after
+    return updated
 
 
 def _operation(line: bytes, mode: str) -> Operation:

@@ -94,13 +94,15 @@ def merged(
     before: Sequence[JsonValue], current: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
     """Merge new conditions into the stored ones. Others are unchanged; times record transitions."""
-    known = {str(one["type"]): one for one in before if isinstance(one, dict)}
+    previous = {
+        str(condition["type"]): condition for condition in before if isinstance(condition, dict)
+    }
     for each in current:
-        known[each.type] = _kept(known.get(each.type), each, now)
-    return list(known.values())
+        previous[each.type] = _with_transition(previous.get(each.type), each, now)
+    return list(previous.values())
 
 
-def _kept(
+def _with_transition(
     before: JsonObject | None, condition: ClusterCondition, now: datetime.datetime
 ) -> JsonObject:
     status = {True: "True", False: "False", None: "Unknown"}[condition.holds]
