@@ -52,9 +52,9 @@ class Handshake:
 
     @classmethod
     def of(cls, scope: Scope) -> Handshake:
-        kept = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
+        headers = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
-        plain = {**scope, "method": "GET", "scheme": scheme, "headers": kept}
+        plain = {**scope, "method": "GET", "scheme": scheme, "headers": headers}
         return cls(plain, CallHead(plain))
 
     @property
@@ -74,11 +74,13 @@ class Handshake:
     def has_credentials(self) -> bool:
         return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
 
-    def with_credentials(self, given: dict[str, str]) -> Scope:
+    def with_credentials(self, headers: dict[str, str]) -> Scope:
         """Return the handshake with these headers instead of its own credentials."""
-        kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
-        added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
-        return {**self.scope, "headers": kept + added}
+        remaining = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
+        encoded = [
+            (name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()
+        ]
+        return {**self.scope, "headers": remaining + encoded}
 
 
 async def by_headers(handshake: Handshake) -> ConnectionCaller:

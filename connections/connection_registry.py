@@ -177,9 +177,12 @@ class ConnectionRegistry:
         """Return what a tenant has in all processes. Valkey is not asked if this process alone
         has too many.
         """
-        own = self._count(tenant)
-        if own.connections > allowed.connections or own.subscriptions > allowed.subscriptions:
-            return own
+        own_usage = self._count(tenant)
+        if (
+            own_usage.connections > allowed.connections
+            or own_usage.subscriptions > allowed.subscriptions
+        ):
+            return own_usage
         return await self._quotas.with_others(tenant, allowed)
 
     def _count(self, tenant: UUID) -> ConnectionUsage:
@@ -191,11 +194,11 @@ class ConnectionRegistry:
         if self.connections.pop(connection.id, None) is None:
             return
         self._notified.discard(connection.id)
-        for held in connection.subscriptions:
-            held.uncount()
-        others = self._by_tenant[tenant]
-        others.discard(connection)
-        if not others:
+        for subscription in connection.subscriptions:
+            subscription.uncount()
+        tenant_connections = self._by_tenant[tenant]
+        tenant_connections.discard(connection)
+        if not tenant_connections:
             del self._by_tenant[tenant]
         self._quotas.gone(tenant)
         SOCKETS.set(len(self.connections))

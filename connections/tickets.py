@@ -82,13 +82,13 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
         ) from None
     if not isinstance(sealed, bytes):
         raise InvalidCredentials("The ticket has been used or has expired.")
-    kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
-    standing = kept["standing"]
+    members = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
+    reference = members["standing"]
     ticket = Ticket(
-        CredentialReference(**{**standing, "kind": PrincipalKind(standing["kind"])}),
-        kept["claims"],
-        kept["origin"],
-        kept["query"],
+        CredentialReference(**{**reference, "kind": PrincipalKind(reference["kind"])}),
+        members["claims"],
+        members["origin"],
+        members["query"],
     )
     if (ticket.query is None) is not for_socket:
         raise InvalidCredentials("The ticket is for a different kind of connection.")

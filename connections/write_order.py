@@ -21,13 +21,13 @@ class OrderedTurns:
         if key is None:
             yield
             return
-        before, mine = self._last.get(key), asyncio.Event()
-        self._last[key] = mine
+        previous, current = self._last.get(key), asyncio.Event()
+        self._last[key] = current
         try:
-            if before is not None:
-                await before.wait()
+            if previous is not None:
+                await previous.wait()
             yield
         finally:
-            mine.set()
-            if self._last.get(key) is mine:
+            current.set()
+            if self._last.get(key) is current:
                 del self._last[key]

@@ -55,9 +55,9 @@ _SECRET_NAME = re.compile(
 
 def redact(text: str) -> str:
     """Return the text with everything that is shaped like a credential replaced."""
-    lowered = text.lower()
+    lower_text = text.lower()
     for hint in _HINTS:
-        if hint in lowered:
+        if hint in lower_text:
             return _SECRET.sub(_replacement, text)
     return text
 

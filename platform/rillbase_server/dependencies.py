@@ -142,10 +142,10 @@ class GridProbe:
 
         self._figures = {}
         try:
-            served = epochs.shared()
+            shared = epochs.shared()
         finally:
             connections[epochs.ALIAS].close()
-        self._figures = grids.readiness(served)
+        self._figures = grids.readiness(shared)
         if self._figures["watching"] != self._figures["nodes"]:
             raise GridDegraded
 
