@@ -104,8 +104,9 @@ docs: ## Build the documentation into site/ and check its links
 	$(python) -m scripts.check_site
 
 .PHONY: pictures
-pictures: ## Take pictures of all pages of the console into pictures/
+pictures: ## Record the README's animation, and take pictures of all pages of the console
 	$(setup_dev)
+	$(python) -m scripts.record_shop --file docs/figures/shop.svg
 	$(python) -m scripts.take_pictures --folder pictures $(ARGS)
 
 .PHONY: kube-tools

@@ -8,8 +8,8 @@ class AggregatesConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the app's quotas and cleaners with lower layers."""
-        # Models are not available before this point.
+        """Register what is counted and cleaned here with the layers below."""
+        # Models can be imported only now.
         from aggregates.definitions import cleaner  # noqa: PLC0415
         from aggregates.models import Aggregate  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415

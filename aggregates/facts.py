@@ -1,4 +1,4 @@
-"""The properties of an aggregate that calls need, at most a second old."""
+"""What a call needs to know about its aggregate, at most a second old."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AggregateFacts:
     generation: int
     #: Why a view has stopped, or empty.
     error: str
-    #: Notices about documents that the rows of a view lack.
+    #: What the rows of a view lack.
     notices: Sequence[JsonObject]
 
     @property
@@ -79,7 +79,7 @@ class AggregateFacts:
 
 
 def allow(principal: Principal, scope: str) -> None:
-    """Raise unless the caller has the scope. No end users: aggregates have no access rules."""
+    """Raise unless the scope allows it. Aggregates have no access rules, so no end users either."""
     if principal.obeys_access_rules:
         raise Forbidden("Aggregates are available to keys and members, not to end users.")
     principal.require_scope(scope)

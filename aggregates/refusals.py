@@ -28,36 +28,36 @@ _OF_EVENTS: dict[str, type[ApiError]] = {
 _WHOLE = "-"
 
 
-def refused_event(error: CommandRejected) -> int | None:
+def refused_event(refused: CommandRejected) -> int | None:
     """Return the index of the rejected event of a call, if there is one."""
-    number = error.text.partition(" ")[0]
-    return int(number) if error.code in _OF_EVENTS and number.isdigit() else None
+    number = refused.text.partition(" ")[0]
+    return int(number) if refused.code in _OF_EVENTS and number.isdigit() else None
 
 
-def of_event(error: CommandRejected, prefix: str) -> ApiError:
+def of_event(refused: CommandRejected, prefix: str) -> ApiError:
     """Return the error of a call whose event was rejected. `prefix` is the pointer to the event."""
-    _, _, rest = error.text.partition(" ")
+    _, _, rest = refused.text.partition(" ")
     pointer, _, reason = rest.partition(" ")
-    member_pointer = prefix + ("" if pointer == _WHOLE else pointer)
-    family = _OF_EVENTS[error.code]
+    place = prefix + ("" if pointer == _WHOLE else pointer)
+    family = _OF_EVENTS[refused.code]
     code = "invalid" if family is InvalidBody else family.code
-    return family(reason, errors=[FieldProblem(member_pointer, code, reason)])
+    return family(reason, errors=[FieldProblem(place, code, reason)])
 
 
-def as_api_error(error: CommandRejected) -> ApiError:
+def as_api_error(refused: CommandRejected) -> ApiError:
     """Return the error for a rejection that is not about an event."""
-    match error.code:
+    match refused.code:
         case "BADQUERY":
-            pointer, _, reason = error.text.partition(" ")
-            location = "" if pointer == _WHOLE else pointer
-            return InvalidBody(reason, errors=[FieldProblem(location, "invalid", reason)])
+            pointer, _, reason = refused.text.partition(" ")
+            place = "" if pointer == _WHOLE else pointer
+            return InvalidBody(reason, errors=[FieldProblem(place, "invalid", reason)])
         case "SNAPSHOTEXPIRED":
             return SnapshotExpired(
                 "A snapshot is kept for a minute, and only the newest 250 `fresh` ones."
             )
         case "TOOEXPENSIVE":
-            return QueryTooExpensive(error.text)
+            return QueryTooExpensive(refused.text)
         case code if code == NO_AGGREGATE:
             return NotFound("The aggregate does not exist.")
         case _:
-            return refusals.as_api_error(error)
+            return refusals.as_api_error(refused)

@@ -46,15 +46,15 @@ class ConnectionCaller:
 class Handshake:
     """The request that opened a connection."""
 
-    #: The scope of a GET without cookies.
+    #: As of a GET, and without cookies.
     scope: Scope
     head: CallHead
 
     @classmethod
     def of(cls, scope: Scope) -> Handshake:
-        headers = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
+        kept = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
-        plain = {**scope, "method": "GET", "scheme": scheme, "headers": headers}
+        plain = {**scope, "method": "GET", "scheme": scheme, "headers": kept}
         return cls(plain, CallHead(plain))
 
     @property
@@ -74,13 +74,11 @@ class Handshake:
     def has_credentials(self) -> bool:
         return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
 
-    def with_credentials(self, headers: dict[str, str]) -> Scope:
+    def with_credentials(self, given: dict[str, str]) -> Scope:
         """Return the handshake with these headers instead of its own credentials."""
-        remaining = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
-        encoded = [
-            (name.lower().encode(), text.encode("latin-1")) for name, text in headers.items()
-        ]
-        return {**self.scope, "headers": remaining + encoded}
+        kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
+        added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
+        return {**self.scope, "headers": kept + added}
 
 
 async def by_headers(handshake: Handshake) -> ConnectionCaller:

@@ -121,10 +121,10 @@ class Connection:
         self._closing = self._closing or reason
         return self._closing
 
-    def close(self, reason: CloseReason) -> None:
+    def close(self, closing: CloseReason) -> None:
         """End the connection."""
         if self._closing is None:
-            self._closing = reason
+            self._closing = closing
             self._reading.interrupt()
 
     def _lost(self) -> None:
@@ -311,8 +311,8 @@ class Connection:
         if error.status == TooManySubscriptions.status and self.caller is not None:
             rest_s = self._registry.penalty_delay.refused(self.caller.tenant.id)
             self._rest_s = max(self._rest_s, rest_s)
-        kind, name = ("", None) if message is None else (message.type, message.id)
-        error_log.note_refusal(error, f"WebSocket {kind}".rstrip())
+        what, name = ("", None) if message is None else (message.type, message.id)
+        error_log.note_refusal(error, f"WebSocket {what}".rstrip())
         self.notify(frames.error(name, error, self._request_id))
 
     async def _counted(self) -> ConnectionCaller:
@@ -380,21 +380,21 @@ class Connection:
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
-    async def _leave(self, reason: CloseReason) -> None:
+    async def _leave(self, closing: CloseReason) -> None:
         """Send the error and the close frame, if the client is still connected."""
-        if reason.error is not None:
-            self._refuse(None, reason.error)
+        if closing.error is not None:
+            self._refuse(None, closing.error)
             # Its traceback refers to the connection, and the garbage collector runs rarely.
-            reason.error.__traceback__ = reason.error.__context__ = None
+            closing.error.__traceback__ = closing.error.__context__ = None
         self._enter(ConnectionPhase.CLOSED)
         self._registry.leave(self)
         if self._expiry is not None:
             self._expiry.cancel()
-        if reason is CloseReason.GONE or self._outgoing.is_closed:
+        if closing is CloseReason.GONE or self._outgoing.is_closed:
             return
         with contextlib.suppress(OSError, TimeoutError):
             async with asyncio.timeout(LAST_WORDS_S):
                 await self._outgoing.finish()
                 await self._send(
-                    {"type": "websocket.close", "code": reason.code, "reason": reason.reason}
+                    {"type": "websocket.close", "code": closing.code, "reason": closing.reason}
                 )

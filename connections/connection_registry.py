@@ -86,7 +86,7 @@ class ConnectionRegistry:
     def __init__(self, process: str) -> None:
         self.connections: dict[str, RegisteredConnection] = {}
         self._by_tenant: defaultdict[UUID, set[RegisteredConnection]] = defaultdict(set)
-        #: The number of subscriptions that count towards each tenant's quota.
+        #: How many subscriptions count against each tenant's quota.
         self._subscriptions = Counter[UUID]()
         self.penalty_delay = PenaltyDelay(contention.tenants)
         self.starts = Starts(bulk_budget.subscription_starts, (_check_rate_limits, self._count_in))
@@ -177,12 +177,9 @@ class ConnectionRegistry:
         """Return what a tenant has in all processes. Valkey is not asked if this process alone
         has too many.
         """
-        own_usage = self._count(tenant)
-        if (
-            own_usage.connections > allowed.connections
-            or own_usage.subscriptions > allowed.subscriptions
-        ):
-            return own_usage
+        own = self._count(tenant)
+        if own.connections > allowed.connections or own.subscriptions > allowed.subscriptions:
+            return own
         return await self._quotas.with_others(tenant, allowed)
 
     def _count(self, tenant: UUID) -> ConnectionUsage:
@@ -194,11 +191,11 @@ class ConnectionRegistry:
         if self.connections.pop(connection.id, None) is None:
             return
         self._notified.discard(connection.id)
-        for subscription in connection.subscriptions:
-            subscription.uncount()
-        tenant_connections = self._by_tenant[tenant]
-        tenant_connections.discard(connection)
-        if not tenant_connections:
+        for held in connection.subscriptions:
+            held.uncount()
+        others = self._by_tenant[tenant]
+        others.discard(connection)
+        if not others:
             del self._by_tenant[tenant]
         self._quotas.gone(tenant)
         SOCKETS.set(len(self.connections))

@@ -36,7 +36,7 @@ Serve = Callable[[Receive, Send], Awaitable[None]]
 
 
 class MessageHandover:
-    """Passes messages on, one at a time.
+    """Hands messages over one at a time.
 
     `give` returns when the next message is requested. Only then does the transport continue to read
     and release the memory of the message.

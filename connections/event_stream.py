@@ -70,7 +70,7 @@ class EventStream:
         return [self._held]
 
     async def begin(self, kind: SubscriptionKind, message: Value) -> None:
-        """Start the query, or raise an error."""
+        """Start the query, or raise why it cannot start."""
         await self._registry.admit(self, self.caller)
         try:
             await self._registry.starts.admit(self._held, self.caller)

@@ -1,4 +1,4 @@
-"""Work that can be interrupted while its task continues."""
+"""Work that can be ended from outside, while the task that does it continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Interruptible:
                     raise asyncio.CancelledError
 
     def interrupt(self) -> None:
-        """Interrupt the work, if it is running."""
+        """End the work, if it is running."""
         if self._task is not None and not self._is_interrupted:
             self._is_interrupted = True
             self._task.cancel()

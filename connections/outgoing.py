@@ -15,7 +15,7 @@ from foundation.event_loop_budget import EventLoopBudget
 
 log = logging.getLogger(__name__)
 
-#: Above this, nothing is read from a client until it has received some frames.
+#: Beyond this nothing more is read from a client until it has received some.
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 
 Sent = Callable[[int], None]
@@ -77,8 +77,8 @@ class Outgoing:
             await self._sending
 
     async def close(self) -> None:
-        """Discard waiting and future frames."""
-        # Reference cycles would keep the connection in memory.
+        """Discard what waits, and what is put from now on."""
+        # References in circles would keep the connection in memory.
         self._deliver, self._lost = None, _ignore
         if self._sending is not None:
             self._sending.cancel()

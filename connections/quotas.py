@@ -66,20 +66,15 @@ class Quotas:
         """Return the numbers of a tenant in all processes, including what this process has just
         added.
         """
-        own_usage = self._count(tenant)
+        own = self._count(tenant)
         try:
             reply = await _functions(tenant).call(
-                "take",
-                self._process,
-                own_usage.connections,
-                own_usage.subscriptions,
-                COUNTS_MS,
-                *allowed,
+                "take", self._process, own.connections, own.subscriptions, COUNTS_MS, *allowed
             )
             connections, subscriptions = items(reply, 2)
         except RedisError as error:
             log.debug("connections of other servers could not be counted: %s", error)
-            return own_usage
+            return own
         return ConnectionUsage(integer(connections), integer(subscriptions))
 
     def gone(self, tenant: UUID) -> None:

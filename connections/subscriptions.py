@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """The caller of a subscription, its name and its connection."""
+    """Who subscribes, and under which name on which connection."""
 
     principal: Principal
     tenant: TenantFacts
@@ -241,14 +241,14 @@ class Starts:
         return await self._budget.metered(caller and caller.tenant.id, work)
 
     async def admit(
-        self, subscription: OpenSubscription, caller: ConnectionCaller, *, calls: int = 0
+        self, held: OpenSubscription, caller: ConnectionCaller, *, calls: int = 0
     ) -> None:
         """Wait until a subscription is admitted, or raise why it is not.
 
         `calls`: what it counts as against the rate of calls, if it came without a counted request.
         """
         verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        start = PendingStart(subscription, caller, calls, verdict)
+        start = PendingStart(held, caller, calls, verdict)
         credential = (caller.tenant.id, caller.principal.credential_id)
         if (waiting := self._waiting.get(credential)) is not None:
             waiting.append(start)
@@ -263,11 +263,11 @@ class Starts:
             await self._budget.wait(caller.tenant.id)
         except BaseException:
             # The start may have been counted before it was cancelled.
-            subscription.uncount()
+            held.uncount()
             raise
 
     async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
-        """Admit the waiting starts of one credential, until there are none."""
+        """Admit what waits for one credential, until nothing does."""
         waiting = self._waiting[credential]
         try:
             while waiting:
@@ -281,13 +281,13 @@ class Starts:
 
     async def _serve(self, batch: list[PendingStart]) -> None:
         for step in self._steps:
-            batch = await _apply(batch, step)
+            batch = await _passed(batch, step)
         for start in batch:
             if not start.verdict.done():
                 start.verdict.set_result(None)
 
 
-async def _apply(batch: list[PendingStart], step: Step) -> list[PendingStart]:
+async def _passed(batch: list[PendingStart], step: Step) -> list[PendingStart]:
     """Apply a step to starts, each alone if it fails for all together. Return those that passed."""
     batch = [start for start in batch if not start.verdict.done()]
     if not batch:
@@ -296,7 +296,7 @@ async def _apply(batch: list[PendingStart], step: Step) -> list[PendingStart]:
         await step(batch)
     except ApiError as error:
         if len(batch) > 1:
-            return [passed for start in batch for passed in await _apply([start], step)]
+            return [passed for start in batch for passed in await _passed([start], step)]
         _refuse(batch, error)
     except Exception as error:
         log.exception("subscriptions could not be admitted")
@@ -340,7 +340,7 @@ class ConnectionSubscriptions:
         return iter(list(self._held.values()))
 
     def reserve(self, name: str) -> OpenSubscription:
-        """Reserve a name, or raise if it is not available."""
+        """Reserve a name, or raise why a subscription cannot have it."""
         if name in self._held:
             raise IdInUse(f"The connection already has a subscription {name!r}.")
         if len(self._held) >= MAX_OPEN:
@@ -349,18 +349,15 @@ class ConnectionSubscriptions:
         return self._held[name]
 
     async def open(
-        self, subscription: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
+        self, held: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
     ) -> None:
         """Admit a subscription and open it. `caller` raises if its credentials have expired."""
         try:
-            await self._starts.admit(subscription, caller(), calls=1)
-            kind, subscriber = (
-                self._kinds.of(message),
-                self._subscriber(caller(), subscription.name),
-            )
-            subscription.begun(await kind.open(subscriber, message, subscription))
+            await self._starts.admit(held, caller(), calls=1)
+            kind, subscriber = self._kinds.of(message), self._subscriber(caller(), held.name)
+            held.begun(await kind.open(subscriber, message, held))
         except BaseException:
-            self._forget(subscription)
+            self._forget(held)
             raise
 
     def end(self, name: str, error: ApiError | None) -> bool:
@@ -374,8 +371,8 @@ class ConnectionSubscriptions:
 
     def end_all(self, error: ApiError) -> None:
         """End all of them, and send their client the error."""
-        subscriptions, self._held = self._held, {}
-        for each in subscriptions.values():
+        held, self._held = self._held, {}
+        for each in held.values():
             each.end(error)
 
     async def judge(self, caller: ConnectionCaller) -> None:
@@ -395,8 +392,8 @@ class ConnectionSubscriptions:
             for each in held:
                 each.close()
 
-    def _forget(self, subscription: OpenSubscription) -> None:
-        subscription.uncount()
-        if self._held.get(subscription.name) is subscription:
-            del self._held[subscription.name]
+    def _forget(self, held: OpenSubscription) -> None:
+        held.uncount()
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
             self._ended()

@@ -82,13 +82,13 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
         ) from None
     if not isinstance(sealed, bytes):
         raise InvalidCredentials("The ticket has been used or has expired.")
-    members = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
-    reference = members["standing"]
+    kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
+    standing = kept["standing"]
     ticket = Ticket(
-        CredentialReference(**{**reference, "kind": PrincipalKind(reference["kind"])}),
-        members["claims"],
-        members["origin"],
-        members["query"],
+        CredentialReference(**{**standing, "kind": PrincipalKind(standing["kind"])}),
+        kept["claims"],
+        kept["origin"],
+        kept["query"],
     )
     if (ticket.query is None) is not for_socket:
         raise InvalidCredentials("The ticket is for a different kind of connection.")

@@ -21,13 +21,13 @@ class OrderedTurns:
         if key is None:
             yield
             return
-        previous, current = self._last.get(key), asyncio.Event()
-        self._last[key] = current
+        before, mine = self._last.get(key), asyncio.Event()
+        self._last[key] = mine
         try:
-            if previous is not None:
-                await previous.wait()
+            if before is not None:
+                await before.wait()
             yield
         finally:
-            current.set()
-            if self._last.get(key) is current:
+            mine.set()
+            if self._last.get(key) is mine:
                 del self._last[key]

@@ -1,4 +1,4 @@
-"""Authenticates and rate-limits calls of the data plane, on the event loop.
+"""How a call of the data plane is authenticated and rate-limited, on the event loop.
 
 The steps are those of `tenants.api.base.DataView`: authentication, CORS, rate limits. Credentials
 that were looked up within the last second are taken from a cache; otherwise a thread queries
@@ -54,7 +54,7 @@ class Call:
     principal: Principal
     tenant: TenantFacts
     parameters: dict[str, str]
-    #: Response headers that were determined before the handler ran.
+    #: Headers for the answer that were decided on the way in.
     headers: dict[str, str] = field(default_factory=dict)
 
     def require_collection_scope(self, scope: str, collection: str) -> None:
@@ -64,7 +64,7 @@ class Call:
 
 
 class DataPlane:
-    """Handles the paths of its operations and forwards all other requests."""
+    """Handles the paths of its operations and passes everything else on."""
 
     def __init__(self, app: App, operations: Iterable[HttpOperation[Call]]) -> None:
         self._app = app

@@ -24,7 +24,7 @@ from foundation.scope import scoped
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyClaim:
-    """The idempotency key of a call, and the hash of the request."""
+    """A key that a call carries, and the hash of what it asks."""
 
     key_hash: bytes
     request_hash: bytes

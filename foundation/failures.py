@@ -64,41 +64,41 @@ _DETAIL = "The database did not respond in time. Retry."
 _AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 
 
-def sqlstate_of(error: BaseException | None) -> str:
+def sqlstate_of(raised: BaseException | None) -> str:
     """Return the SQLSTATE of an error of the driver, or of the one that Django wrapped; or ''."""
-    if isinstance(error, psycopg.Error):
-        return error.sqlstate or ""
-    if isinstance(error, DatabaseError | InterfaceError):
-        return sqlstate_of(error.__cause__)
+    if isinstance(raised, psycopg.Error):
+        return raised.sqlstate or ""
+    if isinstance(raised, DatabaseError | InterfaceError):
+        return sqlstate_of(raised.__cause__)
     return ""
 
 
-def is_disk_full(error: BaseException | None) -> bool:
+def is_disk_full(raised: BaseException | None) -> bool:
     """Return whether the database or this process ran out of disk space."""
-    if isinstance(error, OSError):
-        return error.errno in DISK_FULL_ERRNOS
-    return sqlstate_of(error) == _DISK_FULL
+    if isinstance(raised, OSError):
+        return raised.errno in DISK_FULL_ERRNOS
+    return sqlstate_of(raised) == _DISK_FULL
 
 
-def refuses_writes(error: BaseException | None) -> bool:
+def refuses_writes(raised: BaseException | None) -> bool:
     """Return whether only an operator can help: the disk is full, or the database is read-only.
     Work that failed for this reason is postponed for as long as it lasts and does not count as
     failed.
     """
-    return is_disk_full(error) or sqlstate_of(error) == _READ_ONLY
+    return is_disk_full(raised) or sqlstate_of(raised) == _READ_ONLY
 
 
-def passing(error: BaseException) -> errors.ApiError | None:
+def passing(raised: BaseException) -> errors.ApiError | None:
     """Return the public error for a transient condition, or None for any other error."""
-    sqlstate = sqlstate_of(error)
+    sqlstate = sqlstate_of(raised)
     if sqlstate == _READ_ONLY and write_stop.in_force():
         sqlstate = _DISK_FULL
-    if is_disk_full(error) or sqlstate == _DISK_FULL:
+    if is_disk_full(raised) or sqlstate == _DISK_FULL:
         detail = _DETAILS[_DISK_FULL] if sqlstate else _FILE_DETAIL
         return errors.StorageFull(detail, headers=_retry_after(STORAGE_RETRY_AFTER_S))
-    if isinstance(error, OSError) and error.errno in _EXHAUSTED_ERRNOS:
+    if isinstance(raised, OSError) and raised.errno in _EXHAUSTED_ERRNOS:
         return errors.Unavailable(_EXHAUSTED_DETAIL, headers=_retry_after(RETRY_AFTER_S))
-    is_away = not sqlstate and isinstance(error, _AWAY)
+    is_away = not sqlstate and isinstance(raised, _AWAY)
     if is_away or sqlstate in _UNAVAILABLE or sqlstate[:2] in _UNAVAILABLE_CLASSES:
         detail = _DETAILS.get(sqlstate, _DETAIL)
         return errors.Unavailable(detail, headers=_retry_after(RETRY_AFTER_S))

@@ -43,9 +43,9 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
         "principal": request_context.principal.get(),
     }
     for name, value in context.items():
-        field_value = record.__dict__.get(name) or value
-        if field_value:
-            fields[name] = redact_value(field_value)
+        given = record.__dict__.get(name) or value
+        if given:
+            fields[name] = redact_value(given)
     for name, value in record.__dict__.items():
         if name in _DROPPED or name in context:
             continue

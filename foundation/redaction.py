@@ -55,9 +55,9 @@ _SECRET_NAME = re.compile(
 
 def redact(text: str) -> str:
     """Return the text with everything that is shaped like a credential replaced."""
-    lower_text = text.lower()
+    lowered = text.lower()
     for hint in _HINTS:
-        if hint in lower_text:
+        if hint in lowered:
             return _SECRET.sub(_replacement, text)
     return text
 

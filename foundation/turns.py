@@ -29,41 +29,41 @@ class TurnScheduler:
         self._own: WeakValueDictionary[Hashable, _TurnSlots] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def turn(self, party: Hashable) -> AsyncIterator[None]:
+    async def turn(self, whose: Hashable) -> AsyncIterator[None]:
         """Wait for a turn and hold it until the block ends."""
-        party_slots = self._own.get(party)
-        if party_slots is None:
-            party_slots = self._own[party] = _TurnSlots(self._limit(self._of_one, 1))
-        slots = list[_TurnSlots]()
+        own = self._own.get(whose)
+        if own is None:
+            own = self._own[whose] = _TurnSlots(self._limit(self._of_one, 1))
+        taken = list[_TurnSlots]()
         took_s = 0.0
         try:
-            await party_slots.take()
-            slots.append(party_slots)
-            await self._budget.wait(party)
+            await own.take()
+            taken.append(own)
+            await self._budget.wait(whose)
             await self._room.take()
-            slots.append(self._room)
+            taken.append(self._room)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
-            self._budget.contention.record(party)
+            self._budget.contention.record(whose)
             try:
                 yield
             finally:
                 took_s = loop.time() - began_s
                 # A long turn was not recorded as activity meanwhile.
-                self._budget.contention.record(party)
+                self._budget.contention.record(whose)
         finally:
-            self._free(slots, took_s)
+            self._free(taken, took_s)
 
     def _limit(self, alone: int, shared: int) -> Callable[[], int]:
         return lambda: shared if self._budget.contention.is_contended else alone
 
-    def _free(self, slots: list[_TurnSlots], took_s: float) -> None:
+    def _free(self, taken: list[_TurnSlots], took_s: float) -> None:
         rest_s = self._rests * took_s if self._budget.contention.is_contended else 0.0
-        for slot in slots:
+        for places in taken:
             if rest_s > 0:
-                asyncio.get_running_loop().call_later(rest_s, slot.free)
+                asyncio.get_running_loop().call_later(rest_s, places.free)
             else:
-                slot.free()
+                places.free()
 
 
 class _TurnSlots:

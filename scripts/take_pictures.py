@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from scripts.installation import installation
 from tests import chromium
 from tests.chromium import Page
 
@@ -51,7 +47,6 @@ PAGES = {
 LISTS = [path for path in PAGES if path.count("/") == 1]
 #: Until charts and lists have been filled.
 SETTLE_MS = 2_500
-POLL_S = 0.2
 
 
 def arguments() -> argparse.Namespace:
@@ -81,27 +76,6 @@ def main() -> int:
             show(page, f"{ready['url']}/t/{EMPTY}{path}", "h1")
             take(page, options.folder, f"{EMPTY}{path.replace('/', '-')}")
     return 0
-
-
-@contextmanager
-def installation(ready_file: Path | None) -> Iterator[dict[str, str]]:
-    """Yield the address and the login of an installation."""
-    if ready_file is not None:
-        yield json.loads(ready_file.read_text())
-        return
-    with tempfile.TemporaryDirectory(prefix="rillbase-pictures-") as directory:
-        # Servers that run as an account of their own must reach their data.
-        Path(directory).chmod(0o711)
-        file = Path(directory) / "ready.json"
-        places = ("--data-dir", f"{directory}/data", "--ready-file", str(file))
-        process = subprocess.Popen([sys.executable, "manage.py", "up", "--port", "0", *places])
-        try:
-            while not file.exists() and process.poll() is None:
-                time.sleep(POLL_S)
-            yield json.loads(file.read_text())
-        finally:
-            process.terminate()
-            process.wait()
 
 
 def show(page: Page, url: str, loaded: str) -> None:

@@ -8,8 +8,8 @@ class StorageEngineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Register the app's quotas and cleaners with lower layers."""
-        # Models are not available before this point.
+        """Register what is counted and cleaned here with the layers below."""
+        # Models can be imported only now.
         from storage_engine.models import Topic  # noqa: PLC0415
         from storage_engine.topics import cleaner  # noqa: PLC0415
         from tenants.purge import register_cleaner  # noqa: PLC0415

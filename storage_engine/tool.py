@@ -1,4 +1,4 @@
-"""Command-line tool for databases of the storage engine.
+"""Look after a database of the storage engine.
 
     python -m storage_engine.tool stats DIR
     python -m storage_engine.tool verify DIR
@@ -170,7 +170,7 @@ class ProgressLine:
         self._show(f"{self._verb} {report.size(done)}")
 
     def end(self) -> None:
-        """End the line."""
+        """Leave the line as it is."""
         if self._shown:
             sys.stderr.write("\n")
 

@@ -1,4 +1,4 @@
-"""Links, mailed or printed, which are unguessable and can be used only once.
+"""Links, mailed or printed: what makes them unguessable and usable only once.
 
 A link's token is derived from the installation's secret key, its purpose and the id of the row it
 refers to. So the mail task needs only the id, no token is stored in the task outbox or any other

@@ -1,1 +1,1 @@
-"""The data plane of aggregates: adding events, and queries."""
+"""The data plane of aggregates: events come in, queries are answered."""

@@ -1,4 +1,4 @@
-"""Shared code of aggregate calls."""
+"""What calls of aggregates have in common."""
 
 from __future__ import annotations
 

@@ -14,19 +14,19 @@ from foundation.api.rendering import to_json
 from rillbase_native import Value
 
 ID = "event_id"
-#: The age up to which the node still has an event's id, with an hour of tolerance for clocks.
+#: Events whose names the node still knows, with an hour to spare for clocks.
 KNOWN_MS = 23 * 3_600_000
 _KEY_CHARS = 40
 
 
 class EventNamer:
-    """Assigns ids to the events of one call."""
+    """Gives the events of one call their names."""
 
     def __init__(self, call: Call, time_field: str | None) -> None:
         self._stem = _stem(call)
         self._time_field = time_field
         self._oldest_ms = time.time() * 1000 - KNOWN_MS
-        #: Whether every event so far has an id, so the call may be repeated.
+        #: Whether every event so far has a name, so that the call may be sent again.
         self.all_named = True
 
     def named(self, event: Value, number: int) -> bytes:

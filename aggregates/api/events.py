@@ -1,7 +1,8 @@
 """POST events: one, several at once, or a stream of lines.
 
-The events of one body are added in one transaction over all rollups, all or none. Lines are added
-in chunks while they arrive; rejected lines are listed in the response, and the others are added.
+The events of one body are added in one transaction, over all rollups, or none of them is. Lines are
+added chunk by chunk while they arrive; a rejected line is listed in the response, and the others
+are added.
 """
 
 from __future__ import annotations

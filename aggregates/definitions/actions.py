@@ -58,7 +58,7 @@ def do_create(principal: Principal | None, tenant: Tenant, values: AggregateValu
     """Create an aggregate. A view is filled by the process that follows collections."""
     definition = {name: values[name] for name in PARTS}  # type: ignore[literal-required]
     check(definition, values["retention"])
-    # Locks the tenant's row, so no concurrent call can insert the same name.
+    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "aggregates", Aggregate.objects.all())
     if Aggregate.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is an aggregate {values['name']!r} already.")

@@ -1,4 +1,4 @@
-"""Cross-checks between the parts of a definition, each of which is already validated."""
+"""Checks across the parts of a definition. Each part has been validated on its own already."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foundation.json_types import JsonObject
 
 
 def check(definition: Mapping[str, object], retention: str | None) -> None:
-    """Raise `InvalidBody` with all problems of a definition."""
+    """Raise an error for everything that is wrong with a whole definition."""
     problems = [
         *_names(definition),
         *_rollups(definition),

@@ -1,4 +1,4 @@
-"""Removes the aggregates of a tenant that is being deleted. The node's namespace has the rows."""
+"""Removes a tenant's aggregates with the tenant; their rows go with its namespace in the node."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def describe(aggregate: Aggregate) -> JsonObject:
 
 
 def notices_of(aggregate: Aggregate) -> list[JsonObject]:
-    """Return notices about documents that the rows of a view lack."""
+    """Return what the rows of a view lack."""
     return Notices(aggregate.left_out, aggregate.left_out_detail).listed()
 
 

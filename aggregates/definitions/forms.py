@@ -14,7 +14,7 @@ from tenants.api.forms import NameField, PatternField
 
 MAX_DIMENSIONS, MAX_MEASURES, MAX_ROLLUPS = 16, 64, 16
 MAX_FIELD_CHARS = 100
-#: A member of rows besides dimensions, time and measures.
+#: A member of rows beside dimensions, time and measures.
 RESERVED = "previous"
 DAY_S = 86_400
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": DAY_S}

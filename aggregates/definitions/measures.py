@@ -59,7 +59,7 @@ def completed(measure: JsonObject) -> JsonObject:
 
 
 def complaint(measure: JsonObject) -> tuple[str, str] | None:
-    """Return the problem of a measure whose members have the right types."""
+    """Return the member that is wrong with a measure whose members have the right types."""
     op = OPS[str(measure["op"])]
     for name in measure:
         if name != "op" and name not in op.members:

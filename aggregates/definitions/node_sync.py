@@ -31,7 +31,7 @@ def drop(*, tenant: str, aggregate: str) -> None:
 
 @task(name=KEEP_TASK)
 def sync(*, tenant: str, aggregate: str) -> None:
-    """Update an aggregate in the node to match its row."""
+    """Make the node hold an aggregate as its row defines it."""
     tenant_id, aggregate_id = UUID(tenant), UUID(aggregate)
     row = _row(tenant_id, aggregate_id)
     if row is None or row.is_view or not admin.is_there() or row.build_done == row.build_wanted:
@@ -49,7 +49,7 @@ def sync(*, tenant: str, aggregate: str) -> None:
 
 
 def _built(connection: ValkeySockets, row: Aggregate) -> int | None:
-    """Advance the node by one step. Return the generation that queries see once it is complete."""
+    """Bring the node one step further. Return the generation that queries see when it is done."""
     definition = for_node(row)
     if row.build_done == 0:
         made = node.define(connection, row.pk, definition)

@@ -38,8 +38,8 @@ from storage_engine.node.wire import CommandRejected
 logger = logging.getLogger(__name__)
 
 CONNECT_TIMEOUT_S, ANSWER_TIMEOUT_S = 2.0, 10.0
-#: How often the control plane is polled for views, and positions are sent to the node without
-#: changes.
+#: How often the control plane is polled for views, and positions without changes are sent to the
+#: node.
 REFRESH_S = 0.5
 REPORT_S = 1.0
 #: The pause after a service was unavailable.
@@ -158,14 +158,14 @@ class ViewFollower:
             first, last = await streams.first(partition), await streams.last(partition)
             if first is None or last is None:
                 raise NotTicking(f"stream {partition} is empty: no relay has initialised it")
-            positions = []
+            places = []
             for view in self._views.values():
-                position = _position_of(view, streams, partition)
-                if position is None or order(position) < order(first):
+                place = _place_of(view, streams, partition)
+                if place is None or order(place) < order(first):
                     view.current = None
                 else:
-                    positions.append(position)
-            tracks.append(Track(min(positions, key=order, default=last)))
+                    places.append(place)
+            tracks.append(Track(min(places, key=order, default=last)))
         return tracks
 
     async def _resume(self) -> None:
@@ -187,14 +187,14 @@ class NodeTroubled(OSError):
     """The storage node responds but cannot write."""
 
 
-def _position_of(view: FollowedView, streams: WriteStreamReader, partition: int) -> str | None:
+def _place_of(view: FollowedView, streams: WriteStreamReader, partition: int) -> str | None:
     """Return a view's position in a stream, if it knows exactly one incarnation of it."""
     if view.current is None:
         return None
     stem = streams.label(partition, b"")
     positions = view.current.positions
-    matches = [position for label, position in positions.items() if label.startswith(stem)]
-    return matches[0] if len(matches) == 1 else None
+    places = [place for label, place in positions.items() if label.startswith(stem)]
+    return places[0] if len(places) == 1 else None
 
 
 class ViewUpdater:
@@ -215,7 +215,7 @@ class ViewUpdater:
         """Read once and process the result."""
         entries = await self._streams.read(self._tracks)
         for entry in entries:
-            self._tracks[entry.partition].advance(entry.position, entry.content)
+            self._tracks[entry.partition].advance(entry.place, entry.content)
         if not self._knows:
             self._early += entries
             if any(track.incarnation is None for track in self._tracks):
@@ -241,11 +241,11 @@ class ViewUpdater:
             for partition, track in enumerate(self._tracks)
         }
 
-    def _stream_positions(self) -> dict[int, str]:
-        return {partition: track.position for partition, track in enumerate(self._tracks)}
+    def _places(self) -> dict[int, str]:
+        return {partition: track.place for partition, track in enumerate(self._tracks)}
 
     def _sort(self, entries: Iterable[WriteStreamEntry]) -> None:
-        """Distribute images to the views that they concern."""
+        """Note for each view the images that concern it."""
         watching: defaultdict[UUID, list[FollowedView]] = defaultdict(list)
         for view in self._views.values():
             if view.current is not None or view.coming is not None:
@@ -261,19 +261,19 @@ class ViewUpdater:
     async def _send_changes(self) -> None:
         """Send changes to the node at once, and positions without changes now and then."""
         labels = self._labels()
-        positions = self._stream_positions()
+        places = self._places()
         reports = time.monotonic() - self._reported_s > REPORT_S
         if reports:
             self._reported_s = time.monotonic()
         due = [view for view in self._views.values() if reports or view.images]
-        await asyncio.gather(*(self._attempt(v, v.carry(labels, positions)) for v in due))
+        await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
 
     async def _advance(self, view: FollowedView) -> None:
         """Start or finish a generation, if that is due."""
         if not view.is_failed:
             if view.wants_build:
                 await view.begin()
-            await view.settle(self._labels(), self._stream_positions())
+            await view.settle(self._labels(), self._places())
 
     async def _attempt(self, view: FollowedView, step: Awaitable[None]) -> None:
         """Run a step for a view. An error in one view does not hold up the others."""

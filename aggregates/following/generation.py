@@ -15,7 +15,7 @@ from storage_engine.node.wire import Reply
 
 #: Changes per transaction.
 AT_ONCE = 500
-#: Leaves a stream's position unchanged.
+#: Says that a stream's position stays as it is.
 STAYS = "-"
 
 
@@ -27,7 +27,7 @@ class ViewGeneration:
     #: The aggregate's name in the node.
     name: str
     number: int
-    #: The contribution of documents. A change of the definition applies to the next generation.
+    #: What documents contribute. A change of the definition applies to the next generation.
     shape: ViewProjection
     #: The position last sent to the node, by the stream's label.
     positions: dict[str, str] = field(default_factory=dict)
@@ -43,14 +43,14 @@ class ViewGeneration:
         self.filling.result()
         return True
 
-    async def apply(self, label: str, position: str, images: Sequence[Document]) -> None:
+    async def apply(self, label: str, place: str, images: Sequence[Document]) -> None:
         """Send images to the node, with the position up to which a stream has been read."""
         changes = [self.shape.change(*image) for image in images]
         for start in range(0, max(len(changes), 1), AT_ONCE):
             part = changes[start : start + AT_ONCE]
             is_last = start + AT_ONCE >= len(changes)
-            await self._call("RB.AGG.APPLY", label, position if is_last else STAYS, *part)
-        self.positions[label] = position
+            await self._call("RB.AGG.APPLY", label, place if is_last else STAYS, *part)
+        self.positions[label] = place
 
     def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
         """Start reading the existing documents. `read` is called with the count, now and then."""

@@ -1,4 +1,4 @@
-"""The state of views for probes, metrics and operators: whether they are in step, and their lag."""
+"""The state of views for probes, scrapers and people: whether in step, and how far behind."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class ViewsHealth:
     """The health of all views that a process follows."""
 
     def __init__(self) -> None:
-        #: The time, in seconds since 1970, up to which all views in step are complete; its last
-        #: value while a service is unavailable. None: nothing is followed.
+        #: The time, in seconds since 1970, up to which the least recent view in step is complete;
+        #: its last value while a service is unavailable. None: nothing is followed.
         self._as_of_s: float | None = None
         self._has_views = False
 
@@ -75,7 +75,7 @@ def as_of_s(view: FollowedView) -> float | None:
 
 
 def describe(view: FollowedView) -> JsonObject:
-    """Describe a view's state, for operators."""
+    """Return a view's state as shown to people."""
     moment = as_of_s(view)
     as_of = None if moment is None else datetime.datetime.fromtimestamp(moment, datetime.UTC)
     return {

@@ -1,4 +1,4 @@
-"""The contribution of a document to a view: the required fields, if the filter matches."""
+"""What a document contributes to a view: the fields that the view needs, if its filter matches."""
 
 from __future__ import annotations
 

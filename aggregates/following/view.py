@@ -212,7 +212,7 @@ def load() -> list[tuple[Aggregate, bool]]:
         active = Collection.unscoped.using(ALIAS).filter(
             pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
         )
-        existing = set(active.values_list("pk", flat=True))
+        there = set(active.values_list("pk", flat=True))
     finally:
         connections[ALIAS].close()
-    return [(row, row.collection_id in existing) for row in rows]
+    return [(row, row.collection_id in there) for row in rows]

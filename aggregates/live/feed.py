@@ -88,68 +88,68 @@ class AggregateFeed(TenantFeed):
             self._ask(self._wire, watching)
         return watching
 
-    def remove(self, watch: FeedWatch) -> None:
-        self._watching.pop(watch, None)
-        if watch.number is not None and self._by_number.pop(watch.number, None) is not None:
-            self._send("RB.AGG.UNWATCH", watch.number)
+    def remove(self, watching: FeedWatch) -> None:
+        self._watching.pop(watching, None)
+        if watching.number is not None and self._by_number.pop(watching.number, None) is not None:
+            self._send("RB.AGG.UNWATCH", watching.number)
 
-    def _ask(self, wire: Wire, watch: FeedWatch) -> None:
+    def _ask(self, wire: Wire, watching: FeedWatch) -> None:
         command: list[Argument] = [
             "RB.AGG.WATCH",
-            watch.aggregate.node_name,
-            watch.query,
+            watching.aggregate.node_name,
+            watching.query,
         ]
-        if watch.position is not None:
-            command += ["FROM", watch.position]
+        if watching.position is not None:
+            command += ["FROM", watching.position]
         pending = wire.call(*command)
         # In the same turn as the reply, so before any push that follows it.
-        pending.add_done_callback(lambda reply: self._answered(watch, reply))
+        pending.add_done_callback(lambda reply: self._answered(watching, reply))
 
-    def _answered(self, watch: FeedWatch, reply: asyncio.Future[Reply]) -> None:
-        if reply.cancelled() or watch not in self._watching:
+    def _answered(self, watching: FeedWatch, reply: asyncio.Future[Reply]) -> None:
+        if reply.cancelled() or watching not in self._watching:
             return
-        error = reply.exception()
-        if isinstance(error, CommandRejected):
-            self._refused(watch, error)
-        elif error is None:
+        failed = reply.exception()
+        if isinstance(failed, CommandRejected):
+            self._refused(watching, failed)
+        elif failed is None:
             number, answer = _read(reply.result())
-            watch.number, watch.position = number, answer.position
-            self._by_number[number] = watch
-            watch.watcher.answered(answer)
+            watching.number, watching.position = number, answer.position
+            self._by_number[number] = watching
+            watching.watcher.answered(answer)
 
-    def _refused(self, watch: FeedWatch, error: CommandRejected) -> None:
-        if error.code == NO_AGGREGATE and not watch.aggregate.is_view and self._wire:
+    def _refused(self, watching: FeedWatch, refused: CommandRejected) -> None:
+        if refused.code == NO_AGGREGATE and not watching.aggregate.is_view and self._wire:
             # The node does not know the watch yet.
-            aggregate = watch.aggregate
+            aggregate = watching.aggregate
             self._send("RB.AGG.DEFINE", aggregate.node_name, aggregate.definition)
-            self._ask(self._wire, watch)
+            self._ask(self._wire, watching)
             return
-        self._watching.pop(watch, None)
-        watch.watcher.refused(error)
+        self._watching.pop(watching, None)
+        watching.watcher.refused(refused)
 
     def _connected(self, wire: Wire) -> None:
-        for watch in list(self._watching):
-            self._ask(wire, watch)
+        for watching in list(self._watching):
+            self._ask(wire, watching)
 
     def _lost(self) -> None:
         self._by_number.clear()
-        for watch in list(self._watching):
-            if watch.number is not None:
-                watch.number = None
-                watch.watcher.stale()
+        for watching in list(self._watching):
+            if watching.number is not None:
+                watching.number = None
+                watching.watcher.stale()
 
     def _pushed(self, push: list[Reply]) -> None:
         match push:
             case [kind, int(number), int(position), bytes(rows), bytes(removed)] if kind == CHANGES:
-                watch = self._by_number.get(number)
-                if watch is not None:
-                    watch.position = position
-                    watch.watcher.changed(position, _rows(rows), _rows(removed))
+                watching = self._by_number.get(number)
+                if watching is not None:
+                    watching.position = position
+                    watching.watcher.changed(position, _rows(rows), _rows(removed))
             case [kind, int(number), bytes(reason)] if kind == END:
-                watch = self._by_number.pop(number, None)
-                if watch is not None:
-                    self._watching.pop(watch, None)
-                    watch.watcher.refused(CommandRejected(reason.decode()))
+                watching = self._by_number.pop(number, None)
+                if watching is not None:
+                    self._watching.pop(watching, None)
+                    watching.watcher.refused(CommandRejected(reason.decode()))
 
 
 def _read(reply: Reply) -> tuple[int, InitialAnswer]:

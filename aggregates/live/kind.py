@@ -32,17 +32,17 @@ class AggregateSubscriptionKind:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> AggregateSubscription:
-        """Open a subscription, or raise an error."""
+        """Open a subscription, or raise why it is rejected."""
         facts.allow(subscriber.principal, READ)
-        request = wanting.read(message)
-        aggregate = await facts.find(subscriber.tenant.id, request.aggregate)
+        wanted = wanting.read(message)
+        aggregate = await facts.find(subscriber.tenant.id, wanted.aggregate)
         aggregate.require_rows()
-        tokens = AggregateTokens(aggregate, subscriber.principal.actor, request.query)
-        subscription = AggregateSubscription(
-            outlet, subscriber, aggregate, request, tokens, SubscriptionRows(aggregate.measures)
+        tokens = AggregateTokens(aggregate, subscriber.principal.actor, wanted.query)
+        watched = AggregateSubscription(
+            outlet, subscriber, aggregate, wanted, tokens, SubscriptionRows(aggregate.measures)
         )
-        await subscription.begin()
-        return subscription
+        await watched.begin()
+        return watched
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +90,7 @@ class AggregateSubscription(NodeSubscription):
         if answer.rows is not None and self.rows.is_complete:
             self.rows.replace(answer.rows)
         elif answer.rows is not None:
-            # The client has rows that this process has never seen, so removed rows are unknown.
+            # The client holds rows that were never seen here, so which have gone is unknown.
             self.events = 0
             self.send(connection_frames.reset(self.id, "changed"))
             self._result(answer.rows)

@@ -1,4 +1,4 @@
-"""The rows that a subscriber has, and the differences to send.
+"""What a subscriber holds, and what has to be sent to it.
 
 Rows change faster than a slow client can receive them. So changes are not queued one by one: only
 the set of rows that differ from what was last sent is kept, and the difference is sent when there

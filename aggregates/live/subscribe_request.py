@@ -24,7 +24,7 @@ class AggregateSubscribeRequest:
 
 
 def read(message: Value) -> AggregateSubscribeRequest:
-    """Parse a `subscribe` message, or raise `InvalidBody`."""
+    """Parse a `subscribe`, or raise what is wrong with it."""
     problems = [
         FieldProblem(f"/{name}", "unknown_field", "Unknown field.")
         for name in message.names()

@@ -1,4 +1,4 @@
-"""Privileges on aggregates, and the quota of each plan, unless staff have set a value."""
+"""Who may see aggregates, and how many each plan allows, unless staff have said so already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 
 def keep_limits(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """Keep the limits: an unused limit is harmless."""
+    """A limit that nothing reads does no harm."""
 
 
 class Migration(migrations.Migration):

@@ -1,4 +1,4 @@
-"""The number of documents that a view omits because they could not be evaluated."""
+"""How many documents a view has left out, since they could not be evaluated."""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ def read_lookups(body: Value) -> Lookups | None:
 
 def read_group(body: Value) -> Group | None:
     """Return the grouping of the query, if there is one."""
-    group = body.get("group")
-    if group is None or group.is_null:
+    given = body.get("group")
+    if given is None or given.is_null:
         return None
     for name, refusal in _NOT_WITH_GROUPS.items():
         other = body.get(name)
@@ -139,7 +139,7 @@ def read_group(body: Value) -> Group | None:
             problem = FieldProblem(f"/{name}", refusal.code, "Not allowed together with `group`.")
             raise refusal(errors=[problem])
     with refusing():
-        return Group.parse(group)
+        return Group.parse(given)
 
 
 def read_group_sort(body: Value, grouped: Group) -> Sort | None:
@@ -173,10 +173,10 @@ def _limit(body: Value) -> int:
     return integer(body.get("limit"), "limit", least=1, most=MAX_LIMIT, otherwise=DEFAULT_LIMIT)
 
 
-def from_url(values: dict[str, str]) -> Value:
+def from_url(given: dict[str, str]) -> Value:
     """Return the parameters as the equivalent body."""
     parts = []
-    for name, text in values.items():
+    for name, text in given.items():
         if name == "cursor":
             parts.append(b'"cursor":' + to_json(text))
             continue

@@ -120,7 +120,7 @@ def do_change(
     """Change a locked collection. Return its indexes after the change."""
     present = indexes_of(collection)
     before = describe(collection, present)
-    dropped, added = _index_changes(present, values)
+    going, coming = _index_changes(present, values)
     if "schema" in declarations.names:
         _check_field(collection.name, declarations)
         collection.schema = declarations.schema
@@ -130,9 +130,9 @@ def do_change(
     if "ttl" in values:
         check_ttl(values["ttl"], collection.source_id)
         collection.ttl = values["ttl"]
-    for index in dropped:
+    for index in going:
         drop_index(collection, index)
-    _add_indexes(collection, added, ready=not has_documents(collection.pk))
+    _add_indexes(collection, coming, ready=not has_documents(collection.pk))
     collection.write_version += 1
     collection.save_next_version()
     indexes = indexes_of(collection)
@@ -187,15 +187,15 @@ def _index_changes(
     none.
     """
     declared = [index for index in present if is_declared(index)]
-    internal = [index for index in present if not is_declared(index)]
-    dropped: list[Index] = []
-    added: list[IndexDeclaration] = []
+    own = [index for index in present if not is_declared(index)]
+    going: list[Index] = []
+    coming: list[IndexDeclaration] = []
     if "indexes" in values:
-        dropped, added = changes(declared, declared_indexes(values["indexes"]))
+        going, coming = changes(declared, declared_indexes(values["indexes"]))
     if "ttl" in values:
-        dropped_internal, added_internal = changes(internal, ttl_index(values["ttl"]))
-        dropped, added = [*dropped, *dropped_internal], [*added, *added_internal]
-    return dropped, added
+        gone, come = changes(own, ttl_index(values["ttl"]))
+        going, coming = [*going, *gone], [*coming, *come]
+    return going, coming
 
 
 def _add_indexes(

@@ -124,7 +124,7 @@ def step(tenant_id: UUID, number: int) -> bool:
                 return False
             batch = _next(index)
             if batch is not None:
-                _add_entries(index, batch)
+                _put_in(index, batch)
                 return True
         _finish(tenant_id, number, Index.State.READY, "")
     except _BrokenIndex as error:
@@ -187,7 +187,7 @@ def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, boo
     return [(key, ordering, enforced) for _, key, ordering, enforced in entries]
 
 
-def _add_entries(index: Index, batch: _Batch) -> None:
+def _put_in(index: Index, batch: _Batch) -> None:
     """Add the missing entries of the documents and advance the position."""
     entries = [
         (key, document_key, ordering, enforced)
@@ -199,7 +199,7 @@ def _add_entries(index: Index, batch: _Batch) -> None:
         with transaction.atomic(), connections["default"].cursor() as cursor:
             cursor.execute(_ADD, (index.tenant_id, index.number, *columns))
     except IntegrityError:
-        _raise_conflict(index, batch)
+        _name_the_taken(index, batch)
         raise
     done = F("documents_done") + len(batch.documents)
     rows = Index.objects.filter(number=index.number)
@@ -207,7 +207,7 @@ def _add_entries(index: Index, batch: _Batch) -> None:
     rows.filter(documents_done__gt=F("documents_total")).update(documents_total=F("documents_done"))
 
 
-def _raise_conflict(index: Index, batch: _Batch) -> None:
+def _name_the_taken(index: Index, batch: _Batch) -> None:
     """Raise `_BrokenIndex` naming two documents with the same values."""
     seen: dict[bytes, tuple[bytes, bytes]] = {}
     for document_key, body, entries in batch.documents:

@@ -49,8 +49,8 @@ def _schema(schema: Value | None) -> str | None:
         raise as_api_error(error, "/schema") from None
     text = schema.ejson(canonical=True).decode()
     problems = [
-        FieldProblem(position, "invalid_schema", f"{names} would have the same name in GraphQL.")
-        for position, names in clashes(json.loads(text), "/schema")
+        FieldProblem(place, "invalid_schema", f"{which} would have the same name in GraphQL.")
+        for place, which in clashes(json.loads(text), "/schema")
     ]
     if problems:
         raise InvalidSchema(problems[0].detail, errors=problems)
@@ -87,10 +87,10 @@ def _find_ranking(value: Value, pointer: str) -> str | None:
     else:
         return None
     for name, inner in members:
-        member_pointer = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+        place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
         if name in _RANKING:
-            return member_pointer
-        ranking = None if inner is None else _find_ranking(inner, member_pointer)
+            return place
+        ranking = None if inner is None else _find_ranking(inner, place)
         if ranking is not None:
             return ranking
     return None

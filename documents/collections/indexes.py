@@ -77,14 +77,14 @@ def changes(
     present: Sequence[Index], declared: Sequence[IndexDeclaration]
 ) -> tuple[list[Index], list[IndexDeclaration]]:
     """Return which indexes to drop and which to create."""
-    dropped = [
+    going = [
         index
         for index in present
         if not any(declaration.is_met_by(index) for declaration in declared)
     ]
-    added = [
+    coming = [
         declaration
         for declaration in declared
         if not any(declaration.is_met_by(index) for index in present)
     ]
-    return dropped, added
+    return going, coming

@@ -144,32 +144,32 @@ class LoopPublisher:
         self._flush()
 
     def _take(self) -> list[_Call]:
-        calls, size = [self._queue.popleft()], 0
-        size = calls[0].size_bytes
+        taken, size = [self._queue.popleft()], 0
+        size = taken[0].size_bytes
         while self._queue and size + self._queue[0].size_bytes <= CALL_BYTES:
-            calls.append(self._queue.popleft())
-            size += calls[-1].size_bytes
+            taken.append(self._queue.popleft())
+            size += taken[-1].size_bytes
         self._queued_bytes -= size
-        return calls
+        return taken
 
-    async def _publish(self, calls: Sequence[_Call]) -> None:
+    async def _publish(self, taken: Sequence[_Call]) -> None:
         """Append with the oldest stamp, so that none appears newer than it is."""
         events = self._events
-        if events is None or not await self._append(events, calls):
-            PUBLISHED.labels("failed").inc(len(calls))
+        if events is None or not await self._append(events, taken):
+            PUBLISHED.labels("failed").inc(len(taken))
             return
         now_s = time.monotonic()
-        for call in calls:
+        for call in taken:
             PUBLISH_DURATION.observe(now_s - call.committed_s)
             call.missing[0] -= 1
             if not call.missing[0]:
                 _PUBLISHED.inc()
                 self._marker.add(call.xid)
 
-    async def _append(self, events: EventLayer, calls: Sequence[_Call]) -> bool:
-        groups = [call.group for call in calls]
+    async def _append(self, events: EventLayer, taken: Sequence[_Call]) -> bool:
+        groups = [call.group for call in taken]
         try:
-            answer = await events.append(min(call.stamp_us for call in calls), None, groups)
+            answer = await events.append(min(call.stamp_us for call in taken), None, groups)
         except RedisError as error:
             self._lose(events, str(error))
             return False

@@ -111,10 +111,10 @@ class WriteAttempt:
 
     async def _look_up(self, position: int, write: WriteCall) -> _PlannedWrite | None:
         try:
-            known = await self._find_collections(write, fresh=self._again)
+            known = await self._known(write, fresh=self._again)
             if not _may_write(write, known):
                 # It may have gained or lost its source while the facts were cached.
-                known = await self._find_collections(write, fresh=True)
+                known = await self._known(write, fresh=True)
         except NotFound as error:
             self._ended[position] = error
             return None
@@ -125,28 +125,24 @@ class WriteAttempt:
             return None
         return _PlannedWrite(position, write, known)
 
-    async def _find_collections(
-        self, write: WriteCall, *, fresh: bool
-    ) -> dict[str, CollectionFacts]:
+    async def _known(self, write: WriteCall, *, fresh: bool) -> dict[str, CollectionFacts]:
         return {
             name: await facts.find(self._tenant_id, collection, fresh=fresh)
             for name, collection in sorted(write.collections().items())
         }
 
     async def _run_in(self, session: PostgresSession, planned: list[_PlannedWrite]) -> None:
-        idempotency_claims = self._claims(planned)
+        held = self._claims(planned)
         plan = self._plan(planned)
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
         n_operations = sum(len(one.write.operations) for one in planned)
-        results = await session.run(self._first_steps(idempotency_claims, keys, n_operations))
+        results = await session.run(self._opening(held, keys, n_operations))
         locked = self._read(results, keys)
         if locked is None:
             await session.run([(ROLLBACK, ())])
             raise Stale
         await self._complete(session, locked)
-        settled = (
-            claims.settle(idempotency_claims, results[2], results[3]) if idempotency_claims else {}
-        )
+        settled = claims.settle(held, results[2], results[3]) if held else {}
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
         changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped)
         await self._finish(session, changes, planned, skipped)
@@ -155,17 +151,17 @@ class WriteAttempt:
         """Return the keys to claim. If two writes of this group have the same key, the first one
         claims it.
         """
-        claims_by_key: dict[bytes, WriteClaim] = {}
+        held: dict[bytes, WriteClaim] = {}
         for plan in list(planned):
             claim = plan.write.claim
             if claim is None:
                 continue
-            if claim.key_hash in claims_by_key:
+            if claim.key_hash in held:
                 self._ended[plan.position] = claims.in_progress()
                 planned.remove(plan)
             else:
-                claims_by_key[claim.key_hash] = claim
-        return list(claims_by_key.values())
+                held[claim.key_hash] = claim
+        return list(held.values())
 
     def _plan(self, planned: Sequence[_PlannedWrite]) -> Plan:
         numbers = {collection.raw: number for number, collection in enumerate(self._collections)}
@@ -185,7 +181,7 @@ class WriteAttempt:
             ],
         )
 
-    def _first_steps(
+    def _opening(
         self, held: list[WriteClaim], keys: Sequence[bytes | None], n_operations: int
     ) -> list[Step]:
         largest_body = bodies.largest_carried(n_operations)
@@ -261,7 +257,7 @@ class WriteAttempt:
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
             written.append((plan, WriteResult(outcomes, answer)))
-        await self._commit(session, changes, _extra_steps(written))
+        await self._commit(session, changes, _also(written))
         for plan, one in written:
             self._ended[plan.position] = one
 
@@ -300,9 +296,9 @@ class WriteAttempt:
         return changes.covering_hashes()
 
 
-def _may_write(write: WriteCall, collections: dict[str, CollectionFacts]) -> bool:
+def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:
     """Return whether each collection allows this writer."""
-    return all(collection.source_id == write.source_id for collection in collections.values())
+    return all(collection.source_id == write.source_id for collection in known.values())
 
 
 def _rules(collection: CollectionFacts, write: WriteCall) -> Rules | None:
@@ -319,7 +315,7 @@ def _rows(result: StatementResult) -> list[Row]:
     return [(read(row, 0), read(row, 1), read(row, 2), cell(row, 3)) for row in range(result.rows)]
 
 
-def _extra_steps(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
+def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
     """Return the further statements of the transaction."""
     recorded = claims.records(
         (plan.write.claim, one.answer)

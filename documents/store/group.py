@@ -40,9 +40,9 @@ async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]
         except Stale:
             continue
         except UniqueKeyConflict as error:
-            return await _split(tenant_id, writes, partial(_duplicate_key, tenant_id, error))
+            return await _apart(tenant_id, writes, partial(_duplicate_key, tenant_id, error))
         except ResultDoesNotFit as too_large:
-            return await _split(tenant_id, writes, partial(_too_large, too_large))
+            return await _apart(tenant_id, writes, partial(_too_large, too_large))
         except psycopg.Error as error:
             if error.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
                 raise
@@ -59,11 +59,11 @@ async def _attempt(
     return await WriteAttempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
 
 
-async def _too_large(error: ResultDoesNotFit, _: WriteCall) -> Outcomes:
-    return Outcomes.refused(error.code, error.detail, [])
+async def _too_large(refused: ResultDoesNotFit, _: WriteCall) -> Outcomes:
+    return Outcomes.refused(refused.code, refused.detail, [])
 
 
-async def _split(
+async def _apart(
     tenant_id: UUID,
     writes: Sequence[WriteCall],
     refused: Callable[[WriteCall], Awaitable[Outcomes]],
@@ -79,34 +79,32 @@ async def _split(
         outcomes = await refused(write)
         if write.atomic:
             return [as_api_error(error) for _, error in outcomes.refusals()]
-        return await _with_outcomes(tenant_id, write, outcomes)
+        return await _concluded(tenant_id, write, outcomes)
     parts: list[Outcomes] = []
     for half in write.halves():
         (part,) = await run_group(tenant_id, [half])
         if isinstance(part, ApiError):
             return [part]
         parts.append(part.outcomes)
-    return await _with_outcomes(tenant_id, write, Outcomes(*parts))
+    return await _concluded(tenant_id, write, Outcomes(*parts))
 
 
-async def _with_outcomes(tenant_id: UUID, write: WriteCall, outcomes: Outcomes) -> list[Ended]:
+async def _concluded(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
     """Record what accompanies a write whose operations became several transactions."""
-    answer = write.answer(outcomes) if write.answer else None
+    answer = write.answer(ended) if write.answer else None
     also = write.also
     if write.claim is not None or also is not None:
         last = WriteCall(
             tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
-            also=None if also is None else lambda _: also(outcomes),
+            also=None if also is None else lambda _: also(ended),
         )
         await run_group(tenant_id, [last])
-    return [WriteResult(outcomes, answer)]
+    return [WriteResult(ended, answer)]
 
 
-async def _duplicate_key(
-    tenant_id: UUID, conflict: UniqueKeyConflict, write: WriteCall
-) -> Outcomes:
+async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: WriteCall) -> Outcomes:
     """Name the indexes, as far as the conflicting keys still exist.
 
     A caller who may not read a conflicting document learns only that a rule rejects the write: for
@@ -115,7 +113,7 @@ async def _duplicate_key(
     rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:
         _, conflicts = await session.run(
-            [scope(tenant_id), statements.conflicting_entries(conflict.places)]
+            [scope(tenant_id), statements.conflicting_entries(taken.places)]
         )
         for row in range(conflicts.rows):
             rule = rules.get(conflicts.bytes(row, 1))

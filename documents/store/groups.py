@@ -59,8 +59,8 @@ async def group(
     tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None
 ) -> GroupedResult:
     """Group the matching documents that the caller may read."""
-    result = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
-    return GroupedResult(result, query, notices_of(result, tenant_id, name))
+    grouping = await in_turn(tenant_id, partial(_group, tenant_id, name, query, principal))
+    return GroupedResult(grouping, query, notices_of(grouping, tenant_id, name))
 
 
 async def _group(
@@ -68,13 +68,13 @@ async def _group(
 ) -> Grouping:
     async with opened(
         tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-    ) as reader:
+    ) as reading:
         grouping = Grouping(
-            reader.filter,
+            reading.filter,
             query.group,
             now_ms=int(time.time() * 1000),
             most=MAX_GROUPED,
-            readable=reader.readable,
+            readable=reading.readable,
         )
-        await feed(reader, grouping, await plan_for_all(reader), None, Budget())
+        await feed(reading, grouping, await plan_for_all(reading), None, Budget())
     return grouping

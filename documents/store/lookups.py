@@ -107,16 +107,14 @@ async def read_sides(
     for side, side_keys in zip(sides, keys, strict=True):
         documents_by_side.append([])
         for begin in range(0, len(side_keys), AT_ONCE):
-            batch = side_keys[begin : begin + AT_ONCE]
-            parameters = (byteas(batch), bodies.largest_carried(len(batch)))
+            some = side_keys[begin : begin + AT_ONCE]
+            parameters = (byteas(some), bodies.largest_carried(len(some)))
             (result,) = await session.run([(BY_KEY, (side.collection.id.bytes, *parameters))])
             documents = [row(result, number) for number in range(result.rows)]
-            held_bytes += sum(bodies.size_bytes(document.body) for document in documents)
+            held_bytes += sum(bodies.size_bytes(one.body) for one in documents)
             _check_size(held_bytes, max_held_bytes)
             documents = await _complete(session, side, documents)
-            documents_by_side[-1] += [
-                document for document in documents if _may_see(side, document.body, now_ms)
-            ]
+            documents_by_side[-1] += [one for one in documents if _may_see(side, one.body, now_ms)]
     return documents_by_side
 
 
@@ -159,10 +157,10 @@ async def read_versions(
     for side, side_keys in zip(sides, keys, strict=True):
         versions.append([])
         for begin in range(0, len(side_keys), VERSIONS_AT_ONCE):
-            batch = side_keys[begin : begin + VERSIONS_AT_ONCE]
+            some = side_keys[begin : begin + VERSIONS_AT_ONCE]
             if most_bytes <= 0:
                 break
-            async for rows in _version_rows(session, side, batch):
+            async for rows in _version_rows(session, side, some):
                 read = [_version(side, row, xmax, now_ms) for row in rows]
                 most_bytes -= sum(len(one.key) + len(one.body or b"") for one in read)
                 versions[-1] += read
@@ -197,10 +195,10 @@ def _version(side: LookupCollection, row: _VersionRow, xmax: int, now_ms: int) -
 
 def whole_xid(xid: int, xmax: int) -> int:
     """Return the transaction below `xmax` whose lower half is in a row; 0: too long ago."""
-    full = xmax - xmax % _XIDS + xid
-    if full >= xmax:
-        full -= _XIDS
-    return full if xid >= _FIRST_XID and full > 0 else 0
+    whole = xmax - xmax % _XIDS + xid
+    if whole >= xmax:
+        whole -= _XIDS
+    return whole if xid >= _FIRST_XID and whole > 0 else 0
 
 
 async def read_small(

@@ -142,17 +142,17 @@ async def _select(
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
         async with opened(
             tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-        ) as reader:
-            bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
+        ) as reading:
+            bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
-            selection = await answer(reader, query, after)
-            if await _embed(reader, selection, query.lookups, sides):
+            selection = await answer(reading, query, after)
+            if await _embed(reading, selection, query.lookups, sides):
                 return QueryResult(selection, bound, tenant_id, name)
     raise KeptChanging
 
 
 async def _embed(
-    reader: CollectionReader,
+    reading: CollectionReader,
     selection: Selection,
     lookups: Lookups | None,
     sides: Sequence[LookupCollection],
@@ -162,7 +162,7 @@ async def _embed(
         return True
     keys = native(partial(selection.references, lookups))
     now_ms = int(time.time() * 1000)
-    referenced = await read_sides(reader.session, sides, keys, now_ms, reader.max_held_bytes)
+    referenced = await read_sides(reading.session, sides, keys, now_ms, reading.max_held_bytes)
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
@@ -195,16 +195,16 @@ class UnevaluatedCounter(Protocol):
         """The number, and the reason for the first."""
 
 
-def notices_of(counter: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
+def notices_of(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -> Notices:
     """Return the notices of a response, and record them in the error log."""
     notices = Notices()
-    notices.add(counter.unevaluated)
+    notices.add(counting.unevaluated)
     notices.log(tenant_id, collection)
     return notices
 
 
 async def answer(
-    reader: CollectionReader,
+    reading: CollectionReader,
     query: DocumentQuery,
     after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
@@ -213,28 +213,28 @@ async def answer(
     budget = budget or Budget()
     for in_order in (True, False):
         plan = await choose(
-            reader.session,
-            reader.collection,
-            reader.filter,
+            reading.session,
+            reading.collection,
+            reading.filter,
             query.sort,
             rows_wanted=query.offset + query.limit,
             in_order=in_order,
         )
-        selection = _selection(reader, query, plan, after, budget.page_bytes)
-        if await feed(reader, selection, plan, after, budget, query.offset + query.limit + 1):
+        selection = _selection(reading, query, plan, after, budget.page_bytes)
+        if await feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
 
 def _selection(
-    reader: CollectionReader,
+    reading: CollectionReader,
     query: DocumentQuery,
     plan: CandidatePlan,
     after: cursors.CursorPosition | None,
     page_bytes: int = PAGE_BYTES,
 ) -> Selection:
     selection = Selection(
-        reader.filter,
+        reading.filter,
         query.sort,
         offset=0 if after else query.offset,
         limit=query.limit,
@@ -246,7 +246,7 @@ def _selection(
         ordered=plan.order == "id",
         group=query.group,
         lookups=query.lookups,
-        readable=reader.readable,
+        readable=reading.readable,
     )
     if plan.order == "index" and plan.index is not None:
         return selection.by_index(plan.index.fields, plan.bounds, plan.backward)
@@ -265,7 +265,7 @@ class CandidateSink(Protocol):
 
 
 async def feed(
-    reader: CollectionReader,
+    reading: CollectionReader,
     selection: CandidateSink,
     plan: CandidatePlan,
     after: cursors.CursorPosition | None,
@@ -276,12 +276,12 @@ async def feed(
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
-    first_batch = min(_first_batch(plan, n_rows), reader.first_batch_rows)
-    scanned = scan(reader.session, reader.collection, plan, resume, first_batch=first_batch)
+    first_batch = min(_first_batch(plan, n_rows), reading.first_batch_rows)
+    scanned = scan(reading.session, reading.collection, plan, resume, first_batch=first_batch)
     async for rows in scanned:
         progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
-        if selection.held_bytes > reader.max_held_bytes:
+        if selection.held_bytes > reading.max_held_bytes:
             raise LargeResult
         if progress == "misplaced":
             return False
@@ -332,23 +332,23 @@ async def count(
     # A page of size zero holds at most one document.
     async with opened(
         tenant_id, name, query_filter, principal, max_held_bytes=LARGE_BYTES
-    ) as reader:
-        if reader.filter.canonical() == Filter.parse(None).canonical():
-            (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
+    ) as reading:
+        if reading.filter.canonical() == Filter.parse(None).canonical():
+            (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
             return result.integer(0, 0), Notices()
-        query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
-        plan = await plan_for_all(reader)
-        selection = _selection(reader, query, plan, None)
-        await feed(reader, selection, plan, None, Budget())
+        query = DocumentQuery(reading.filter, Sort.parse(None), limit=0)
+        plan = await plan_for_all(reading)
+        selection = _selection(reading, query, plan, None)
+        await feed(reading, selection, plan, None, Budget())
     return selection.matched, notices_of(selection, tenant_id, name)
 
 
-async def plan_for_all(reader: CollectionReader) -> CandidatePlan:
+async def plan_for_all(reading: CollectionReader) -> CandidatePlan:
     """Choose a plan for reading all matches in any order."""
     plan = await choose(
-        reader.session,
-        reader.collection,
-        reader.filter,
+        reading.session,
+        reading.collection,
+        reading.filter,
         Sort.parse(None),
         rows_wanted=MAX_EXAMINED,
         in_order=False,
@@ -382,8 +382,8 @@ async def find(
     async def read(max_held_bytes: int) -> Selection:
         async with opened(
             tenant_id, name, query_filter, principal, max_held_bytes=max_held_bytes
-        ) as reader:
-            return await answer(reader, query, behind, budget)
+        ) as reading:
+            return await answer(reading, query, behind, budget)
 
     selection = await in_turn(tenant_id, read)
     bodies, following = selection.bodies()

@@ -81,10 +81,10 @@ async def scan(
     """Yield batches of the plan's rows. The caller stops iterating when the query is complete."""
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
     for start in range(0, len(ranges), TOGETHER):
-        batch = ranges[start : start + TOGETHER]
-        largest = bodies.largest_carried(first_batch * len(batch))
-        steps = [_step(collection, plan, bounds, resume, first_batch, largest) for bounds in batch]
-        for bounds, result in zip(batch, await session.run(steps), strict=True):
+        some = ranges[start : start + TOGETHER]
+        largest = bodies.largest_carried(first_batch * len(some))
+        steps = [_step(collection, plan, bounds, resume, first_batch, largest) for bounds in some]
+        for bounds, result in zip(some, await session.run(steps), strict=True):
             rows = _rows(result, plan)
             async for part in _complete(session, collection, rows):
                 yield part

@@ -69,26 +69,26 @@ class Lane:
         A caller that is cancelled does not stop its write.
         """
         while self._waiting:
-            batch = self._take()
+            taken = self._take()
             try:
-                outcomes = await run_group(self._tenant_id, [write for write, _ in batch])
+                ended = await run_group(self._tenant_id, [write for write, _ in taken])
             except Exception as error:  # noqa: BLE001 -- each caller gets it
-                for _, future in batch:
+                for _, future in taken:
                     if not future.done():
                         future.set_exception(error)
                 continue
-            for (_, future), end in zip(batch, outcomes, strict=True):
+            for (_, future), end in zip(taken, ended, strict=True):
                 if not future.done():
                     future.set_result(end)
 
     def _take(self) -> list[Waiting]:
-        batch: list[Waiting] = []
+        taken: list[Waiting] = []
         size = 0
-        while self._waiting and len(batch) < MAX_GROUP and size < MAX_GROUP_BYTES:
+        while self._waiting and len(taken) < MAX_GROUP and size < MAX_GROUP_BYTES:
             write, future = self._waiting.popleft()
             size += write.operations.size
-            batch.append((write, future))
-        return batch
+            taken.append((write, future))
+        return taken
 
 
 class WriteBatcher:

@@ -122,7 +122,7 @@ async def _write(
 
 def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> ImportProgress:
     """Return the counts after a batch with these outcomes."""
-    updated = ImportProgress(
+    after = ImportProgress(
         id=progress.id,
         mode=progress.mode,
         lines_done=progress.lines_done + batch.lines,
@@ -133,16 +133,16 @@ def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> 
     )
     failed = list(batch.refused)
     refusals = outcomes.refusals()
-    updated.written += len(outcomes) - len(refusals)
-    for index, refused in refusals:
+    after.written += len(outcomes) - len(refusals)
+    for place, refused in refusals:
         if progress.mode == "skip" and refused.code == DuplicateId.code:
-            updated.skipped += 1
+            after.skipped += 1
         else:
-            failed.append((batch.numbers[index], as_api_error(refused)))
-    updated.failed += len(failed)
+            failed.append((batch.numbers[place], as_api_error(refused)))
+    after.failed += len(failed)
     for number, error in sorted(failed, key=lambda item: item[0]):
-        if len(updated.errors) < MAX_ERRORS:
-            updated.errors.append(
+        if len(after.errors) < MAX_ERRORS:
+            after.errors.append(
                 {
                     "line": number,
                     "code": error.code,
@@ -150,7 +150,7 @@ def _after(progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes) -> 
                     "pointer": error.errors[0].pointer if error.errors else "",
                 }
             )
-    return updated
+    return after
 
 
 def _operation(line: bytes, mode: str) -> Operation:

@@ -21,7 +21,7 @@ _NICEST = 19
 
 
 def confine(parent_pid: int) -> None:
-    """Drop privileges that a worker does not need. `parent_pid` is the process that forked it."""
+    """Give up what a worker does not need. `parent_pid` is the process that forked it."""
     with contextlib.suppress(OSError):  # where /proc is read-only, the other limits still hold
         _OOM_SCORE.write_text(_FIRST_TO_GO)
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)

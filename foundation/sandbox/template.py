@@ -126,8 +126,8 @@ def _reply(decoder: Decoder, request: JsonObject, files: Sequence[int]) -> JsonO
         return _failure(error)
 
 
-def _failure(error: Exception) -> JsonObject:
-    return {"failed": repr(error)[:_MAX_FAILURE_CHARS]}
+def _failure(failed: Exception) -> JsonObject:
+    return {"failed": repr(failed)[:_MAX_FAILURE_CHARS]}
 
 
 def _shed(job_socket: int) -> None:

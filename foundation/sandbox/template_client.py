@@ -133,10 +133,10 @@ class Template:
         self._jobs.clear()
 
 
-def _fail(future: asyncio.Future[T], error: TemplateFailed) -> None:
-    if not future.done():
-        future.set_exception(error)
-        future.exception()  # mark it as retrieved, because there may be no waiter
+def _fail(waiting: asyncio.Future[T], failed: TemplateFailed) -> None:
+    if not waiting.done():
+        waiting.set_exception(failed)
+        waiting.exception()  # mark it as retrieved, because there may be no waiter
 
 
 def _spawn(decoder: str, control: socket.socket) -> subprocess.Popen[bytes]:

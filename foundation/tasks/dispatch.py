@@ -65,7 +65,7 @@ def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
     # Read before anything is sent: if data is lost in between, the id has changed by then.
     data_id = broker.data_id()
     sent: list[UUID] = []
-    failure: BrokerAway | None = None
+    away: BrokerAway | None = None
     try:
         with transaction.atomic(using=ALIAS):
             try:
@@ -73,13 +73,13 @@ def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
                     broker.send(row)
                     sent.append(row.id)
             except BrokerAway as error:
-                failure = error
+                away = error
             if sent:
                 OutboxTask.objects.using(ALIAS).filter(pk__in=sent).update(
                     handed_to=data_id, handed_at=timezone.now()
                 )
     finally:
         connections[ALIAS].close()
-    if failure is not None:
-        raise failure
+    if away is not None:
+        raise away
     return len(sent)

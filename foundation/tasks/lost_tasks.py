@@ -82,8 +82,8 @@ def report_loss(task_id: str, name: str, arguments: JsonObject, header: object, 
             queue=DEFAULT,
             context={"tenant_id": tenant_id, "request_id": context.request_id, "attempt": 1},
         )
-    except BrokerAway as failure:
-        logger.warning("the loss of %s could not be reported: %s", name, failure)
+    except BrokerAway as away:
+        logger.warning("the loss of %s could not be reported: %s", name, away)
         return False
     return True
 

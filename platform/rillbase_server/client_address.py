@@ -23,8 +23,8 @@ class TrustedProxies:
     def trust(self, address: str) -> bool:
         if not self._networks:
             return False
-        ip = _parse(address)
-        return ip is not None and any(ip in network for network in self._networks)
+        parsed = _parse(address)
+        return parsed is not None and any(parsed in network for network in self._networks)
 
     def client(self, peer: str, forwarded_for: str) -> str:
         """Return the client's address, given the connection's peer and the header's value."""

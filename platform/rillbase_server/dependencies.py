@@ -142,10 +142,10 @@ class GridProbe:
 
         self._figures = {}
         try:
-            shared = epochs.shared()
+            served = epochs.shared()
         finally:
             connections[epochs.ALIAS].close()
-        self._figures = grids.readiness(shared)
+        self._figures = grids.readiness(served)
         if self._figures["watching"] != self._figures["nodes"]:
             raise GridDegraded
 

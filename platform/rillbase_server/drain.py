@@ -40,10 +40,10 @@ class Drain:
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
-        handler = signal.getsignal(signal.SIGTERM)
-        if not callable(handler):
+        before = signal.getsignal(signal.SIGTERM)
+        if not callable(before):
             return
-        follow: Callable[[int, FrameType | None], object] = handler
+        follow: Callable[[int, FrameType | None], object] = before
 
         def end(number: int) -> None:
             clients.send_goodbyes()

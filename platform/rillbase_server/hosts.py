@@ -27,7 +27,7 @@ def host_check(hosts: Sequence[str]) -> Callable[[Iterable[tuple[bytes, bytes]]]
         return bool(domain) and validate_host(domain, hosts)
 
     def check(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        values = [value for name, value in headers if name == b"host"]
-        return len(values) == 1 and is_served(values[0])
+        named = [value for name, value in headers if name == b"host"]
+        return len(named) == 1 and is_served(named[0])
 
     return check

@@ -58,7 +58,7 @@ class RoutedHandler(BaseHandler):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            _check_length(_content_length(scope), self._body_max_bytes)
+            _check_length(_announced(scope), self._body_max_bytes)
             body = await _read_body(receive, self._body_max_bytes)
         except BodyTooLarge as error:
             await self._send(problem_response(error), send)
@@ -140,7 +140,7 @@ def _check_length(length: int, max_bytes: int) -> None:
         )
 
 
-def _content_length(scope: Scope) -> int:
+def _announced(scope: Scope) -> int:
     """Return the `Content-Length`, or 0."""
     for name, value in scope["headers"]:
         if name == b"content-length" and value.isdigit():

@@ -101,12 +101,12 @@ def _get(options: argparse.Namespace, path: str) -> dict[str, Any]:
     return answer_body
 
 
-def _problem(error: urllib.error.HTTPError) -> str:
+def _problem(refused: urllib.error.HTTPError) -> str:
     try:
-        problem = json.load(error)
+        problem = json.load(refused)
         return f"{problem.get('detail') or problem['title']} ({problem['code']})"
     except (OSError, ValueError, KeyError):
-        return f"the server responded with {error.code}"
+        return f"the server responded with {refused.code}"
 
 
 def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> None:

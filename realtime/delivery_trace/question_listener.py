@@ -82,15 +82,15 @@ class QuestionListener:
         if question is None:
             self._room.release()
             return
-        task = asyncio.create_task(self._respond(question))
+        task = asyncio.create_task(self._answer(question))
         self._working.add(task)
-        task.add_done_callback(self._log_failure)
+        task.add_done_callback(self._answered)
 
-    def _log_failure(self, task: asyncio.Task[None]) -> None:
+    def _answered(self, task: asyncio.Task[None]) -> None:
         self._working.discard(task)
         self._room.release()
 
-    async def _respond(self, question: TraceQuestion) -> None:
+    async def _answer(self, question: TraceQuestion) -> None:
         try:
             answer = await self.explain(question)
         except Exception as error:  # noqa: BLE001 -- the caller receives it
@@ -114,13 +114,13 @@ class QuestionListener:
     async def _subject(self, question: TraceQuestion) -> Subject:
         about = question.about
         if not isinstance(about, Hypothesis):
-            return await subjects.of_subscription(self._subscription_of(question.tenant_id, about))
+            return await subjects.of_subscription(self._found(question.tenant_id, about))
         wanted = wanting.read(Value.parse(about.query.encode()))
         return await subjects.of_query(
             question.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
         )
 
-    def _subscription_of(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
+    def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
         for connection in self._registry.connections.values():
             if connection.caller is None or connection.caller.tenant.id != tenant_id:
                 continue

@@ -45,7 +45,7 @@ def render(evidence: Evidence) -> JsonObject:
         "deleted": evidence.is_deletion,
         "verdict": verdict,
         "summary": wording.SUMMARIES[verdict],
-        "steps": [_render_step(step) for step in steps],
+        "steps": [_rendered(step) for step in steps],
     }
 
 
@@ -60,7 +60,7 @@ def _steps(evidence: Evidence) -> list[TraceStep]:
     return steps
 
 
-def _render_step(step: TraceStep) -> JsonObject:
+def _rendered(step: TraceStep) -> JsonObject:
     return {
         "stage": step.stage,
         "state": step.state,
@@ -71,9 +71,9 @@ def _render_step(step: TraceStep) -> JsonObject:
     }
 
 
-def _opaque(value: object) -> str:
+def _opaque(place: object) -> str:
     """Return a name for a number that is counted across all tenants."""
-    return opaque_tokens.write("rillbase-delivery-trace", str(value).encode())
+    return opaque_tokens.write("rillbase-delivery-trace", str(place).encode())
 
 
 def _moment(ms: float) -> str:
@@ -194,8 +194,8 @@ def _window(evidence: Evidence) -> TraceStep | None:
     if change is not None:
         return TraceStep("window", "passed", wording.IN_WINDOW, facts=facts)
     if hub.get("held_version") == evidence.version:
-        position = int(str(hub["held_index"])) + int(str(hub["offset"])) + 1
-        return TraceStep("window", "passed", wording.AT_PLACE.format(place=position), facts=facts)
+        place = int(str(hub["held_index"])) + int(str(hub["offset"])) + 1
+        return TraceStep("window", "passed", wording.AT_PLACE.format(place=place), facts=facts)
     if hub.get("renewing") is True:
         return TraceStep("window", "waiting", wording.RENEWING, facts=facts, verdict="renewing")
     if hub.get("place") in ("before", "behind") and evidence.body is not None:
@@ -216,7 +216,7 @@ def _shown_window(hub: JsonObject) -> dict[str, int]:
 def _hub(evidence: Evidence) -> TraceStep:
     hub, change = evidence.hub, _change(evidence)
     if _is_hypothetical(evidence):
-        return _hypothetical(evidence)
+        return _supposed(evidence)
     facts: JsonObject = {"state": hub.get("state"), "held_version": hub.get("held_version")}
     if change is not None:
         match = str(change["match"])
@@ -227,10 +227,10 @@ def _hub(evidence: Evidence) -> TraceStep:
         }
         detail = wording.SHOWN[match]
         return TraceStep("hub", "passed", detail, _us(change, "at_us"), facts)
-    return _not_sent(evidence, facts)
+    return _unshown(evidence, facts)
 
 
-def _hypothetical(evidence: Evidence) -> TraceStep:
+def _supposed(evidence: Evidence) -> TraceStep:
     if evidence.is_deletion:
         return TraceStep("hub", "stopped", wording.NEVER_HELD, verdict="deleted")
     if evidence.body is None:
@@ -238,7 +238,7 @@ def _hypothetical(evidence: Evidence) -> TraceStep:
     return TraceStep("hub", "passed", wording.WOULD_HOLD, verdict="would_match")
 
 
-def _not_sent(evidence: Evidence, facts: JsonObject) -> TraceStep:
+def _unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
     """Return why the hub has sent nothing of the version."""
     hub = evidence.hub
     if hub.get("waits_for_batch") is True:
@@ -307,10 +307,10 @@ def _delivery(evidence: Evidence) -> TraceStep | None:
     detail = wording.TOLD[how].format(events=_events(change), reason=change.get("reason"))
     if how == "together" and change.get("first_event") is None:
         detail = wording.UNDONE
-    return _delivery_step(how, change, TraceStep("delivery", "passed", detail, at_ms, facts))
+    return _delivered(how, change, TraceStep("delivery", "passed", detail, at_ms, facts))
 
 
-def _delivery_step(how: str, change: JsonObject, step: TraceStep) -> TraceStep:
+def _delivered(how: str, change: JsonObject, step: TraceStep) -> TraceStep:
     delivery = str(change.get("delivery"))
     if how == "muted":
         return TraceStep("delivery", "stopped", step.detail, step.at_ms, step.facts, "muted")

@@ -24,38 +24,38 @@ from rillbase_native import Filter, Value, id_key
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 
-async def of_subscription(subscription: QuerySubscription) -> Subject:
+async def of_subscription(watched: QuerySubscription) -> Subject:
     """Return the subject of a subscription, under the current rules."""
-    collection = await facts.find(subscription.subscriber.tenant.id, subscription.wanted.collection)
-    access = access_of(collection, subscription.subscriber.principal)
+    collection = await facts.find(watched.subscriber.tenant.id, watched.wanted.collection)
+    access = access_of(collection, watched.subscriber.principal)
 
-    async def ask_hub(version: TracedVersion) -> JsonObject:
-        trace = subscription.running.hub.trace(
-            subscription.number, version.key, version.version, xid=version.xid, body=version.body
+    async def ask_hub(known: TracedVersion) -> JsonObject:
+        trace = watched.running.hub.trace(
+            watched.number, known.key, known.version, xid=known.xid, body=known.body
         )
         return {} if trace is None else cast("JsonObject", json.loads(trace))
 
     return Subject(
         collection,
-        subscription.wanted.filter,
+        watched.wanted.filter,
         _read_rule(access),
         access is not None,
-        subscription.running.grid,
+        watched.running.grid,
         ask_hub,
     )
 
 
 async def of_query(
     tenant_id: UUID,
-    request: QuerySubscribeRequest,
+    wanted: QuerySubscribeRequest,
     claims: Mapping[str, JsonValue] | None,
     *,
     is_ruled: bool,
 ) -> Subject:
     """Return the subject of a hypothetical subscription of a user with these claims."""
-    if not _NAME.match(request.collection):
-        raise NotFound(f"The collection {request.collection!r} does not exist.")
-    collection = await facts.find(tenant_id, request.collection)
+    if not _NAME.match(wanted.collection):
+        raise NotFound(f"The collection {wanted.collection!r} does not exist.")
+    collection = await facts.find(tenant_id, wanted.collection)
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
     grids = served.of(tenant_id) or served.shared
@@ -63,37 +63,37 @@ async def of_query(
         raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
-        grouped = request.group is not None
-        if known.body is None or not request.has_window or grouped:
+        grouped = wanted.group is not None
+        if known.body is None or not wanted.has_window or grouped:
             return {"sorted": False, "grouped": grouped}
-        return await _locate(collection, request, rule, known)
+        return await _place(collection, wanted, rule, known)
 
-    return Subject(collection, request.filter, rule, is_ruled, grids[-1], ask_hub)
+    return Subject(collection, wanted.filter, rule, is_ruled, grids[-1], ask_hub)
 
 
-async def _locate(
+async def _place(
     collection: CollectionFacts,
-    request: QuerySubscribeRequest,
+    wanted: QuerySubscribeRequest,
     rule: Filter | None,
-    version: TracedVersion,
+    known: TracedVersion,
 ) -> JsonObject:
     """Locate a document relative to a window, by reading the rows up to its end."""
-    limit = queries.MAX_LIMIT if request.limit is None else request.offset + request.limit
-    readable = request.filter if rule is None else request.filter.and_(rule)
-    query = DocumentQuery(readable, request.sort, limit=limit)
+    limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
+    readable = wanted.filter if rule is None else wanted.filter.and_(rule)
+    query = DocumentQuery(readable, wanted.sort, limit=limit)
     selected = await queries.select(collection.tenant_id, collection.name, query, None)
     items = json.loads(selected.page(canonical=True).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
-    rows = max(0, len(keys) - request.offset)
-    place = keys.index(version.key) if version.key in keys else None
-    inside = place is not None and place >= request.offset
+    rows = max(0, len(keys) - wanted.offset)
+    place = keys.index(known.key) if known.key in keys else None
+    inside = place is not None and place >= wanted.offset
     return {
         "sorted": True,
-        "offset": request.offset,
-        "limit": request.limit,
+        "offset": wanted.offset,
+        "limit": wanted.limit,
         "rows": rows,
-        "held_version": version.version if inside else None,
-        "held_index": place - request.offset if place is not None and inside else None,
+        "held_version": known.version if inside else None,
+        "held_index": place - wanted.offset if place is not None and inside else None,
         "place": "inside" if inside else "behind" if place is None else "before",
     }
 

@@ -83,34 +83,34 @@ class NodeKeeper:
                     now_s, heartbeat, room=self._has_room, patience=patience
                 )
 
-    def reconcile(self, now_s: float, nodes: Sequence[NodeSpec]) -> None:
+    def reconcile(self, now_s: float, wanted: Sequence[NodeSpec]) -> None:
         """Start missing nodes and stop superfluous ones."""
         lost = self._launcher.lost()
         if lost is not None:
             raise LauncherLost(lost)
-        if not self._open(now_s, len(nodes)):
+        if not self._open(now_s, len(wanted)):
             return
-        self._check_room(now_s, len(nodes))
-        for node in self._node_slots.keys() - set(nodes):
+        self._check_room(now_s, len(wanted))
+        for node in self._node_slots.keys() - set(wanted):
             handle = self._node_slots.pop(node).handle
             if handle is not None:
                 handle.stop()
-        for node in nodes:
+        for node in wanted:
             self._reconcile_node(node, self._node_slots.setdefault(node, _NodeSlot()), now_s)
 
     def close(self) -> None:
         self._launcher.close()
 
-    def _open(self, now_s: float, node_count: int) -> bool:
-        if node_count <= self._slots:
+    def _open(self, now_s: float, wanted: int) -> bool:
+        if wanted <= self._slots:
             return self.opened
         if self.opened:
             raise LauncherLost("the grid has been resized")
         if not self._opening.due(now_s):
             return False
-        slots = 2 * node_count + 2 if self._spare else node_count
+        needed = 2 * wanted + 2 if self._spare else wanted
         try:
-            self._slots = self._launcher.open(slots)
+            self._slots = self._launcher.open(needed)
         except Exception as error:  # noqa: BLE001 -- it is reported and retried
             self._cause = cause_of(error)
             delay_s = self._opening.failed(now_s)
@@ -153,8 +153,8 @@ def label(node: NodeSpec) -> str:
     return f"{node.epoch}:{node.name}"
 
 
-def cause_of(error: Exception) -> str:
+def cause_of(failed: Exception) -> str:
     """Return the informative line of a failure, which may contain a Java stack trace."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    lines = lines or [type(error).__name__]
+    lines = [line.strip() for line in str(failed).splitlines() if line.strip()]
+    lines = lines or [type(failed).__name__]
     return next((line for line in lines if "Exception: " in line), lines[0])[:MAX_CAUSE_CHARS]

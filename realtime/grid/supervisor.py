@@ -119,7 +119,7 @@ class GridSupervisor:
     async def _run(self) -> None:
         while True:
             try:
-                await self._run_once(time.monotonic())
+                await self._round(time.monotonic())
                 self._note_recovery()
             except (psycopg.Error, RedisError, OSError) as error:
                 self._note_failure(error)
@@ -129,10 +129,10 @@ class GridSupervisor:
                 logger.exception("a round of the grid's supervisor failed")
             await asyncio.sleep(ROUND_S)
 
-    async def _run_once(self, now_s: float) -> None:
+    async def _round(self, now_s: float) -> None:
         is_due = self._refreshed_s is None or now_s - self._refreshed_s >= REFRESH_S
         if is_due:
-            self._grids = await self._read_grids()
+            self._grids = await self._wanted()
             self._refreshed_s = now_s
         await self._reconcile(now_s)
         for grid in self._grids:
@@ -142,14 +142,14 @@ class GridSupervisor:
             await self._hand_over(now_s)
             await self._sweep(now_s)
 
-    async def _read_grids(self) -> list[GridEpoch]:
+    async def _wanted(self) -> list[GridEpoch]:
         return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
     async def _reconcile(self, now_s: float) -> None:
-        nodes = [node for grid in self._grids for node in grid.nodes()]
+        wanted = [node for grid in self._grids for node in grid.nodes()]
         deadline_s = LAUNCHER_DEADLINE_S if self._keeper.opened else OPEN_DEADLINE_S
         try:
-            await call_within(deadline_s, partial(self._keeper.reconcile, now_s, nodes))
+            await call_within(deadline_s, partial(self._keeper.reconcile, now_s, wanted))
         except TimeoutError:
             raise LauncherLost(f"it did not respond within {deadline_s:g} s") from None
 
@@ -194,11 +194,11 @@ class GridSupervisor:
             if await GridLayer(self._wire, grid.installation, grid.epoch).sweep() == 0:
                 self._swept_s[grid] = now_s
 
-    def _note_failure(self, error: Exception) -> None:
+    def _note_failure(self, failed: Exception) -> None:
         """Log the first of many identical failures. Nodes continue meanwhile."""
-        server = "database" if isinstance(error, psycopg.Error) else "event layer"
+        server = "database" if isinstance(failed, psycopg.Error) else "event layer"
         if self._away != server:
-            logger.warning("the grid's supervisor waits for the %s: %s", server, error)
+            logger.warning("the grid's supervisor waits for the %s: %s", server, failed)
         self._away = server
 
     def _note_recovery(self) -> None:

@@ -51,18 +51,18 @@ class CollectionWatcher:
 
     async def check(self) -> None:
         """Check once."""
-        subscriptions = self._queries.by_reads
-        reads = iter(list(subscriptions))
-        while batch := list(islice(reads, TOGETHER)):
+        watched = self._queries.by_reads
+        reads = iter(list(watched))
+        while some := list(islice(reads, TOGETHER)):
             steps = [
                 step
-                for each in batch
+                for each in some
                 for step in (scope(each.tenant_id), (_RULES_VERSION, (each.collection,)))
             ]
             async with pool().session() as session:
                 results = (await session.run(steps))[1::2]
-            for each, result in zip(batch, results, strict=True):
-                await _judge(each, list(subscriptions.get(each, {}).values()), result)
+            for each, result in zip(some, results, strict=True):
+                await _judge(each, list(watched.get(each, {}).values()), result)
 
     async def _check_repeatedly(self) -> None:
         while True:
@@ -74,11 +74,11 @@ class CollectionWatcher:
 
 
 async def _judge(
-    reads: QueryDependency, subscriptions: list[QuerySubscription], result: StatementResult
+    reads: QueryDependency, watched: list[QuerySubscription], result: StatementResult
 ) -> None:
     if not result.rows:
-        for subscription in subscriptions:
-            subscription.end(NotFound("The collection has been deleted."))
+        for one in watched:
+            one.end(NotFound("The collection has been deleted."))
     elif reads.rules_version not in (0, result.integer(0, 0)):
-        for subscription in subscriptions:
-            await subscription.judge(subscription.subscriber)
+        for one in watched:
+            await one.judge(one.subscriber)

@@ -72,7 +72,7 @@ class HubRequests:
             case LogUnevaluated():
                 self._log_unevaluated(running, request.query, request.count)
             case ReplayLog():
-                entries = await _read_missed(running, request)
+                entries = await _missed(running, request)
                 running.hub.replay(request.subscription, entries)
 
     async def judge(self, running: RunningHub, query: bytes) -> None:
@@ -81,21 +81,21 @@ class HubRequests:
             return
         self._judged.add(query)
         try:
-            for subscription in running.subscriptions(query):
-                await subscription.judge(subscription.subscriber)
+            for watched in running.subscriptions(query):
+                await watched.judge(watched.subscriber)
         finally:
             self._judged.discard(query)
 
     def _fail(self, running: RunningHub, request: FailQuery) -> None:
         error = CATALOGUE.get(request.code, Internal)(request.detail)
-        for subscription in running.subscriptions(request.query):
-            subscription.note(error)
+        for watched in running.subscriptions(request.query):
+            watched.note(error)
         running.hub.refused(request.query, _problem(error))
 
     def _log_unevaluated(self, running: RunningHub, query: bytes, count: int) -> None:
         """Add to the error log that documents cannot be evaluated for a live query."""
-        for subscription in running.subscriptions(query)[:1]:
-            source = subscription.source
+        for watched in running.subscriptions(query)[:1]:
+            source = watched.source
             notices = Notices(count, "Live queries cannot evaluate these expressions.")
             notices.log(source.tenant_id, source.collection, area=Area.LIVE)
 
@@ -104,11 +104,11 @@ class HubRequests:
         pause_s, grid = FIRST_PAUSE_S, running.grid
         while True:
             live_query = running.hub.query(query)
-            subscriptions = running.subscriptions(query)
-            if live_query is None or not subscriptions or running.grid is not grid:
+            watched = running.subscriptions(query)
+            if live_query is None or not watched or running.grid is not grid:
                 return
             try:
-                source = subscriptions[0].source
+                source = watched[0].source
                 attempt = self._try(running, live_query, source)
                 await bulk_budget.subscription_starts.metered(source.tenant_id, attempt)
             except NotWatched:
@@ -118,7 +118,7 @@ class HubRequests:
             except ApiError as error:
                 if error.status < 500:  # noqa: PLR2004 -- HTTP's classes
                     REGISTRATIONS.labels("refused").inc()
-                    for each in subscriptions:
+                    for each in watched:
                         each.note(error)
                     running.hub.refused(query, _problem(error))
                     return
@@ -165,10 +165,10 @@ class HubRequests:
     async def _renew(self, running: RunningHub, query: bytes, slack: int) -> None:
         """Request a renewal of a query, by a worker if there is one, once the limits allow it."""
         live_query = await _when_there_is_room(running, query, renewals.limits(query))
-        subscriptions = running.subscriptions(query)
-        if live_query is None or not subscriptions:
+        watched = running.subscriptions(query)
+        if live_query is None or not watched:
             return
-        wider, source = live_query.with_slack(slack), subscriptions[0].source
+        wider, source = live_query.with_slack(slack), watched[0].source
         try:
             epoch = running.grid.epoch
             await asyncio.to_thread(renewals.dispatch, running.name, epoch, wider, source)
@@ -185,10 +185,10 @@ class HubRequests:
         if not (await limiter().acheck(fetches.turn(question))).allowed:
             return
         live_query = await _when_there_is_room(running, query, fetches.limits(query))
-        subscriptions = running.subscriptions(query)
-        if live_query is None or not subscriptions:
+        watched = running.subscriptions(query)
+        if live_query is None or not watched:
             return
-        grid, source = running.grid, subscriptions[0].source
+        grid, source = running.grid, watched[0].source
         try:
             await asyncio.to_thread(fetches.dispatch, grid.epoch, live_query, source, encoded.hex())
         except Exception:
@@ -211,7 +211,7 @@ async def _when_there_is_room(
     return live_query
 
 
-async def _read_missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
+async def _missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
     try:
@@ -227,8 +227,8 @@ async def _read_missed(running: RunningHub, request: ReplayLog) -> list[LogEntry
     return None if len(entries) == MAX_REPLAYED else entries
 
 
-def _order(position: str) -> tuple[int, int]:
-    ms, _, number = position.partition("-")
+def _order(place: str) -> tuple[int, int]:
+    ms, _, number = place.partition("-")
     return int(ms), int(number)
 
 

@@ -50,46 +50,43 @@ class QuerySubscriptionKind:
         #: the number of collections, not of subscriptions.
         self.by_reads: dict[QueryDependency, dict[int, QuerySubscription]] = {}
 
-    def add(self, subscription: QuerySubscription, query: LiveQuery) -> None:
+    def add(self, watched: QuerySubscription, query: LiveQuery) -> None:
         """Add a subscription."""
-        tenant = subscription.subscriber.tenant.id
+        tenant = watched.subscriber.tenant.id
         sides = [
             QueryDependency(tenant, collection, version) for collection, version, _ in query.sides()
         ]
-        subscription.reads = (
-            QueryDependency(tenant, query.collection, query.rules_version),
-            *sides,
-        )
-        for reads in subscription.reads:
-            self.by_reads.setdefault(reads, {})[subscription.number] = subscription
+        watched.reads = (QueryDependency(tenant, query.collection, query.rules_version), *sides)
+        for reads in watched.reads:
+            self.by_reads.setdefault(reads, {})[watched.number] = watched
 
-    def discard(self, subscription: QuerySubscription) -> None:
+    def discard(self, watched: QuerySubscription) -> None:
         """Remove a subscription."""
-        for reads in subscription.reads:
+        for reads in watched.reads:
             others = self.by_reads.get(reads, {})
-            others.pop(subscription.number, None)
+            others.pop(watched.number, None)
             if not others:
                 self.by_reads.pop(reads, None)
-        subscription.reads = ()
+        watched.reads = ()
 
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> QuerySubscription:
         """Open a subscription, or raise an error."""
-        request = wanting.read(message)
-        if not _NAME.match(request.collection):
-            raise NotFound(f"The collection {request.collection!r} does not exist.")
+        wanted = wanting.read(message)
+        if not _NAME.match(wanted.collection):
+            raise NotFound(f"The collection {wanted.collection!r} does not exist.")
         running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
-        subscription = QuerySubscription(
-            self, running, next(self._numbers), request, message, outlet, subscriber
+        watched = QuerySubscription(
+            self, running, next(self._numbers), wanted, message, outlet, subscriber
         )
-        await subscription.begin()
+        await watched.begin()
         if running is not (current := await self._process.running(subscriber.tenant.id)):
             # The tenant's dedicated grid was created or removed meanwhile.
-            subscription.change(current)
-        return subscription
+            watched.change(current)
+        return watched
 
     async def settle(self) -> None:
         """Move subscriptions to the current hubs of their tenants."""
@@ -101,9 +98,9 @@ class QuerySubscriptionKind:
             except Unavailable:
                 # The next pass tries again; others must not wait for it.
                 continue
-            for subscription in list(self.by_reads.get(reads, {}).values()):
-                if subscription.running is not running:
-                    subscription.change(running)
+            for watched in list(self.by_reads.get(reads, {}).values()):
+                if watched.running is not running:
+                    watched.change(running)
 
 
 @dataclass(slots=True)
@@ -128,7 +125,7 @@ class QuerySubscription:
 
     async def begin(self) -> None:
         """Attach to the query, restricted by the caller's access rule."""
-        self.query = await self._restricted_query()
+        self.query = await self._allowed()
         self._attach(self.query, resume=self.wanted.resume)
 
     async def judge(self, subscriber: Subscriber) -> None:
@@ -137,7 +134,7 @@ class QuerySubscription:
         if self.number not in self.running.attached:
             return
         try:
-            query = await self._restricted_query(fresh=True)
+            query = await self._allowed(fresh=True)
         except ApiError as error:
             self.end(error)
             return
@@ -174,7 +171,7 @@ class QuerySubscription:
         lag_us = figures.lag_us if figures else None
         return {
             "collection": self.wanted.collection,
-            "query": self._describe(),
+            "query": self._shown(),
             "query_hash": self.query.hash.hex() if self.query is not None else "",
             "state": figures.state if figures else "starting",
             "events": figures.events if figures else 0,
@@ -184,7 +181,7 @@ class QuerySubscription:
             "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
         }
 
-    def _describe(self) -> JsonObject:
+    def _shown(self) -> JsonObject:
         if self._told is None:
             values = ((name, self.message.get(name)) for name in _SHOWN)
             self._told = {
@@ -192,7 +189,7 @@ class QuerySubscription:
             }
         return self._told
 
-    async def _restricted_query(self, *, fresh: bool = False) -> LiveQuery:
+    async def _allowed(self, *, fresh: bool = False) -> LiveQuery:
         """Return the query restricted by the caller's access rule, or raise an error."""
         principal, wanted = self.subscriber.principal, self.wanted
         principal.require_scope(READ)

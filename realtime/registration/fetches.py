@@ -90,18 +90,15 @@ async def fetch(
 ) -> None:
     """Read documents in one snapshot and send them to the sort node."""
     sides = await sides_of_query(query, source)
-    async with opened(source.tenant_id, source.collection, query.filter(), None) as reader:
-        compare(reader.collection, query.collection, query.rules_version)
-        snapshot = await take_snapshot(reader.session)
+    async with opened(source.tenant_id, source.collection, query.filter(), None) as reading:
+        compare(reading.collection, query.collection, query.rules_version)
+        snapshot = await take_snapshot(reading.session)
         now_ms = int(time.time() * 1000)
         read = await read_versions(
-            reader.session, sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
+            reading.session, sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
         )
     if read is None:
         raise KeptChanging
-    documents = [
-        [(document.key, document.version, document.xid, document.body) for document in side]
-        for side in read
-    ]
+    documents = [[(one.key, one.version, one.xid, one.body) for one in side] for side in read]
     partition = query_partition(query.hash, grid.query_partitions)
     await layer.answer(partition, query.hash, question.answer(documents))

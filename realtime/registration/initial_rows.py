@@ -93,20 +93,20 @@ async def read_all(
     no_principal: Principal | None = None
     async with opened(
         tenant_id, name, wanted[0][0], no_principal, max_held_bytes=max_held_bytes
-    ) as collection_reader:
-        snapshot = await take_snapshot(collection_reader.session)
+    ) as reading:
+        snapshot = await take_snapshot(reading.session)
         read = list[InitialRows]()
         n_rows = n_bytes = 0
         for begin in range(0, len(wanted), TOGETHER):
             several = wanted[begin : begin + TOGETHER]
-            for one, early in zip(several, await _few(collection_reader, several), strict=True):
+            for one, early in zip(several, await _few(reading, several), strict=True):
                 try:
-                    result = await _read(collection_reader, *one) if early is None else early
+                    result = await _read(reading, *one) if early is None else early
                 except LargeResult:
                     if read:
                         return read
                     raise
-                read.append(InitialRows(collection_reader.collection, snapshot, *result))
+                read.append(InitialRows(reading.collection, snapshot, *result))
                 n_rows += len(result[0])
                 n_bytes += _size_bytes(result)
                 if n_rows >= MAX_ROWS or n_bytes >= SMALL_BYTES:
@@ -122,20 +122,20 @@ def _size_bytes(result: QueryRows) -> int:
 
 
 async def _few(
-    collection_reader: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
+    reading: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
 ) -> list[QueryRows | None]:
     """Read queries concurrently; None for each that has more than a few rows."""
     if len(wanted) == 1:
         return [None]
-    trips = SharedTrips(collection_reader.session)
-    tenant = collection_reader.collection.tenant_id
+    trips = SharedTrips(reading.session)
+    tenant = reading.collection.tenant_id
 
     def reader(
         one: tuple[Filter, InitialRead],
     ) -> Callable[[StatementRunner], Awaitable[QueryRows]]:
         async def read(session: StatementRunner) -> QueryRows:
             few = replace(
-                collection_reader,
+                reading,
                 session=_SmallQuerySession(session),
                 max_held_bytes=FEW_BYTES,
                 first_batch_rows=FEW_ROWS + 1,
@@ -173,9 +173,7 @@ class _SmallQuerySession:
         return results
 
 
-async def _read(
-    collection_reader: CollectionReader, condition: Filter, extent: InitialRead
-) -> QueryRows:
+async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> QueryRows:
     query = DocumentQuery(
         condition,
         extent.sort,
@@ -183,7 +181,7 @@ async def _read(
         group=extent.group,
         lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
     )
-    own = replace(collection_reader, filter=condition, readable=extent.readable)
+    own = replace(reading, filter=condition, readable=extent.readable)
     # All rows are needed: a result that does not fit is rejected.
     selection = await answer(own, query, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
@@ -193,23 +191,21 @@ async def _read(
         raise ResultTooLarge(f"The rows are larger than {LARGE_BYTES} bytes.")
     if more and extent.first is None:
         raise ResultTooLarge(f"There are more than {extent.most} rows.")
-    foreign = await _read_foreign(collection_reader, extent, rows)
+    foreign = await _read_foreign(reading, extent, rows)
     unevaluated, _ = selection.unevaluated
     return rows, not more, unevaluated, foreign
 
 
 async def _read_foreign(
-    collection_reader: CollectionReader, extent: InitialRead, rows: list[Row]
+    reading: CollectionReader, extent: InitialRead, rows: list[Row]
 ) -> list[ForeignRows]:
     """Read referenced documents, or all documents of a small collection."""
     if extent.looks_up is None:
         return []
     keys = native(partial(extent.looks_up.references, rows))
     now_ms = int(time.time() * 1000)
-    session = collection_reader.session
-    referred = await read_sides(
-        session, extent.sides, keys, now_ms, collection_reader.max_held_bytes
-    )
+    session = reading.session
+    referred = await read_sides(session, extent.sides, keys, now_ms, reading.max_held_bytes)
     if referred is None:
         raise KeptChanging
     foreign: list[ForeignRows] = []

@@ -135,14 +135,14 @@ async def _register_all(
             given.request,
             ends.log,
             rows.snapshot,
-            _result_rows(query, rows),
+            _shown(query, rows),
             rows.unevaluated,
         )
         for query, given, rows in zip(queries, registered, read, strict=False)
     ]
 
 
-def _result_rows(query: LiveQuery, read: InitialRows) -> list[Row]:
+def _shown(query: LiveQuery, read: InitialRows) -> list[Row]:
     """Return the result for the rows that were read: groups, or rows with lookups."""
     if not (query.grouped or query.looks_up):
         return read.rows
@@ -323,8 +323,8 @@ class RegistrationBatcher:
                 pending.answer.set_exception(NotWatched())
         is_contended = bulk_budget.subscription_starts.contention.is_contended
         batch_size = AT_ONCE_IF_CONTENDED if is_contended else AT_ONCE
-        if remaining := watched[batch_size:]:
-            self._waiting[target] = remaining
+        if rest := watched[batch_size:]:
+            self._waiting[target] = rest
         return watched[:batch_size]
 
     async def _serve(self, target: _Target, batch: list[_PendingRegistration]) -> None:
@@ -336,8 +336,8 @@ class RegistrationBatcher:
             for pending, registration in zip(batch, registered, strict=False):
                 if not pending.answer.done():
                     pending.answer.set_result(registration)
-            if remaining := batch[len(registered) :]:
-                await self._serve(target, remaining)
+            if rest := batch[len(registered) :]:
+                await self._serve(target, rest)
         except (ApiError, RulesChanged) as error:
             if len(batch) == 1:
                 _fail(batch, error)
@@ -358,11 +358,11 @@ class RegistrationBatcher:
             raise
 
 
-def _fail(batch: list[_PendingRegistration], error: BaseException) -> None:
+def _fail(batch: list[_PendingRegistration], failed: BaseException) -> None:
     for pending in batch:
         if pending.answer.done():
             continue
-        if isinstance(error, asyncio.CancelledError):
+        if isinstance(failed, asyncio.CancelledError):
             pending.answer.cancel()
         else:
-            pending.answer.set_exception(error)
+            pending.answer.set_exception(failed)

@@ -1,4 +1,4 @@
-"""Tables of the control plane for topics; publications and subscriptions are in the node."""
+"""What the control plane keeps of topics; publications and subscriptions are in the node."""
 
 from storage_engine.models.delivered_subscription import DeliveredSubscription
 from storage_engine.models.topic import Topic

@@ -26,7 +26,7 @@ class FeedListener(Protocol):
     """Receives the publications of one subscription."""
 
     def take(self, publication: Publication) -> bool:
-        """Accept the next publication. False: no room; `FeedFollower.resume` requests it again."""
+        """Accept the next publication. False: not now; `FeedFollower.resume` requests it again."""
 
     def live(self) -> None:
         """Called when all future publications will be received."""
@@ -49,7 +49,7 @@ class FeedFollower:
         self.follower = follower
         #: Skipped until the node has restarted at its position.
         self.waits = True
-        #: Could not accept more, and has not requested to resume.
+        #: Could not accept more, and has not asked to resume.
         self.lags = False
         self._feed = feed
 

@@ -1,4 +1,4 @@
-"""Common parts of live subscriptions that follow the storage node."""
+"""What live subscriptions that follow the storage node have in common."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foundation.json_types import JsonObject
 from storage_engine.node.client import CALL_DEADLINE_S
 from storage_engine.node.refusals import away
 
-#: Maximum number of frames in flight to a client.
+#: The most that may be in flight to a client.
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 
@@ -84,7 +84,7 @@ class NodeSubscription(ABC):
         return self.subscriber.name
 
     def expect_acceptance(self) -> asyncio.Future[None]:
-        """Return a future that `accepted` resolves; it fails if the subscription ends first."""
+        """Return what `accepted` resolves, and an end before it fails."""
         self.acceptance = asyncio.get_running_loop().create_future()
         return self.acceptance
 

@@ -15,7 +15,7 @@ from foundation.resp_pipeline import Argument, RespPipeline
 from foundation.resp_reader import Push, RespReader
 
 Reply = int | float | bool | bytes | None | list["Reply"] | dict[bytes, "Reply"]
-#: Larger than any reply of the node; the largest is a page of publications with their data.
+#: Nothing that the node sends is larger: a page of publications with all their data.
 MAX_REPLY_BYTES = 512 * 1024 * 1024
 DEFAULT_PORT = 6379
 

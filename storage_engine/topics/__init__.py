@@ -3,7 +3,7 @@
 forms, actions, views            the control plane
 api                              publish, subscribe, list: the calls of the data plane
 live                             the subscription kind and the event streams
-facts                            the properties of a topic that calls need
+facts                            what a call needs to know about its topic
 publish, subscribe               requests, and the commands for the storage node
 places, positions                places, positions and names of subscriptions, as the API has them
 topic_json                       topics, publications and subscriptions in responses

@@ -24,7 +24,7 @@ from tenants.quotas import ensure_room
 DROP_TASK = "storage_engine.topics.drop"
 RETENTION_TASK = "storage_engine.topics.retain"
 #: A client that published while the topic was being dropped may have created it again. After this
-#: time, no cache contains the topic.
+#: time no cache contains the topic any more.
 AGAIN_AFTER_S = 10.0
 
 
@@ -40,7 +40,7 @@ class TopicValues(TypedDict, total=False):
 
 def do_create(principal: Principal | None, tenant: Tenant, values: TopicValues) -> Topic:
     """Create a topic."""
-    # Locks the tenant's row, so no concurrent call can insert the same name.
+    # This locks the tenant's row, so the name cannot be taken between the check and the insert.
     ensure_room(tenant, "topics", Topic.objects.all())
     if Topic.objects.filter(name=values["name"]).exists():
         raise NameTaken(f"There is a topic {values['name']!r} already.")

@@ -1,4 +1,4 @@
-"""Removes the topics of a tenant that is being deleted."""
+"""Removes a tenant's topics with the tenant."""
 
 from __future__ import annotations
 

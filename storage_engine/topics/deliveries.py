@@ -1,12 +1,12 @@
-"""Delivers the matches and the end of subscriptions to webhooks.
+"""Notifies webhooks of what subscriptions match, and of their end.
 
-Every second, a sweep reads from the node the matches after the position of each subscription with a
-webhook. They become a delivery in the transaction that advances the position, so sweeps may overlap
-or be interrupted: nothing is delivered twice or skipped. Webhooks sign, send and retry. The last
-delivery of a subscription reports its end.
+Every second a sweep asks the node, for each subscription with a webhook, for what follows its
+position. What it finds becomes a delivery in the transaction that advances the position, so sweeps
+may overlap or be interrupted: nothing is delivered twice or left out. Webhooks sign, send and
+retry. The last delivery of a subscription reports that it has ended.
 
-The node keeps such a subscription for a while after its `to` (`subscribe.GRACE_MS`), so the matches
-of its last second can still be read; matches after `to` are dropped here.
+The node keeps such a subscription for a while longer than its `to` (`subscribe.GRACE_MS`), so that
+the matches of its last second can still be read; what is later than `to` is dropped here.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ NAME = "storage_engine.topics.deliver"
 PUBLICATIONS, ENDED = "topic.publications", "topic.subscription_ended"
 ALIAS = "relay"
 RUN_S = 5.0
-#: Maximum subscriptions per command; maximum publications and bytes per delivery.
+#: Subscriptions that are asked about in one command; publications and bytes in one delivery.
 TOGETHER, BATCH, BATCH_BYTES = 100, 100, 1024 * 1024
-#: How long after its `to` a subscription ends: by then, all matches have been read.
+#: A subscription is over when everything published within its time must have been read.
 SETTLED = datetime.timedelta(seconds=2)
 
 
@@ -138,7 +138,7 @@ def _deliver_batch(row: DeliveredSubscription, publications: list[PublicationFie
 def _batch(
     row: DeliveredSubscription, publications: list[PublicationFields]
 ) -> tuple[list[JsonValue], int]:
-    """Return the publications of one delivery, and the position after it."""
+    """Return what goes into one delivery, and the position after it."""
     batch, size_bytes, position = list[JsonValue](), 0, row.position
     ends_ms = row.expires_at.timestamp() * 1000
     for publication in publications:

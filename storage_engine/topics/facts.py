@@ -1,4 +1,4 @@
-"""The properties of a topic that calls need, at most a second old."""
+"""What a call needs to know about its topic, read at most a second ago."""
 
 from __future__ import annotations
 

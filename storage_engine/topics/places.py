@@ -19,7 +19,7 @@ _AREAS = (Topic.Kind.GEO, Topic.Kind.PLANE)
 
 
 def read(value: Value, kind: str, *, id_member: str = "id") -> list[Argument]:
-    """Return the command arguments for a body's place, or raise `InvalidBody`."""
+    """Return the command arguments for a body's place, or raise why it is not valid."""
     identity, area = value.get(id_member), value.get("geo")
     if kind in _AREAS:
         if identity is not None or area is None:

@@ -61,7 +61,7 @@ class SubscribeResult:
 
 
 def read(body: Value, topic: TopicFacts, *, id_member: str = "id") -> SubscribeRequest:
-    """Parse a body, or raise `InvalidBody`."""
+    """Parse a body, or raise why it is not valid."""
     now = times.now_ms()
     query_filter = body.get("filter")
     with refusing():

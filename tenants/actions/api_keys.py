@@ -93,11 +93,11 @@ def do_create(principal: Principal, tenant: Tenant, values: KeyValues) -> tuple[
     """Create a key. Return it with its text, which is not stored and cannot be shown again."""
     check_scopes(principal, values["scopes"])
     ensure_room(tenant, "api_keys", counted())
-    key, new_key = _new(ApiKey.Kind(values["kind"]), principal)
+    key, minted = _new(ApiKey.Kind(values["kind"]), principal)
     _apply(key, values)
     key.save(force_insert=True)
     audit.record(principal, "api_key.created", _target(key), after=describe(key))
-    return key, new_key.text
+    return key, minted.text
 
 
 def do_change(principal: Principal, key: ApiKey, changes: KeyValues) -> None:
@@ -136,7 +136,7 @@ def do_rotate(
         raise Conflict("The key has expired; create a new one.")
     if overlap:
         ensure_room(tenant, "api_keys", _overlapping())
-    successor, new_key = _new(ApiKey.Kind(key.kind), principal)
+    successor, minted = _new(ApiKey.Kind(key.kind), principal)
     successor.name = key.name
     successor.scopes = key.scopes
     successor.collections = key.collections
@@ -150,7 +150,7 @@ def do_rotate(
     key.save_next_version()
     audit.record(principal, "api_key.rotated", _target(key), before=before, after=describe(key))
     audit.record(principal, "api_key.created", _target(successor), after=describe(successor))
-    return successor, new_key.text
+    return successor, minted.text
 
 
 def _refuse_revoked(key: ApiKey) -> None:
@@ -167,16 +167,16 @@ def _refuse_longer_overlap(key: ApiKey, expires_at: datetime.datetime | None) ->
 def _new(kind: ApiKey.Kind, principal: Principal) -> tuple[ApiKey, keys.ParsedKey]:
     """Return a key of the tenant in scope, not yet saved, and its text."""
     secret = kind is ApiKey.Kind.SECRET
-    new_key = keys.mint(keys.Prefix.SECRET if secret else keys.Prefix.PUBLISHABLE)
+    minted = keys.mint(keys.Prefix.SECRET if secret else keys.Prefix.PUBLISHABLE)
     key = ApiKey(
         tenant_id=current_tenant_id(),
         kind=kind,
-        key_id=new_key.key_id,
-        secret_hash=keys.stored_hash(new_key.text),
-        public_text="" if secret else new_key.text,
+        key_id=minted.key_id,
+        secret_hash=keys.stored_hash(minted.text),
+        public_text="" if secret else minted.text,
         created_by=principal.user_id,
     )
-    return key, new_key
+    return key, minted
 
 
 def _apply(key: ApiKey, values: KeyValues) -> None:

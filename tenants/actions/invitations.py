@@ -60,8 +60,8 @@ def _target(invitation: Invitation) -> audit.AuditTarget:
 
 def _places() -> models.QuerySet[models.Model]:
     """Return what counts against the member quota: members and unexpired invitations."""
-    pending = open_invitations().filter(expires_at__gt=timezone.now())
-    return Membership.objects.only("pk").union(pending.only("pk"), all=True)
+    promised = open_invitations().filter(expires_at__gt=timezone.now())
+    return Membership.objects.only("pk").union(promised.only("pk"), all=True)
 
 
 def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> Invitation:

@@ -66,8 +66,8 @@ def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[
     The session that the browser sent belongs to another user; it ends once the new one exists.
     """
     if replaced:
-        previous = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
-        transaction.on_commit(partial(do_end, previous), using="default", robust=True)
+        brought = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
+        transaction.on_commit(partial(do_end, brought), using="default", robust=True)
     return sessions.start(user, user_agent, using="default")
 
 

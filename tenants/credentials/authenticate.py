@@ -99,19 +99,19 @@ def _publishable(text: str, bearer: str | None) -> Principal:
 
 
 def key_principal(
-    key: facts.KeyFacts,
+    known: facts.KeyFacts,
     kind: PrincipalKind,
     claims: Mapping[str, JsonValue] = MappingProxyType({}),
 ) -> Principal:
     """Return the principal of a key, with an end user's claims if there are any."""
     return Principal(
         kind=kind,
-        credential_id=key.id,
-        tenant_id=key.tenant.id,
-        tenant_slug=key.tenant.slug,
-        scopes=key.scopes,
-        collections=key.collections,
-        label=str(claims.get("sub", key.name)),
+        credential_id=known.id,
+        tenant_id=known.tenant.id,
+        tenant_slug=known.tenant.slug,
+        scopes=known.scopes,
+        collections=known.collections,
+        label=str(claims.get("sub", known.name)),
         claims=claims,
     )
 
@@ -128,13 +128,13 @@ def _checked_key(key: keys.ParsedKey, kind: ApiKey.Kind) -> facts.KeyFacts:
     return key_facts
 
 
-def refuse_unusable_key(key: facts.KeyFacts) -> None:
+def refuse_unusable_key(known: facts.KeyFacts) -> None:
     """Raise unless the tenant is active and the key may be used from the caller's address."""
-    if key.revoked:
+    if known.revoked:
         raise InvalidCredentials("The key has been revoked.")
-    _check_expiry(key.expires_at, "key")
-    _check_address(key.allowed_networks)
-    refuse_inactive(key.tenant)
+    _check_expiry(known.expires_at, "key")
+    _check_address(known.allowed_networks)
+    refuse_inactive(known.tenant)
 
 
 def _personal_token(key: keys.ParsedKey) -> Principal:
@@ -231,7 +231,7 @@ def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFact
     access = facts.access_facts(principal.user_id, slug)
     if principal.bound_tenant_id not in (None, access.tenant.id):
         raise facts.NoFacts
-    member = Principal(
+    entered = Principal(
         kind=principal.kind,
         credential_id=principal.credential_id,
         user_id=principal.user_id,
@@ -242,7 +242,7 @@ def _enter(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFact
         label=principal.label,
         bound_tenant_id=principal.bound_tenant_id,
     )
-    return member, access.tenant
+    return entered, access.tenant
 
 
 def authenticate_data_plane(request: RequestHead) -> tuple[Principal, facts.TenantFacts]:
@@ -266,6 +266,6 @@ def enter_data_plane(
 
 def enter_as_member(principal: Principal, slug: str) -> tuple[Principal, facts.TenantFacts]:
     """Return a member as a principal of the data plane of an active tenant."""
-    member, tenant = enter_tenant(principal, slug)
+    entered, tenant = enter_tenant(principal, slug)
     refuse_inactive(tenant)
-    return member, tenant
+    return entered, tenant

@@ -1,4 +1,4 @@
-"""The data that authentication needs, read before any tenant is known.
+"""What authentication needs to know, read before any tenant is known.
 
 These look-ups use the role `rb_auth`, which may read credentials of all tenants and little else.
 Results are frozen dataclasses, cached for at most a second.

@@ -1,4 +1,4 @@
-"""User accounts: changing an address, and signing up by invitation.
+"""What user accounts need: changing an address, and signing up by invitation.
 
 An invitee's account, membership and audit entry are created in one transaction, which only the
 application's role can write as a whole. So that role may also add users: only the current user and,

@@ -21,7 +21,7 @@ class Plan(models.Model):
 
 
 class Quota(TenantOwned, Resource):
-    """A limit that staff have set for one tenant, instead of its plan's."""
+    """What staff have granted one tenant beyond, or below, its plan."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE)
     limits = models.JSONField(default=dict)

@@ -1,4 +1,4 @@
-"""Decides what follows an attempt, from its result and the duration of the failures. Pure."""
+"""What follows an attempt: pure decisions from its result and the duration of the failures."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def test_a_stream_without_a_hole_is_read_on() -> None:
     contents: list[Image | Tick] = [image(), tick(7), image(), image(), tick(10)]
     for number, content in enumerate(contents):
         track.advance(f"{number}-0", content)
-    assert (track.position, track.incarnation) == ("4-0", ONE_LIFE)
+    assert (track.place, track.incarnation) == ("4-0", ONE_LIFE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_tick_of_a_relay_that_was_outrun_proves_nothing() -> None:
     track.advance("1-0", tick(7, token=5))
     track.advance("2-0", tick(8, token=4, life=ANOTHER))
     track.advance("3-0", tick(9, token=5))
-    assert track.position == "3-0"
+    assert track.place == "3-0"
 
 
 def test_places_are_compared_as_numbers() -> None:

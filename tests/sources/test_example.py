@@ -37,7 +37,7 @@ def test_a_shop_that_only_writes_sql_is_watched(server: str, database: Database)
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")
-    assert "only SQL writes" in run.stdout
+    assert "all writes are SQL" in run.stdout
     ((paid,),) = database.rows("SELECT count(*) FROM shop_orders WHERE state = 'paid'")
     assert paid > 0
     caller, path = with_key(server, made.admin_key), f"/api/v1/tenants/{made.slug}/sources"

@@ -41,9 +41,9 @@ class AggregateRowQuery:
 
     def body(self) -> JsonObject:
         """Return the members of the REST call's body."""
-        members = {name: getattr(self, name) for name in queries.LIVE_MEMBERS if name != "from"}
-        members["from"] = self.from_
-        return {name: value for name, value in members.items() if value is not None}
+        given = {name: getattr(self, name) for name in queries.LIVE_MEMBERS if name != "from"}
+        given["from"] = self.from_
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @strawberry.type(description="Rows as of one point in time.")

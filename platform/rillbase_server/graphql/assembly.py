@@ -119,14 +119,14 @@ class Schemas:
         if entry is not None and entry.collections == collections:
             texts = entry.texts
         else:
-            texts = await self._create(tenant_id, collections)
+            texts = await self._made(tenant_id, collections)
         self._entries[tenant_id] = _Entry(collections, texts, now + BELIEVED_S)
         self._entries.move_to_end(tenant_id)
         while len(self._entries) > MAX_SCHEMAS:
             self._entries.popitem(last=False)
         return texts
 
-    async def _create(self, tenant_id: UUID, collections: Found) -> OperationCache:
+    async def _made(self, tenant_id: UUID, collections: Found) -> OperationCache:
         """Create a schema once for all concurrent callers."""
         key = (tenant_id, collections)
         task = self._making.get(key)

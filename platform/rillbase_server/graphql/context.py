@@ -124,22 +124,22 @@ class Context:
         results: dict[tuple[Reference, FieldLookup], JsonValue] = {}
         for collection, (keys, lookups) in by_collection.items():
             for some_keys in batched(keys, MAX_LIMIT):
-                for batch in batched(lookups, MAX_LOOKUPS):
-                    results |= await self._look_up_some(collection, some_keys, batch)
+                for some in batched(lookups, MAX_LOOKUPS):
+                    results |= await self._look_up_some(collection, some_keys, some)
         return [results.get(each) for each in references]
 
     async def _look_up_some(
         self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]
     ) -> dict[tuple[Reference, FieldLookup], JsonValue]:
         """Read the documents to which some documents refer."""
-        body = {
+        rest = {
             "lookup": [lookup.body for lookup in lookups],
             "projection": {lookup.name: 1 for lookup in lookups},
             "limit": len(keys),
         }
         among = b'{"filter":{"_id":{"$in":[' + ",".join(keys).encode() + b"]}},"
         answer = await self.ask_collection(
-            queries.query, "query", collection, among + to_json(body)[1:]
+            queries.query, "query", collection, among + to_json(rest)[1:]
         )
         return {
             (source, lookup): cast("JsonObject", item["document"]).get(lookup.name)
@@ -148,11 +148,11 @@ class Context:
         }
 
 
-def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
     """Yield items in tuples of limited length."""
-    iterator = iter(items)
-    while batch := tuple(islice(iterator, size)):
-        yield batch
+    rest = iter(items)
+    while some := tuple(islice(rest, most)):
+        yield some
 
 
 def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:
@@ -167,15 +167,15 @@ def reference(collection: str, key: object) -> Reference:
     return collection, value_of(key, "/key").ejson().decode()
 
 
-def value_of(value: object, pointer: str = "") -> Value:
+def value_of(given: object, pointer: str = "") -> Value:
     """Parse a client's Extended JSON, or raise `InvalidBody`."""
     try:
-        text = to_json(value)
+        written = to_json(given)
     except ValueError:
         # An integer with more digits than Python converts.
         raise InvalidBody(errors=[FieldProblem(pointer, "invalid", _TOO_LONG)]) from None
     with refusing(pointer):
-        return Value.parse_request(text)
+        return Value.parse_request(written)
 
 
 Info: TypeAlias = strawberry.Info[Context, None]

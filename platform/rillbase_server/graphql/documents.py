@@ -194,8 +194,8 @@ async def _by_reference(context: Context, document: Reference) -> AnyDocument | 
 
 async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
     """Run the message of this name; members that are None are omitted."""
-    body = {name: value for name, value in members.items() if value is not None}
-    text = to_json({"type": kind, "id": "graphql", "collection": collection, **body})
+    given = {name: value for name, value in members.items() if value is not None}
+    text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
     context.forget()
     return await context.ask(document_messages.CALLS[kind].read(messages.read(text)))
 
@@ -326,11 +326,9 @@ class DocumentMutations:
         return cast("list[JSON]", answer["results"])
 
 
-async def _by_filter(context: Context, verb: str, collection: str, body: dict[str, object]) -> JSON:
+async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
     context.forget()
-    handler = by_filter.update if verb == "update" else by_filter.delete
-    members = {name: value for name, value in body.items() if value is not None}
-    answer = await context.ask_collection(
-        handler, f"documents:{verb}", collection, to_json(members)
-    )
+    handler = by_filter.update if what == "update" else by_filter.delete
+    given = {name: value for name, value in body.items() if value is not None}
+    answer = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))
     return cast("JSON", answer)

@@ -18,10 +18,10 @@ def formatted(error: GraphQLError) -> JsonObject:
     """Format an error for the `errors` of a response."""
     problem = of(_cause(error))
     if error.locations:
-        locations: list[JsonValue] = [
-            {"line": location.line, "column": location.column} for location in error.locations
+        places: list[JsonValue] = [
+            {"line": place.line, "column": place.column} for place in error.locations
         ]
-        problem["locations"] = locations
+        problem["locations"] = places
     if error.path:
         problem["path"] = list(error.path)
     return problem
@@ -32,8 +32,8 @@ def of(error: ApiError) -> JsonObject:
     error_log.note_refusal(error, PLACE)
     problem = error.problem(request_id.get())
     message = problem.pop("detail", None) or problem["title"]
-    members = ("code", "status", "errors", "request_id")
-    extensions = {name: problem[name] for name in members if name in problem}
+    kept = ("code", "status", "errors", "request_id")
+    extensions = {name: problem[name] for name in kept if name in problem}
     return {"message": message, "extensions": extensions}
 
 

@@ -72,15 +72,15 @@ class InternalRequests:
     ) -> JsonValue:
         receive = _Receive(body)
         answer = _ResponseBuffer()
-        all_headers = {**headers, "Content_Length": str(len(body))} if body else headers
-        await self.app(self._scope(method, path, query, all_headers), receive, answer.send)
+        sent = {**headers, "Content_Length": str(len(body))} if body else headers
+        await self.app(self._scope(method, path, query, sent), receive, answer.send)
         content: JsonValue = json.loads(answer.body) if answer.body else None
         if answer.status >= _FAILED:
             raise _as_error(content)
         return content
 
     def _scope(self, method: str, path: str, query: bytes, headers: dict[str, str]) -> Scope:
-        inherited = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
+        kept = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
         added = [
             (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
             for name, value in headers.items()
@@ -95,7 +95,7 @@ class InternalRequests:
             "path": path,
             "raw_path": path.encode(),
             "query_string": query,
-            "headers": [*inherited, *added, (b"content-type", b"application/json")],
+            "headers": [*kept, *added, (b"content-type", b"application/json")],
             "state": dict(self.scope.get("state", {})),
         }
 
@@ -139,13 +139,13 @@ def _as_error(content: JsonValue) -> ApiError:
     """Convert a problem document to an error."""
     problem = content if isinstance(content, dict) else {}
     family = CATALOGUE.get(str(problem.get("code")), Internal)
-    errors = problem.get("errors")
+    places = problem.get("errors")
     error = family(
         str(problem.get("detail", "")),
         errors=[
-            FieldProblem(str(each["pointer"]), str(each["code"]), str(each["detail"]))
-            for each in (errors if isinstance(errors, list) else [])
-            if isinstance(each, dict)
+            FieldProblem(str(place["pointer"]), str(place["code"]), str(place["detail"]))
+            for place in (places if isinstance(places, list) else [])
+            if isinstance(place, dict)
         ],
     )
     error.is_noted = True  # by the handler that raised it

@@ -34,13 +34,13 @@ class PagePosition:
         return opaque.write([self.start, self.passed])
 
     @classmethod
-    def read(cls, cursor: str | None, max_rows: int) -> PagePosition:
+    def read(cls, cursor: str | None, most: int) -> PagePosition:
         """Parse a cursor that skips at most this many rows."""
         if cursor is None:
             return cls(None, 0)
         try:
             match opaque.read(cursor):
-                case [None | str() as start, int(passed)] if 0 <= passed <= max_rows:
+                case [None | str() as start, int(passed)] if 0 <= passed <= most:
                     return cls(start, passed)
         except opaque.InvalidOpaqueText:
             pass

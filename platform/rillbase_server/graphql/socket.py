@@ -132,7 +132,7 @@ class GraphqlConnection:
 
     def _reading_ended(self, reader: asyncio.Task[None]) -> None:
         if not reader.cancelled():
-            self._close(_close_reason(reader))
+            self._close(_why(reader))
 
     async def _send_close(self, closing: CloseRequested) -> None:
         with contextlib.suppress(OSError, TimeoutError):
@@ -184,8 +184,8 @@ class GraphqlConnection:
             self._close(CloseRequested(4403, refused.code))
         elif caller is not None and self.caller is not None and caller != self.caller:
             self.caller = caller
-            for name, subscription in list(self._held.items()):
-                await subscription.judge(self._subscriber(name))
+            for name, held in list(self._held.items()):
+                await held.judge(self._subscriber(name))
 
     # Interface for operations
 
@@ -202,9 +202,9 @@ class GraphqlConnection:
             raise
         return subscription
 
-    def _forget_held(self, subscription: OpenSubscription) -> None:
-        if self._held.get(subscription.name) is subscription:
-            del self._held[subscription.name]
+    def _forget_held(self, held: OpenSubscription) -> None:
+        if self._held.get(held.name) is held:
+            del self._held[held.name]
             self._server.registry.left(self._open_caller())
 
     def _subscriber(self, name: str) -> Subscriber:
@@ -225,7 +225,7 @@ class GraphqlConnection:
         except TimeoutError:
             raise CloseRequested(4408, "Connection initialisation timeout") from None
         while True:
-            message = await self._next_message()
+            message = await self._next()
             match message.get("type"):
                 case "ping":
                     self._outgoing.put(b'{"type":"pong"}')
@@ -244,9 +244,9 @@ class GraphqlConnection:
             await self._outgoing.room()
 
     async def _greet(self) -> None:
-        message = await self._next_message()
+        message = await self._next()
         while message.get("type") in ("ping", "pong"):
-            message = await self._next_message()
+            message = await self._next()
         if message.get("type") != "connection_init":
             raise CloseRequested(4401, "Unauthorized")
         try:
@@ -264,7 +264,7 @@ class GraphqlConnection:
         self.caller = caller
         self._outgoing.put(b'{"type":"connection_ack"}')
 
-    async def _next_message(self) -> JsonObject:
+    async def _next(self) -> JsonObject:
         received = await self._receive()
         if received["type"] == "websocket.disconnect":
             raise ConnectionResetError
@@ -335,13 +335,11 @@ class GraphqlConnection:
                 rendered = await stream.rendered(event)
                 if isinstance(event, LiveMessage) and event.resume is not None:
                     rendered["extensions"] = {"resume": event.resume}
-                await self._send_and_wait(
-                    to_json({"id": name, "type": "next", "payload": rendered})
-                )
+                await self._sent(to_json({"id": name, "type": "next", "payload": rendered}))
         finally:
             await stream.source.aclose()
 
-    async def _send_and_wait(self, frame: bytes) -> None:
+    async def _sent(self, frame: bytes) -> None:
         """Send a frame, and wait until it has been sent. A client that does not read blocks only
         its own streams.
         """
@@ -370,9 +368,9 @@ class _OfOperation:
     async def hold(self, feed: FrameBuffer) -> OpenSubscription:
         return await self.connection.hold(self.name, feed)
 
-    def release(self, subscription: OpenSubscription) -> None:
-        subscription.close()
-        self.connection._forget_held(subscription)
+    def release(self, held: OpenSubscription) -> None:
+        held.close()
+        self.connection._forget_held(held)
 
     def subscriber(self) -> Subscriber:
         return self.connection._subscriber(self.name)
@@ -393,7 +391,7 @@ def _object(value: object) -> JsonObject:
     return value
 
 
-def _close_reason(reader: asyncio.Task[None]) -> CloseRequested | None:
+def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
     """Return why the server stopped reading from a connection; None if the client disconnected."""
     failed = reader.exception()
     if not isinstance(failed, Exception) or isinstance(failed, OSError):

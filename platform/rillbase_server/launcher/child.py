@@ -53,8 +53,8 @@ def spawn(
 
 def server_environment() -> dict[str, str]:
     """The environment of a third-party server (PostgreSQL, Valkey), without secrets."""
-    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    return environment | {"LC_ALL": "C.UTF-8"}
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return kept | {"LC_ALL": "C.UTF-8"}
 
 
 def signal_family(leader_pid: int, number: signal.Signals) -> None:

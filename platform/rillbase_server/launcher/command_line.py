@@ -107,8 +107,8 @@ def _workers(text: str) -> int:
     return _bounded(text, 1, MAX_WORKERS)
 
 
-def _bounded(text: str, minimum: int, maximum: int) -> int:
+def _bounded(text: str, least: int, most: int) -> int:
     number = int(text)
-    if not minimum <= number <= maximum:
-        raise argparse.ArgumentTypeError(f"must be between {minimum} and {maximum}")
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be between {least} and {most}")
     return number

@@ -108,16 +108,16 @@ def guarded_reserves(directory: DataDirectory) -> list[Path]:
     ignores files that are not named like segments.
     """
     data = directory.postgres / "data"
-    paths = [
+    places = [
         directory.reserve,
         directory.postgres / "reserve",
         data / "rillbase.reserve",
         data / "pg_wal" / "rillbase.reserve",
     ]
     reserves: dict[int, Path] = {}
-    for path in paths:
-        if path.parent.exists():
-            reserves.setdefault(path.parent.stat().st_dev, path)
+    for place in places:
+        if place.parent.exists():
+            reserves.setdefault(place.parent.stat().st_dev, place)
     return list(reserves.values())
 
 
@@ -152,14 +152,14 @@ class DiskGuard:
     def check(self) -> None:
         """Check the disk and act. A step that fails is retried at the next check."""
         try:
-            self._carry_out(decide(self._check_disks()))
+            self._carry_out(decide(self._look()))
         except OSError as error:
             self._report(f"the disk cannot be checked: {error}", False)
 
-    def _check_disks(self) -> DiskState:
+    def _look(self) -> DiskState:
         reserves = guarded_reserves(self._directory)
         return DiskState(
-            free_bytes=min(shutil.disk_usage(path.parent).free for path in reserves),
+            free_bytes=min(shutil.disk_usage(place.parent).free for place in reserves),
             reserve_bytes=self._reserve_bytes,
             is_reserved=all(map(Path.exists, reserves)) or not self._reserve_bytes,
             is_stopped=self._directory.write_stop.exists(),
@@ -201,9 +201,9 @@ class DiskGuard:
     def _make_reserves(self) -> None:
         if not self._reserve_bytes:
             return
-        for path in guarded_reserves(self._directory):
-            if not path.exists():
-                self._make_reserve(path)
+        for place in guarded_reserves(self._directory):
+            if not place.exists():
+                self._make_reserve(place)
 
     def _make_reserve(self, path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)

@@ -95,9 +95,9 @@ class _EmbeddedServer:
                 raise self._failure(f"was not ready within {START_DEADLINE_S:.0f} s")
             time.sleep(POLL_S)
 
-    def _failure(self, action: str) -> EmbeddedServerError:
+    def _failure(self, what: str) -> EmbeddedServerError:
         last = self.log.read_bytes()[-SHOWN_LOG_BYTES:].decode(errors="replace")
-        return EmbeddedServerError(f"{self.name} {action}; its log {self.log} ends:\n{last}")
+        return EmbeddedServerError(f"{self.name} {what}; its log {self.log} ends:\n{last}")
 
 
 class EmbeddedPostgres(_EmbeddedServer):

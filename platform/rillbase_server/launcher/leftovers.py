@@ -29,12 +29,12 @@ GRACE_S = 10.0
 def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[str]:
     """Stop all leftover processes of an earlier launcher; return what was stopped."""
     stopped = []
-    recorded = sorted(_recorded_services(directory), key=lambda record: record.stop_rank)
+    recorded = sorted(_recorded(directory), key=lambda record: record.stop_rank)
     for _, group in groupby(recorded, key=lambda record: record.stop_rank):
         records = list(group)
         _stop([(record.identity, record.stop_signal) for record in records], grace_s)
         stopped += [f"{record.name} (pid {record.pid})" for record in records]
-    strays = list(_marked_processes(directory))
+    strays = list(_marked(directory))
     _stop([(identity, signal.SIGTERM) for identity in strays], grace_s)
     stopped += [f"an orphaned process (pid {identity.pid})" for identity in strays]
     cluster = PostgresCluster(directory.postgres, superuser_password="", port=0)
@@ -48,7 +48,7 @@ def mark_of(directory: DataDirectory) -> dict[str, str]:
     return {MARK: str(directory.root.resolve())}
 
 
-def _recorded_services(directory: DataDirectory) -> Iterator[ServiceRecord]:
+def _recorded(directory: DataDirectory) -> Iterator[ServiceRecord]:
     record = read_state(directory.state)
     if record is None or not record.this_boot:
         return
@@ -57,7 +57,7 @@ def _recorded_services(directory: DataDirectory) -> Iterator[ServiceRecord]:
             yield service
 
 
-def _marked_processes(directory: DataDirectory) -> Iterator[ProcessIdentity]:
+def _marked(directory: DataDirectory) -> Iterator[ProcessIdentity]:
     own_mark = mark_of(directory)[MARK]
     for process in psutil.process_iter():
         try:

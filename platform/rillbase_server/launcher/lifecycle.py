@@ -195,7 +195,7 @@ def _exited(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: f
         return _move(life, ServiceState.DONE, now), ()
     recovered = life.state is ServiceState.READY and now - life.since >= policy.stable_after_s
     failures = 1 if recovered else life.failures + 1
-    life = replace(life, failures=failures, reason=life.reason or _describe_exit(event.code))
+    life = replace(life, failures=failures, reason=life.reason or _ended(event.code))
     may_retry = event.transient or (life.was_ready and not policy.one_shot)
     gives_up = not may_retry or failures > policy.max_failures
     if gives_up and not event.retry_forever:
@@ -243,5 +243,5 @@ def _require(life: Lifecycle, event: Event, *states: ServiceState) -> None:
         raise IllegalMove(f"{type(event).__name__} while {life.state}")
 
 
-def _describe_exit(code: int) -> str:
+def _ended(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exited with code {code}"

@@ -76,18 +76,18 @@ class Runner:
 
     def handle(self, event: Event) -> None:
         """Process an event: advance the state, run the actions, report."""
-        previous, now = self.life, time.monotonic()
-        self.life, effects = advance(self.service.policy, previous, event, now)
-        if self.state is not previous.state:
-            in_transition = previous.state in (ServiceState.STARTING, ServiceState.STOPPING)
-            self.took_s = now - previous.since if in_transition else None
+        before, now = self.life, time.monotonic()
+        self.life, effects = advance(self.service.policy, before, event, now)
+        if self.state is not before.state:
+            passing = before.state in (ServiceState.STARTING, ServiceState.STOPPING)
+            self.took_s = now - before.since if passing else None
         if self.state not in WITH_PROCESS:
             self.identity = None
         if self.state is not ServiceState.STARTING:
             self._end_check()
         if self.state is not ServiceState.READY:
             self._end_watches()
-        elif previous.state is not ServiceState.READY:
+        elif before.state is not ServiceState.READY:
             self._begin_watches()
         failure: ProcessExited | None = None
         for effect in effects:
@@ -108,7 +108,7 @@ class Runner:
         self._process = None
         output = "\n".join(self.last_lines)
         transient = any(phrase in output for phrase in self.service.transient_failures)
-        transient = self._repair(output) or transient
+        transient = self._repaired(output) or transient
         self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(output)))
 
     def reload(self) -> None:
@@ -162,7 +162,7 @@ class Runner:
             self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
         return None
 
-    def _repair(self, output: str) -> bool:
+    def _repaired(self, output: str) -> bool:
         """Repair the cause of a failed start, if possible."""
         if self.state is not ServiceState.STARTING:
             return False

@@ -132,9 +132,9 @@ class ServiceSupervisor:
             runner.fire_timer(time.monotonic())
 
     def _launch_unblocked(self) -> None:
-        ready = {r.service.name for r in self.runners if r.state in READY_STATES}
+        there = {r.service.name for r in self.runners if r.state in READY_STATES}
         for runner in self.runners:
-            if runner.state is ServiceState.DECLARED and ready.issuperset(runner.service.after):
+            if runner.state is ServiceState.DECLARED and there.issuperset(runner.service.after):
                 runner.handle(PrerequisitesReady())
 
     def _changed(self, runner: Runner) -> None:

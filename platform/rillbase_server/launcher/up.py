@@ -124,7 +124,7 @@ class Instance:
         except StartInterrupted:
             pass
         except ServiceFailed as failure:
-            raise self._explain(failure.runner) from None
+            raise self._explained(failure.runner) from None
         finally:
             self._running = False
             self._forget_ready_file()
@@ -256,7 +256,7 @@ class Instance:
         if self._options.ready_file is not None:
             self._options.ready_file.unlink(missing_ok=True)
 
-    def _explain(self, runner: Runner) -> LauncherProblem:
+    def _explained(self, runner: Runner) -> LauncherProblem:
         """Explain the failure of a service to the user."""
         output = "\n".join(runner.last_lines)
         if NO_SPACE in output:
@@ -291,10 +291,10 @@ def _take_lock(directory: DataDirectory) -> InstanceLock:
     if lock is not None:
         return lock
     holder = lock_holder(directory.lock)
-    holder_text = f" (pid {holder.pid})" if holder else ""
+    who = f" (pid {holder.pid})" if holder else ""
     raise LauncherProblem(
         ExitCode.DATA_DIRECTORY_IN_USE,
-        f"Rillbase is already running in {directory.root}{holder_text}.",
+        f"Rillbase is already running in {directory.root}{who}.",
         f"Stop it (python manage.py stop --data-dir {directory.root}), or choose a different "
         "directory with --data-dir.",
     )

@@ -201,8 +201,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
                     self._outlet.hold_reading()
                     return
                 end = self._framing.piece(data, begin)
-                is_whole = begin == 0 and end == len(data)
-                self._parser.feed_data(data if is_whole else memoryview(data)[begin:end])
+                whole = begin == 0 and end == len(data)
+                self._parser.feed_data(data if whole else memoryview(data)[begin:end])
         except HeadTooLarge:
             self._refuse(RequestRejection.HEAD_TOO_LARGE)
         except httptools.HttpParserUpgrade as upgrade:

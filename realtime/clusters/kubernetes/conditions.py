@@ -94,15 +94,13 @@ def merged(
     before: Sequence[JsonValue], current: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
     """Merge new conditions into the stored ones. Others are unchanged; times record transitions."""
-    previous = {
-        str(condition["type"]): condition for condition in before if isinstance(condition, dict)
-    }
+    known = {str(one["type"]): one for one in before if isinstance(one, dict)}
     for each in current:
-        previous[each.type] = _with_transition(previous.get(each.type), each, now)
-    return list(previous.values())
+        known[each.type] = _kept(known.get(each.type), each, now)
+    return list(known.values())
 
 
-def _with_transition(
+def _kept(
     before: JsonObject | None, condition: ClusterCondition, now: datetime.datetime
 ) -> JsonObject:
     status = {True: "True", False: "False", None: "Unknown"}[condition.holds]

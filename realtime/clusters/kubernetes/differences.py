@@ -27,14 +27,14 @@ class FieldDifference:
 
 def differences(before: Object, after: Object) -> list[FieldDifference]:
     """Return the fields in which an object differs, ignoring those that the server maintains."""
-    fields = list(_walk("", _without_server_fields(before), _without_server_fields(after)))
+    fields = list(_walk("", _decided(before), _decided(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
         return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in fields]
     return fields
 
 
-def _without_server_fields(definition: Object) -> Object:
-    kept = {name: value for name, value in definition.items() if name != "status"}
+def _decided(described: Object) -> Object:
+    kept = {name: value for name, value in described.items() if name != "status"}
     metadata = cast("Object", kept.get("metadata") or {})
     own_metadata = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
     # In lists, objects lack their kind.
@@ -48,8 +48,8 @@ def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]
         for name in sorted(before.keys() | after.keys()):
             yield from _walk(f"{path}.{name}" if path else name, before.get(name), after.get(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for index, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(f"{path}[{index}]", one, other)
+        for place, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _walk(f"{path}[{place}]", one, other)
     else:
         yield FieldDifference(path, before, after)
 
@@ -65,14 +65,14 @@ def taken_over(live: Object) -> list[Object] | None:
     strange = [each for each in entries if _is_strange(each)]
     if not strange:
         return None
-    own = [each for each in entries if each.get("manager") == MANAGER and _is_applied(each)]
+    ours = [each for each in entries if each.get("manager") == MANAGER and _is_applied(each)]
     fields: Object = {}
-    for each in [*own, *strange]:
-        fields = _merge_fields(fields, cast("Object", each.get("fieldsV1") or {}))
-    first = (own or strange)[0]
-    merged = {**first, "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
-    others = [each for each in entries if each not in strange and each not in own]
-    return [merged, *others]
+    for each in [*ours, *strange]:
+        fields = _joined(fields, cast("Object", each.get("fieldsV1") or {}))
+    first = (ours or strange)[0]
+    joined = {**first, "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
+    kept = [each for each in entries if each not in strange and each not in ours]
+    return [joined, *kept]
 
 
 def _is_strange(entry: Object) -> bool:
@@ -86,12 +86,10 @@ def _is_applied(entry: Object) -> bool:
     return entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
-def _merge_fields(one: Object, other: Object) -> Object:
-    merged = dict(one)
+def _joined(one: Object, other: Object) -> Object:
+    joined = dict(one)
     for name, value in other.items():
-        current = merged.get(name)
-        are_objects = isinstance(current, dict) and isinstance(value, dict)
-        merged[name] = (
-            _merge_fields(cast("Object", current), cast("Object", value)) if are_objects else value
-        )
-    return merged
+        known = joined.get(name)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        joined[name] = _joined(cast("Object", known), cast("Object", value)) if both else value
+    return joined

@@ -50,6 +50,6 @@ def event(namespace: str, step: ApplyStep, now: datetime.datetime) -> Object:
 def _message(step: ApplyStep) -> str:
     if step.verb is not Verb.CHANGE:
         return f"Rillbase {_REASONS[step.verb].lower()} {step.object}."
-    paths = [each.path for each in step.changes]
-    more = f" and {len(paths) - MAX_PLACES} more" if len(paths) > MAX_PLACES else ""
-    return "Restored as described:" + ", ".join(paths[:MAX_PLACES]) + more
+    places = [each.path for each in step.changes]
+    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
+    return "Restored as described:" + ", ".join(places[:MAX_PLACES]) + more

@@ -43,7 +43,7 @@ class ProgressPrinter:
         self._console.print(f"[{colour}]{sign} {name:<44}[/] [dim]{word}[/] {where}".rstrip())
         if places:
             for each in step.changes:
-                self._console.print(_difference(each))
+                self._console.print(_place(each))
 
     def foreseen(self) -> None:
         """End a plan."""
@@ -80,7 +80,7 @@ class ProgressPrinter:
         return ", ".join(f"{self._counts[verb]} {word}" for verb, word in words)
 
 
-def _difference(each: FieldDifference) -> str:
+def _place(each: FieldDifference) -> str:
     before, after = _value(each.before), _value(each.after)
     return f"    {escape(each.path)}: [red]{before}[/] → [green]{after}[/]"
 

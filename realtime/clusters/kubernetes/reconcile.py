@@ -69,7 +69,7 @@ def reconcile(tenant_id: UUID, server: ApiServer, on_step: StepObserver = lambda
         return
     try:
         result = (
-            _finalise(cluster, server) if cluster.deleting else _reconcile(cluster, server, on_step)
+            _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, on_step)
         )
     except (ApiServerUnavailable, ApiServerRejection) as error:
         note_failure(cluster, error)
@@ -98,17 +98,17 @@ def _desired_spec(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Clust
     return desired_spec(cluster, slug, own, awake=awake)
 
 
-def _reconcile(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> ReconcileResult:
+def _bring(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> ReconcileResult:
     epochs.add(cluster.tenant_id, cluster.size)
-    own = _current_grids(cluster, epochs.in_force(cluster.tenant_id))
+    own = _settled(cluster, epochs.in_force(cluster.tenant_id))
     awake, quiet_since = _awake(cluster, own)
-    spec = _desired_spec(cluster, own, awake=awake)
+    wanted = _desired_spec(cluster, own, awake=awake)
     changed = 0
-    for step in take(server, spec):
+    for step in take(server, wanted):
         changed += step.verb is not Verb.KEEP
-        events.comment(server, spec.namespace, step)
+        events.comment(server, wanted.namespace, step)
         on_step(step)
-    pods = conditions.pods(server.find("Pod", spec.namespace, common(spec)))
+    pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
     watches = [grids.watches(each.grid) for each in own]
     causes = [cause for each in own if (cause := grids.cause(each.grid)) is not None]
     current = [
@@ -122,15 +122,15 @@ def _reconcile(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> Re
     return ReconcileResult(state, current, quiet_since, steady)
 
 
-def _current_grids(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
+def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
     """Retire grids of other sizes once the desired one has been ready; return the rest."""
-    current = [each for each in own if each.grid.size == cluster.size]
-    if not any(each.ready for each in current):
+    wanted = [each for each in own if each.grid.size == cluster.size]
+    if not any(each.ready for each in wanted):
         return own
     for each in own:
-        if each not in current:
+        if each not in wanted:
             epochs.retire(each.grid.epoch)
-    return current
+    return wanted
 
 
 def _note_ready(own: list[OwnGrid], watches: list[bool]) -> None:
@@ -180,29 +180,26 @@ def _remaining(space: Object) -> str:
 
 def orphans(server: ApiServer) -> Iterator[Reference]:
     """Return namespaces of this installation that belong to none of its clusters."""
-    current_installation = installation()
-    names = {
-        namespace_of(current_installation.name, tenant_id)
+    ours = installation()
+    known = {
+        namespace_of(ours.name, tenant_id)
         for tenant_id in Cluster.unscoped.using(ALIAS).values_list("tenant_id", flat=True)
     }
-    labels = {
-        "app.kubernetes.io/instance": current_installation.name,
-        "app.kubernetes.io/component": "namespace",
-    }
+    labels = {"app.kubernetes.io/instance": ours.name, "app.kubernetes.io/component": "namespace"}
     for namespace in server.find("Namespace", "", labels):
         reference = Reference.of(namespace, "Namespace")
-        if reference.name not in names:
+        if reference.name not in known:
             yield reference
 
 
-def note_failure(cluster: Cluster, error: ApiServerUnavailable | ApiServerRejection) -> None:
+def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejection) -> None:
     """Record why a run has failed, and when the next one is due."""
     failures = cluster.failures + 1
-    if isinstance(error, ApiServerUnavailable):
-        condition = ClusterCondition("Applied", None, "ApiServerAway", str(error))
+    if isinstance(failed, ApiServerUnavailable):
+        condition = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
     else:
-        reason = "Forbidden" if error.status == _FORBIDDEN else error.reason
-        condition = ClusterCondition("Applied", False, reason, error.message)
+        reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
+        condition = ClusterCondition("Applied", False, reason, failed.message)
     log.warning(
         "the dedicated grid of tenant %s: %s: %s",
         cluster.tenant_id,

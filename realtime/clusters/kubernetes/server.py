@@ -62,11 +62,11 @@ class Reference:
     name: str
 
     @classmethod
-    def of(cls, definition: Object, kind: str = "") -> Reference:
+    def of(cls, described: Object, kind: str = "") -> Reference:
         """Return the name of an object; in lists, they lack their kind."""
-        metadata = cast("Object", definition["metadata"])
+        metadata = cast("Object", described["metadata"])
         return cls(
-            str(definition.get("kind") or kind),
+            str(described.get("kind") or kind),
             str(metadata.get("namespace", "")),
             str(metadata.get("name", "")),
         )
@@ -85,10 +85,10 @@ class ApiServer:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
-    def get(self, reference: Reference) -> Object | None:
+    def get(self, wanted: Reference) -> Object | None:
         """Return an object; None if it does not exist."""
         try:
-            return self._call("GET", reference.path)
+            return self._call("GET", wanted.path)
         except ApiServerRejection as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -100,24 +100,24 @@ class ApiServer:
         answer = self._call("GET", _collection(kind, namespace), {"labelSelector": labels})
         return cast("list[Object]", answer.get("items") or [])
 
-    def apply(self, desired: Object, *, dry_run: bool = False) -> Object:
+    def apply(self, described: Object, *, dry_run: bool = False) -> Object:
         """Create or update an object as described. Return its new state."""
         parameters = {"fieldManager": MANAGER, "force": "true", "fieldValidation": "Strict"}
         if dry_run:
             parameters["dryRun"] = "All"
-        path = Reference.of(desired).path
-        return self._call("PATCH", path, parameters, desired, "application/apply-patch+yaml")
+        path = Reference.of(described).path
+        return self._call("PATCH", path, parameters, described, "application/apply-patch+yaml")
 
-    def own(self, reference: Reference, managed_fields: list[Object], version: str) -> None:
+    def own(self, wanted: Reference, managed_fields: list[Object], version: str) -> None:
         """Set the managers of an object's fields, unless the object has changed."""
         body: Object = {"metadata": {"managedFields": managed_fields, "resourceVersion": version}}
-        self._call("PATCH", reference.path, {}, body, "application/merge-patch+json")
+        self._call("PATCH", wanted.path, {}, body, "application/merge-patch+json")
 
-    def delete(self, reference: Reference) -> bool:
+    def delete(self, wanted: Reference) -> bool:
         """Delete an object with what belongs to it; return whether there was one."""
         body: Object = {"propagationPolicy": "Background"}
         try:
-            self._call("DELETE", reference.path, {}, body)
+            self._call("DELETE", wanted.path, {}, body)
         except ApiServerRejection as error:
             # Conflict: a namespace that is already being deleted.
             if error.status in (_NOT_FOUND, _CONFLICT):

@@ -53,63 +53,61 @@ class ApplyStep:
     changes: list[FieldDifference] = field(default_factory=list)
 
 
-def take(server: ApiServer, spec: ClusterSpec) -> Iterator[ApplyStep]:
+def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
     """Apply a cluster's objects; each step is reported once it has been taken."""
-    return _walk(server, spec, dry_run=False)
+    return _walk(server, wanted, dry_run=False)
 
 
-def foresee(server: ApiServer, spec: ClusterSpec) -> Iterator[ApplyStep]:
+def foresee(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
     """Report what `take` would do, without doing it."""
-    return _walk(server, spec, dry_run=True)
+    return _walk(server, wanted, dry_run=True)
 
 
-def _walk(server: ApiServer, spec: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
-    rendered = render(spec)
-    space = Reference("Namespace", "", spec.namespace)
+def _walk(server: ApiServer, wanted: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
+    rendered = render(wanted)
+    space = Reference("Namespace", "", wanted.namespace)
     # A dry run is not possible in a namespace that does not exist.
     alone = dry_run and server.get(space) is None
     live: dict[Reference, Object] | None = None
-    for desired in rendered:
-        reference = Reference.of(desired)
+    for described in rendered:
+        reference = Reference.of(described)
         if alone:
             yield ApplyStep(Verb.CREATE, reference)
             continue
         if reference.kind in _FIRST:
-            yield _apply_object(server, desired, server.get(reference), dry_run=dry_run)
+            yield _made(server, described, server.get(reference), dry_run=dry_run)
             continue
         if live is None:
-            live = _live(server, spec)
-        yield _apply_object(server, desired, live.get(reference), dry_run=dry_run)
-    desired_references = {Reference.of(desired) for desired in rendered}
-    for reference in sorted((live or {}).keys() - desired_references):
+            live = _live(server, wanted)
+        yield _made(server, described, live.get(reference), dry_run=dry_run)
+    kept = {Reference.of(described) for described in rendered}
+    for reference in sorted((live or {}).keys() - kept):
         if reference.kind in OF_A_GRID:
             if not dry_run:
                 server.delete(reference)
             yield ApplyStep(Verb.DELETE, reference)
 
 
-def _live(server: ApiServer, spec: ClusterSpec) -> dict[Reference, Object]:
-    selector: Mapping[str, str] = common(spec)
+def _live(server: ApiServer, wanted: ClusterSpec) -> dict[Reference, Object]:
+    selector: Mapping[str, str] = common(wanted)
     return {
         Reference.of(item, kind): {**item, "kind": kind}
         for kind in _LISTED
-        for item in server.find(kind, spec.namespace, selector)
+        for item in server.find(kind, wanted.namespace, selector)
     }
 
 
-def _apply_object(
-    server: ApiServer, desired: Object, live: Object | None, *, dry_run: bool
-) -> ApplyStep:
-    reference = Reference.of(desired)
-    managed_fields = None if live is None else taken_over(live)
-    if live is not None and managed_fields is not None and not dry_run:
+def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run: bool) -> ApplyStep:
+    reference = Reference.of(described)
+    ours = None if live is None else taken_over(live)
+    if live is not None and ours is not None and not dry_run:
         # The additions of others are claimed, so that this apply removes them.
         metadata = cast("Object", live["metadata"])
-        server.own(reference, managed_fields, str(metadata.get("resourceVersion", "")))
-    applied = server.apply(desired, dry_run=dry_run)
+        server.own(reference, ours, str(metadata.get("resourceVersion", "")))
+    after = server.apply(described, dry_run=dry_run)
     if live is None:
         return ApplyStep(Verb.CREATE, reference)
-    changes = differences({**live, "kind": reference.kind}, applied)
-    if managed_fields is not None and not changes:
+    changes = differences({**live, "kind": reference.kind}, after)
+    if ours is not None and not changes:
         changes = [FieldDifference("(what others have added)", HIDDEN, None)]
     return ApplyStep(Verb.CHANGE if changes else Verb.KEEP, reference, changes)

@@ -50,7 +50,7 @@ export class Query<T extends Document = Document> {
     return specKey(this.spec);
   }
 
-  /** Narrows by one condition: `.where("rank", "<", 10)`. */
+  /** Adds a condition: `.where("rank", "<", 10)`. */
   where(
     field: (keyof T & string) | (string & {}),
     operator: WhereOperator,
@@ -64,7 +64,7 @@ export class Query<T extends Document = Document> {
     return this.filter({ [field]: { [OPERATORS[operator]]: value } } as Filter<T>);
   }
 
-  /** Narrows by a filter in MongoDB's language. */
+  /** Adds a filter in MongoDB's query language. */
   filter(filter: Filter<T>): Query<T> {
     checkObject("A filter", filter);
     const held = this.spec.filter;
@@ -72,7 +72,7 @@ export class Query<T extends Document = Document> {
     return this.with({ filter: both as Plain });
   }
 
-  /** Sorts, behind the keys that were named before. */
+  /** Adds a sort key after those already set. */
   sort(
     field: (keyof T & string) | (string & {}),
     direction: "asc" | "desc" | Direction = "asc",
@@ -83,13 +83,13 @@ export class Query<T extends Document = Document> {
     return this.with({ sort: [...(this.spec.sort ?? []), [field, sign]] });
   }
 
-  /** Keeps so many of the first documents. */
+  /** Returns at most this many documents. */
   limit(limit: number): Query<T> {
     checkCount("A limit", limit);
     return this.with({ limit });
   }
 
-  /** Passes over so many of the first documents. */
+  /** Skips this many documents. */
   offset(offset: number): Query<T> {
     checkCount("An offset", offset);
     return this.with({ offset });

@@ -1,4 +1,4 @@
-"""All calls except the live stream (`storage_engine.topics.live.api`)."""
+"""Every call but the live stream (`storage_engine.topics.live.api`)."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def cursor_behind(topic: TopicFacts, position: str) -> str:
 
 
 def _bound(topic: TopicFacts) -> bytes:
-    """Return the binding of a cursor."""
+    """Return what a cursor is valid for."""
     return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
 

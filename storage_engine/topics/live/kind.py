@@ -46,7 +46,7 @@ class TopicSubscriptionKind:
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> TopicSubscription:
-        """Start a subscription, or raise an error."""
+        """Start a subscription, or raise why it cannot start."""
         facts.allow(subscriber.principal, READ)
         request = wanting.read(message)
         if not _NAME.match(request.topic):
@@ -79,7 +79,7 @@ class TopicSubscription(NodeSubscription):
     told_ready: bool = False
     name: SubscriptionName | None = None
     following: FeedFollower | None = None
-    #: The task that subscribes again because the node's subscription had ended.
+    #: Subscribing again because the node's subscription had ended.
     again: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -203,7 +203,7 @@ class TopicSubscription(NodeSubscription):
         self.events, self.told_ready = 0, False
         try:
             await self._subscribe()
-        except Exception as error:  # noqa: BLE001 -- every error is sent to the client
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
             self.end(translate(error))
         if self.over:
             self.close()

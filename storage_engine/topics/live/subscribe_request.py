@@ -31,7 +31,7 @@ class TopicSubscribeRequest:
 
 
 def read(message: Value) -> TopicSubscribeRequest:
-    """Parse a `subscribe` message, or raise `InvalidBody`."""
+    """Parse a `subscribe` message, or raise why it is not valid."""
     existing = text(message, "subscription_id", MAX_NAME_CHARS)
     allowed = (*_COMMON, *(MEMBERS if existing is None else EXISTING))
     problems = [

@@ -14,34 +14,34 @@ from realtime.grid.size import GridSize
 _LEVELS = ("enforce", "audit", "warn")
 
 
-def namespace(cluster: ClusterSpec) -> Object:
+def namespace(wanted: ClusterSpec) -> Object:
     """Return the namespace, which admits only pods that conform to `restricted` Pod Security."""
     security = {f"pod-security.kubernetes.io/{level}": "restricted" for level in _LEVELS}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": cluster.namespace,
-            "labels": {**labels(cluster, "namespace"), **security},
-            "annotations": {"rillbase.dev/about": f"The matching grid of tenant {cluster.slug}"},
+            "name": wanted.namespace,
+            "labels": {**labels(wanted, "namespace"), **security},
+            "annotations": {"rillbase.dev/about": f"The matching grid of tenant {wanted.slug}"},
         },
     }
 
 
-def bounds(cluster: ClusterSpec) -> list[Object]:
+def bounds(wanted: ClusterSpec) -> list[Object]:
     """Return the resource quota, and the default resources of pods."""
-    return [_quota(cluster), _limits(cluster)]
+    return [_quota(wanted), _limits(wanted)]
 
 
-def _quota(cluster: ClusterSpec) -> Object:
+def _quota(wanted: ClusterSpec) -> Object:
     """Return a quota with room for all grids, one more, and executors that are being replaced.
     Spark fails after a quota has rejected a few executors.
     """
-    largest = max(cluster.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
-    grids = [*cluster.grids, largest]
+    largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
+    grids = [*wanted.grids, largest]
     executors = sum(grid.executors + 1 for grid in grids)
     drivers = len(grids)
-    size = cluster.size
+    size = wanted.size
     memory = drivers * (DRIVER.memory_mib + DRIVER_BURST_MIB) + executors * size.memory_mib
     cpu = drivers * DRIVER.cpu_milli + executors * size.cpu_milli
     hard = {
@@ -58,13 +58,13 @@ def _quota(cluster: ClusterSpec) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": metadata(cluster, "bounds", "cluster", about),
+        "metadata": metadata(wanted, "bounds", "cluster", about),
         "spec": {"hard": hard},
     }
 
 
-def _limits(cluster: ClusterSpec) -> Object:
-    most_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, cluster.size.memory_mib)
+def _limits(wanted: ClusterSpec) -> Object:
+    most_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, wanted.size.memory_mib)
     usual = {
         "type": "Container",
         "default": {"memory": "256Mi"},
@@ -75,6 +75,6 @@ def _limits(cluster: ClusterSpec) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",
-        "metadata": metadata(cluster, "bounds", "cluster", about),
+        "metadata": metadata(wanted, "bounds", "cluster", about),
         "spec": {"limits": [usual]},
     }

@@ -13,40 +13,40 @@ TENANT, TENANT_ID = "rillbase.dev/tenant", "rillbase.dev/tenant-id"
 EPOCH = "rillbase.dev/grid-epoch"
 
 
-def common(cluster: ClusterSpec) -> dict[str, str]:
+def common(wanted: ClusterSpec) -> dict[str, str]:
     """Return the labels that select all objects of a tenant's cluster. They never change."""
     return {
         "app.kubernetes.io/name": "rillbase",
-        INSTALLATION: cluster.installation.name,
-        TENANT_ID: str(cluster.tenant_id),
+        INSTALLATION: wanted.installation.name,
+        TENANT_ID: str(wanted.tenant_id),
     }
 
 
-def selector(cluster: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
+def selector(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return the labels that select a part's pods, of one grid or of all."""
-    pairs = {**common(cluster), COMPONENT: part}
+    pairs = {**common(wanted), COMPONENT: part}
     return pairs if grid is None else {**pairs, EPOCH: str(grid.epoch)}
 
 
-def labels(cluster: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
+def labels(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return an object's labels."""
     return {
-        **selector(cluster, part, grid),
+        **selector(wanted, part, grid),
         "app.kubernetes.io/part-of": "rillbase",
         "app.kubernetes.io/managed-by": MANAGER,
-        "app.kubernetes.io/version": cluster.installation.version,
+        "app.kubernetes.io/version": wanted.installation.version,
         # Slugs are readable; ids are unique forever.
-        TENANT: cluster.slug,
+        TENANT: wanted.slug,
     }
 
 
 def metadata(
-    cluster: ClusterSpec, part: str, name: str, about: str, grid: GridSpec | None = None
+    wanted: ClusterSpec, part: str, name: str, about: str, grid: GridSpec | None = None
 ) -> Object:
     """Return name, namespace, labels and the purpose of the object."""
     return {
         "name": name,
-        "namespace": cluster.namespace,
-        "labels": labels(cluster, part, grid),
+        "namespace": wanted.namespace,
+        "labels": labels(wanted, part, grid),
         "annotations": {"rillbase.dev/about": about},
     }

@@ -35,7 +35,7 @@ SPARK_SECRET_MOUNT: Object = {
 
 
 def basics(
-    cluster: ClusterSpec, part: str, grid: GridSpec, account: str, *, calls_api: bool
+    wanted: ClusterSpec, part: str, grid: GridSpec, account: str, *, calls_api: bool
 ) -> Object:
     """Return the part of a pod's `spec` that does not depend on what it runs."""
     return {
@@ -55,18 +55,18 @@ def basics(
                 "maxSkew": 1,
                 "topologyKey": key,
                 "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": selector(cluster, part, grid)},
+                "labelSelector": {"matchLabels": selector(wanted, part, grid)},
             }
             for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
         ],
     }
 
 
-def container(cluster: ClusterSpec, name: str) -> Object:
+def container(wanted: ClusterSpec, name: str) -> Object:
     """Return the part of a container that does not depend on what it runs."""
     return {
         "name": name,
-        "image": cluster.image,
+        "image": wanted.image,
         "imagePullPolicy": "IfNotPresent",
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -74,7 +74,7 @@ def container(cluster: ClusterSpec, name: str) -> Object:
             "runAsNonRoot": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "env": [{"name": name, "value": value} for name, value in sorted(cluster.settings.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted(wanted.settings.items())],
         "envFrom": [{"secretRef": {"name": SECRET}}],
     }
 

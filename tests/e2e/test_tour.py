@@ -1,4 +1,4 @@
-"""README's tour works as described when its blocks are pasted one after the other."""
+"""The tour of the API works as described when its blocks are pasted one after the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.own_valkey import free_port
 from tests.shell import Shell
 from tests.waiting import wait_until
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+TOUR = Path(__file__).resolve().parents[2] / "docs" / "tour.md"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -26,8 +26,8 @@ def shell() -> Iterator[Shell]:
 
 
 def tour(receiver_port: int) -> Iterator[str]:
-    """README's blocks after the export of the panel's values, with a free port of this machine."""
-    text = README.read_text().replace("9000", str(receiver_port))
+    """Yield the blocks after the export of the panel's values, with a free port."""
+    text = TOUR.read_text().replace("9000", str(receiver_port))
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     exported = [block.startswith("export URL=") for block in blocks].index(True)
     return iter(blocks[exported + 1 :])
