@@ -14,7 +14,7 @@ use rillbase_engine::{Db, Keyspace};
 
 use crate::contribution::Contribution;
 use crate::deltas::{AggregateGeneration, Deltas, ItemContribution, for_items};
-use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result};
 use crate::row_scan::MOST_ITEMS;
 use crate::state::{RowState, SlotValue};
 
@@ -98,7 +98,7 @@ impl Crowds {
         let Some(value) = self.db.get(&self.rows, row)? else {
             return Ok(0);
         };
-        let row = RowState::from_bytes(&value).ok_or_else(malformed)?;
+        let row = RowState::from_bytes(&value)?;
         Ok(match row.0.first() {
             Some(SlotValue::Count(count)) => usize::try_from(*count).unwrap_or(0),
             _ => MOST_ITEMS,

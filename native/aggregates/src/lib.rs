@@ -51,7 +51,6 @@ mod answer;
 mod apply;
 mod catalog;
 mod claims;
-mod coding;
 mod contribution;
 mod crowds;
 mod definition;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::{Mutex, RwLock};
+use rillbase_binary_format::ByteReader;
 use rillbase_engine::{
     Db, DbSnapshot, Durability, Expiry, Keyspace, KeyspaceOptions, Lifetime, Millis, WriteBatch,
     prefix_end,
@@ -14,11 +15,10 @@ use rillbase_engine::{
 use crate::answer::{AnswerRow, answer, answer_json};
 use crate::catalog::{AggregateCatalog, AggregateEntry, AggregateState, Defined};
 use crate::claims::Claims;
-use crate::coding::ValueReader;
 use crate::crowds::Crowds;
 use crate::definition::{AggregateDefinition, ContributionSource};
 use crate::deltas::{AggregateGeneration, Deltas};
-use crate::error::{Result, malformed};
+use crate::error::Result;
 use crate::keys;
 use crate::plan::AggregatePlan;
 use crate::query::AggregateQuery;
@@ -193,7 +193,7 @@ impl Aggregates {
         let mut scan = self.db.scan_prefix(keyspace, &[], Some(&now))?;
         scan.first()?;
         while scan.is_valid() {
-            let number = ValueReader(scan.key()).u64().ok_or_else(malformed)?;
+            let number = ByteReader::new(scan.key()).u64_be()?;
             numbers.push(number);
             match prefix_end(&number.to_be_bytes()) {
                 Some(next) => scan.seek(&next)?,

@@ -24,7 +24,6 @@
 )]
 
 mod area;
-mod coding;
 mod condition;
 mod error;
 mod gather;
