@@ -279,7 +279,7 @@ impl EventGroup {
         let mut items = HashSet::new();
         for (index, (event, _)) in add.events.iter().zip(&fresh).enumerate().filter(is_fresh) {
             for told in event.contributions_to(&add.shape) {
-                let room = store.crowds.make_room(told, &self.deltas, &mut items);
+                let room = store.item_counts.make_room(told, &self.deltas, &mut items);
                 room.map_err(|error| error.of_event(index))?;
             }
         }

@@ -15,10 +15,10 @@ use rillbase_engine::{
 use crate::answer::{AnswerRow, answer, answer_json};
 use crate::catalog::{AggregateCatalog, AggregateEntry, AggregateState, Defined};
 use crate::claims::Claims;
-use crate::crowds::Crowds;
 use crate::definition::{AggregateDefinition, ContributionSource};
 use crate::deltas::{AggregateGeneration, Deltas};
 use crate::error::Result;
+use crate::item_counts::ItemCounts;
 use crate::keys;
 use crate::plan::AggregatePlan;
 use crate::query::AggregateQuery;
@@ -51,7 +51,7 @@ pub struct Aggregates {
     pub(crate) catalog: AggregateCatalog,
     lifetimes: Arc<Lifetimes>,
     pub(crate) claims: Claims,
-    pub(crate) crowds: Crowds,
+    pub(crate) item_counts: ItemCounts,
     /// Locked shared by writers; exclusively to change what is written to.
     pub(crate) gate: RwLock<()>,
     /// Locked from reading the contributions of documents until the result is written.
@@ -140,7 +140,7 @@ impl Aggregates {
             lifetimes: Arc::clone(lifetimes),
             db: Arc::clone(db),
             claims: Claims::default(),
-            crowds: Crowds::new(db, &spaces.rows, &spaces.items),
+            item_counts: ItemCounts::new(db, &spaces.rows, &spaces.items),
             spaces,
             gate: RwLock::new(()),
             applying: Mutex::new(()),
