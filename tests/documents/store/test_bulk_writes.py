@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from documents.models import Collection
+from documents.outbox import publisher
 from documents.store import database
 from documents.store.write import WriteCall
 from documents.store.writer import BULK_OPERATIONS, WriteBatcher
@@ -55,6 +56,7 @@ def most_at_once(made: MadeTenant, operations: int, *then: Step) -> int:
         serve_two_tenants()
         writer = WriteBatcher()
         await asyncio.gather(*(write(writer) for _ in range(WRITES)))
+        await publisher.close()
         await database.close_pool()
 
     asyncio.run(write_all())

@@ -104,7 +104,7 @@ def test_an_event_stream_receives_every_type_as_it_was_written(
         ticket = todos.caller.post("/v1/realtime/tickets", {"live": live}).json()
         url, headers = todos.caller.base + ticket["url"], {}
     with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
-        frames = frames_of(answer)
+        frames = (frame for frame in frames_of(answer) if frame["type"] != "heartbeat")
         assert documents(next(frames)) == [DOCUMENT]
         assert next(frames)["type"] == "ready"
         todos.insert(LATER)
