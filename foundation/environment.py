@@ -22,9 +22,9 @@ from foundation.database_roles import DatabaseRole, role_url
 MIN_SECRET_CHARS = 32
 DEVELOPMENT_SECRET = "development-only-secret-" + "0" * 32
 
-#: A bucket, and the prefix of all keys in it.
 #: URL prefix of an object store, as opposed to a folder.
 OBJECT_STORE_SCHEME = "s3://"
+#: A bucket, and the prefix of all keys in it.
 _BUCKET = re.compile(OBJECT_STORE_SCHEME + r"[^/?#]+(/[^?#]*)?")
 
 Network = IPv4Network | IPv6Network

@@ -42,9 +42,9 @@ def main() -> int:
     """Run until the time is over, or until a connection to Rillbase ends."""
     options = arguments()
     file = options.key_file
-    key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     try:
+        key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text().strip()
         run(options.url.rstrip("/"), key, options)
     except (Refused, OSError, WebSocketException) as error:
         print(f"Rillbase at {options.url}: {error}", file=sys.stderr)  # noqa: T201

@@ -99,7 +99,7 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     ours = [_web(plan), _worker(plan), _background(plan, ports[4])]
     # Last, so Spark does not compete for CPU time with services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
-    demo = [_demo(replace(plan, after=(*plan.after, *_names(ours))))] if options.makes_demo else []
+    demo = _demo(replace(plan, after=(*plan.after, *_names(ours))))
     return [*postgres, *others, preparation, *ours, grid, *demo]
 
 
@@ -239,8 +239,10 @@ def _background(plan: LaunchPlan, port: int) -> ServiceSpec:
     )
 
 
-def _demo(plan: LaunchPlan) -> ServiceSpec:
+def _demo(plan: LaunchPlan) -> list[ServiceSpec]:
     """Return the clients that keep the demo tenant busy. They use the public API alone."""
+    if not plan.options.makes_demo or not (REPOSITORY / "examples" / "demo").is_dir():
+        return []
     key, mark = plan.directory.run / "demo.key", plan.directory.run / "demo.ready"
     argv = (sys.executable, "-m", "examples.demo", "--url", plan.options.url)
 
@@ -248,7 +250,7 @@ def _demo(plan: LaunchPlan) -> ServiceSpec:
         leave_key(plan.directory, key)
         mark.unlink(missing_ok=True)
 
-    return ServiceSpec(
+    service = ServiceSpec(
         name="demo",
         argv=(*argv, "--key-file", str(key), "--ready-file", str(mark)),
         cwd=REPOSITORY,
@@ -261,6 +263,7 @@ def _demo(plan: LaunchPlan) -> ServiceSpec:
         stop_rank=WEB_RANK,
         before_start=prepare,
     )
+    return [service]
 
 
 def _grid(plan: LaunchPlan, port: int) -> ServiceSpec:

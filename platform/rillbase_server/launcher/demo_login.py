@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .atomic_file import write_atomically
 from .data_directory import DataDirectory
-from .secrets_file import Secrets, load_or_make, save
+from .secrets_file import DemoCredentials, Secrets, save
 
 
 def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
@@ -28,14 +28,14 @@ def sign_in_link(directory: DataDirectory) -> str:
 
     It can be used once and expires soon, so it is shown but not stored.
     """
-    content = _content(directory)
+    content = _read(directory.demo)
     link = content.get("sign_in_link") if isinstance(content, dict) else None
     return link if isinstance(link, str) else ""
 
 
 def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
     """Store the login from ``prepare_database``, and remove its file."""
-    demo = secrets.demo.updated(_content(directory))
+    demo = secrets.demo.updated(_read(directory.demo))
     if demo != secrets.demo:
         secrets = save(directory.secrets, replace(secrets, demo=demo))
     directory.demo.unlink(missing_ok=True)
@@ -43,14 +43,20 @@ def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
 
 
 def leave_key(directory: DataDirectory, path: Path) -> None:
-    """Write the demo's API key to a file for the process that plays the demo's clients."""
-    demo = load_or_make(directory.secrets, data_exists=True).demo.updated(_content(directory))
-    write_atomically(path, demo.api_key)
+    """Write the demo's API key to a file for the process that plays the demo's clients.
+
+    The key is in the file of ``prepare_database`` until the launcher has stored it. A file that
+    cannot be read is no reason to end the installation: the clients report a missing key.
+    """
+    stored = _read(directory.secrets)
+    login = _read(directory.demo) or (stored.get("demo") if isinstance(stored, dict) else None)
+    if key := DemoCredentials().updated(login).api_key:
+        write_atomically(path, key)
 
 
-def _content(directory: DataDirectory) -> object:
-    """Return the content of the file that ``prepare_database`` wrote, or None."""
+def _read(path: Path) -> object:
+    """Return the JSON in a file, or None."""
     try:
-        return json.loads(directory.demo.read_text())
+        return json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return None

@@ -25,7 +25,7 @@ JAVA_TIMEOUT_S = 10.0
 JAVA_NEEDED = 17
 EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL", "STORAGE_URL")
 DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
-PACKAGES = ("celery", "django", "psycopg", "redis", "uvicorn", "rillbase_native")
+PACKAGES = ("celery", "django", "psycopg", "redis", "starlette", "uvicorn", "rillbase_native")
 INSTALL = "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
 
 

@@ -71,9 +71,10 @@ class Beat:
             self._stopping.set()
             self._relay.stop()
             _, running = await asyncio.wait(threads, timeout=GRACE_S)
-        if running:
+        clock, relay = threads
+        if clock in running:
             # The next clock would open the schedule's file beside this one.
-            raise ServiceStuck
+            raise ServiceStuck from (None if relay in running else relay.exception())
         await asyncio.gather(*threads)
 
     def _tick(self) -> None:

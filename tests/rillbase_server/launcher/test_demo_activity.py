@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import quote
 
+from rillbase_server.launcher.data_directory import DataDirectory
+from rillbase_server.launcher.demo_login import leave_key
 from tests.caller import with_key
 from tests.make import MadeTenant, make_tenant
 
@@ -56,3 +59,24 @@ def test_a_wrong_key_is_reported_in_a_line(server: str, tmp_path: Path) -> None:
     run = run_demo(server, "rbk_dev_wrong", tmp_path / "demo.key")
     assert run.returncode == 1
     assert len(run.stderr.splitlines()) == 1
+
+
+def test_the_key_is_the_one_that_was_just_prepared_or_else_the_stored_one(tmp_path: Path) -> None:
+    directory, file = DataDirectory(tmp_path), tmp_path / "demo.key"
+    directory.secrets.write_text('{"demo": {"api_key": "stored"}}')
+    directory.demo.parent.mkdir(parents=True, exist_ok=True)
+    directory.demo.write_text('{"api_key": "prepared"}')
+    leave_key(directory, file)
+    assert file.read_text() == "prepared"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    directory.demo.unlink()
+    leave_key(directory, file)
+    assert file.read_text() == "stored"
+
+
+def test_damaged_secrets_keep_the_key_that_was_there(tmp_path: Path) -> None:
+    directory, file = DataDirectory(tmp_path), tmp_path / "demo.key"
+    file.write_text("earlier")
+    directory.secrets.write_text("{")
+    leave_key(directory, file)
+    assert file.read_text() == "earlier"
