@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-use rillbase_binary_format::ByteReader;
-
+use crate::coding::ValueReader;
 use crate::definition::{AggregateMeasure, MeasureOperator};
 use crate::deltas::AggregateGeneration;
 use crate::error::{Result, malformed};
@@ -258,15 +257,15 @@ impl QueryExecution<'_> {
     fn place(&self, sort: AggregateSort, key: &[u8], sum: MergedGroup<'_>) -> Result<SortValue> {
         match sort {
             AggregateSort::By(wanted) => {
-                let mut reader = ByteReader::new(key);
+                let mut reader = ValueReader(key);
                 for by in self.plan.by.iter().take(wanted) {
                     by.skip(&mut reader)?;
                 }
-                let before = reader.rest();
+                let before = reader.0;
                 if let Some(by) = self.plan.by.get(wanted) {
                     by.skip(&mut reader)?;
                 }
-                let value = before.get(..before.len() - reader.rest().len());
+                let value = before.get(..before.len() - reader.0.len());
                 Ok(SortValue::Value(value.unwrap_or_default().to_vec()))
             }
             AggregateSort::Measure(wanted) => {

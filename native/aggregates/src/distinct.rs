@@ -7,8 +7,7 @@
 
 use std::hash::Hasher as _;
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-
+use crate::coding::{ValueReader, put_varint};
 use crate::hash::Hasher;
 
 /// Bits of a hash that select a register.
@@ -130,41 +129,37 @@ impl Distinct {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match &self.0 {
             HllRegisters::Sparse(some) => {
-                out.put_varint(some.len() as u64);
+                put_varint(out, some.len() as u64);
                 for &(place, run) in some {
                     out.extend_from_slice(&place.to_be_bytes());
                     out.push(run);
                 }
             }
             HllRegisters::Dense(all) => {
-                out.put_varint(REGISTERS as u64);
+                put_varint(out, REGISTERS as u64);
                 out.extend_from_slice(all);
             }
         }
     }
 
-    pub(crate) fn read(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+    pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
         let count = reader.count()?;
         if count == REGISTERS {
             let all = reader.take(REGISTERS)?;
             let valid = all.iter().all(|&run| run <= LONGEST);
-            return reader.check(
-                valid.then(|| Self(HllRegisters::Dense(all.into()))),
-                "registers",
-            );
+            return valid.then(|| Self(HllRegisters::Dense(all.into())));
         }
         let mut some = Vec::with_capacity(count);
         for _ in 0..count {
-            let place = reader.u16_be()?;
+            let place = u16::from_be_bytes(reader.take(2)?.try_into().ok()?);
             let run = reader.byte()?;
             let ascends = some.last().is_none_or(|&(before, _)| before < place);
             if !ascends || usize::from(place) >= REGISTERS || !(1..=LONGEST).contains(&run) {
-                return Err(reader.error("ascending registers"));
+                return None;
             }
             some.push((place, run));
         }
-        let sparse = (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)));
-        reader.check(sparse, "few registers")
+        (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)))
     }
 }
 
@@ -237,7 +232,7 @@ mod tests {
             prop_assert_eq!(&whole, &parts);
             let mut bytes = Vec::new();
             whole.write(&mut bytes);
-            prop_assert_eq!(Distinct::read(&mut ByteReader::new(&bytes)), Ok(whole));
+            prop_assert_eq!(Distinct::read(&mut ValueReader(&bytes)), Some(whole));
         }
     }
 }

@@ -9,8 +9,7 @@
 //!
 //! The entries have consecutive sequences from `sequence` on.
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult, varint_length};
-
+use crate::coding::{ByteReader, put_slice, put_varint, u32_at, u64_at, varint_length};
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Millis, Sequence};
@@ -106,7 +105,7 @@ impl WriteBatch {
     /// Sets a key to a value.
     pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
         self.begin(EntryKind::Put, keyspace, key);
-        self.bytes.put_slice(value);
+        put_slice(&mut self.bytes, value);
     }
 
     /// Sets a key to a value until `expiry`.
@@ -123,8 +122,10 @@ impl WriteBatch {
     }
 
     fn value_expiring(&mut self, value: &[u8], expiry: Millis) {
-        self.bytes
-            .put_varint((value.len() + crate::key::EXPIRY_BYTES) as u64);
+        put_varint(
+            &mut self.bytes,
+            (value.len() + crate::key::EXPIRY_BYTES) as u64,
+        );
         self.bytes.extend_from_slice(&expiry.to_le_bytes());
         self.bytes.extend_from_slice(value);
     }
@@ -140,7 +141,7 @@ impl WriteBatch {
     /// Deletes a key; `about` describes the deleted value as the extractor requires.
     pub fn delete_with(&mut self, keyspace: &Keyspace, key: &[u8], about: &[u8]) {
         self.begin(EntryKind::DeleteWith, keyspace, key);
-        self.bytes.put_slice(about);
+        put_slice(&mut self.bytes, about);
     }
 
     /// Sets the key made of `prefix` and the write's own sequence, inverted and big-endian, to a
@@ -159,7 +160,7 @@ impl WriteBatch {
             None => {
                 self.begin_of(EntryKind::Put, keyspace, parts);
                 self.name_by_sequence();
-                self.bytes.put_slice(value);
+                put_slice(&mut self.bytes, value);
             }
             Some(expiry) => {
                 self.check_expiring(keyspace);
@@ -183,7 +184,7 @@ impl WriteBatch {
             self.refuse("a key is longer than 64 KiB");
         }
         self.begin(EntryKind::RangeDelete, keyspace, start);
-        self.bytes.put_slice(end);
+        put_slice(&mut self.bytes, end);
     }
 
     /// Adds a merge operand to a key.
@@ -192,7 +193,7 @@ impl WriteBatch {
             self.refuse("this keyspace has no merge");
         }
         self.begin(EntryKind::Merge, keyspace, key);
-        self.bytes.put_slice(operand);
+        put_slice(&mut self.bytes, operand);
     }
 
     fn begin(&mut self, kind: EntryKind, keyspace: &Keyspace, key: &[u8]) {
@@ -206,8 +207,8 @@ impl WriteBatch {
             self.refuse("a key is longer than 64 KiB");
         }
         self.bytes.push(kind as u8);
-        self.bytes.put_varint(keyspace.id());
-        self.bytes.put_varint(length as u64);
+        put_varint(&mut self.bytes, keyspace.id());
+        put_varint(&mut self.bytes, length as u64);
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(tail);
         if self.keyspaces.last() != Some(&keyspace.id()) && !self.keyspaces.contains(&keyspace.id())
@@ -313,23 +314,22 @@ pub(crate) struct Logged<'a> {
 
 impl<'a> Logged<'a> {
     /// Parses a logged batch, or one stamped for the log.
-    pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> ReadResult<Self> {
-        let mut reader = ByteReader::new(bytes);
+    pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> Option<Self> {
         let logged = match version {
             WalVersion::One => Self {
                 bytes,
                 start: HEADER_BYTES_1,
-                sequence: reader.u64_le()?,
-                time: reader.u64_le()?,
-                count: reader.u32_le()?,
+                sequence: u64_at(bytes, 0)?,
+                time: u64_at(bytes, 8)?,
+                count: u32_at(bytes, 16)?,
             },
             WalVersion::Two => {
+                let mut reader = ByteReader::new(bytes);
                 let (sequence, time) = (reader.varint()?, reader.varint()?);
-                let count = u32::try_from(reader.varint()?).ok();
-                let count = reader.check(count, "a count of 32 bits")?;
+                let count = u32::try_from(reader.varint()?).ok()?;
                 Self {
                     bytes,
-                    start: reader.offset(),
+                    start: reader.at(),
                     sequence,
                     time,
                     count,
@@ -337,7 +337,7 @@ impl<'a> Logged<'a> {
             }
         };
         let last = logged.sequence.checked_add(u64::from(logged.count));
-        reader.check(last.map(|_| logged), "sequences of 64 bits")
+        last.map(|_| logged)
     }
 
     /// Its entries; the last item is an error if the bytes are malformed.
@@ -363,10 +363,9 @@ pub(crate) struct Entries<'a> {
 pub(crate) struct MalformedBatch;
 
 impl<'a> Entries<'a> {
-    fn read(&mut self) -> ReadResult<BatchEntry<'a>> {
-        let mut reader = ByteReader::new(self.bytes.get(self.at..).unwrap_or_default());
-        let kind = EntryKind::from_byte(reader.byte()?);
-        let kind = reader.check(kind, "a kind of entry")?;
+    fn read(&mut self) -> Option<BatchEntry<'a>> {
+        let mut reader = ByteReader::new(self.bytes.get(self.at..)?);
+        let kind = EntryKind::from_byte(reader.byte()?)?;
         let keyspace = reader.varint()?;
         let key = reader.slice()?;
         let value = if kind == EntryKind::Delete {
@@ -374,8 +373,8 @@ impl<'a> Entries<'a> {
         } else {
             reader.slice()?
         };
-        self.at += reader.offset();
-        Ok(BatchEntry {
+        self.at += reader.at();
+        Some(BatchEntry {
             kind,
             keyspace,
             key,
@@ -392,7 +391,7 @@ impl<'a> Iterator for Entries<'a> {
             return None;
         }
         self.left -= 1;
-        let entry = self.read().map_err(|_| MalformedBatch);
+        let entry = self.read().ok_or(MalformedBatch);
         if entry.is_err() {
             self.left = 0;
         }

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use rillbase_binary_format::ByteReader;
 use rillbase_live::message::ResultRow;
 use rillbase_live::snapshot::PgSnapshot;
 
@@ -104,9 +103,9 @@ impl CopyReader {
         rows: &mut Vec<CollectionRow>,
     ) -> Result<(), DocumentReadError> {
         self.rest.extend_from_slice(block);
-        let mut reader = ByteReader::new(&self.rest);
+        let mut cursor = Cursor(&self.rest);
         if !self.begun {
-            let Ok(header) = reader.take(HEADER_BYTES) else {
+            let Some(header) = cursor.take(HEADER_BYTES) else {
                 return Ok(());
             };
             if !header.starts_with(SIGNATURE) {
@@ -114,14 +113,14 @@ impl CopyReader {
             }
             self.begun = true;
         }
-        let mut left = reader.rest().len();
+        let mut left = cursor.0.len();
         while !self.ended {
-            match row(&mut reader)? {
+            match cursor.row()? {
                 CopyItem::Row(row) => rows.push(row),
                 CopyItem::End => self.ended = true,
                 CopyItem::CutOff => break,
             }
-            left = reader.rest().len();
+            left = cursor.0.len();
         }
         self.rest.drain(..self.rest.len() - left);
         Ok(())
@@ -143,31 +142,45 @@ enum CopyItem {
     CutOff,
 }
 
-fn row(reader: &mut ByteReader<'_>) -> Result<CopyItem, DocumentReadError> {
-    match reader.array().map(i16::from_be_bytes) {
-        Err(_) => Ok(CopyItem::CutOff),
-        Ok(-1) => Ok(CopyItem::End),
-        Ok(COLUMNS) => columns(reader),
-        Ok(_) => Err(DocumentReadError("a row has unexpected columns".into())),
-    }
-}
+struct Cursor<'a>(&'a [u8]);
 
-fn columns(reader: &mut ByteReader<'_>) -> Result<CopyItem, DocumentReadError> {
-    let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
-    for cell in &mut cells {
-        let Ok(length) = reader.array().map(i32::from_be_bytes) else {
-            return Ok(CopyItem::CutOff);
-        };
-        let length =
-            usize::try_from(length).map_err(|_| DocumentReadError("a cell is null".into()))?;
-        let Ok(bytes) = reader.take(length) else {
-            return Ok(CopyItem::CutOff);
-        };
-        *cell = bytes;
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
     }
-    parse_row(cells)
-        .map(CopyItem::Row)
-        .ok_or_else(|| DocumentReadError("a cell has another type".into()))
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn row(&mut self) -> Result<CopyItem, DocumentReadError> {
+        match self.array().map(i16::from_be_bytes) {
+            None => Ok(CopyItem::CutOff),
+            Some(-1) => Ok(CopyItem::End),
+            Some(COLUMNS) => self.columns(),
+            Some(_) => Err(DocumentReadError("a row has unexpected columns".into())),
+        }
+    }
+
+    fn columns(&mut self) -> Result<CopyItem, DocumentReadError> {
+        let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
+        for cell in &mut cells {
+            let Some(length) = self.array().map(i32::from_be_bytes) else {
+                return Ok(CopyItem::CutOff);
+            };
+            let length =
+                usize::try_from(length).map_err(|_| DocumentReadError("a cell is null".into()))?;
+            let Some(bytes) = self.take(length) else {
+                return Ok(CopyItem::CutOff);
+            };
+            *cell = bytes;
+        }
+        parse_row(cells)
+            .map(CopyItem::Row)
+            .ok_or_else(|| DocumentReadError("a cell has another type".into()))
+    }
 }
 
 fn parse_row(

@@ -3,8 +3,7 @@
 //! The plane has any unit. Longitudes and latitudes must be projected first, so that a circle is
 //! one.
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-
+use crate::coding::RecordReader;
 use crate::error::{Error, Result};
 
 /// West, south, east, north.
@@ -110,27 +109,25 @@ impl TopicArea {
         }
     }
 
-    pub(crate) fn decode(reader: &mut ByteReader<'_>, kind: u8) -> ReadResult<Self> {
-        match kind {
-            1 => Ok(Self::Circle {
-                centre: [reader.f64_le()?, reader.f64_le()?],
-                radius: reader.f64_le()?,
+    pub(crate) fn decode(reader: &mut RecordReader<'_>) -> Option<Self> {
+        match reader.byte()? {
+            1 => Some(Self::Circle {
+                centre: [reader.double()?, reader.double()?],
+                radius: reader.double()?,
             }),
-            2 => Ok(Self::Box(sides(reader)?)),
-            _ => Err(reader.error("a kind of extent")),
+            2 => Some(Self::Box(sides(reader)?)),
+            _ => None,
         }
     }
 }
 
-pub(crate) fn sides(reader: &mut ByteReader<'_>) -> ReadResult<Rectangle> {
-    let mut side = || reader.f64_le();
-    Ok([side()?, side()?, side()?, side()?])
+pub(crate) fn sides(reader: &mut RecordReader<'_>) -> Option<Rectangle> {
+    let mut side = || reader.double();
+    Some([side()?, side()?, side()?, side()?])
 }
 
 pub(crate) fn put_doubles(out: &mut Vec<u8>, numbers: &[f64]) {
-    for number in numbers {
-        out.put_f64_le(*number);
-    }
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }
 
 fn refused(what: &'static str) -> Error {

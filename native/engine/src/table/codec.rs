@@ -7,8 +7,7 @@ use std::cell::RefCell;
 
 use zstd::bulk::{Compressor, Decompressor};
 
-use rillbase_binary_format::u32_at;
-
+use crate::coding::u32_at;
 use crate::options::Compression;
 
 /// Codecs of bodies.

@@ -7,10 +7,9 @@
 //!
 //! The checksum is CRC32C over everything before it.
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-
 use super::frame::Handle;
 use crate::checksum::agree;
+use crate::coding::ByteReader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
@@ -35,12 +34,12 @@ impl Footer {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         for handle in [self.top, self.properties, self.range_deletes] {
-            out.put_u64_le(handle.offset);
-            out.put_u64_le(handle.length);
+            out.extend_from_slice(&handle.offset.to_le_bytes());
+            out.extend_from_slice(&handle.length.to_le_bytes());
         }
-        out.put_u32_le(self.version);
+        out.extend_from_slice(&self.version.to_le_bytes());
         let checksum = crc32c::crc32c(&out);
-        out.put_u32_le(checksum);
+        out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(MAGIC);
         out
     }
@@ -54,20 +53,20 @@ impl Footer {
         let mut reader = ByteReader::new(bytes);
         let read = (|| {
             let mut handle = || {
-                Ok(Handle {
-                    offset: reader.u64_le()?,
-                    length: reader.u64_le()?,
+                Some(Handle {
+                    offset: reader.u64()?,
+                    length: reader.u64()?,
                 })
             };
             let footer = Self {
                 top: handle()?,
                 properties: handle()?,
                 range_deletes: handle()?,
-                version: reader.u32_le()?,
+                version: reader.u32()?,
             };
-            ReadResult::Ok((footer, reader.u32_le()?))
+            Some((footer, reader.u32()?))
         })();
-        let Ok((footer, checksum)) = read else {
+        let Some((footer, checksum)) = read else {
             return Err("the footer is cut short".into());
         };
         if !agree(checksum, crc32c::crc32c(summed)) {

@@ -6,8 +6,7 @@
 //!
 //! Readers skip unknown fields, so that later versions may add some.
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-
+use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Millis, Sequence, Tag};
 
@@ -112,8 +111,8 @@ impl TableProperties {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut field = |id: u64, value: &[u8]| {
-            out.put_varint(id);
-            out.put_slice(value);
+            put_varint(&mut out, id);
+            put_slice(&mut out, value);
         };
         for (id, number) in (1..).zip(self.numbers()) {
             field(id, &number.to_le_bytes());
@@ -133,17 +132,14 @@ impl TableProperties {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> ReadResult<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut properties = Self::new(0, 0);
         properties.all_expired_at = None;
         let mut reader = ByteReader::new(bytes);
         while !reader.is_empty() {
             let id = reader.varint()?;
             let value = reader.slice()?;
-            let number = || {
-                let number = value.try_into().ok().map(u64::from_le_bytes);
-                reader.check(number, "a number of 8 bytes")
-            };
+            let number = || value.try_into().ok().map(u64::from_le_bytes);
             match id {
                 1 => properties.entries = number()?,
                 2 => properties.deletes = number()?,
@@ -159,14 +155,11 @@ impl TableProperties {
                 TAIL_FIELD => properties.tail_bytes = number()?,
                 EXPIRY_FIELD => properties.all_expired_at = Some(number()?),
                 ZONE_FIELD => properties.zone = Some(ZoneMap::decode(value)?),
-                EXTRACTOR_FIELD => {
-                    let text = String::from_utf8(value.to_vec()).ok();
-                    properties.extractor = reader.check(text, "UTF-8")?;
-                }
+                EXTRACTOR_FIELD => properties.extractor = String::from_utf8(value.to_vec()).ok()?,
                 _ => {}
             }
         }
-        Ok(properties)
+        Some(properties)
     }
 }
 
@@ -190,6 +183,6 @@ mod tests {
         assert_eq!(properties.all_expired_at, None);
         let mut bytes = properties.encode();
         bytes.extend_from_slice(&[99, 2, 0, 0]);
-        assert_eq!(TableProperties::decode(&bytes), Ok(properties));
+        assert_eq!(TableProperties::decode(&bytes), Some(properties));
     }
 }

@@ -5,9 +5,7 @@
 //! edit   := tag{u8} fields
 //! ```
 
-use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
-
-use crate::coding::to_usize;
+use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::key::{Millis, Sequence};
 use crate::version::file::FileMeta;
 
@@ -62,13 +60,13 @@ impl Edit {
         match self {
             Self::KeyspaceCreated { id, name, merge } => {
                 out.push(CREATED);
-                out.put_varint(*id);
-                out.put_slice(name.as_bytes());
-                out.put_slice(merge.as_bytes());
+                put_varint(out, *id);
+                put_slice(out, name.as_bytes());
+                put_slice(out, merge.as_bytes());
             }
             Self::KeyspaceDropped { id } => {
                 out.push(DROPPED);
-                out.put_varint(*id);
+                put_varint(out, *id);
             }
             Self::FileAdded {
                 keyspace,
@@ -81,20 +79,20 @@ impl Edit {
                 } else {
                     ADDED
                 });
-                out.put_varint(*keyspace);
-                out.put_varint(*level as u64);
-                out.put_varint(*run);
+                put_varint(out, *keyspace);
+                put_varint(out, *level as u64);
+                put_varint(out, *run);
                 meta.encode(out);
             }
             Self::FileRemoved { keyspace, number } => {
                 out.push(REMOVED);
-                out.put_varint(*keyspace);
-                out.put_varint(*number);
+                put_varint(out, *keyspace);
+                put_varint(out, *number);
             }
             Self::Flushed { keyspace, sequence } => {
                 out.push(FLUSHED);
-                out.put_varint(*keyspace);
-                out.put_varint(*sequence);
+                put_varint(out, *keyspace);
+                put_varint(out, *sequence);
             }
             Self::Used {
                 file,
@@ -102,9 +100,9 @@ impl Edit {
                 time,
             } => {
                 out.push(USED);
-                out.put_varint(*file);
-                out.put_varint(*sequence);
-                out.put_varint(*time);
+                put_varint(out, *file);
+                put_varint(out, *sequence);
+                put_varint(out, *time);
             }
             Self::Cursor {
                 keyspace,
@@ -112,38 +110,39 @@ impl Edit {
                 cursor,
             } => {
                 out.push(CURSOR);
-                out.put_varint(*keyspace);
-                out.put_slice(layout.as_bytes());
-                out.put_slice(cursor);
+                put_varint(out, *keyspace);
+                put_slice(out, layout.as_bytes());
+                put_slice(out, cursor);
             }
         }
     }
 
-    fn decode(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
-        Ok(match reader.byte()? {
+    fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        Some(match reader.byte()? {
             CREATED => Self::KeyspaceCreated {
                 id: reader.varint()?,
-                name: reader.text()?.to_owned(),
-                merge: reader.text()?.to_owned(),
+                name: text(reader.slice()?)?,
+                merge: text(reader.slice()?)?,
             },
             DROPPED => Self::KeyspaceDropped {
                 id: reader.varint()?,
             },
             ADDED => Self::FileAdded {
                 keyspace: reader.varint()?,
-                level: to_usize(reader.varint()?),
+                level: usize::try_from(reader.varint()?).ok()?,
                 run: reader.varint()?,
                 meta: FileMeta::decode(reader)?,
             },
             ADDED_WITH_ZONE => Self::FileAdded {
                 keyspace: reader.varint()?,
-                level: to_usize(reader.varint()?),
+                level: usize::try_from(reader.varint()?).ok()?,
                 run: reader.varint()?,
                 meta: FileMeta::decode_with_zone(reader)?,
             },
             CURSOR => Self::Cursor {
                 keyspace: reader.varint()?,
-                layout: reader.text()?.to_owned(),
+                layout: text(reader.slice()?)?,
                 cursor: reader.slice()?.to_vec(),
             },
             REMOVED => Self::FileRemoved {
@@ -159,18 +158,18 @@ impl Edit {
                 sequence: reader.varint()?,
                 time: reader.varint()?,
             },
-            _ => return Err(reader.error("a kind of edit")),
+            _ => return None,
         })
     }
 
-    /// The edits of a record.
-    pub(crate) fn decode_all(record: &[u8]) -> ReadResult<Vec<Self>> {
+    /// The edits of a record; `None` if it is malformed.
+    pub(crate) fn decode_all(record: &[u8]) -> Option<Vec<Self>> {
         let mut reader = ByteReader::new(record);
         let mut edits = Vec::new();
         while !reader.is_empty() {
             edits.push(Self::decode(&mut reader)?);
         }
-        Ok(edits)
+        Some(edits)
     }
 }
 
@@ -249,8 +248,8 @@ mod tests {
         for edit in &edits {
             edit.encode(&mut bytes);
         }
-        assert_eq!(Edit::decode_all(&bytes), Ok(edits));
-        assert!(Edit::decode_all(&bytes[..bytes.len() - 1]).is_err());
-        assert!(Edit::decode_all(&[77]).is_err());
+        assert_eq!(Edit::decode_all(&bytes), Some(edits));
+        assert_eq!(Edit::decode_all(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Edit::decode_all(&[77]), None);
     }
 }
