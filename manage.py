@@ -20,7 +20,7 @@ PRIVATE = 0o077
 
 def main() -> int:
     os.umask(PRIVATE)
-    if sys.version_info < (3, 11):  # noqa: UP036 - for whoever runs it with an older one
+    if sys.version_info < (3, 11):  # noqa: UP036 - users may run it with an older version
         return _refuse("Rillbase needs Python 3.11 or newer; this is " + sys.version.split()[0])
     sys.path[:0] = [ROOT, os.path.join(ROOT, "platform")]  # noqa: PTH118 - see above
     try:

@@ -2,7 +2,7 @@
  * Calls of the control plane with the session's cookie.
  *
  * Changing calls carry the CSRF token, which is held in memory alone and fetched with the session,
- * and an idempotency key. A refused session is told to whoever holds it.
+ * and an idempotency key. A listener is notified when the session is rejected.
  */
 
 import { ConnectionError, type Problem, ServerError } from "rillbase";

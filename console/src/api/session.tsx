@@ -29,7 +29,7 @@ export function useUser(): User {
   return user;
 }
 
-/** Returns the session: undefined while that is not known, null when nobody is signed in. */
+/** Returns the session: undefined while it loads, null if no user is signed in. */
 export function useSession(): { session: SignedIn | null | undefined; error: unknown } {
   const client = useQueryClient();
   useEffect(() => {

@@ -44,7 +44,7 @@ export function useFlashes(rows: readonly Marked[], origin: string): ReadonlyMap
   return noted.current.flashes;
 }
 
-/** Returns the class that lets a row flash. Going from one to the other starts it anew. */
+/** Returns the class that lets a row flash. Switching between the two restarts the animation. */
 export function flashClass(flashes: number): string {
   if (flashes === 0) return "";
   return flashes % 2 === 0 ? "flash-even" : "flash-odd";

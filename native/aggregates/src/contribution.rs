@@ -1,5 +1,5 @@
-//! What one event or document adds to an aggregate: extracted once, then applied to rows and, for
-//! documents, retracted later.
+//! The contribution of one event or document to an aggregate: extracted once, applied to rows, and,
+//! for documents, retracted later.
 //!
 //! ```text
 //! contribution := time{0 | 1 millis} dimension-count dimension{slice}* input*
@@ -35,7 +35,7 @@ pub enum MeasureInput {
     Value(Vec<u8>),
 }
 
-/// What one event or document adds.
+/// The contribution of one event or document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contribution {
     /// The start of the bucket, if there is time.

@@ -1,6 +1,6 @@
 //! A blocking connection to Valkey: RESP2, with commands pipelined as the caller likes.
 //!
-//! Whoever uses it has a thread to itself. Commands are queued and leave together; replies come in
+//! Each connection belongs to one thread. Commands are queued and leave together; replies come in
 //! their order. After any failure but a refusal the connection is of no more use.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! TLS to Valkey. The server has to show a certificate of its name that somebody known vouches for.
+//! TLS to Valkey. The server must present a certificate for its name, issued by a trusted authority.
 
 use std::fs;
 use std::io;

@@ -47,7 +47,7 @@ impl PyQuestion {
         self.keys.iter().map(side).collect()
     }
 
-    /// Return the answer to the sort node, with what one snapshot has of each collection.
+    /// Return the answer to the sort node: the documents of each collection in one snapshot.
     fn answer<'py>(&self, py: Python<'py>, documents: Vec<Vec<PyFetched>>) -> Bound<'py, PyBytes> {
         let read = |side: Vec<PyFetched>| side.into_iter().map(as_fetched).collect();
         let request = NodeRequest::Fetched {

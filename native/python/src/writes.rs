@@ -404,7 +404,7 @@ impl Outcomes {
             .collect()
     }
 
-    /// Return what one operation changed, or raise its error.
+    /// Return the change that one operation made, or raise its error.
     fn change(&self, py: Python<'_>, number: usize) -> PyResult<PyChange> {
         match self.inner.get(number) {
             Some(Ok(change)) => Ok(PyChange {

@@ -5,7 +5,7 @@
 //! A row that keeps changing keeps an entry for each open snapshot, so their number must be
 //! bounded. Snapshots that a namespace opens explicitly are rejected beyond a bound. Those that
 //! came with results at the newest state are evicted by newer ones: few are ever queried again, and
-//! a query must not fail because of a name that nobody will use.
+//! a query must not fail because a name is no longer used.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};

@@ -203,7 +203,7 @@ class TopicSubscription(NodeSubscription):
         self.events, self.told_ready = 0, False
         try:
             await self._subscribe()
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the client is told
+        except Exception as error:  # noqa: BLE001 -- any error ends the subscription with a message
             self.end(translate(error))
         if self.over:
             self.close()

@@ -104,7 +104,7 @@ function NodeCard({ node }: { readonly node: Node }) {
     ["Queries watched", count(node.queries)],
     ["Documents matched", count(node.matched)],
     ["Memory of queries", node.memory_bytes === null ? null : size(node.memory_bytes)],
-    ["Begun anew", count(node.rebuilds)],
+    ["Rebuilds", count(node.rebuilds)],
   ];
   return (
     <article className="card node">

@@ -60,7 +60,7 @@ async function makeCollection(api: string, client: Client): Promise<void> {
   try {
     await call(`${api}/collections`, { method: "POST", body: DECLARATION });
   } catch (error) {
-    // Somebody has made it already, with rows of their own.
+    // It already exists, with other rows.
     if (error instanceof ServerError && error.status === 409) return;
     throw error;
   }

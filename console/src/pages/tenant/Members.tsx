@@ -207,7 +207,7 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
   const [role, setRole] = useState<Role>("developer");
   return (
     <FormDialog
-      title="Invite somebody"
+      title="Invite a member"
       lead="A link is sent to the address. It is valid for seven days, and only for that address."
       action="Send the invitation"
       canSubmit={email.includes("@")}

@@ -217,7 +217,7 @@ impl HubClient {
     fn begins_anew(&mut self, reason: &'static str) {
         let (handed, _) = self.outbox.numbers();
         self.trace
-            .record_delivery(DeliveryMode::Anew(reason), (1, 0), handed);
+            .record_delivery(DeliveryMode::Reset(reason), (1, 0), handed);
     }
 
     /// Whether changes wait until they are due or there is room.

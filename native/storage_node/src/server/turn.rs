@@ -170,7 +170,7 @@ impl Worker {
             let is_question = matches!(run, Some(CommandHandler::Ask(_)));
             match begin(connection, &node, has_writes) {
                 StartedCommand::Entry(entry) => group.push((token, entry)),
-                // Other connections have their turn before its next query.
+                // Other connections are served before the next query of this one.
                 StartedCommand::Answered if is_question => return true,
                 StartedCommand::Answered => {}
                 StartedCommand::Wait(until) => {

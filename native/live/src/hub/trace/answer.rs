@@ -235,7 +235,7 @@ fn described(
         return writer.finish();
     };
     text(&mut writer, "told", delivery.how.name());
-    if let DeliveryMode::Anew(reason) = delivery.how {
+    if let DeliveryMode::Reset(reason) = delivery.how {
         text(&mut writer, "reason", reason);
     }
     number(&mut writer, "told_us", delivery.at_us);
@@ -303,11 +303,11 @@ impl HubClient {
 
     /// How far a delivery has progressed to the client, and how much is ahead of it.
     fn way_of(&self, delivery: &TracedDelivery) -> (&'static str, u64) {
-        if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Anew(_)) {
+        if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Reset(_)) {
             return ("none", 0);
         }
         let dropped = self.trace.ring.iter().rev().find(|later| {
-            matches!(later.how, DeliveryMode::Anew(_))
+            matches!(later.how, DeliveryMode::Reset(_))
                 && later.at_us >= delivery.at_us
                 && later.number < delivery.number
         });

@@ -103,7 +103,7 @@ pub(super) enum DeliveryMode {
     /// Not at all: it has muted such changes.
     Muted,
     /// Its pending frames were dropped, and it restarts, for this reason.
-    Anew(&'static str),
+    Reset(&'static str),
 }
 
 impl DeliveryMode {
@@ -114,7 +114,7 @@ impl DeliveryMode {
             Self::Resumed => "resumed",
             Self::Result => "result",
             Self::Muted => "muted",
-            Self::Anew(_) => "anew",
+            Self::Reset(_) => "anew",
         }
     }
 }
@@ -128,8 +128,8 @@ pub(super) struct TracedDelivery {
     pub(super) how: DeliveryMode,
     /// The `seq` of the first and the last event; for none, the first is greater than the last.
     pub(super) events: (u64, u64),
-    /// Its number, or that of its last part, in the client's outbox; for `Anew`, the number up to
-    /// which the outbox had been handed out.
+    /// The number in the client's outbox of the delivery, or of its last part; for `Reset`, the
+    /// number up to which the outbox had been handed out.
     pub(super) number: u64,
 }
 
@@ -280,7 +280,7 @@ impl ClientTrace {
                 None => (DeliveryMode::Events, self.group),
             },
             // Anything that was not sent, and more, is in a result.
-            DeliveryMode::Result | DeliveryMode::Anew(_) => (how, 0),
+            DeliveryMode::Result | DeliveryMode::Reset(_) => (how, 0),
             other => (other, since.unwrap_or(self.group)),
         };
         self.ring.note(TracedDelivery {
