@@ -39,10 +39,10 @@ WRITERS, DOCUMENTS = 3, 30
 #: Between two kills.
 WRITES = 20
 KILLS_BETWEEN_QUIET_POINTS = 4
-PATIENCE_S, HEALED_S = 60.0, 240.0
+CALL_TIMEOUT_S, RECOVERY_S = 60.0, 240.0
 #: Longer than after-images are kept, so that what was missed is gone.
 PAUSE_S = 12.0
-GOOD, REFUSED, AWAY = 300, 500, requests.RequestException
+GOOD, REFUSED, CONNECTION_ERRORS = 300, 500, requests.RequestException
 MOVES: dict[str, Any] = {
     "name": "moves",
     "dimensions": ["who"],
@@ -63,7 +63,7 @@ def test_views_and_events_are_exact_whatever_is_killed(place: Place) -> None:
             with run.busy():
                 for number, victim in enumerate(victims, start=1):
                     run.write_more()
-                    run.hurt(victim)
+                    run.disrupt(victim)
                     if number % KILLS_BETWEEN_QUIET_POINTS == 0:
                         run.settle()
                 run.write_more()
@@ -84,8 +84,10 @@ class Caller:
     def ask(self, method: str, path: str, body: Any = None) -> requests.Response | None:
         """Return the answer; none while the server, or what is behind it, is away."""
         try:
-            answer = self._session.request(method, self._url + path, json=body, timeout=PATIENCE_S)
-        except AWAY:
+            answer = self._session.request(
+                method, self._url + path, json=body, timeout=CALL_TIMEOUT_S
+            )
+        except CONNECTION_ERRORS:
             return None
         return None if answer.status_code in (408, 429) or answer.status_code >= REFUSED else answer
 
@@ -111,7 +113,7 @@ class Writer(threading.Thread):
         self._caller, self._gate, self._story = caller, gate, story
 
     def run(self) -> None:
-        while self._gate.let_in():
+        while self._gate.wait_open():
             self._change()
             self._move()
             self._story.count("rounds")
@@ -209,12 +211,12 @@ class Run:
         wait_until(
             lambda: self._story.counts["rounds"] >= wanted or bool(self._story.faults),
             what="writes to go on",
-            timeout_s=HEALED_S,
+            timeout_s=RECOVERY_S,
         )
         assert not self._story.faults, self._story.faults
 
-    def hurt(self, victim: str) -> None:
-        self._story.tell("killer", victim)
+    def disrupt(self, victim: str) -> None:
+        self._story.record("killer", victim)
         self._story.count(f"kill: {victim}")
         # What was hurt a moment ago may not be there to be hurt again.
         with contextlib.suppress(ProcessLookupError, redis.RedisError):
@@ -243,17 +245,17 @@ class Run:
     def settle(self) -> None:
         """Stop all writes, and wait until everything is as it has to be."""
         self._gate.close()
-        self._story.tell("quiet", "nobody writes")
+        self._story.record("quiet", "no writer writes")
         counted = sum(one.count for one in self._writers), sum(one.sum for one in self._writers)
         for what, holds in (
             ("the view to show what there is", self._view_holds),
             ("the events to be there", lambda: self._moves() == counted),
         ):
             try:
-                wait_until(holds, what=what, timeout_s=HEALED_S)
+                wait_until(holds, what=what, timeout_s=RECOVERY_S)
             except AssertionError:
                 shown = self._caller.rows("by_kind", group_by=["kind"], snapshot="fresh")
-                self._story.tell("quiet", f"{shown} and {self._moves()} for {counted}")
+                self._story.record("quiet", f"{shown} and {self._moves()} for {counted}")
                 raise
         self._story.count("quiet points")
         self._gate.open()

@@ -1,4 +1,4 @@
-"""The stage that users have: all that `manage.py up` starts, with a second app server beside it."""
+"""A full installation: everything that `manage.py up` starts, and a second app server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.launched import Place
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
-BACK_S = 120.0
+START_TIMEOUT_S = 120.0
 
 
 class Installed(Stage):
-    """What the launcher runs it starts again by itself."""
+    """Services of the launcher, which restarts them itself."""
 
     def __init__(self, place: Place, ready: dict[str, str], story: Story, chance: Random) -> None:
         super().__init__(story, chance)
@@ -57,7 +57,7 @@ class Installed(Stage):
         wait_until(
             lambda: answers(self.urls[1]) or process.poll() is not None,
             what="the second web",
-            timeout_s=BACK_S,
+            timeout_s=START_TIMEOUT_S,
         )
         assert process.poll() is None, path.read_text()
 
@@ -74,7 +74,7 @@ def _environment_of(pid: int) -> dict[str, str]:
 
 @contextmanager
 def installed(place: Place, story: Story, chance: Random, grid: str) -> Iterator[Stage]:
-    """Bring everything up."""
+    """Start a full installation."""
     with place.up(RILLBASE_GRID=grid, RILLBASE_DEFAULT_PLAN="dedicated") as launched:
         stage = Installed(place, launched.ready, story, chance)
         try:

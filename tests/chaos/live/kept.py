@@ -1,4 +1,4 @@
-"""A process that is started again whenever it has ended, as the launcher does it."""
+"""A process that is restarted whenever it exits, as the launcher does."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from rillbase_server.launcher.account import Account
 from rillbase_server.launcher.child import end_family
 
-#: Between an end and the next start.
-AGAIN_S = 0.2
+#: Delay between an exit and the restart.
+RESTART_DELAY_S = 0.2
 
 
 @dataclass(frozen=True)
 class Program:
-    """How a process is started."""
+    """How to start a process."""
 
     name: str
     argv: Sequence[str]
@@ -27,17 +27,17 @@ class Program:
     before_start: Callable[[], None] | None = None
 
 
-class Kept:
-    """Keeps one program running until it is closed."""
+class SupervisedProcess:
+    """Restarts a program whenever it exits, until closed."""
 
     def __init__(self, program: Program, folder: Path) -> None:
         self._program = program
         self._log = folder / f"{program.name}.log"
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._closing = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._keeper = threading.Thread(target=self._keep, name=program.name, daemon=True)
-        self._keeper.start()
+        self._supervisor = threading.Thread(target=self._supervise, name=program.name, daemon=True)
+        self._supervisor.start()
 
     @property
     def pid(self) -> int:
@@ -52,21 +52,21 @@ class Kept:
 
     def close(self) -> None:
         with self._lock:
-            self._over.set()
+            self._closing.set()
             if self._process is not None:
-                # With all that it has started itself.
+                # Including its child processes.
                 end_family(self._process.pid)
-        self._keeper.join()
+        self._supervisor.join()
 
-    def _keep(self) -> None:
-        while (process := self._started()) is not None:
+    def _supervise(self) -> None:
+        while (process := self._start()) is not None:
             process.wait()
-            self._over.wait(AGAIN_S)
+            self._closing.wait(RESTART_DELAY_S)
 
-    def _started(self) -> subprocess.Popen[bytes] | None:
+    def _start(self) -> subprocess.Popen[bytes] | None:
         program = self._program
         with self._lock:
-            if self._over.is_set():
+            if self._closing.is_set():
                 return None
             if program.before_start is not None:
                 program.before_start()

@@ -1,4 +1,4 @@
-"""Random queries over all operators, and random documents that they match now and then."""
+"""Random queries over all operators, and random documents that some of them match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IDS = 30
 
 
 def document(chance: Random, key: str) -> Document:
-    """Return a document in which any field may be missing or of a strange type."""
+    """Return a document in which any field may be missing or have an unusual type."""
     fields: dict[str, Callable[[Random], Any]] = {
         "n": _number,
         "m": lambda c: c.randrange(10),
@@ -30,15 +30,15 @@ def document(chance: Random, key: str) -> Document:
         "at": lambda c: {"$date": f"2026-0{c.randrange(1, 9)}-11T10:00:00Z"},
         "ref": lambda c: reference(c, IDS),
     }
-    found: Document = {"_id": key, "public": chance.random() < 0.6, "open": chance.random() < 0.5}
+    made: Document = {"_id": key, "public": chance.random() < 0.6, "open": chance.random() < 0.5}
     for name, make in fields.items():
         if chance.random() < 0.85:
-            found[name] = make(chance)
-    return found
+            made[name] = make(chance)
+    return made
 
 
 def update(chance: Random) -> Document:
-    """Return an update that changes documents' places in answers."""
+    """Return an update that changes a document's position in answers."""
     return chance.choice(
         [
             {"$set": {"n": _number(chance), "public": chance.random() < 0.6}},
@@ -54,8 +54,8 @@ def update(chance: Random) -> Document:
 
 def _number(chance: Random) -> Any:
     plain = chance.randrange(10)
-    strange = [None, plain + 0.5, {"$numberDecimal": f"{plain}.5"}, str(plain), [plain, 3], True]
-    return plain if chance.random() < 0.8 else chance.choice(strange)
+    unusual = [None, plain + 0.5, {"$numberDecimal": f"{plain}.5"}, str(plain), [plain, 3], True]
+    return plain if chance.random() < 0.8 else chance.choice(unusual)
 
 
 def _place(chance: Random) -> Any:
@@ -63,25 +63,25 @@ def _place(chance: Random) -> Any:
     return chance.choice([{"type": "Point", "coordinates": pair}, pair])
 
 
-def question(chance: Random) -> dict[str, Any]:
-    """Return the members of a query: REST and `subscribe` take the same."""
-    found: dict[str, Any] = {"filter": _whole_filter(chance)}
+def random_query(chance: Random) -> dict[str, Any]:
+    """Return the members of a query, which REST and `subscribe` share."""
+    query: dict[str, Any] = {"filter": _whole_filter(chance)}
     if chance.random() < 0.5:
         fields = ["n", "nested.x", "tags", "m", "text", "at"]
         keys = chance.sample(fields, chance.randrange(1, 4))
-        found["sort"] = [[key, chance.choice([1, -1])] for key in keys]
+        query["sort"] = [[key, chance.choice([1, -1])] for key in keys]
     if chance.random() < 0.5:
-        found["limit"] = chance.randrange(1, 9)
-        found["offset"] = chance.choice([0, 0, 1, 3])
+        query["limit"] = chance.randrange(1, 9)
+        query["offset"] = chance.choice([0, 0, 1, 3])
     if chance.random() < 0.2:
-        found["projection"] = chance.choice(
+        query["projection"] = chance.choice(
             [{"n": 1, "m": 1}, {"text": 0}, {"rows": {"$slice": 1}}]
         )
-    return shaped(chance, found)
+    return shaped(chance, query)
 
 
 def _whole_filter(chance: Random) -> Filter:
-    """Return a filter; a search of words and nearness stand at the top only."""
+    """Return a filter; `$text` and `$near` appear at the top level only."""
     rest = _filter(chance, 2)
     match chance.randrange(10):
         case 0:

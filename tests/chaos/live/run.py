@@ -1,4 +1,4 @@
-"""Writers and subscribers on a stage, and the moments at which nobody writes."""
+"""Writers and subscribers on a stage, and quiet points, at which no writer writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from tests.chaos.live.questions import question
+from tests.chaos.live.questions import random_query
 from tests.chaos.live.rules import READ, Rules
 from tests.chaos.live.stage import Stage
 from tests.chaos.live.story import Story
@@ -22,21 +22,21 @@ from tests.chaos.live.writers import Gate, Writer
 from tests.waiting import wait_until
 
 WRITERS = 4
-#: Whoever has been told `live` for so long, with nobody writing, has to hold the answer.
-HONEST_S = 15.0
-HEALED_S = 240.0
+#: A subscriber that has been `live` this long without writes must hold the answer.
+LIVE_GRACE_S = 15.0
+RECOVERY_S = 240.0
 ANSWER_S = 120.0
-#: Between two looks at a quiet point: each asks the servers, who have enough to do.
-LOOK_S = 0.25
+#: Delay between two checks at a quiet point, as each check queries the busy servers.
+POLL_S = 0.25
 
 
 @dataclass(frozen=True)
 class Script:
-    """What happens in a run."""
+    """The victims of a run, and the load."""
 
     victims: Sequence[str]
     subscribers: int
-    #: Acknowledged writes between two kills.
+    #: Acknowledged writes between two disruptions.
     writes: int
     kills_between_quiet_points: int
 
@@ -52,7 +52,7 @@ class Run:
         self._rules = Rules()
         self._key = stage.key
         self._gate = Gate(WRITERS)
-        self._between_looks = threading.Event()
+        self._between_checks = threading.Event()
         self._make("collections", {"name": "open"})
         self._make("collections", {"name": "ruled", "access_rules": {"read": READ[0]}})
         anonymous = {"name": "page", "kind": "publishable", "scopes": ["documents:read"]}
@@ -67,13 +67,13 @@ class Run:
         ]
 
     def play(self) -> None:
-        """Hurt all victims, one after the other, and look at quiet points in between."""
+        """Disrupt the victims one after the other, and check the answers at quiet points."""
         script = self._script
-        with self._busy():
-            self._until_all_watch()
+        with self._running_clients():
+            self._wait_for_subscribers()
             for number, victim in enumerate(script.victims, start=1):
                 self._write_more(script.writes)
-                self._stage.hurt(victim)
+                self._stage.disrupt(victim)
                 if self._chance.random() < 0.3:
                     self._change_rules()
                 if number % script.kills_between_quiet_points == 0:
@@ -82,13 +82,13 @@ class Run:
             self._settle()
 
     def join(self) -> None:
-        """Wait until nobody is at work any more, which is when no server answers."""
+        """Wait for all clients to stop, which they do once no server answers."""
         for one in (*self._subscribers, *self._writers):
             one.join()
 
     @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """Have everybody at work."""
+    def _running_clients(self) -> Iterator[None]:
+        """Run all writers and subscribers during the block."""
         for one in (*self._subscribers, *self._writers):
             one.start()
         try:
@@ -99,59 +99,61 @@ class Run:
                 subscriber.over.set()
                 subscriber.hurry.set()
 
-    def _until_all_watch(self) -> None:
-        """Let nothing be hurt before it has worked."""
+    def _wait_for_subscribers(self) -> None:
+        """Wait until every subscriber was live once, before the first disruption."""
         waiting = list(self._subscribers)
 
-        def nobody_waits() -> bool:
-            # Restless ones may have left again.
+        def all_live() -> bool:
+            # Restless subscribers may have disconnected since.
             waiting[:] = [one for one in waiting if one.view().live_since_s is None]
             return not waiting or bool(self._story.faults)
 
-        wait_until(nobody_waits, what="every subscriber to be live", timeout_s=HEALED_S)
-        self._look()
+        wait_until(all_live, what="every subscriber to be live", timeout_s=RECOVERY_S)
+        self._check_faults()
 
     def _write_more(self, writes: int) -> None:
-        """Wait until so many writes were acknowledged."""
-        self._look()
+        """Wait until that many more writes are acknowledged."""
+        self._check_faults()
         wanted = self._story.counts["writes"] + writes
         wait_until(
             lambda: self._story.counts["writes"] >= wanted or bool(self._story.faults),
-            what="writes to go on",
-            timeout_s=HEALED_S,
+            what="writes to continue",
+            timeout_s=RECOVERY_S,
         )
-        self._look()
+        self._check_faults()
 
     def _change_rules(self) -> None:
-        self._story.tell("rules", "change")
-        self._rules.change(self._bring_into_force)
+        self._story.record("rules", "change")
+        self._rules.change(self._put_into_force)
         self._story.count("rules changed")
 
     def _settle(self) -> None:
         """Stop all writes, and wait until every subscriber holds its answer."""
         self._gate.close()
         began_s = time.monotonic()
-        self._story.tell("quiet", "nobody writes")
+        self._story.record("quiet", "no writer writes")
         for subscriber in self._subscribers:
             subscriber.hurry.set()
-        open_ones = list(self._subscribers)
+        pending = list(self._subscribers)
         try:
-            while open_ones:
-                open_ones = [one for one in open_ones if not self._holds(one, began_s)]
-                self._look()
-                late = time.monotonic() - began_s > HEALED_S
-                assert not late, f"{len(open_ones)} subscribers did not come to hold their answers"
-                self._between_looks.wait(LOOK_S if open_ones else 0)
+            while pending:
+                pending = [one for one in pending if not self._holds_answer(one, began_s)]
+                self._check_faults()
+                late = time.monotonic() - began_s > RECOVERY_S
+                assert not late, f"{len(pending)} subscribers do not hold their answers"
+                self._between_checks.wait(POLL_S if pending else 0)
         finally:
-            for one in open_ones:
-                self._story.tell("quiet", f"does not hold {self._answer(one.habits)}\n{one.told()}")
-        self._story.tell("quiet", "all hold their answers")
+            for one in pending:
+                self._story.record(
+                    "quiet", f"does not hold {self._answer(one.habits)}\n{one.transcript()}"
+                )
+        self._story.record("quiet", "all hold their answers")
         self._story.count("quiet points")
         for subscriber in self._subscribers:
             subscriber.hurry.clear()
         self._gate.open()
 
-    def _holds(self, one: Subscriber, quiet_since_s: float) -> bool:
+    def _holds_answer(self, one: Subscriber, quiet_since_s: float) -> bool:
         view = one.view()
         if view.live_since_s is None:
             return False
@@ -161,42 +163,43 @@ class Run:
         if _rows(view.items, one) == _rows(answer, one):
             return True
         since_s = max(quiet_since_s, view.live_since_s, view.heard_s)
-        if time.monotonic() - since_s > HONEST_S:
-            self._story.fault(one.name, f"`live` was a lie: {_rows(answer, one)}\n{one.told()}")
+        if time.monotonic() - since_s > LIVE_GRACE_S:
+            problem = f"`live` without the answer {_rows(answer, one)}\n{one.transcript()}"
+            self._story.fault(one.name, problem)
         return False
 
     def _answer(self, habits: Habits) -> list[Any] | None:
-        """Return what the query answers now; none while nobody answers."""
+        """Return the current answer of the query; none while the server is unavailable."""
         url = f"{self._stage.urls[1]}/v1/collections/{habits.collection}/query"
         try:
             answer = requests.post(
-                url, json=habits.question, headers=bearer(habits.credentials), timeout=ANSWER_S
+                url, json=habits.query, headers=bearer(habits.credentials), timeout=ANSWER_S
             )
         except requests.RequestException:
             return None
         if answer.status_code >= 500:
             return None
         assert answer.status_code == 200, f"{habits}: {answer.text}"
-        found: list[Any] = answer.json()["rows" if "group" in habits.question else "items"]
-        return found
+        rows: list[Any] = answer.json()["rows" if "group" in habits.query else "items"]
+        return rows
 
-    def _look(self) -> None:
+    def _check_faults(self) -> None:
         assert not self._story.faults, self._story.faults[0]
 
     def _habits(self, number: int) -> Habits:
         chance = Random(f"{self._story.seed} habits {number}")
         anonymous = number % 4 == 0
-        asked = question(chance)
+        query = random_query(chance)
         options: dict[str, Any] = {}
         if anonymous:
-            asked.pop("projection", None)
+            query.pop("projection", None)
         if chance.random() < 0.2:
             options["deliver"] = "result"
         if chance.random() < 0.25:
             options["throttle_ms"] = chance.choice([100, 800])
         return Habits(
             collection="ruled" if anonymous or chance.random() < 0.3 else "open",
-            question=asked,
+            query=query,
             credentials={"key": self._anonymous} if anonymous else {"token": self._key},
             options=options,
             by_events=chance.random() < 0.3,
@@ -220,8 +223,8 @@ class Run:
     def _member(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"}
 
-    def _bring_into_force(self, rules: dict[str, Any]) -> None:
-        """Change the rule, however often that takes."""
+    def _put_into_force(self, rules: dict[str, Any]) -> None:
+        """Change the rule, with as many attempts as that takes."""
 
         def changed() -> bool:
             try:
@@ -235,10 +238,10 @@ class Run:
                 return False
             return answer.ok
 
-        wait_until(changed, what="the rule to change", timeout_s=HEALED_S)
+        wait_until(changed, what="the rule to change", timeout_s=RECOVERY_S)
 
 
 def _rows(items: list[Any], one: Subscriber) -> list[str]:
-    """Return rows as text, in which 1 and true differ."""
+    """Return rows as JSON text, in which 1 and true differ."""
     rows = [json.dumps([item["id"], item["version"], item["document"]]) for item in items]
     return rows if one.habits.ordered else sorted(rows)

@@ -1,4 +1,4 @@
-"""What a query makes of the documents that it finds: rows of groups, or documents with others."""
+"""The shape of a query's answer: documents, groups, or documents with lookups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLLECTIONS = ("open", "ruled")
 
 
 def shaped(chance: Random, members: Members) -> Members:
-    """Return the members of a query; some of them group what it finds, some look others up."""
+    """Return the members of a query, some with a group or a lookup."""
     near = "$near" in str(members["filter"])
     match chance.randrange(6):
         case 0 if not near:
@@ -31,26 +31,26 @@ def shaped(chance: Random, members: Members) -> Members:
 
 
 def reference(chance: Random, ids: int) -> Any:
-    """Return what a document refers to others by: one of them, several, or nobody."""
+    """Return a reference to one document, to several, or to none."""
     several = [f"d{chance.randrange(ids):02}" for _ in range(chance.randrange(4))]
-    return chance.choice([f"d{chance.randrange(ids):02}", several, "nobody"])
+    return chance.choice([f"d{chance.randrange(ids):02}", several, "missing"])
 
 
 def _grouped(chance: Random, given: Members) -> Members:
     by = chance.sample(BY, chance.randrange(3))
     names = chance.sample(sorted(MEASURES), chance.randrange(1, len(MEASURES)))
     measures = {name: MEASURES[name] for name in names}
-    found: Members = {"filter": given, "group": {"by": by, "measures": measures}}
+    query: Members = {"filter": given, "group": {"by": by, "measures": measures}}
     if chance.random() < 0.5:
-        found["sort"] = [[chance.choice(names), chance.choice([1, -1])]]
+        query["sort"] = [[chance.choice(names), chance.choice([1, -1])]]
     if chance.random() < 0.5:
-        found["limit"] = chance.randrange(1, 6)
-        found["offset"] = chance.choice([0, 0, 1])
-    return found
+        query["limit"] = chance.randrange(1, 6)
+        query["offset"] = chance.choice([0, 0, 1])
+    return query
 
 
 def _lookup(chance: Random) -> list[Members]:
-    found = [{"from": chance.choice(COLLECTIONS), "local": "ref", "as": "other"}]
+    lookup = [{"from": chance.choice(COLLECTIONS), "local": "ref", "as": "other"}]
     if chance.random() < 0.3:
-        found.append({"from": chance.choice(COLLECTIONS), "local": "_id", "as": "namesake"})
-    return found
+        lookup.append({"from": chance.choice(COLLECTIONS), "local": "_id", "as": "namesake"})
+    return lookup

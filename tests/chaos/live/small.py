@@ -1,4 +1,4 @@
-"""A stage that is quickly there: only what live queries need, on a copy of the suite's database."""
+"""A stage that starts quickly: only what live queries need, on a copy of the suite's database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import redis
 from rillbase_server.launcher.account import private_directory, server_account
 from rillbase_server.launcher.postgres import PostgresCluster, binary
 from rillbase_server.launcher.valkey import ValkeyStore
-from tests.chaos.live.kept import Kept, Program
+from tests.chaos.live.kept import Program, SupervisedProcess
 from tests.chaos.live.stage import ROOT, Stage, answers, web_argv
 from tests.chaos.live.story import Story
 from tests.own_valkey import free_port
@@ -26,19 +26,19 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.make import MadeTenant
 
-#: No power fails here: what a killed server has written is in the files for the next one. What it
-#: has acknowledged has to be among that.
+#: The machine does not lose power here, so everything that a killed server has written is in its
+#: files after the restart. That has to include every acknowledged write.
 POSTGRES_SETTINGS = {"synchronous_commit": "on"}
 
 
 class Small(Stage):
-    """Each service is started again as soon as it has ended."""
+    """Restarts each service as soon as it exits."""
 
     def __init__(self, folder: Path, made: MadeTenant, story: Story, chance: Random) -> None:
         super().__init__(story, chance)
         self.tenant, self.key = made.slug, made.admin_key
         self._folder = folder
-        self._services: dict[str, Kept] = {}
+        self._services: dict[str, SupervisedProcess] = {}
         account = server_account()
         source = urlsplit(os.environ["DATABASE_URL"])
         self._store = ValkeyStore(folder / "valkey", "tests", free_port(), account)
@@ -78,10 +78,10 @@ class Small(Stage):
         self._kill(self.pid("second web"))
 
     def start(self) -> None:
-        """Start everything, and return once both app servers answer."""
+        """Start all services, and return once both app servers answer."""
         self._start_servers()
         for name, argv in self._application.items():
-            self._keep(Program(name, argv, ROOT, self.environment))
+            self._supervise(Program(name, argv, ROOT, self.environment))
         wait_until(lambda: all(map(answers, self.urls)), what="both app servers to answer")
 
     def _start_servers(self) -> None:
@@ -91,9 +91,11 @@ class Small(Stage):
             private_directory(folder, account)
         _copy_cluster(os.environ["RILLBASE_TEST_POSTGRES"], cluster)
         argv, folder = cluster.server_argv(), cluster.directory
-        self._keep(Program("postgres", argv, folder, os.environ, account, cluster.before_start))
+        self._supervise(
+            Program("postgres", argv, folder, os.environ, account, cluster.before_start)
+        )
         argv, folder = store.argv(), store.directory
-        self._keep(Program("valkey", argv, folder, os.environ, account, store.before_start))
+        self._supervise(Program("valkey", argv, folder, os.environ, account, store.before_start))
         wait_until(store.answers, what="Valkey")
         wait_until(self._postgres_accepts, what="PostgreSQL")
 
@@ -103,8 +105,8 @@ class Small(Stage):
         except ProcessLookupError:
             return False
 
-    def _keep(self, program: Program) -> None:
-        self._services[program.name] = Kept(program, self._folder)
+    def _supervise(self, program: Program) -> None:
+        self._services[program.name] = SupervisedProcess(program, self._folder)
 
     def _close(self) -> None:
         for service in reversed(self._services.values()):
@@ -112,7 +114,7 @@ class Small(Stage):
 
 
 def _copy_cluster(source_url: str, to: PostgresCluster) -> None:
-    """Copy a running server's files; that takes a second, where migrations take many."""
+    """Copy a running server's files, which is much faster than running the migrations."""
     account = to.account
     argv = [str(binary("pg_basebackup")), "--dbname", source_url, "--pgdata", str(to.data)]
     subprocess.run(
@@ -127,8 +129,8 @@ def _copy_cluster(source_url: str, to: PostgresCluster) -> None:
 
 @contextmanager
 def small(folder: Path, story: Story, chance: Random) -> Iterator[Stage]:
-    """Bring up what live queries need."""
-    # Models can be imported once Django is set up.
+    """Start the services that live queries need."""
+    # Models can be imported only once Django is set up.
     from tests.make import make_tenant
 
     stage = Small(folder, make_tenant(plan="dedicated"), story, chance)

@@ -1,4 +1,4 @@
-"""An installation that may be hurt, part by part, and comes back by itself."""
+"""An installation whose parts a test disrupts, and which recovers by itself."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from rillbase_server.web_process import HTTP_PROTOCOL, WEBSOCKET_PROTOCOL
 from tests.chaos.live.story import Story
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Around the two seconds of a lease, and the two after which silence is `stale`.
+#: Shorter and longer than two seconds: the length of a lease, and the silence before `stale`.
 PAUSES_S = (0.3, 1.5, 2.5, 5.0)
 MOST_WRITE_PARTITIONS, MOST_QUERY_PARTITIONS = 3, 2
 
 
 class Stage(ABC):
-    """What may be killed, by name, and two app servers that anybody may go to."""
+    """The parts that a test can disrupt, by name, and two app servers for its clients."""
 
-    #: The tenant that all of it happens to, and a key that may do everything.
+    #: The tenant under test, and a key with all scopes.
     tenant: str
     key: str
     urls: list[str]
-    #: What processes of the application find around them.
+    #: The environment variables of the application's processes.
     environment: Mapping[str, str]
 
     def __init__(self, story: Story, chance: Random) -> None:
@@ -60,7 +60,7 @@ class Stage(ABC):
 
     @abstractmethod
     def pid(self, service: str) -> int:
-        """Return the process of a service; raise `ProcessLookupError` while there is none."""
+        """Return the pid of a service; raise `ProcessLookupError` while it does not run."""
 
     @abstractmethod
     def valkey(self) -> redis.Redis:
@@ -68,17 +68,17 @@ class Stage(ABC):
 
     @abstractmethod
     def kill_second_web(self) -> None:
-        """Kill the second app server, which comes back."""
+        """Kill the second app server, which is restarted."""
 
     @abstractmethod
     def _close(self) -> None:
-        """End everything that this made."""
+        """Stop everything that the stage started."""
 
-    def hurt(self, victim: str) -> None:
-        self._story.tell("killer", victim)
+    def disrupt(self, victim: str) -> None:
+        self._story.record("killer", victim)
         self._story.count("kills")
         self._story.count(f"kill: {victim}")
-        # What was hurt a moment ago may not be there to be hurt again.
+        # A victim of a moment ago may still be restarting.
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess, redis.RedisError):
             self.victims[victim]()
 
@@ -93,20 +93,20 @@ class Stage(ABC):
         if not nodes:
             raise ProcessLookupError("no node")
         name = self._chance.choice(sorted(nodes))
-        self._story.tell("killer", f"it is {name}")
+        self._story.record("killer", f"chose {name}")
         return nodes[name]
 
     def _nodes(self) -> dict[str, int]:
-        """Return the processes of the nodes that have said how they are, and are there."""
+        """Return the pids of the running nodes that have reported."""
         family = psutil.Process(self.pid("grid")).children(recursive=True)
         pids = {child.pid for child in family}
-        found = {}
+        nodes = {}
         with self.valkey() as client:
             for name in cast("list[bytes]", client.keys("{rillbase}:events:*:lease:*")):
                 report = json.loads(cast("bytes | None", client.hget(name, "report")) or b"{}")
                 if report.get("pid") in pids:
-                    found[name.decode().removeprefix("{rillbase}:events:")] = int(report["pid"])
-        return found
+                    nodes[name.decode().removeprefix("{rillbase}:events:")] = int(report["pid"])
+        return nodes
 
     @staticmethod
     def _kill(pid: int) -> None:
@@ -120,7 +120,7 @@ class Stage(ABC):
             os.kill(pid, signal.SIGCONT)
 
     def _kill_driver(self) -> None:
-        """Kill Spark's Java process; without Spark there is none."""
+        """Kill Spark's Java process, if the grid runs on Spark."""
         for child in psutil.Process(self.pid("grid")).children(recursive=True):
             if "java" in child.name():
                 child.kill()
@@ -130,12 +130,12 @@ class Stage(ABC):
             client.flushall()
 
     def _resize(self) -> None:
-        """Have another grid take over, unless one is about to. The command may well fail."""
+        """Start a resize of the grid, unless one is running. The command may fail."""
         if self._resizing is not None and self._resizing.poll() is None:
             return
         size = [self._chance.randint(1, MOST_WRITE_PARTITIONS)]
         size.append(self._chance.randint(1, MOST_QUERY_PARTITIONS))
-        self._story.tell("killer", f"to {size[1]} x {size[0]} partitions")
+        self._story.record("killer", f"to {size[1]} x {size[0]} partitions")
         argv = [sys.executable, "manage.py", "resize_grid"]
         argv += ["--write-partitions", str(size[0]), "--query-partitions", str(size[1])]
         self._resizing = subprocess.Popen(
@@ -148,14 +148,14 @@ class Stage(ABC):
 
 
 def web_argv(port: int) -> list[str]:
-    """Return how an app server is started."""
+    """Return the command that starts an app server."""
     argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", "platform", "--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     return [*argv, "--no-access-log", "--no-proxy-headers", "--port", str(port)]
 
 
 def answers(url: str) -> bool:
-    """Tell whether an app server is alive."""
+    """Return whether an app server is alive."""
     try:
         return requests.get(f"{url}/healthz", timeout=5).ok
     except requests.RequestException:

@@ -1,4 +1,4 @@
-"""What happened in a run, to be read when it has failed."""
+"""The log of a run, to diagnose a failure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 
 
 class Story:
-    """Prints what happens as it happens, and keeps what must not and how much of all there was."""
+    """Prints events as they happen, and collects faults and counts."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -16,23 +16,23 @@ class Story:
         self.counts: Counter[str] = Counter()
         self._began_s = time.monotonic()
         self._lock = threading.Lock()
-        self.tell("seed", str(seed))
+        self.record("seed", str(seed))
 
-    def tell(self, who: str, what: str) -> None:
+    def record(self, source: str, event: str) -> None:
         with self._lock:
             seconds = time.monotonic() - self._began_s
-            print(f"{seconds:8.2f} {who:>12}: {what}", flush=True)  # noqa: T201
+            print(f"{seconds:8.2f} {source:>12}: {event}", flush=True)  # noqa: T201
 
-    def count(self, what: str, times: int = 1) -> None:
+    def count(self, event: str, times: int = 1) -> None:
         with self._lock:
-            self.counts[what] += times
+            self.counts[event] += times
 
-    def fault(self, who: str, what: str) -> None:
-        """Note what must never be. The run ends at the next look."""
-        self.tell(who, f"FAULT {what}")
+    def fault(self, source: str, problem: str) -> None:
+        """Record a violation. The run fails at its next check."""
+        self.record(source, f"FAULT {problem}")
         with self._lock:
-            self.faults.append(f"{who}: {what}")
+            self.faults.append(f"{source}: {problem}")
 
     def end(self) -> None:
-        """Tell the figures."""
-        self.tell("seed", f"{self.seed}: {dict(sorted(self.counts.items()))}")
+        """Print the counts."""
+        self.record("seed", f"{self.seed}: {dict(sorted(self.counts.items()))}")

@@ -1,4 +1,4 @@
-"""Clients that watch, over WebSockets and Server-Sent Events; slow and restless ones among them."""
+"""Subscribers over WebSockets and Server-Sent Events, some of them slow or restless."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from websockets.exceptions import WebSocketException
 from tests.chaos.live.rules import Rules
 from tests.chaos.live.story import Story
 from tests.realtime.client import Client, opened
-from tests.realtime.held import ABOUT, Frame, Held
+from tests.realtime.held import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
 
-#: A heartbeat or an answer is due every ten seconds: who hears nothing for longer comes back.
+#: A heartbeat or an answer is due every ten seconds; a client reconnects after a longer silence.
 SILENCE_S = 30.0
-#: How long a read waits before it looks whether the run is over.
-LOOK_S = 1.0
+#: How long a read waits before it checks whether the run is over.
+POLL_S = 1.0
 KEPT_FRAMES = 60
-AWAY = (requests.RequestException, WebSocketException, OSError, TimeoutError)
-#: Queries with one of these tell the places of rows.
+CONNECTION_ERRORS = (requests.RequestException, WebSocketException, OSError, TimeoutError)
+#: Queries with one of these have ordered answers.
 PLACED = {"sort", "limit", "offset", "group", "lookup"}
-#: Why a server may end or refuse a subscription while it or what is behind it is being killed.
+#: Codes with which a server may end or refuse a subscription while a part of it is down.
 EXCUSES = {"unavailable", "rate_limited", "internal_error", "timeout"}
 
 
-class Away(Exception):
-    """The server does not serve at the moment."""
+class Unavailable(Exception):
+    """The server is unavailable at the moment."""
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How a subscriber watches."""
+    """The query of a subscriber, and how it subscribes."""
 
     collection: str
-    question: dict[str, Any]
+    query: dict[str, Any]
     credentials: dict[str, str]
     options: dict[str, Any] = field(default_factory=dict)
     by_events: bool = False
@@ -51,23 +51,23 @@ class Habits:
 
     @property
     def ordered(self) -> bool:
-        """Whether the places of rows count."""
-        near = "$near" in json.dumps(self.question["filter"])
-        return near or bool(self.question.keys() & PLACED)
+        """Whether the order of rows matters."""
+        near = "$near" in json.dumps(self.query["filter"])
+        return near or bool(self.query.keys() & PLACED)
 
 
 @dataclass(frozen=True)
 class View:
-    """What a subscriber holds at a moment."""
+    """A snapshot of what a subscriber holds."""
 
     items: list[Any]
-    #: Since when it has been told that this is the present, and when it last heard of a change.
+    #: When its state became `live`, and when the last frame arrived.
     live_since_s: float | None
     heard_s: float
 
 
 class Subscriber(threading.Thread):
-    """One client that comes back, to any server, for as long as the run goes on."""
+    """One client that reconnects, to any server, until the run is over."""
 
     def __init__(
         self, number: int, habits: Habits, urls: list[str], rules: Rules, story: Story
@@ -81,7 +81,7 @@ class Subscriber(threading.Thread):
         self._urls = urls
         self._story = story
         self._lock = threading.Lock()
-        self._held = self._nothing()
+        self._held = self._empty_answer()
         self._live_since_s: float | None = None
         self._heard_s = time.monotonic()
         self._frames: deque[str] = deque(maxlen=KEPT_FRAMES)
@@ -90,37 +90,37 @@ class Subscriber(threading.Thread):
         with self._lock:
             return View(list(self._held.items), self._live_since_s, self._heard_s)
 
-    def told(self) -> str:
-        """Return the last frames, for the story."""
+    def transcript(self) -> str:
+        """Return the last frames as text."""
         with self._lock:
             return "\n".join([f"{self.name} {self.habits}", *self._frames])
 
     def run(self) -> None:
         while not self.over.is_set():
             try:
-                self._watch()
-            except Away as away:
-                self._note(str(away))
-            except AWAY as gone:
-                self._note(f"connection lost: {type(gone).__name__} {str(gone)[:80]}")
-            except AssertionError as broken:
-                self._story.fault(self.name, str(broken))
-                self._story.tell(self.name, self.told())
-                self._forget()
+                self._follow()
+            except Unavailable as unavailable:
+                self._note(str(unavailable))
+            except CONNECTION_ERRORS as error:
+                self._note(f"connection lost: {type(error).__name__} {str(error)[:80]}")
+            except AssertionError as violation:
+                self._story.fault(self.name, str(violation))
+                self._story.record(self.name, self.transcript())
+                self._clear()
             with self._lock:
-                self._held.interrupted()
+                self._held.disconnect()
                 self._live_since_s = None
             self._story.count("connections")
             self.over.wait(0.2)
 
-    def _watch(self) -> None:
-        left = self._chance.randrange(20, 120) if self.habits.restless else None
-        way = self._events() if self.habits.by_events else self._socket()
-        with way as frames:
+    def _follow(self) -> None:
+        frames_left = self._chance.randrange(20, 120) if self.habits.restless else None
+        connection = self._events() if self.habits.by_events else self._socket()
+        with connection as frames:
             for frame in frames:
                 self._take(frame)
-                left = None if left is None else left - 1
-                if self.over.is_set() or left == 0:
+                frames_left = None if frames_left is None else frames_left - 1
+                if self.over.is_set() or frames_left == 0:
                     return
                 if self.habits.slow and not self.hurry.is_set():
                     self.hurry.wait(self._chance.random() / 4)
@@ -128,13 +128,13 @@ class Subscriber(threading.Thread):
     def _take(self, frame: Frame) -> None:
         kind = frame["type"]
         if kind == "goodbye":
-            raise Away("goodbye")
-        if kind not in ABOUT:
+            raise Unavailable("goodbye")
+        if kind not in SUBSCRIPTION_FRAMES:
             return
         self._note(json.dumps(frame)[:600])
         self._story.count(f"frames: {kind}")
         if kind in ("end", "error"):
-            self._refused(frame)
+            self._reject(frame)
         if self.habits.anonymous:
             self._rules.check(frame)
         with self._lock:
@@ -143,21 +143,21 @@ class Subscriber(threading.Thread):
             self._live_since_s = (self._live_since_s or time.monotonic()) if live else None
             self._heard_s = time.monotonic()
 
-    def _refused(self, frame: Frame) -> None:
+    def _reject(self, frame: Frame) -> None:
         code = (frame.get("error") or {}).get("code")
         self._story.count(f"refused: {code}")
         if code not in EXCUSES:
             self._story.fault(self.name, f"{frame}")
-            self._story.tell(self.name, self.told())
-        raise Away(f"refused: {frame}")
+            self._story.record(self.name, self.transcript())
+        raise Unavailable(f"refused: {frame}")
 
-    def _forget(self) -> None:
-        """Begin again with nothing."""
+    def _clear(self) -> None:
+        """Discard the answer, so that the next subscription starts from scratch."""
         with self._lock:
-            self._held = self._nothing()
+            self._held = self._empty_answer()
 
-    def _nothing(self) -> Held:
-        return Held(looks_up="lookup" in self.habits.question)
+    def _empty_answer(self) -> HeldAnswer:
+        return HeldAnswer(looks_up="lookup" in self.habits.query)
 
     def _note(self, line: str) -> None:
         with self._lock:
@@ -168,8 +168,8 @@ class Subscriber(threading.Thread):
         with opened(self._chance.choice(self._urls)) as client:
             client.say(type="hello", **self.habits.credentials)
             if (welcome := client.next())["type"] != "welcome":
-                raise Away(f"not welcome: {welcome}")
-            asked = {"collection": self.habits.collection, **self.habits.question}
+                raise Unavailable(f"not welcome: {welcome}")
+            asked = {"collection": self.habits.collection, **self.habits.query}
             if self.habits.options:
                 asked["options"] = self.habits.options
             if self._held.resume:
@@ -181,7 +181,7 @@ class Subscriber(threading.Thread):
         heard_s = asked_s = time.monotonic()
         while not self.over.is_set():
             try:
-                yield client.next(LOOK_S)
+                yield client.next(POLL_S)
                 heard_s = asked_s = time.monotonic()
             except TimeoutError:
                 now_s = time.monotonic()
@@ -193,7 +193,7 @@ class Subscriber(threading.Thread):
 
     @contextmanager
     def _events(self) -> Iterator[Iterator[Frame]]:
-        asked = {name: json.dumps(value) for name, value in self.habits.question.items()}
+        asked = {name: json.dumps(value) for name, value in self.habits.query.items()}
         if self.habits.options:
             asked["options"] = json.dumps(self.habits.options)
         headers = bearer(self.habits.credentials)
@@ -204,11 +204,11 @@ class Subscriber(threading.Thread):
             url, params=asked, headers=headers, stream=True, timeout=SILENCE_S
         ) as answer:
             if answer.status_code != 200:
-                self._refused({"error": answer.json()})
-            yield self._parsed(answer)
+                self._reject({"error": answer.json()})
+            yield self._parse(answer)
 
     @staticmethod
-    def _parsed(answer: requests.Response) -> Iterator[Frame]:
+    def _parse(answer: requests.Response) -> Iterator[Frame]:
         for line in answer.iter_lines(chunk_size=1):
             if line.startswith(b"data: "):
                 frame: Frame = json.loads(line.removeprefix(b"data: "))
@@ -216,7 +216,7 @@ class Subscriber(threading.Thread):
 
 
 def bearer(credentials: dict[str, str]) -> dict[str, str]:
-    """Return what a REST call says instead of `hello`."""
+    """Return the headers that authenticate a REST call."""
     if "token" in credentials:
         return {"Authorization": f"Bearer {credentials['token']}"}
     return {"Rillbase-Key": credentials["key"]}

@@ -1,13 +1,13 @@
-"""Whatever fails, every subscriber ends up with the answer that a query gets, and was told no lie.
+"""Whatever fails, every subscriber converges to its query's answer and never gets a false state.
 
-Writers write in every way there is, subscribers watch random queries over all operators, and one
-part of the installation after another is killed, paused, emptied or resized. At quiet points all
-writers stand still: then each subscriber has to come to hold what its query answers, and one that
-has been told for a while that it is `live` has to hold it already. What the protocol forbids (a
-hole in `seq`, a version twice, a document that a rule hides) ends the run whenever it happens.
+Writers write through every API, subscribers follow random queries over all operators, and one part
+of the installation after another is killed, paused, emptied or resized. At quiet points all writers
+are idle: each subscriber must then converge to the answer of its query, and one that has been
+`live` for a while must hold it already. A violation of the protocol (a gap in `seq`, a repeated
+version, a document that a rule hides) fails the run at any time.
 
-A run prints its seed and its story; RILLBASE_CHAOS_SEED repeats the choices of one, and
-RILLBASE_CHAOS_KILLS says how many kills the long one takes.
+A run prints its seed and its events. RILLBASE_CHAOS_SEED repeats the choices of a run, and
+RILLBASE_CHAOS_KILLS sets the number of disruptions in the long test.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def play(
     stage: AbstractContextManager[Stage], script: Script, story: Story, chance: Random
 ) -> None:
     try:
-        with stage as up:
-            run = Run(up, script, story, chance)
+        with stage as started:
+            run = Run(started, script, story, chance)
             run.play()
     finally:
         story.end()

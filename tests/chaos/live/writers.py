@@ -1,4 +1,4 @@
-"""Clients that write in every way there is, whatever fails meanwhile."""
+"""Clients that write through every API, whatever fails meanwhile."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.chaos.live.rules import Rules
 from tests.chaos.live.story import Story
 from tests.realtime.client import Client, greeted
 
-#: Long enough for a server that recovers: what was given up may still be written.
-PATIENCE_S = 60.0
-#: Between two writes of a writer, so that on a quiet machine not only bursts are tested.
+#: Long enough for a server to recover: a write that timed out may still take effect.
+CALL_TIMEOUT_S = 60.0
+#: Delay between two writes of a writer, so that a fast machine does not test bursts only.
 PAUSE_S = 0.03
-GONE = (requests.RequestException, WebSocketException, OSError, TimeoutError, AssertionError)
+CALL_ERRORS = (requests.RequestException, WebSocketException, OSError, TimeoutError, AssertionError)
 
 
 class Gate:
-    """Lets writers write, or holds them up until all of them stand still."""
+    """Lets writers write, or blocks them until all of them are idle."""
 
     def __init__(self, writers: int) -> None:
         self.over = threading.Event()
@@ -31,18 +31,18 @@ class Gate:
         self._writers = writers
         self._open.set()
 
-    def let_in(self) -> bool:
-        """Wait until writing is allowed; false when it is over for good."""
+    def wait_open(self) -> bool:
+        """Wait until the gate is open; return false once the run is over."""
         if not self._open.is_set():
             self._idle.release()
             self._open.wait()
         return not self.over.is_set()
 
     def close(self) -> None:
-        """Return once nobody writes."""
+        """Close the gate, and return once every writer is idle."""
         self._open.clear()
         for _ in range(self._writers):
-            assert self._idle.acquire(timeout=3 * PATIENCE_S), "a writer is stuck"
+            assert self._idle.acquire(timeout=3 * CALL_TIMEOUT_S), "a writer is stuck"
 
     def open(self) -> None:
         self._open.set()
@@ -53,7 +53,7 @@ class Gate:
 
 
 class Writer(threading.Thread):
-    """One client. Each of its rounds is one call, which may fail as it likes."""
+    """One client that makes one call after the other. Any call may fail."""
 
     def __init__(
         self, number: int, urls: list[str], key: str, gate: Gate, rules: Rules, story: Story
@@ -67,14 +67,14 @@ class Writer(threading.Thread):
         self._story = story
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {key}"
-        self._by = (self._rest, self._bulk, self._transaction, self._socket)[number % 4]
+        self._write = (self._rest, self._bulk, self._transaction, self._socket)[number % 4]
 
     def run(self) -> None:
-        while self._gate.let_in():
+        while self._gate.wait_open():
             try:
-                self._by()
-            except GONE as gone:
-                self._story.count(f"write failed: {type(gone).__name__}")
+                self._write()
+            except CALL_ERRORS as error:
+                self._story.count(f"write failed: {type(error).__name__}")
                 self._gate.over.wait(0.1)
             self._gate.over.wait(PAUSE_S)
 
@@ -91,13 +91,13 @@ class Writer(threading.Thread):
         return {**document(self._chance, key), "era": self._rules.certain}
 
     def _update(self) -> Document:
-        found = update(self._chance)
-        found["$set"] = {**found.get("$set", {}), "era": self._rules.certain}
-        return found
+        change = update(self._chance)
+        change["$set"] = {**change.get("$set", {}), "era": self._rules.certain}
+        return change
 
     def _call(self, method: str, path: str, body: Any = None) -> None:
         answer = self._session.request(
-            method, f"{self._url()}/v1/{path}", json=body, timeout=PATIENCE_S
+            method, f"{self._url()}/v1/{path}", json=body, timeout=CALL_TIMEOUT_S
         )
         self._note(answer.status_code)
 
@@ -144,13 +144,13 @@ class Writer(threading.Thread):
         self._call("POST", "transactions", {"operations": operations})
 
     def _socket(self) -> None:
-        """Write over one connection for as long as it holds."""
+        """Write over one connection until it is lost."""
         with greeted(self._url(), self._key) as client:
-            while self._gate.let_in():
-                self._over_socket(client)
+            while self._gate.wait_open():
+                self._write_over_socket(client)
                 self._gate.over.wait(PAUSE_S)
 
-    def _over_socket(self, client: Client) -> None:
+    def _write_over_socket(self, client: Client) -> None:
         key = self._key_of_document()
         where = {"collection": self._collection(), "key": key}
         match self._chance.randrange(5):

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.realtime.client import Client
-from tests.realtime.held import ABOUT, Frame, Held
+from tests.realtime.held import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
 from tests.waiting import TIMEOUT_S
 
 
 @dataclass
-class Answer(Held):
+class Answer(HeldAnswer):
     """The current answer of one subscription, kept up to date by its frames."""
 
     client: Client = field(kw_only=True)
@@ -25,7 +25,8 @@ class Answer(Held):
     def next(self, timeout_s: float = TIMEOUT_S) -> Frame:
         """Take the next frame of the subscription."""
         frame = self.client.wait_for(
-            lambda f: f["type"] in ABOUT and f.get("id") == self.name, timeout_s=timeout_s
+            lambda f: f["type"] in SUBSCRIPTION_FRAMES and f.get("id") == self.name,
+            timeout_s=timeout_s,
         )
         self.frames.append(frame)
         self.take(frame)
