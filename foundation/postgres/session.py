@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -157,6 +158,9 @@ class PostgresSession:
         # Registered once: registering it for each wait costs more than reading.
         self._watched: int | None = wire.socket
         self._loop.add_reader(self._watched, self._readable)
+        # Reports only that the connection was reset or closed.
+        self._resets = select.poll()
+        self._resets.register(self._watched, 0)
 
     @classmethod
     async def connect(cls, conninfo: str, timeout_s: float = 5.0) -> PostgresSession:
@@ -273,6 +277,9 @@ class PostgresSession:
 
     async def _ready(self, *, write: bool) -> None:
         """Wait until the socket can be read, or, to send the rest, takes more."""
+        # uvloop reports a reset only once. libpq may have read what the server sent before it then.
+        if self._resets.poll(0):
+            return
         waiter = self._waiter = self._loop.create_future()
         if write:
             self._loop.add_writer(self._wire.socket, self._wake)

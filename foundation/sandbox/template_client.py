@@ -98,15 +98,20 @@ class Template:
         await asyncio.to_thread(self._process.wait)
 
     def _receive(self) -> None:
-        try:
-            packet = self._control.recv(PACKET_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            packet = b""
-        if not packet:
-            self._lose()
-            return
+        """Read all packets: uvloop reports only once that the other end was closed by a kill."""
+        while self.is_alive:
+            try:
+                packet = self._control.recv(PACKET_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                packet = b""
+            if packet:
+                self._handle(packet)
+            else:
+                self._lose()
+
+    def _handle(self, packet: bytes) -> None:
         message = json.loads(packet)
         if "ready" in message:
             self._ready.set_result(None)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from itertools import count
 
+import psycopg
 import pytest
+import uvloop
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from foundation.postgres import SessionPool, Statement
+from foundation.postgres import PostgresSession, SessionPool, Statement
 from foundation.postgres.pool import KEPT_BUFFER_BYTES
 from foundation.postgres.session import Oid, int4
 
@@ -15,6 +19,8 @@ LENGTH = Statement("SELECT length($1)", (Oid.BYTEA,))
 BACKEND = Statement("SELECT pg_backend_pid()")
 BEGIN, FAIL = Statement("BEGIN"), Statement("SELECT 1 / 0")
 ECHO = Statement("SELECT $1", (Oid.INT4,))
+READY = b"Z\0\0\0\5I"
+NOTICE = b"N\0\0\0\x2bSWARNING\0VWARNING\0C57P02\0Mterminating\0\0"
 END = Statement("SELECT pg_terminate_backend($1, 5000)", (Oid.INT4,))
 
 
@@ -73,3 +79,42 @@ async def test_a_session_whose_rollback_was_cancelled_is_not_lent_again(
             (echoed,) = await session.run([(ECHO, (int4(number),))])
             assert echoed.integer(0, 0) == number
     pool.close()
+
+
+def _relay_handshake(listener: socket.socket, postgres: tuple[str, int]) -> socket.socket:
+    """Relay a connection until the server is ready for a statement; return the client's end."""
+    client, _ = listener.accept()
+    with socket.create_connection(postgres) as server:
+        reply = b""
+        while READY not in reply:
+            server.sendall(client.recv(65_536))
+            reply = server.recv(65_536)
+            client.sendall(reply)
+    return client
+
+
+def test_a_statement_ends_when_its_connection_is_reset_behind_a_notice(postgres_url: str) -> None:
+    """As by a server that is killed. uvloop, which servers use, reports a reset only once."""
+
+    async def run() -> None:
+        source = conninfo_to_dict(postgres_url)
+        postgres = str(source["host"]), int(str(source["port"]))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            relayed = asyncio.create_task(asyncio.to_thread(_relay_handshake, listener, postgres))
+            port = listener.getsockname()[1]
+            session = await PostgresSession.connect(
+                make_conninfo(postgres_url, port=port, sslmode="disable", gssencmode="disable")
+            )
+            client = await relayed
+        statement = asyncio.create_task(session.run([(BACKEND, ())]))
+        await asyncio.sleep(0)
+        # Without another iteration of the loop, so that the notice and the reset are one event. An
+        # end that is closed before all was read is reset.
+        with client:
+            client.recv(1)
+            client.sendall(NOTICE)
+        with pytest.raises(psycopg.OperationalError):
+            await asyncio.wait_for(statement, 10)
+        session.close()
+
+    uvloop.run(run())
