@@ -166,13 +166,13 @@ def running(program: str) -> Iterator[Browser]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            told = Path(profile, "DevToolsActivePort")
+            port_file = Path(profile, "DevToolsActivePort")
             wait_until(
-                lambda: told.exists() and "\n" in told.read_text(),
+                lambda: port_file.exists() and "\n" in port_file.read_text(),
                 what="the browser",
                 timeout_s=TIMEOUT_S,
             )
-            browser = Browser(int(told.read_text().splitlines()[0]))
+            browser = Browser(int(port_file.read_text().splitlines()[0]))
             try:
                 yield browser
             finally:

@@ -146,8 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
                 f"<ETag>{_tag(content)}</ETag><Size>{len(content)}</Size></Contents>"
             )
         shown += [f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in folders]
-        told = f"<KeyCount>{len(shown)}</KeyCount><IsTruncated>false</IsTruncated>"
-        self._answer(200, _xml("ListBucketResult", told + "".join(shown)))
+        header = f"<KeyCount>{len(shown)}</KeyCount><IsTruncated>false</IsTruncated>"
+        self._answer(200, _xml("ListBucketResult", header + "".join(shown)))
 
     @property
     def _key(self) -> str:

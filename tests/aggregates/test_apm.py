@@ -29,9 +29,9 @@ def test_requests_are_counted_and_drawn(server: str, tmp_path: Path) -> None:
     arguments = ["--hours", "1", "--speed", "3000", "--seconds", "2.5", "--picture", str(picture)]
     ran = run(server, "--key", made.admin_key, *arguments)
     assert ran.returncode == 0, ran.stderr
-    told = re.search(r"(\d+) events, (\d+) row updates", ran.stdout)
-    assert told is not None
-    assert int(told[1]) > 100
+    counts = re.search(r"(\d+) events, (\d+) row updates", ran.stdout)
+    assert counts is not None
+    assert int(counts[1]) > 100
     drawn = picture.read_text()
     assert "acme/shop/cart" in drawn
     assert "cumulus/mail/search" in drawn

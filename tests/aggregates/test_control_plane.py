@@ -58,11 +58,11 @@ def test_measures_are_completed_with_defaults(admin: Caller, made: MadeTenant) -
         "best": {"op": "top", "field": "n"},
         "spread": {"op": "quantiles", "field": "n"},
     }
-    told = admin.post(aggregates(made), {"name": "a", "measures": given}).json()["measures"]
-    assert told["sum"] == {"op": "sum", "field": "n", "type": "double"}
-    assert told["money"] == {"op": "sum", "field": "n", "type": "decimal", "scale": 2}
-    assert told["best"] == {"op": "top", "field": "n", "k": 10}
-    assert told["spread"]["quantiles"] == [0.5, 0.95]
+    answer = admin.post(aggregates(made), {"name": "a", "measures": given}).json()["measures"]
+    assert answer["sum"] == {"op": "sum", "field": "n", "type": "double"}
+    assert answer["money"] == {"op": "sum", "field": "n", "type": "decimal", "scale": 2}
+    assert answer["best"] == {"op": "top", "field": "n", "k": 10}
+    assert answer["spread"]["quantiles"] == [0.5, 0.95]
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_the_error_names_an_invalid_aggregate_setting(
     server: str, lasting: MadeTenant, body: object, pointer: str
 ) -> None:
     admin = with_key(server, lasting.admin_key)
-    told = problem(admin.post(aggregates(lasting), body), 400, "invalid_body")
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(admin.post(aggregates(lasting), body), 400, "invalid_body")
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 def test_a_view_is_over_a_collection_and_a_filter(admin: Caller, made: MadeTenant) -> None:
@@ -111,8 +111,8 @@ def test_a_view_is_over_a_collection_and_a_filter(admin: Caller, made: MadeTenan
     assert answer.json()["source"]["collection"] == "orders"
     assert answer.json()["state"] == "building"
     wrong = changed(name="b", source={"collection": "orders", "filter": {"a": {"$near": 1}}})
-    told = problem(admin.post(aggregates(made), wrong), 400, "invalid_geometry")
-    assert told["errors"][0]["pointer"].startswith("/source/filter/a")
+    details = problem(admin.post(aggregates(made), wrong), 400, "invalid_geometry")
+    assert details["errors"][0]["pointer"].startswith("/source/filter/a")
 
 
 def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:
@@ -125,13 +125,13 @@ def test_an_aggregate_is_changed_only_at_the_version_that_was_read(
 ) -> None:
     admin.post(aggregates(made), REQUESTS)
     one = aggregates(made, "requests_5m")
-    told = admin.patch(one, {"retention": "90d"}, If_Match='"v1"').json()
-    assert (told["retention"], told["version"]) == ("90d", 2)
-    assert told["dimensions"] == REQUESTS["dimensions"]
+    details = admin.patch(one, {"retention": "90d"}, If_Match='"v1"').json()
+    assert (details["retention"], details["version"]) == ("90d", 2)
+    assert details["dimensions"] == REQUESTS["dimensions"]
     refused = admin.patch(one, {"retention": "10d"}, If_Match='"v1"')
     problem(refused, 412, "precondition_failed")
-    told = problem(admin.patch(one, {"dimensions": ["server"]}), 400, "invalid_body")
-    assert told["errors"][0]["pointer"] == "/rollups/0"
+    details = problem(admin.patch(one, {"dimensions": ["server"]}), 400, "invalid_body")
+    assert details["errors"][0]["pointer"] == "/rollups/0"
     problem(admin.patch(one, {"source": {"collection": "b"}}), 400, "invalid_body")
 
 

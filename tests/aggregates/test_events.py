@@ -36,8 +36,8 @@ def count(made: Made, **asked: object) -> int:
 
 
 def test_an_event_is_in_every_rollup_at_once(requests_5m: Made) -> None:
-    told = requests_5m.caller.post(f"{requests_5m.path}/events", request(latency_ms=40))
-    assert (told.status_code, told.json()) == (201, {"applied": 1, "repeated": 0})
+    answer = requests_5m.caller.post(f"{requests_5m.path}/events", request(latency_ms=40))
+    assert (answer.status_code, answer.json()) == (201, {"applied": 1, "repeated": 0})
     for rollup in (["customer"], ["customer", "app"], ["customer", "app", "endpoint"]):
         (row,) = requests_5m.rows(rollup=rollup)
         assert (row["count"], row["total"], row["latency"], row["peak"]) == (1, 40, 40, 40)
@@ -45,8 +45,8 @@ def test_an_event_is_in_every_rollup_at_once(requests_5m: Made) -> None:
 
 
 def test_several_events_are_added_together_or_not_at_all(requests_5m: Made) -> None:
-    told = requests_5m.add(request(), request("bolt", 20), request("bolt", 40))
-    assert told == {"applied": 3, "repeated": 0}
+    answer = requests_5m.add(request(), request("bolt", 20), request("bolt", 40))
+    assert answer == {"applied": 3, "repeated": 0}
     broken = [request(), request(latency_ms="slow"), request()]  # type: ignore[arg-type]
     refused = requests_5m.caller.post(f"{requests_5m.path}/events", broken)
     error = problem(refused, 400, "invalid_body")["errors"][0]
@@ -89,8 +89,8 @@ def test_events_stand_in_the_bucket_of_their_time(requests_5m: Made) -> None:
     requests_5m.add(request(at=ms), request(at={"$date": (hour).isoformat()}))
     rows = requests_5m.rows(group_by=["at"], order=[["at", 1]])
     assert [row["count"] for row in rows] == [3, 1, 2]
-    told = [datetime.datetime.fromisoformat(row["at"]) for row in rows]
-    assert told == [hour + datetime.timedelta(minutes=minute) for minute in (0, 5, 10)]
+    times = [datetime.datetime.fromisoformat(row["at"]) for row in rows]
+    assert times == [hour + datetime.timedelta(minutes=minute) for minute in (0, 5, 10)]
 
 
 def test_an_old_event_may_come_without_a_name_only(requests_5m: Made) -> None:
@@ -126,9 +126,9 @@ def test_lines_are_added_while_they_arrive(requests_5m: Made) -> None:
         Content_Encoding="gzip",
     )
     assert answer.status_code == 200, answer.text
-    told = answer.json()
-    assert (told["applied"], told["lines"], told["complete"]) == (2_498, 2_500, True)
-    assert sorted(refused["line"] for refused in told["refused"]) == [1_201, 1_801]
+    response = answer.json()
+    assert (response["applied"], response["lines"], response["complete"]) == (2_498, 2_500, True)
+    assert sorted(refused["line"] for refused in response["refused"]) == [1_201, 1_801]
     assert count(requests_5m) == 2_498
 
 
@@ -143,8 +143,8 @@ def test_large_events_of_a_stream_are_refused_as_they_come(requests_5m: Made) ->
             Content_Type=NDJSON,
             Content_Encoding="gzip",
         )
-    told = answer.json()
-    assert (told["applied"], len(told["refused"])) == (1, 40)
+    response = answer.json()
+    assert (response["applied"], len(response["refused"])) == (1, 40)
     assert peak.added_mib < 64
 
 
@@ -152,8 +152,8 @@ def test_a_stream_of_nonsense_is_abandoned(requests_5m: Made) -> None:
     answer = requests_5m.caller.call(
         "POST", f"{requests_5m.path}/events", raw=b"nonsense\n" * 1_000, Content_Type=NDJSON
     )
-    told = answer.json()
-    assert (told["applied"], told["complete"], len(told["refused"])) == (0, False, 100)
+    response = answer.json()
+    assert (response["applied"], response["complete"], len(response["refused"])) == (0, False, 100)
 
 
 def test_a_line_far_beyond_an_event_is_refused_and_the_others_are_added(
@@ -167,9 +167,9 @@ def test_a_line_far_beyond_an_event_is_refused_and_the_others_are_added(
         raw=b"\n".join((line, long, line)),
         Content_Type=NDJSON,
     )
-    told = answer.json()
-    assert (told["applied"], told["lines"], told["complete"]) == (2, 3, True)
-    (refused,) = told["refused"]
+    response = answer.json()
+    assert (response["applied"], response["lines"], response["complete"]) == (2, 3, True)
+    (refused,) = response["refused"]
     assert refused["line"] == 2
     assert str(MAX_EVENT_BYTES) in json.dumps(refused["error"])
 
@@ -189,7 +189,7 @@ def test_a_list_of_millions_of_events_is_refused_before_they_are_counted(
 
 def test_a_stream_with_a_key_adds_its_lines_once(requests_5m: Made) -> None:
     text = "\n".join(json.dumps(request(latency_ms=n)) for n in range(50)).encode()
-    told = [
+    results = [
         requests_5m.caller.call(
             "POST",
             f"{requests_5m.path}/events",
@@ -199,7 +199,7 @@ def test_a_stream_with_a_key_adds_its_lines_once(requests_5m: Made) -> None:
         ).json()
         for _ in range(2)
     ]
-    assert [(t["applied"], t["repeated"]) for t in told] == [(50, 0), (0, 50)]
+    assert [(t["applied"], t["repeated"]) for t in results] == [(50, 0), (0, 50)]
 
 
 def test_adding_needs_the_scope_to_write(server: str, requests_5m: Made) -> None:
@@ -207,8 +207,8 @@ def test_adding_needs_the_scope_to_write(server: str, requests_5m: Made) -> None
         reads = make_key(requests_5m.made.tenant, scopes=["aggregates:read"])
     caller = with_key(server, reads)
     path = requests_5m.path
-    told = problem(caller.post(f"{path}/events", request()), 403, "missing_scope")
-    assert "aggregates:write" in told["detail"]
+    details = problem(caller.post(f"{path}/events", request()), 403, "missing_scope")
+    assert "aggregates:write" in details["detail"]
     assert caller.post(f"{path}/query", {}).status_code == 200
 
 

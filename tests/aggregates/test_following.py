@@ -82,9 +82,9 @@ def test_the_node_is_told_what_a_view_needs_of_a_document() -> None:
         "price": {"$numberDecimal": "1.50"},
         "secret": "x",
     }
-    told = json.loads(wanted.change(b"key", 3, bson(document)))
-    assert told["version"] == 3
-    assert told["row"] == {
+    change = json.loads(wanted.change(b"key", 3, bson(document)))
+    assert change["version"] == 3
+    assert change["row"] == {
         "customer": document["customer"],
         "price": document["price"],
     }

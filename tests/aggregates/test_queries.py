@@ -113,8 +113,8 @@ def test_an_unknown_snapshot_is_gone(lasting: Made) -> None:
     ],
 )
 def test_what_cannot_be_asked_is_named(lasting: Made, asked: Json, pointer: str) -> None:
-    told = problem(lasting.caller.post(f"{lasting.path}/query", asked), 400, "invalid_body")
-    assert told["errors"][0]["pointer"].startswith(pointer), told
+    details = problem(lasting.caller.post(f"{lasting.path}/query", asked), 400, "invalid_body")
+    assert details["errors"][0]["pointer"].startswith(pointer), details
 
 
 def test_every_kind_of_measure_is_answered(server: str) -> None:

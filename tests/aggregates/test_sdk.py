@@ -23,8 +23,8 @@ BY_CUSTOMER = RowQuery(group_by=["customer"], measures=["count"], order=[("custo
 
 def test_events_are_added_and_rows_queried(db: Client, requests_5m: Made) -> None:
     rows = db.aggregate(requests_5m.name)
-    told = rows.add(request("acme"), request("bolt", event_id="e"))
-    assert (told.applied, told.repeated) == (2, 0)
+    answer = rows.add(request("acme"), request("bolt", event_id="e"))
+    assert (answer.applied, answer.repeated) == (2, 0)
     assert rows.add(request("bolt", event_id="e")).repeated == 1
     found = rows.query(BY_CUSTOMER, snapshot="fresh")
     assert found.rows == [{"customer": "acme", "count": 1}, {"customer": "bolt", "count": 1}]

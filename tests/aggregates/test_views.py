@@ -231,8 +231,8 @@ def test_documents_that_cannot_be_evaluated_are_left_out_and_counted(
         answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"]}).json()
         rows_of = [row["count"] for row in answer.get("rows", [])]
         counts = [notice["count"] for notice in answer.get("notices", [])]
-        told = [notice["count"] for notice in state(view)["notices"]]
-        return (rows_of, counts, told) == ([rows], [left_out], [left_out])
+        received = [notice["count"] for notice in state(view)["notices"]]
+        return (rows_of, counts, received) == ([rows], [left_out], [left_out])
 
     wait_until(lambda: counted(1, 1), what="the view to say what it lacks")
     things.insert_many([{"_id": 3, "kind": "a", "n": 10**8}, {"_id": 4, "kind": "a", "n": 1}])

@@ -116,8 +116,8 @@ def as_lines(lines: Iterable[Json]) -> bytes:
 
 def as_arrow(rows: pa.Table, **metadata: str) -> bytes:
     """Return an Arrow stream."""
-    told = {f"rillbase.{name}": value for name, value in metadata.items()}
-    rows = rows.replace_schema_metadata(told or None)
+    entries = {f"rillbase.{name}": value for name, value in metadata.items()}
+    rows = rows.replace_schema_metadata(entries or None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)

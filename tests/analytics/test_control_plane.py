@@ -83,8 +83,8 @@ def test_the_error_names_an_invalid_dataset_setting(
     server: str, lasting: MadeTenant, body: object, pointer: str
 ) -> None:
     admin = with_key(server, lasting.admin_key)
-    told = problem(admin.post(datasets(lasting), body), 400, "invalid_body")
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(admin.post(datasets(lasting), body), 400, "invalid_body")
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 def test_tables_and_columns_are_added_and_nothing_is_taken_away(
@@ -93,9 +93,9 @@ def test_tables_and_columns_are_added_and_nothing_is_taken_away(
     admin.post(datasets(made), with_table())
     one = datasets(made, "a")
     wider: Json = {**POST, "columns": {**POST["columns"], "text": "string"}}
-    told = admin.patch(one, {"tables": {"posts": wider, "more": POST}}).json()
-    assert list(told["tables"]["posts"]["columns"]) == ["id", "by", "text"]
-    assert told["version"] == 2
+    answer = admin.patch(one, {"tables": {"posts": wider, "more": POST}}).json()
+    assert list(answer["tables"]["posts"]["columns"]) == ["id", "by", "text"]
+    assert answer["version"] == 2
     for tables, pointer in (
         ({"posts": wider}, "/tables/more"),
         ({"posts": POST, "more": POST}, "/tables/posts/columns"),

@@ -1,4 +1,4 @@
-"""The coordinator where something is in its way: it goes on, and what it promised holds."""
+"""The coordinator under faults: it continues, and keeps its guarantees."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def everything_is_due(settings_environment: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def coordinating(workers: Workers | None = None) -> Iterator[None]:
+def running_coordinator(workers: Workers | None = None) -> Iterator[None]:
     coordinator = Coordinator(workers or backstage.Inline(), lambda: None)
     coordinator._thread.start()
     try:
@@ -52,8 +52,8 @@ def coordinating(workers: Workers | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def unreadable(path: Path) -> Iterator[None]:
-    """Let a file not be there while the block runs."""
+def moved_away(path: Path) -> Iterator[None]:
+    """Move a file away during the block."""
     aside = path.with_name(f"{path.name}.aside")
     path.rename(aside)
     try:
@@ -67,7 +67,7 @@ def metadata_of(shop: Made, table: str) -> Path:
 
 
 def untag(shop: Made, table: str, state: int) -> None:
-    """Leave things as a process does that dies between a state's row and its tags."""
+    """Leave the state of a process that died after a state's row and before its tags."""
     table_of(shop, table).manage_snapshots().remove_tag(f"state-{state}").commit()
     Run.unscoped.using("relay").filter(dataset_id=shop.id).update(tagged=False)
 
@@ -88,7 +88,7 @@ def test_a_state_gets_its_tags_although_nothing_is_uploaded_any_more(shop: Made)
     shop.insert("orders", {"id": 1})
     backstage.drain(shop)
     untag(shop, "orders", 1)
-    with coordinating():
+    with running_coordinator():
         wait_until(lambda: "state-1" in table_of(shop, "orders").refs(), what="the tag")
 
 
@@ -97,14 +97,14 @@ def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(shop: Ma
     backstage.drain(shop)
     untag(shop, "orders", 1)
     other = make_dataset(shop.caller.base, made=shop.made, name="other")
-    with unreadable(metadata_of(shop, "orders")):
+    with moved_away(metadata_of(shop, "orders")):
         shop.insert("orders", {"id": 2})
-        with coordinating():
-            wait_until(lambda: error_of(shop).startswith("tag: "), what="what is wrong to be said")
+        with running_coordinator():
+            wait_until(lambda: error_of(shop).startswith("tag: "), what="the error to be shown")
             other.insert("orders", {"id": 1})
-            wait_until(lambda: in_authority(other) == 1, what="the other dataset to go on")
-    with coordinating():
-        wait_until(lambda: in_authority(shop) == 2, what="the dataset to go on")
+            wait_until(lambda: in_authority(other) == 1, what="the other dataset to continue")
+    with running_coordinator():
+        wait_until(lambda: in_authority(shop) == 2, what="the dataset to continue")
     assert {"state-1", "state-2"} <= set(table_of(shop, "orders").refs())
     assert error_of(shop) == ""
 
@@ -123,10 +123,10 @@ def test_metadata_that_names_files_of_others_stops_its_dataset_and_touches_none(
     written = path.read_text()
     path.write_text(json.dumps(foreign(json.loads(written), metadata_of(other, "orders"), place)))
     shop.insert("orders", {"id": 2})
-    with coordinating():
+    with running_coordinator():
         wait_until(lambda: "outside its folder" in error_of(shop), what="the error to be shown")
         path.write_text(written)
-        wait_until(lambda: in_authority(shop) == 2, what="the dataset to go on")
+        wait_until(lambda: in_authority(shop) == 2, what="the dataset to continue")
     assert sorted(files_of(other.id).rglob("*.metadata.json")) == theirs
     assert len(other.rows("orders", freshness="any")) == 1
 
@@ -151,7 +151,7 @@ def foreign(metadata: dict[str, Any], file: Path, place: str) -> dict[str, Any]:
 
 
 class Replaced(backstage.Inline):
-    """Workers that are slow once: meanwhile another process takes over, and does it all."""
+    """Workers that are slow once, so that another process takes over and does the work."""
 
     def __init__(self, shop: Made) -> None:
         self._shop = shop
@@ -196,17 +196,17 @@ def test_a_failed_cleanup_does_not_block_others(shop: Made) -> None:
     def states(made: Made) -> set[str]:
         return set(table_of(made, "orders").refs()) - {"main"}
 
-    def looked_after(made: Made) -> None:
+    def clean_up(made: Made) -> None:
         house = Housekeeping()
         try:
             house.poll()
-            wait_until(lambda: states(made) == {"state-2"}, what="the first state to go")
+            wait_until(lambda: states(made) == {"state-2"}, what="the first state to be removed")
         finally:
             house.close()
 
-    with unreadable(metadata_of(shop, "orders")):
-        looked_after(other)
-    looked_after(shop)
+    with moved_away(metadata_of(shop, "orders")):
+        clean_up(other)
+    clean_up(shop)
 
 
 def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Made) -> None:
@@ -221,13 +221,13 @@ def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Mad
         return {path for path in (files_of(shop.id) / "iceberg").rglob("*") if path.is_file()}
 
     before = described()
-    assert sweep(authority, shop.id) == 0, "somebody may be about to tell of it"
+    assert sweep(authority, shop.id) == 0, "a commit in progress may refer to it"
     for path in before:
         os.utime(path, (0, 0))
     assert sweep(authority, shop.id) > 0
     left = described()
     assert left < before
-    # One list of manifests is left of each table, that of the last state.
+    # Each table keeps one manifest list, that of the last state.
     assert sum(path.name.startswith("snap-") for path in left) == 2
     expected = shop.rows("orders", columns=["id", "customer", "count"])
     for table in ("orders", "orders__by_customer"):
@@ -238,7 +238,7 @@ def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Mad
 
 
 class Late(backstage.Inline):
-    """Workers that still write when their dataset has been dropped and removed."""
+    """Workers that write after their dataset was dropped and removed."""
 
     def __init__(self, shop: Made) -> None:
         self._shop = shop
@@ -251,7 +251,7 @@ class Late(backstage.Inline):
             remove_files(self._shop.id)
             late = files_of(self._shop.id) / "sorted" / "late.parquet"
             late.parent.mkdir(parents=True)
-            late.write_bytes(b"what nobody will ask for")
+            late.write_bytes(b"unused")
             self.wrote.set()
         return found
 
@@ -259,21 +259,21 @@ class Late(backstage.Inline):
 def test_what_is_written_for_a_dataset_that_was_dropped_meanwhile_is_removed(shop: Made) -> None:
     folder, late = files_of(shop.id), Late(shop)
     shop.insert("orders", {"id": 1})
-    with coordinating(late):
+    with running_coordinator(late):
         wait_until(late.wrote.is_set, what="the dataset to be dropped while it is sorted")
-        wait_until(lambda: not folder.exists(), what="what came late to be removed")
+        wait_until(lambda: not folder.exists(), what="the late file to be removed")
     assert not open_catalogue().namespace_exists(namespace_of(shop.id))
 
 
 class Slow(backstage.Inline):
-    """Workers whose steps into the authority do not end before they may."""
+    """Workers whose authority steps wait until the test lets them finish."""
 
     def __init__(self) -> None:
-        self.may_end = threading.Event()
+        self.may_finish = threading.Event()
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
         if pool == PipelineStep.AUTHORITY:
-            self.may_end.wait()
+            self.may_finish.wait()
         return super().run(pool, tasks)
 
 
@@ -284,13 +284,13 @@ def test_long_steps_of_a_stage_do_not_block_other_stages(shop: Made) -> None:
     ]
     for made in others:
         made.insert("orders", {"id": 1})
-    with coordinating(slow):
+    with running_coordinator(slow):
         try:
             for made in (*others, shop):
                 made.insert("orders", {"id": 2})
                 wait_until(partial(is_sorted, made), what="the upload to be sorted")
         finally:
-            slow.may_end.set()
+            slow.may_finish.set()
 
 
 def is_sorted(made: Made) -> bool:

@@ -68,8 +68,12 @@ def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: Made) -> None:
     incoming = files_of(shop.id) / "incoming"
     with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
         head = f"POST {shop.path}/uploads?table=orders HTTP/1.1\r\nHost: {address.netloc}\r\n"
-        told = {**shop.caller.headers, "Content-Type": ARROW, "Content-Length": str(len(body) * 2)}
-        for name, value in told.items():
+        request_headers = {
+            **shop.caller.headers,
+            "Content-Type": ARROW,
+            "Content-Length": str(len(body) * 2),
+        }
+        for name, value in request_headers.items():
             head += f"{name}: {value}\r\n"
         connection.sendall(f"{head}\r\n".encode() + body)
         wait_until(
@@ -107,8 +111,8 @@ def test_passing_the_last_state_on_never_goes_back_in_time(server: str) -> None:
         if number == 7:
             backstage.drain(web)
         for freshness in ("any", 3600, 0, "any"):
-            told = web.query("links", freshness=freshness, since=state)
-            assert told["state"] >= state
-            state = told["state"]
-            weights = [row["weight"] for row in by_key("links", told["rows"])]
+            answer = web.query("links", freshness=freshness, since=state)
+            assert answer["state"] >= state
+            state = answer["state"]
+            weights = [row["weight"] for row in by_key("links", answer["rows"])]
             assert max(weights, default=-1) == state - 1

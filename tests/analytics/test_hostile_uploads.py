@@ -59,10 +59,10 @@ def test_an_upload_names_the_limit_that_it_exceeds(
 ) -> None:
     settings_environment.setenv("RILLBASE_UPLOAD_MEMORY_MIB", "128")
     body = parquet(pa.table({"id": [1], "customer": ["x" * 100_000_000]}))
-    told = problem(
+    details = problem(
         shop.send("uploads", body, PARQUET, table="orders"), 422, "upload_limit_exceeded"
     )
-    assert "memory" in told["detail"]
+    assert "memory" in details["detail"]
 
 
 def test_bombs_of_one_tenant_leave_those_of_another_alone(server: str, shop: Made) -> None:

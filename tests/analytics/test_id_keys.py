@@ -109,15 +109,15 @@ def by_key(table: str, rows: list[Json]) -> list[Json]:
 
 def check(web: Made, states: list[Model], rng: random.Random, **asked: object) -> None:
     for table in WEB["tables"]:
-        told = web.query(table, **asked)
-        assert by_key(table, told["rows"]) == states[told["state"]].rows.rows(table), asked
+        answer = web.query(table, **asked)
+        assert by_key(table, answer["rows"]) == states[answer["state"]].rows.rows(table), asked
     for name in WEB["id_keys"]:
-        told = web.query(name, order=[["id", 1]], **asked)
-        keys = states[told["state"]].keys[name]
-        assert told["rows"] == [{"key": key, "id": id_} for id_, key in enumerate(keys)], asked
-    told = web.query("links", filter={"to": {"$in": [one := page(rng), "nowhere"]}}, **asked)
-    rows = states[told["state"]].rows.rows("links")
-    assert by_key("links", told["rows"]) == [row for row in rows if row["to"] == one]
+        answer = web.query(name, order=[["id", 1]], **asked)
+        keys = states[answer["state"]].keys[name]
+        assert answer["rows"] == [{"key": key, "id": id_} for id_, key in enumerate(keys)], asked
+    answer = web.query("links", filter={"to": {"$in": [one := page(rng), "nowhere"]}}, **asked)
+    rows = states[answer["state"]].rows.rows("links")
+    assert by_key("links", answer["rows"]) == [row for row in rows if row["to"] == one]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -226,10 +226,10 @@ def test_the_pipeline_shows_uploads_whose_keys_have_ids(web: Made) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b"})])
     backstage.do(web, PipelineStep.REMAP)
     send(web, [("links", "insert", {"from": "/a", "to": "/c"})])
-    told = web.caller.get(f"{web.path}/pipeline").json()
-    assert [upload["stage"] for upload in told["uploads"]] == ["unsorted", "remapped"]
-    assert (told["stages"]["remapped"]["first"], told["stages"]["remapped"]["rows"]) == (1, 1)
-    assert told["stages"]["unsorted"]["first"] == 2
+    answer = web.caller.get(f"{web.path}/pipeline").json()
+    assert [upload["stage"] for upload in answer["uploads"]] == ["unsorted", "remapped"]
+    assert (answer["stages"]["remapped"]["first"], answer["stages"]["remapped"]["rows"]) == (1, 1)
+    assert answer["stages"]["unsorted"]["first"] == 2
 
 
 def test_a_column_of_an_id_key_may_be_added(web: Made) -> None:

@@ -60,8 +60,12 @@ def random_upload(rng: random.Random, model: Serial) -> list[Json]:
 def check(shop: Made, states: list[Serial], **asked: object) -> None:
     """Compare the answers for a freshness with what the model has at the state they name."""
     for table in COLUMNS:
-        told = shop.query(table, **asked)
-        assert told["rows"] == states[told["state"]].rows(table), (table, asked, told["state"])
+        answer = shop.query(table, **asked)
+        assert answer["rows"] == states[answer["state"]].rows(table), (
+            table,
+            asked,
+            answer["state"],
+        )
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -32,7 +32,7 @@ FRESHNESSES: tuple[object, ...] = (0, "any", 0.01, 3600)
 
 def stages(shop: Made, table: str = "orders", **asked: object) -> dict[str, int]:
     read = shop.query(table, **asked)["read"]
-    return {stage: told["files"] for stage, told in read.items() if told["files"]}
+    return {stage: figures["files"] for stage, figures in read.items() if figures["files"]}
 
 
 def test_an_upload_moves_from_stage_to_stage(shop: Made) -> None:
@@ -259,21 +259,21 @@ def test_the_pipeline_shows_the_progress_of_uploads(shop: Made) -> None:
     shop.insert("orders", {"id": 3})
     backstage.do(shop, PipelineStep.SORT)
     shop.insert("orders", {"id": 4})
-    told = pipeline()
-    assert (told["state"], told["authority_state"], told["error"]) == (3, 1, None)
-    held = {name: (s["first"], s["last"], s["rows"]) for name, s in told["stages"].items()}
+    answer = pipeline()
+    assert (answer["state"], answer["authority_state"], answer["error"]) == (3, 1, None)
+    held = {name: (s["first"], s["last"], s["rows"]) for name, s in answer["stages"].items()}
     assert held == {
         "unsorted": (3, 3, 1),
         "sorted": (2, 2, 1),
         "merged": (None, None, 0),
         "authority": (1, 1, 2),
     }
-    assert told["stages"]["authority"]["lag_s"] > told["stages"]["sorted"]["lag_s"] > 0
-    assert [upload["stage"] for upload in told["uploads"]] == ["unsorted", "sorted", "authority"]
-    reads = {read["freshness"]: read for read in told["reads"]}
+    assert answer["stages"]["authority"]["lag_s"] > answer["stages"]["sorted"]["lag_s"] > 0
+    assert [upload["stage"] for upload in answer["uploads"]] == ["unsorted", "sorted", "authority"]
+    reads = {read["freshness"]: read for read in answer["reads"]}
     assert reads["any"]["files"] == {"authority": 1}
     assert reads[0]["files"] == {"authority": 1, "sorted": 1, "unsorted": 1}
-    assert told["iceberg"]["tag"] == "state-1"
+    assert answer["iceberg"]["tag"] == "state-1"
 
 
 async def test_the_first_upload_starts_the_coordinator(

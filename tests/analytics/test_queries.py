@@ -81,8 +81,8 @@ def test_a_filter_that_cannot_be_is_named(
     orders: Made, where: Json, code: str, pointer: str
 ) -> None:
     answer = orders.caller.post(f"{orders.path}/query", {"table": "orders", "filter": where})
-    told = problem(answer, 400, code)
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(answer, 400, code)
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_a_filter_that_cannot_be_is_named(
     ],
 )
 def test_a_query_that_cannot_be_is_named(orders: Made, body: Json, code: str, pointer: str) -> None:
-    told = problem(orders.caller.post(f"{orders.path}/query", body), 400, code)
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(orders.caller.post(f"{orders.path}/query", body), 400, code)
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 def test_rows_are_ordered_and_counted_off(orders: Made) -> None:
@@ -203,8 +203,8 @@ def test_a_state_is_answered_again_as_it_was(shop: Made) -> None:
         shop.upload({"orders": {"id": number, "count": number}})
     shop.upload({"orders": {"id": 1}, "op": "delete"})
     for state, ids in ((0, []), (1, [1]), (3, [1, 2, 3]), (4, [2, 3])):
-        told = shop.query("orders", state=state, columns=["id"])
-        assert ([row["id"] for row in told["rows"]], told["state"]) == (ids, state)
+        answer = shop.query("orders", state=state, columns=["id"])
+        assert ([row["id"] for row in answer["rows"]], answer["state"]) == (ids, state)
 
 
 def test_a_query_can_request_a_time_or_a_minimum_state(shop: Made) -> None:
@@ -220,10 +220,10 @@ def test_a_query_can_request_a_time_or_a_minimum_state(shop: Made) -> None:
 
 
 def test_the_response_contains_what_was_read(orders: Made) -> None:
-    told = orders.query("orders", columns=["id"])
-    assert told["freshness_s"] == 0
-    assert told["read"]["unsorted"] == {"files": 1, "files_skipped": 0, "rows": 4}
-    assert told["read"]["authority"]["files"] == 0
+    answer = orders.query("orders", columns=["id"])
+    assert answer["freshness_s"] == 0
+    assert answer["read"]["unsorted"] == {"files": 1, "files_skipped": 0, "rows": 4}
+    assert answer["read"]["authority"]["files"] == 0
 
 
 def test_columns_that_were_added_later_are_null_before(shop: Made) -> None:

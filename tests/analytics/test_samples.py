@@ -23,9 +23,9 @@ def test_the_sample_is_loaded_once_and_lies_in_the_authority(server: str) -> Non
         "limit": 1,
         "freshness": "any",
     }
-    told = caller.post("/v1/datasets/visits/query", asked).json()
-    assert told["state"] == 14
-    assert told["rows"][0]["page"] == "/tea/1"
+    answer = caller.post("/v1/datasets/visits/query", asked).json()
+    assert answer["state"] == 14
+    assert answer["rows"][0]["page"] == "/tea/1"
     assert not load_sample(made.tenant.id), "it has been uploaded to"
     with scoped(tenant_id=made.tenant.id):
         row = Dataset.objects.get()

@@ -116,8 +116,8 @@ def both(shop: Made, change: pytest.MonkeyPatch, asked: Json) -> tuple[Json, Jso
     answers = []
     for most in ("0", "1000000"):
         change.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", most)
-        told = shop.query(**asked)
-        answers.append({"rows": told["rows"], "state": told["state"]})
+        answer = shop.query(**asked)
+        answers.append({"rows": answer["rows"], "state": answer["state"]})
     return answers[0], answers[1]
 
 
@@ -162,8 +162,8 @@ def test_answers_are_the_same_in_pieces_and_at_once(
         for asked in QUERIES:
             found, expected = both(shop, in_pieces, asked)
             assert found == expected, asked
-        told = shop.query("orders", state=1)
-        assert told["state"] == 1
+        response = shop.query("orders", state=1)
+        assert response["state"] == 1
         answer = shop.caller.post(
             f"{shop.path}/query",
             {

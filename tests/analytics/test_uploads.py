@@ -30,8 +30,8 @@ def files(shop: Made) -> list[Path]:
 
 
 def test_lines_name_their_tables_and_are_seen_at_once(shop: Made) -> None:
-    told = shop.upload({"orders": FULL}, {"stock": {"place": "a", "item": 1, "pieces": 7}})
-    assert (told["status"], told["state"], told["stage"], told["rows"]) == (
+    answer = shop.upload({"orders": FULL}, {"stock": {"place": "a", "item": 1, "pieces": 7}})
+    assert (answer["status"], answer["state"], answer["stage"], answer["rows"]) == (
         "committed",
         1,
         "unsorted",
@@ -39,7 +39,7 @@ def test_lines_name_their_tables_and_are_seen_at_once(shop: Made) -> None:
     )
     assert shop.rows("orders") == [FULL]
     assert shop.rows("stock") == [{"place": "a", "item": 1, "pieces": 7, "note": None}]
-    assert shop.caller.get(f"{shop.path}/uploads/{told['id']}").json() == told
+    assert shop.caller.get(f"{shop.path}/uploads/{answer['id']}").json() == answer
 
 
 def test_an_update_keeps_columns_that_it_does_not_name(shop: Made) -> None:
@@ -122,10 +122,10 @@ def test_an_open_upload_is_seen_as_a_whole_once_it_is_committed(shop: Made) -> N
     rows = as_arrow(pa.table({"place": ["a"], "item": [1]}))
     assert shop.send("uploads/night-1:append", rows, ARROW, table="stock").status_code == 200
     assert (shop.rows("orders"), shop.rows("stock")) == ([], [])
-    told = shop.send("uploads/night-1:commit", b"", NDJSON).json()
-    assert (told["status"], told["rows"], told["state"]) == ("committed", 4, 1)
+    answer = shop.send("uploads/night-1:commit", b"", NDJSON).json()
+    assert (answer["status"], answer["rows"], answer["state"]) == ("committed", 4, 1)
     assert (len(shop.rows("orders")), len(shop.rows("stock"))) == (3, 1)
-    assert shop.send("uploads/night-1:commit", b"", NDJSON).json() == told
+    assert shop.send("uploads/night-1:commit", b"", NDJSON).json() == answer
     late = shop.send("uploads/night-1:append", b"", NDJSON)
     problem(late, 409, "conflict")
 
@@ -134,8 +134,8 @@ def test_an_abandoned_upload_leaves_nothing(shop: Made) -> None:
     shop.send("uploads", b"", NDJSON, open="true", id="a")
     shop.send("uploads/a:append", as_lines([{"orders": ORDER}]), NDJSON)
     assert len(files(shop)) == 1
-    told = shop.send("uploads/a:abort", b"", NDJSON).json()
-    assert (told["status"], told["rows"]) == ("aborted", 0)
+    answer = shop.send("uploads/a:abort", b"", NDJSON).json()
+    assert (answer["status"], answer["rows"]) == ("aborted", 0)
     assert (shop.rows("orders"), files(shop)) == ([], [])
     problem(shop.send("uploads/a:commit", b"", NDJSON), 409, "conflict")
     assert shop.caller.get(shop.control_path).json()["stored_bytes"] == 0
@@ -196,8 +196,8 @@ def test_lines_that_do_not_fit_are_refused_and_nothing_is_kept(
 ) -> None:
     good: Json = {"orders": {"id": 7}}
     answer = shop.send("uploads", as_lines([good, *lines]), NDJSON)
-    told = problem(answer, 400, "invalid_upload")
-    assert [error["code"] for error in told.get("errors", [])] == ([code] if code else [])
+    details = problem(answer, 400, "invalid_upload")
+    assert [error["code"] for error in details.get("errors", [])] == ([code] if code else [])
     assert (shop.query("orders")["state"], files(shop)) == (0, [])
 
 
@@ -223,8 +223,8 @@ def test_columns_that_do_not_fit_are_named(
     shop: Made, rows: pa.Table, parameters: dict[str, str], code: str
 ) -> None:
     answer = shop.send("uploads", as_arrow(rows), ARROW, table="orders", **parameters)
-    told = problem(answer, 400, "invalid_upload")
-    assert [error["code"] for error in told["errors"]] == [code]
+    details = problem(answer, 400, "invalid_upload")
+    assert [error["code"] for error in details["errors"]] == [code]
     assert files(shop) == []
 
 

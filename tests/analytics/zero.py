@@ -71,10 +71,10 @@ class Readers:
 
     def _look(self, since: int, freshness: object) -> int:
         """Read the pairs at one state, which is not before the last one."""
-        told = self._shop.query("stock", freshness=freshness, since=since, columns=["pieces"])
-        state: int = told["state"]
+        answer = self._shop.query("stock", freshness=freshness, since=since, columns=["pieces"])
+        state: int = answer["state"]
         assert state >= since, f"the state went back from {since} to {state}"
-        pieces = [row["pieces"] for row in told["rows"]]
+        pieces = [row["pieces"] for row in answer["rows"]]
         assert sum(pieces) == 0, (state, pieces)
         orders = self._shop.query("orders", state=state, columns=["count"])
         counts: list[Any] = [row["count"] for row in orders["rows"]]

@@ -114,15 +114,15 @@ class Reader:
         freshness = self._rng.choice(FRESHNESSES)
         acknowledged = self._story.acknowledged
         table = self._rng.choice(list(WEB["tables"]))
-        told = self._web.query(table, freshness=freshness, since=self._state)
-        state: int = told["state"]
+        answer = self._web.query(table, freshness=freshness, since=self._state)
+        state: int = answer["state"]
         assert state >= self._state, f"from state {self._state} back to {state}"
         if freshness == 0:
             assert state >= acknowledged, f"{acknowledged} were acknowledged, {state} seen"
         if isinstance(freshness, int):
-            assert told["freshness_s"] <= freshness, told["freshness_s"]
+            assert answer["freshness_s"] <= freshness, answer["freshness_s"]
         expected = self._story.states[state].rows.rows(table)
-        assert by_key(table, told["rows"]) == expected, (table, freshness, state)
+        assert by_key(table, answer["rows"]) == expected, (table, freshness, state)
         check(self._web, self._story.states, self._rng, state=state)
         self._state = state
         self._story.answers += 1

@@ -31,14 +31,14 @@ def test_the_path_of_a_change_is_explained_stage_by_stage(
         window = opened(open_window, notes.made)
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
-        for document, stage, told in (
+        for document, stage, text in (
             ("low", "stopped", "`rank` is 2; expected: at least 5."),
             ("high", "passed", "event 1"),
         ):
             window.type(".why input", document)
             window.click(".why button", "Why?")
             window.wait(f"document.querySelector('.why-steps > li.{stage}:last-child')")
-            window.sees(told.replace("`", ""), within=".why-steps > li:last-child")
+            window.sees(text.replace("`", ""), within=".why-steps > li:last-child")
             take_pictures(window, pictures, f"why-{document}", desk=(1280, 1500), phone=(390, 1900))
         assert violations(window) == []
         assert window.complaints == []

@@ -78,8 +78,8 @@ def answer(port: int, question: bytes) -> bytes:
 
 def wants_password(port: int) -> bool:
     login = struct.pack(">II", 8 + len(POSTGRES_LOGIN), 196_608) + POSTGRES_LOGIN
-    told = answer(port, login)
-    return told[:1] == b"R" and struct.unpack(">I", told[5:9])[0] == PASSWORD_WANTED
+    reply = answer(port, login)
+    return reply[:1] == b"R" and struct.unpack(">I", reply[5:9])[0] == PASSWORD_WANTED
 
 
 def tells_strangers_nothing(port: int) -> bool:

@@ -25,8 +25,8 @@ def main() -> None:
     while not context.statusTracker().getActiveStageIds():
         time.sleep(0.01)
     blocks = context._jsc.env().blockManager().blockTransferService().port()
-    told = {"driver": int(context.getConf().get("spark.driver.port") or 0), "blocks": blocks}
-    sys.stdout.write(json.dumps(told) + "\n")
+    ports = {"driver": int(context.getConf().get("spark.driver.port") or 0), "blocks": blocks}
+    sys.stdout.write(json.dumps(ports) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
     application.kill()

@@ -54,9 +54,9 @@ def running() -> Iterator[Application]:
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        told = json.loads(process.stdout.readline())
+        ports = json.loads(process.stdout.readline())
         try:
-            yield Application(psutil.Process(process.pid), told["driver"], told["blocks"])
+            yield Application(psutil.Process(process.pid), ports["driver"], ports["blocks"])
         finally:
             process.stdin.close()
             process.wait(TIMEOUT_S)

@@ -71,8 +71,8 @@ def driver_pod(
         driver = {"apiVersion": "v1", "kind": "Pod", "spec": {**template, "initContainers": []}}
         name = {"name": "driver", "namespace": release.namespace}
         release.plane.apply({**driver, "metadata": name})
-        told = lay_out(release.plane, release.namespace, f"{account}-spark", account, folder)
-        yield {**told, "POD_NAME": "driver"}
+        variables = lay_out(release.plane, release.namespace, f"{account}-spark", account, folder)
+        yield {**variables, "POD_NAME": "driver"}
     finally:
         kubelet.close()
 

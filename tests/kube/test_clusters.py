@@ -65,8 +65,8 @@ class Drivers:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "platform")]),
         }
         argv = [sys.executable, str(ROOT / "manage.py"), "grid", "--epoch", epoch]
-        told = {**given, **self._secret(pod.metadata.namespace)}
-        environment = {**told, **machine_environment(), **here, **self._launched(pod)}
+        described = {**given, **self._secret(pod.metadata.namespace)}
+        environment = {**described, **machine_environment(), **here, **self._launched(pod)}
         return [*argv, "--port", str(self.ports[epoch])], environment
 
     def _launched(self, pod: Any) -> dict[str, str]:
@@ -420,8 +420,8 @@ def test_whatever_is_broken_by_hand_is_repaired(tenants: Tenants) -> None:
 
 def holding(tenants: Tenants, made: MadeTenant) -> set[str]:
     """Return the conditions that hold."""
-    told = tenants.shown(made)["conditions"]
-    return {each["type"] for each in told if each["status"] == "True"}
+    conditions = tenants.shown(made)["conditions"]
+    return {each["type"] for each in conditions if each["status"] == "True"}
 
 
 def _is_applied(tenants: Tenants, made: MadeTenant) -> bool:
@@ -475,9 +475,13 @@ def test_a_tenant_whose_cluster_fails_delays_no_other(tenants: Tenants) -> None:
             assert tenants.row(failing).failures == number
             assert tenants.row(failing).due_at > datetime.datetime.now(datetime.UTC)
         assert tenants.row(failing).state == "failing"
-        (told,) = tenants.shown(failing)["conditions"]
-        assert (told["type"], told["status"], told["reason"]) == ("Applied", "False", "Forbidden")
-        assert "terminated" in told["message"]
+        (condition,) = tenants.shown(failing)["conditions"]
+        assert (condition["type"], condition["status"], condition["reason"]) == (
+            "Applied",
+            "False",
+            "Forbidden",
+        )
+        assert "terminated" in condition["message"]
         wait_until(lambda: _is_applied(tenants, fine), what="the other one's objects")
         assert tenants.row(fine).failures == 0
     finally:

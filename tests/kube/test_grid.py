@@ -69,11 +69,11 @@ def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
     made, port = Installation(plane), free_port()
-    with spark.driver_pod(made, "grid", VALUES, tmp_path) as told:
+    with spark.driver_pod(made, "grid", VALUES, tmp_path) as variables:
         there = {"RILLBASE_GRID": "spark", "RILLBASE_GRID_MASTER": f"k8s://{plane.url}"}
         with (
             spark.managed("relay", tmp_path, port=free_port()),
-            spark.managed("grid", tmp_path, port=port, **told, **there),
+            spark.managed("grid", tmp_path, port=port, **variables, **there),
         ):
             yield Grid(made, f"http://127.0.0.1:{port}")
 

@@ -71,12 +71,14 @@ def test_stages_run_in_pods_and_are_done_again_where_one_is_deleted(
     release = Installation(plane)
     release.offer("rb-rillbase-analytics", capacity="100Gi", mode="ReadWriteMany")
     web = make_dataset(server, **WEB)
-    with spark.driver_pod(release, "pipeline", VALUES, tmp_path) as told:
+    with spark.driver_pod(release, "pipeline", VALUES, tmp_path) as variables:
         there = {
             "RILLBASE_ANALYTICS_WORKERS": "spark",
             "RILLBASE_ANALYTICS_MASTER": f"k8s://{plane.url}",
         }
-        with spark.managed("pipeline", tmp_path, port=free_port(), **told, **there, **SETTINGS):
+        with spark.managed(
+            "pipeline", tmp_path, port=free_port(), **variables, **there, **SETTINGS
+        ):
             send(web, 0)
             wait_for(web, 3)
             before = spark.executors(release)

@@ -100,15 +100,15 @@ def _patiently(work: Callable[[], object]) -> None:
         try:
             work()
         except ApiServerRejection as refused:
-            told.append(refused)
+            rejections.append(refused)
             return False
         return True
 
-    told = list[ApiServerRejection]()
+    rejections = list[ApiServerRejection]()
     try:
         wait_until(done, what="the binding to count", timeout_s=SETTLED_S)
     except AssertionError:
-        raise told[-1] from None
+        raise rejections[-1] from None
 
 
 def _refusal(provisioner: Provisioner) -> str:

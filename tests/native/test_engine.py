@@ -181,12 +181,12 @@ def test_one_budget_bounds_all_memory(tmp_path: Path) -> None:
 
 
 def test_a_backup_reports_its_progress(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    received: list[tuple[int, int]] = []
     with opened(tmp_path / "database") as engine:
         put(engine, **{f"key{number}": "value" for number in range(100)})
-        found = engine.backup(tmp_path / "backup", lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert told[-1] == (2 * found["table_bytes"], 2 * found["table_bytes"])
+        found = engine.backup(tmp_path / "backup", lambda done, total: received.append((done, total)))
+    assert received == sorted(received)
+    assert received[-1] == (2 * found["table_bytes"], 2 * found["table_bytes"])
 
 
 def test_a_head_finds_its_keys_of_any_tail(tmp_path: Path) -> None:

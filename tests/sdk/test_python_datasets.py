@@ -96,14 +96,14 @@ def test_an_answer_becomes_a_table_with_the_types_of_its_columns(db: Client, sho
 
 def test_an_upload_reports_its_progress(db: Client, shop: Made) -> None:
     rows = pa.table({"id": range(50_000), "customer": [f"customer {n}" for n in range(50_000)]})
-    told: list[tuple[int, int]] = []
+    received: list[tuple[int, int]] = []
     made = db.dataset(shop.name).upload(
-        rows, table="orders", progress=lambda sent, total: told.append((sent, total))
+        rows, table="orders", progress=lambda sent, total: received.append((sent, total))
     )
     assert made.rows == 50_000
-    total = told[0][1]
-    assert [sent for sent, _ in told] == sorted(sent for sent, _ in told)
-    assert (told[0], told[-1], len(told) > 5) == ((0, total), (total, total), True)
+    total = received[0][1]
+    assert [sent for sent, _ in received] == sorted(sent for sent, _ in received)
+    assert (received[0], received[-1], len(received) > 5) == ((0, total), (total, total), True)
 
 
 class Terminal(io.StringIO):

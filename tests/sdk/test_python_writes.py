@@ -180,8 +180,8 @@ def test_the_connections_state_is_reported(
         network.refuses = False
         wait_until(lambda: states[-1] == "open", what="the next connection")
         stop()
-        told = len(states)
-    assert len(states) == told
+        reported = len(states)
+    assert len(states) == reported
 
 
 def test_a_listener_may_write_but_not_wait(opens: Opens, todos: MadeCollection) -> None:

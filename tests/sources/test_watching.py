@@ -144,8 +144,8 @@ def test_a_rebuild_delivers_only_changed_rows(watcher: Watcher) -> None:
     followed.admin.patch(followed.path, {"paused": False})
     watcher.until_same_at_last()
     followed.until_copied_for("slot_lost")
-    told = {frame["key"] for frame in watcher.answer.frames[before:] if frame["type"] == "event"}
-    assert told == {1, 2, 5, 5_000}
+    changed = {frame["key"] for frame in watcher.answer.frames[before:] if frame["type"] == "event"}
+    assert changed == {1, 2, 5, 5_000}
     transfer(database, 2, 3, 9)
     watcher.until_same()
 

@@ -106,16 +106,18 @@ def test_a_small_stream_that_decompresses_to_a_huge_line_is_rejected(
 def test_every_member_of_a_compressed_file_is_imported(things: MadeCollection) -> None:
     members = [gzip.compress(lines_of([{"_id": number}])) for number in range(300)]
     padding = b"\0" * 512
-    told = send(things, b"".join(members) + padding, Content_Encoding="gzip").json()
-    assert (told["written"], told["lines"]) == (300, 300)
+    answer = send(things, b"".join(members) + padding, Content_Encoding="gzip").json()
+    assert (answer["written"], answer["lines"]) == (300, 300)
 
 
 def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
     things: MadeCollection,
 ) -> None:
     whole = gzip.compress(lines_of([{"_id": 1}]))
-    told = problem(send(things, whole + b"x" * 1024, Content_Encoding="gzip"), 400, "invalid_body")
-    assert "damaged" in told["detail"]
+    details = problem(
+        send(things, whole + b"x" * 1024, Content_Encoding="gzip"), 400, "invalid_body"
+    )
+    assert "damaged" in details["detail"]
     # Zeros are padding, however many: a decoder that kept them would copy them again and again.
     padded = whole + b"\0" * (32 * 1024 * 1024)
     with peak_memory() as peak:

@@ -68,12 +68,12 @@ def test_expiry_is_an_ordinary_delete(caller: Caller, made: MadeTenant) -> None:
     expiry.sweep()
     assert stored.entries(stored.index(identity, "by-x").number) == set()
     assert stored.entries(stored.index(identity, "~ttl").number) == set()
-    told = stored.rows(
+    published = stored.rows(
         "SELECT version, deleted_id IS NOT NULL FROM documents_outbox "
         "WHERE collection_id = %s ORDER BY version",
         identity,
     )
-    assert told == [(1, False), (2, True)]
+    assert published == [(1, False), (2, True)]
     again = caller.post("/v1/collections/visits/documents", {"_id": "a"})
     assert again.json()["version"] == 3
 

@@ -41,15 +41,19 @@ def test_conditions_that_were_not_observed_stay_unchanged() -> None:
 def test_a_pod_without_an_image_is_reported() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
     found = conditions.pods([pod("grid", containerStatuses=[{"state": {"waiting": waiting}}])])
-    told = conditions.running(found, awake=True, grids=1)
-    assert (told.holds, told.reason, told.message) == (False, "ImagePullBackOff", "no such image")
+    condition = conditions.running(found, awake=True, grids=1)
+    assert (condition.holds, condition.reason, condition.message) == (
+        False,
+        "ImagePullBackOff",
+        "no such image",
+    )
 
 
 def test_a_pod_that_cannot_be_scheduled_is_reported() -> None:
     refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     found = conditions.pods([pod("executor", conditions=[{**refused, "message": "0/3 nodes"}])])
-    told = conditions.running(found, awake=True, grids=1)
-    assert (told.reason, told.message) == ("Unschedulable", "0/3 nodes")
+    condition = conditions.running(found, awake=True, grids=1)
+    assert (condition.reason, condition.message) == ("Unschedulable", "0/3 nodes")
 
 
 def test_ready_drivers_and_running_executors_are_counted() -> None:

@@ -53,11 +53,11 @@ def test_nodes_get_one_login_and_none_of_the_installations_keys() -> None:
     secrets = wished(row()).secrets
     assert role_password(SECRET, DatabaseRole.RELAY) in secrets["DATABASE_RELAY_URL"]
     assert secrets["DATABASE_URL"] == "postgresql://rb-postgresql.data.svc/rillbase"
-    told = "".join(secrets.values())
+    values = "".join(secrets.values())
     for role in set(DatabaseRole) - {DatabaseRole.RELAY}:
-        assert role_password(SECRET, role) not in told
-    assert SECRET not in told
-    assert environment().rillbase_key_pepper.get_secret_value() not in told
+        assert role_password(SECRET, role) not in values
+    assert SECRET not in values
+    assert environment().rillbase_key_pepper.get_secret_value() not in values
 
 
 def test_nodes_can_start_in_production_with_their_settings(
@@ -74,10 +74,10 @@ def test_nodes_can_start_in_production_with_their_settings(
         settings_environment.setenv(name, value)
     settings_environment.setenv("RILLBASE_ALLOW_LOOPBACK_TARGETS", "false")
     settings_environment.setenv("RILLBASE_EMAIL_URL", "smtp://mail.example.com")
-    told = wished(row())
-    for name, value in {**told.settings, **told.secrets}.items():
+    spec = wished(row())
+    for name, value in {**spec.settings, **spec.secrets}.items():
         settings_environment.setenv(name, value)
-    assert Environment().role_url(DatabaseRole.RELAY) == told.secrets["DATABASE_RELAY_URL"]
+    assert Environment().role_url(DatabaseRole.RELAY) == spec.secrets["DATABASE_RELAY_URL"]
     assert Environment().rillbase_env == "production"
 
 

@@ -93,9 +93,13 @@ def test_without_kubernetes_the_row_reports_it_and_the_run_is_retried(
         row = now(cluster)
         assert (row.failures, row.state) == (failures, "failing")
         pauses_s.append((row.due_at - before).total_seconds())
-    (told,) = now(cluster).conditions
-    assert (told["type"], told["status"], told["reason"]) == ("Applied", "Unknown", "ApiServerAway")
-    assert "/nonexistent/kubeconfig" in told["message"]
+    (condition,) = now(cluster).conditions
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "Applied",
+        "Unknown",
+        "ApiServerAway",
+    )
+    assert "/nonexistent/kubeconfig" in condition["message"]
     # At least half of 2, 4 and 8 seconds.
     assert [pause >= least for pause, least in zip(pauses_s, (1, 2, 4), strict=True)] == [True] * 3
 

@@ -156,13 +156,13 @@ FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_verdict_has_its_stage(evidence: Evidence, verdict: str, stage: str) -> None:
-    told = story.render(evidence)
-    steps = told["steps"]
+    trace = story.render(evidence)
+    steps = trace["steps"]
     assert isinstance(steps, list)
     last = steps[-1]
     assert isinstance(last, dict)
-    assert (told["verdict"], last["stage"]) == (verdict, stage)
-    assert told["summary"] == wording.SUMMARIES[verdict]
+    assert (trace["verdict"], last["stage"]) == (verdict, stage)
+    assert trace["summary"] == wording.SUMMARIES[verdict]
 
 
 def test_every_verdict_has_its_sentence_and_its_row_in_the_guide() -> None:
@@ -179,21 +179,21 @@ def test_a_delivery_is_reported_although_its_content_is_gone() -> None:
         filter=None,
         hub=hub(changes=shown("events")),
     )
-    told = story.render(gone)
-    assert told["verdict"] == "told"
-    assert told["newest_version"] == 8
+    trace = story.render(gone)
+    assert trace["verdict"] == "told"
+    assert trace["newest_version"] == 8
 
 
 def test_changes_that_cancelled_out_are_not_reported_as_events() -> None:
     changes = shown("together", first_event=None, last_event=None)
-    told = story.render(replace(EVIDENCE, hub=hub(changes=changes)))
-    assert told["verdict"] == "coalesced"
-    assert wording.UNDONE in json.dumps(told["steps"])
+    trace = story.render(replace(EVIDENCE, hub=hub(changes=changes)))
+    assert trace["verdict"] == "coalesced"
+    assert wording.UNDONE in json.dumps(trace["steps"])
 
 
 def test_a_document_that_leaves_shows_why_it_no_longer_matches() -> None:
     left = replace(EVIDENCE, filter=MISMATCH, hub=hub(changes=shown("events", match="remove")))
-    told = story.render(left)
-    steps = {step["stage"]: step for step in cast("list[JsonObject]", told["steps"])}
-    assert told["verdict"] == "told"
+    trace = story.render(left)
+    steps = {step["stage"]: step for step in cast("list[JsonObject]", trace["steps"])}
+    assert trace["verdict"] == "told"
     assert "`n` is 2; expected: greater than 3." in str(steps["filter"]["detail"])

@@ -102,9 +102,9 @@ def rebuilt(news: Log, old_life: int) -> list[News]:
 
     A slow machine may need several: a lease that could not be renewed in time ends a life.
     """
-    told = [found for found in news.read() if found.source == "filter:0"]
-    lives = {found.token for found in told if found.kind == "rebased" and found.token > old_life}
-    return [found for found in told if found.token == max(lives)] if lives else []
+    entries = [found for found in news.read() if found.source == "filter:0"]
+    lives = {found.token for found in entries if found.kind == "rebased" and found.token > old_life}
+    return [found for found in entries if found.token == max(lives)] if lives else []
 
 
 async def test_a_stopped_node_releases_its_lease_immediately(nodes: RunningGrid, news: Log) -> None:

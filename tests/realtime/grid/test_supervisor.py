@@ -85,9 +85,9 @@ async def readyz() -> tuple[str, str, dict[str, object]]:
     answer = await ask(health, http_scope("GET", "/readyz", {}))
     assert answer.status == 200
     content = json.loads(answer.body)
-    told = content["dependencies"]["grid"]
-    figures = {name: told[name] for name in ("nodes", "watching", "stale_query_partitions")}
-    return content["status"], told["state"], figures
+    report = content["dependencies"]["grid"]
+    figures = {name: report[name] for name in ("nodes", "watching", "stale_query_partitions")}
+    return content["status"], report["state"], figures
 
 
 async def nobody(_scope: Scope, _receive: Receive, _send: Send) -> None:

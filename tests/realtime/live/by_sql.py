@@ -1,7 +1,7 @@
-"""The documents of a history in a table of PostgreSQL, and what SQL says of them.
+"""A history's documents in a PostgreSQL table, and the answers of SQL to the same queries.
 
-Doubles are written there with all digits that they have, so that a sum of `numeric` is exact and is
-rounded once, when it is cast. One that is whole has a zero behind its point, which tells it from an
+Doubles are stored with all their digits, so that a sum of `numeric` is exact and is rounded
+once, by the cast. A double with an integral value ends in `.0`, which distinguishes it from an
 integer.
 """
 
@@ -19,9 +19,8 @@ import psycopg
 
 from tests.realtime.live.history import SIDES, Document, Place
 
-#: `place` puts values in the order of all values: null, numbers, strings, arrays, booleans.
-#: `shown` is a double as a row shows it: a whole one keeps its point, and all digits where it is
-#: compared with integers.
+#: `place` sorts values of all types: null, numbers, strings, arrays, booleans. `shown` formats a
+#: double as a row does: an integral one keeps its point, and all digits in the range of integers.
 PREPARED = """
 CREATE TEMPORARY TABLE mirror (side text, id jsonb, body jsonb, PRIMARY KEY (side, id));
 CREATE TYPE pg_temp.place AS (kind int, number numeric, text text COLLATE "C",
@@ -65,10 +64,10 @@ MEASURES = {
     "most": {"op": "max", "field": "nested.x"},
     "last": {"op": "max", "field": "tags"},
 }
-#: Of these a row shows the type, too; least and greatest values may have several that are equal.
+#: Measures whose type is compared, too. A minimum or maximum may be any of several equal values.
 TYPED = ("count", "sum", "mean", "inside")
 BY = ("n", "kind", "tags", "nested.x", "public")
-#: Where references are, how they are found, and when what is found is a list.
+#: Paths of references, each with its JSON path and with the condition under which it gives a list.
 LOCALS = {
     "ref": ("$.ref[*]", "jsonb_typeof(body -> 'ref') = 'array'"),
     "lines.of": (
@@ -81,7 +80,7 @@ LOCALS = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A filter, and what it is in SQL."""
+    """A filter, and the same condition in SQL."""
 
     filter: Document
     sql: str = "true"
@@ -109,7 +108,7 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """A query of one side. Who may read only what is public says so."""
+    """A query of one side; `public` if its caller reads only public documents."""
 
     side: str
     public: bool
@@ -161,7 +160,7 @@ class Grouped(Asked):
         )
 
     def read(self, row: tuple[Any, ...]) -> Document:
-        """Make the document of a row of what SQL answers."""
+        """Return the document for a row of the SQL answer."""
         made: Document = {}
         for path, value in zip(self.by, row, strict=False):
             parent, _, name = path.rpartition(".")
@@ -170,7 +169,7 @@ class Grouped(Asked):
         return self.plain(made)
 
     def plain(self, document: Document) -> Document:
-        """Of values that are equal any may be shown: make them the same."""
+        """Normalize values of which several equal forms are valid."""
         return {
             name: value if name in TYPED else simplest(value) for name, value in document.items()
         }
@@ -206,7 +205,7 @@ class Lookup(Asked):
         return f"CASE WHEN {is_list} THEN ({several}) ELSE ({one}) END"
 
     def read(self, row: tuple[Any, ...]) -> Document:
-        """Make the document of a row of what SQL answers."""
+        """Return the document for a row of the SQL answer."""
         return {**row[0], **{f"with{n}": found for n, found in enumerate(row[1:])}}
 
     def plain(self, document: Document) -> Document:
@@ -248,7 +247,7 @@ def drawn_lookup(chance: Random, *, public: bool) -> Lookup:
 
 
 def _drawn(chance: Random, sort: tuple[str, int] | None) -> dict[str, Any]:
-    """Draw what all queries have: half are sorted, half have a window."""
+    """Draw the common parts of a query: half are sorted, half have a window."""
     windowed = chance.random() < 0.5
     return {
         "side": chance.choice(SIDES),
@@ -260,7 +259,7 @@ def _drawn(chance: Random, sort: tuple[str, int] | None) -> dict[str, Any]:
 
 
 def simplest(value: object) -> object:
-    """Return the integer that a double is, wherever it stands."""
+    """Replace doubles with integral values by integers, at any depth."""
     if isinstance(value, list):
         return [simplest(one) for one in value]
     if isinstance(value, dict):
@@ -269,7 +268,7 @@ def simplest(value: object) -> object:
 
 
 def exact(value: object) -> str:
-    """Write a value as JSON with all digits of its doubles."""
+    """Return a value as JSON with all digits of its doubles."""
     if isinstance(value, dict):
         members = (f"{json.dumps(name)}: {exact(one)}" for name, one in value.items())
         return "{" + ", ".join(members) + "}"
@@ -282,14 +281,14 @@ def exact(value: object) -> str:
 
 
 class Mirror:
-    """The table, on a connection that is its own."""
+    """The table, on its own connection."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection = connection
         self._connection.execute(PREPARED.encode())
 
     def take(self, bodies: dict[Place, Document], places: Iterable[Place]) -> None:
-        """Write what is at some places now, or is there no more."""
+        """Copy the current documents at these places; delete those that no longer exist."""
         for side, key in set(places):
             where = {"side": side, "id": json.dumps(key)}
             self._connection.execute(

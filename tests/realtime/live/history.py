@@ -1,4 +1,4 @@
-"""A random history of two collections, and what is in them after each write."""
+"""A random history of two collections, and their contents after each write."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Id = str | int
 Place = tuple[str, Id]
 
 SIDES = ("open", "ruled")
-#: Few, so that what is deleted comes again and what is referred to is often there.
+#: Few, so that deleted documents return and references often resolve.
 IDS: tuple[Id, ...] = (*(f"d{number}" for number in range(11)), 0, 1, 2, 3)
-#: Sums of these show whether anything is rounded before its time, or drifts.
+#: Sums of these reveal premature rounding and drift.
 FRACTIONS = (0.1, 0.2, -0.3, 2.5, 3.0, 0.0, 1e16, -1e16, 1e300, -1e300, 1e-300)
-#: Integers that doubles do not hold, and that 64 bits do not hold together.
+#: Integers that doubles cannot represent and whose sums overflow 64 bits.
 LARGE = (2**53 + 1, -(2**53) - 1, 2**62, 2**62 + 1, -(2**62))
 NOTHING = (None, "x", "", True, False)
 
@@ -36,7 +36,7 @@ class Write:
         return (self.side, self.id)
 
     def applied(self, body: Document | None) -> Document | None:
-        """Return what it makes of a document."""
+        """Return the document after this write."""
         match self.kind:
             case "insert" | "replace":
                 return {"_id": self.id, **self.change}
@@ -48,7 +48,7 @@ class Write:
                 return None
 
     def operation(self) -> Document:
-        """Return it as an operation of a batch."""
+        """Return the write as an operation of a batch."""
         match self.kind:
             case "insert":
                 return {"insert": {"_id": self.id, **self.change}}
@@ -63,7 +63,7 @@ class Write:
 
 
 def updated(body: Document, change: Document) -> Document:
-    """Set and take away what is at paths of at most two names."""
+    """Apply `$set` and `$unset` to paths of at most two names."""
     made = copy.deepcopy(body)
     for path, value in change.get("$set", {}).items():
         parent, _, name = path.rpartition(".")
@@ -90,7 +90,7 @@ def merged(body: Document, change: Document) -> Document:
 
 @dataclass
 class History:
-    """Draws writes, and keeps what they make."""
+    """Draws writes, and keeps the documents that result."""
 
     chance: Random
     bodies: dict[Place, Document] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class History:
         return self._drawn(self.chance.choice(SIDES), self.bodies, alone=True)
 
     def batch(self, sides: Sequence[str]) -> list[Write]:
-        """Draw writes that are done together; some are of the same document."""
+        """Draw the writes of one batch; some change the same document."""
         scratch = History(self.chance, dict(self.bodies))
         writes = []
         for _ in range(self.chance.randrange(1, 7)):
@@ -117,7 +117,7 @@ class History:
         return writes
 
     def forbidden(self) -> Write | None:
-        """Draw a write that is refused: of a document that is there already."""
+        """Draw an insert that is rejected because its document exists."""
         if not self.bodies:
             return None
         side, key = self.chance.choice(list(self.bodies))
@@ -173,7 +173,7 @@ def drawn_document(chance: Random) -> Document:
         "lines": _lines(chance),
         "public": chance.choice([True, True, True, False, None]),
     }
-    # There is always one that an update can set.
+    # At least one field is present, for an update to set.
     kept = chance.choice(sorted(fields))
     return {name: one for name, one in fields.items() if name == kept or chance.random() < 0.8}
 

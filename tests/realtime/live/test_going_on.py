@@ -132,17 +132,17 @@ def test_a_live_query_over_server_sent_events(todos: MadeCollection, client: Cli
     url = f"{todos.caller.base}{todos.path}/live?filter=%7B%22n%22:1%7D"
     with requests.get(url, headers=todos.caller.headers, stream=True, timeout=60) as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
-        told = events_of(answer)
-        assert next(told)[0] == "result"
-        assert next(told)[0] == "ready"
+        events = events_of(answer)
+        assert next(events)[0] == "result"
+        assert next(events)[0] == "ready"
         todos.insert({"_id": "a", "n": 1})
-        name, token, frame = next(told)
+        name, token, frame = next(events)
         assert (name, frame["key"], frame["resume"]) == ("event", "a", token)
     todos.insert({"_id": "b", "n": 1})
     headers = {**todos.caller.headers, "Last-Event-ID": token}
     with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
-        told = events_of(answer)
-        assert "b" in [next(told)[2].get("key") for _ in range(2)]
+        events = events_of(answer)
+        assert "b" in [next(events)[2].get("key") for _ in range(2)]
 
 
 def test_a_reset_clears_the_position_of_an_event_source(
@@ -151,9 +151,9 @@ def test_a_reset_clears_the_position_of_an_event_source(
     url, old = f"{todos.caller.base}{todos.path}/live", "of-another-time"
     headers = {**todos.caller.headers, "Last-Event-ID": old}
     with requests.get(url, headers=headers, stream=True, timeout=60) as answer:
-        told = events_of(answer, old)
-        assert next(told)[:2] == ("reset", "")
-        name, token, frame = next(told)
+        events = events_of(answer, old)
+        assert next(events)[:2] == ("reset", "")
+        name, token, frame = next(events)
         assert (name, token) == ("result", frame["resume"])
 
 

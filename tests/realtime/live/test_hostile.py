@@ -1,4 +1,4 @@
-"""Clients that mean no good, or know no better: others go on being served."""
+"""Malicious and faulty clients do not prevent the server from serving others."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from tests.realtime.live.answer import subscribe
 from tests.realtime.live.conftest import Backstage
 from tests.realtime.live.test_going_on import key_of
 
-#: Subscriptions that one client asks for.
+#: Subscriptions that one client requests.
 MANY = 10_000
 ALLOWED = 100
-#: Live queries of one tenant that no write finds by a condition, as docs/errors.md says.
+#: Residual queries that one tenant may have, as docs/errors.md states.
 RESIDUAL = 1_000
 ABOVE = 50
 
 pytestmark = pytest.mark.timeout(300)
 
 
-def another(server: str, subscriptions: int) -> MadeCollection:
-    """Return the collection of another tenant, who is allowed so many subscriptions."""
+def limited_collection(server: str, subscriptions: int) -> MadeCollection:
+    """Create a collection of a new tenant with this quota of subscriptions."""
     made = make_tenant(plan="dedicated")
-    often = {"requests_per_s": 100_000, "requests_burst": 100_000}
-    Quota(tenant=made.tenant, limits={**often, "subscriptions": subscriptions}).save(using="staff")
+    rates = {"requests_per_s": 100_000, "requests_burst": 100_000}
+    Quota(tenant=made.tenant, limits={**rates, "subscriptions": subscriptions}).save(using="staff")
     return make_collection(server, made=made)
 
 
 @pytest.fixture
 def hostile(server: str, backstage: Backstage) -> MadeCollection:
-    return another(server, ALLOWED)
+    return limited_collection(server, ALLOWED)
 
 
 @contextmanager
-def meanwhile(does: Callable[[], None]) -> Iterator[None]:
-    """Have somebody do this until it is done, whatever the block does."""
+def in_background(work: Callable[[], None]) -> Iterator[None]:
+    """Run `work` in a thread during the block, and wait for its end."""
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            does()
-        except BaseException as broken:  # noqa: BLE001 -- raised below, where the test sees it
-            failed.append(broken)
+            work()
+        except BaseException as error:  # noqa: BLE001 -- raised below, where the test sees it
+            failed.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -63,8 +63,8 @@ def meanwhile(does: Callable[[], None]) -> Iterator[None]:
         raise failed[0]
 
 
-def goes_on(client: Client, todos: MadeCollection, *, writes: int = 20) -> None:
-    """Write, and see each write come out as an event."""
+def assert_served(client: Client, todos: MadeCollection, *, writes: int = 20) -> None:
+    """Write, and check that each write is delivered as an event."""
     answer = subscribe(client, "calm", collection=todos.name)
     for number in range(writes):
         todos.caller.put(f"{todos.path}/documents/a", {"n": number})
@@ -92,8 +92,8 @@ def test_ten_thousand_requested_subscriptions_are_limited_by_the_quota(
                 elif frame["type"] == "ready":
                     codes["ready"] += 1
 
-    with meanwhile(flood):
-        goes_on(client, todos)
+    with in_background(flood):
+        assert_served(client, todos)
     assert codes == {"ready": ALLOWED, "too_many_subscriptions": MANY - ALLOWED}
 
 
@@ -115,14 +115,14 @@ def test_garbage_gets_an_error_or_ends_only_its_own_connection(
                 except ConnectionClosed:
                     continue
 
-    with meanwhile(babble):
-        goes_on(client, todos)
+    with in_background(babble):
+        assert_served(client, todos)
 
 
 def test_a_tenant_with_a_thousand_residual_queries_does_not_block_others(
     server: str, client: Client, todos: MadeCollection
 ) -> None:
-    hostile = another(server, 5 * RESIDUAL)
+    hostile = limited_collection(server, 5 * RESIDUAL)
     codes: Counter[str] = Counter()
 
     def ask(one: Client, numbers: range) -> None:
@@ -142,9 +142,9 @@ def test_a_tenant_with_a_thousand_residual_queries_does_not_block_others(
         with greeted(server, key) as first, greeted(server, key) as second:
             ask(first, range(RESIDUAL))
             ask(second, range(RESIDUAL, RESIDUAL + ABOVE))
-            # Each of them looks at each write.
+            # Every residual query is evaluated for this write.
             hostile.insert({"n": 5})
 
-    with meanwhile(flood):
-        goes_on(client, todos, writes=60)
+    with in_background(flood):
+        assert_served(client, todos, writes=60)
     assert codes == {"ready": RESIDUAL, "residual_quota": ABOVE}

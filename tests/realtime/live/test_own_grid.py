@@ -78,8 +78,8 @@ def test_a_tenants_queries_go_to_its_own_grid_and_back(
         late = subscribe(client, "late", collection=todos.name, sort=[["_id", -1]], limit=1)
         late.until_shows([{"_id": "b"}])
         assert grids.queries(own) == 2
-        told = Streams(backstage.valkey, epoch=own.epoch, partitions=1).images()
-        assert {image.tenant_id for image in told} == {tenant_id}
+        images = Streams(backstage.valkey, epoch=own.epoch, partitions=1).images()
+        assert {image.tenant_id for image in images} == {tenant_id}
 
         # A server that begins now finds the grid at once, too.
         with another_server() as third, greeted(third.url, key_of(todos)) as other:

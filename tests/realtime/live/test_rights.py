@@ -85,10 +85,10 @@ def test_documents_that_cannot_be_evaluated_are_counted_if_the_rule_shows_them(
         hidden_and_shown = [{"_id": n, "public": n > 10, "n": too_large} for n in range(10, 13)]
         ruled.insert_many([*hidden_and_shown, {"_id": "last", "public": True, "n": 1}])
         answer.until_shows([{"_id": "last", "public": True, "n": 1}])
-        told = 0
-        while told < 2:
-            told += counted()
-        assert told == 2
+        total = 0
+        while total < 2:
+            total += counted()
+        assert total == 2
 
 
 def test_a_rule_tightened_between_two_writes_hides_the_second(

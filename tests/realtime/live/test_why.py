@@ -26,16 +26,16 @@ def test_a_delivered_event_is_explained_with_its_number(
     answer = subscribe(client, "s", collection=todos.name, filter={"priority": {"$gt": 3}})
     todos.insert({"_id": "a", "priority": 5})
     answer.until_shows([{"_id": "a", "priority": 5}])
-    told = Member(todos).verdict("s", "a", "told")
-    assert (told["version"], told["newest_version"], told["document"]) == (1, 1, "a")
-    assert stages(told) == dict.fromkeys(
+    trace = Member(todos).verdict("s", "a", "told")
+    assert (trace["version"], trace["newest_version"], trace["document"]) == (1, 1, "a")
+    assert stages(trace) == dict.fromkeys(
         ("write", "publication", "matching", "filter", "hub", "delivery"), "passed"
     )
-    delivery = step(told, "delivery")
+    delivery = step(trace, "delivery")
     assert delivery["facts"]["first_event"] == answer.events[0]["seq"]
-    assert step(told, "matching")["facts"]["found_by"] == "range"
-    assert not step(told, "write")["facts"]["transaction"].isdecimal()
-    assert step(told, "hub")["facts"]["match"] == "add"
+    assert step(trace, "matching")["facts"]["found_by"] == "range"
+    assert not step(trace, "write")["facts"]["transaction"].isdecimal()
+    assert step(trace, "hub")["facts"]["match"] == "add"
 
 
 def test_a_document_that_does_not_match_names_the_predicate_and_the_value(
@@ -44,9 +44,9 @@ def test_a_document_that_does_not_match_names_the_predicate_and_the_value(
     wanted = {"done": False, "priority": {"$gt": 3}}
     subscribe(client, "s", collection=todos.name, filter=wanted)
     todos.insert({"_id": "a", "done": False, "priority": 2})
-    told = Member(todos).verdict("s", "a", "no_match")
-    assert stages(told)["filter"] == "stopped"
-    found = step(told, "filter")
+    trace = Member(todos).verdict("s", "a", "no_match")
+    assert stages(trace)["filter"] == "stopped"
+    found = step(trace, "filter")
     assert "`priority` is 2; expected: greater than 3." in found["detail"]
     (part,) = [one for one in found["facts"]["explanation"]["reason"]["parts"] if one["decides"]]
     assert (json.loads(part["clause"]), part["found"]) == ({"priority": {"$gt": 3}}, ["2"])
@@ -60,14 +60,14 @@ def test_a_document_that_leaves_was_told_with_the_predicate_that_no_longer_holds
     answer.until_shows([{"_id": "a", "open": True}])
     todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"open": False}})
     answer.until_shows([])
-    told = Member(todos).verdict("s", "a", "told")
-    assert step(told, "hub")["facts"]["match"] == "remove"
-    assert "no longer matches" in step(told, "filter")["detail"]
+    trace = Member(todos).verdict("s", "a", "told")
+    assert step(trace, "hub")["facts"]["match"] == "remove"
+    assert "no longer matches" in step(trace, "filter")["detail"]
     # The version before is remembered, too.
     assert Member(todos).why("s", "a", 1)["verdict"] == "told"
     todos.caller.delete(f"{todos.path}/documents/a")
-    told = Member(todos).verdict("s", "a", "no_match")
-    assert told["deleted"] is True
+    trace = Member(todos).verdict("s", "a", "no_match")
+    assert trace["deleted"] is True
 
 
 def test_a_rule_that_hides_a_document_is_told_apart_from_the_filter(
@@ -78,9 +78,9 @@ def test_a_rule_that_hides_a_document_is_told_apart_from_the_filter(
         client.say(type="hello", key=anonymous_key(ruled))
         subscribe(client, "s", collection=ruled.name, filter={"n": {"$lt": 9}})
         ruled.insert({"_id": "a", "n": 1, "public": False})
-        told = Member(ruled).verdict("s", "a", "hidden")
-        assert (stages(told)["filter"], stages(told)["rule"]) == ("passed", "stopped")
-        assert "`public` is false" in step(told, "rule")["detail"]
+        trace = Member(ruled).verdict("s", "a", "hidden")
+        assert (stages(trace)["filter"], stages(trace)["rule"]) == ("passed", "stopped")
+        assert "`public` is false" in step(trace, "rule")["detail"]
         ruled.insert({"_id": "b", "n": 10, "public": True})
         assert Member(ruled).verdict("s", "b", "no_match")
 
@@ -106,8 +106,8 @@ def test_documents_of_the_initial_answer_need_no_event(
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
     subscribe(client, "s", collection=todos.name)
-    told = Member(todos).verdict("s", "a", "in_result")
-    assert stages(told)["hub"] == "stopped"
+    trace = Member(todos).verdict("s", "a", "in_result")
+    assert stages(trace)["hub"] == "stopped"
 
 
 def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCollection) -> None:
@@ -123,8 +123,8 @@ def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCol
     assert answer.until("event")["version"] == 2
     assert stages(member.verdict("slow", "a", "held"))["delivery"] == "waiting"
     last = brief.events[-1]
-    told = member.verdict("s", "a", "coalesced" if last["version"] > 2 else "told")
-    assert step(told, "delivery")["facts"]["last_event"] == last["seq"]
+    trace = member.verdict("s", "a", "coalesced" if last["version"] > 2 else "told")
+    assert step(trace, "delivery")["facts"]["last_event"] == last["seq"]
 
 
 def test_kinds_of_change_that_were_not_asked_for_are_muted(
@@ -161,10 +161,10 @@ def test_a_client_that_does_not_read_is_named_as_what_holds_it_up(
             verdict = member.settled("slow", "a", version)["verdict"]
         while not slow.items or slow.items[0]["version"] < version:
             slow.next()
-        told = member.settled("slow", "a", version)
-        while told["verdict"] in ("not_taken", "held"):
-            told = member.settled("slow", "a", version)
-        assert told["verdict"] in ("told", "coalesced")
+        trace = member.settled("slow", "a", version)
+        while trace["verdict"] in ("not_taken", "held"):
+            trace = member.settled("slow", "a", version)
+        assert trace["verdict"] in ("told", "coalesced")
 
 
 def test_a_trace_can_be_requested_from_any_server(
@@ -195,8 +195,8 @@ def test_the_command_line_lists_subscriptions_and_explains_deliveries(
     public = member.subscription("s")
     member.verdict("s", "a", "no_match")
     assert public in ran(todos)
-    told = ran(todos, public, "a", "--version", "1")
-    words = " ".join(told.split())
+    answer = ran(todos, public, "a", "--version", "1")
+    words = " ".join(answer.split())
     assert "✓ Written" in words
     assert "✗ The query's filter" in words
     assert "`n` is 2; expected: greater than 3." in words

@@ -38,9 +38,9 @@ def requests_5m(server: str) -> Made:
 def test_events_are_added_and_rows_asked_for(requests_5m: Made) -> None:
     asking = Asking(requests_5m.caller)
     events = [request("acme"), request("acme")]
-    told = asking.ask(ADD, a=requests_5m.name, events=events, key="once")
-    assert told["addEvents"] == {"applied": 2, "repeated": 0}
-    assert asking.ask(ADD, a=requests_5m.name, events=events, key="once") == told
+    answer = asking.ask(ADD, a=requests_5m.name, events=events, key="once")
+    assert answer["addEvents"] == {"applied": 2, "repeated": 0}
+    assert asking.ask(ADD, a=requests_5m.name, events=events, key="once") == answer
     found = asking.ask(ROWS, a=requests_5m.name, q=BY_CUSTOMER, s="fresh")["aggregateRows"]
     assert found["rows"] == [{"customer": "acme", "count": 2}]
     assert found["asOf"] is None
@@ -61,6 +61,6 @@ def test_changed_rows_are_delivered(server: str, requests_5m: Made) -> None:
         assert (result["kind"], result["part"], result["last"]) == ("RESULT", 0, True)
         assert result["rows"] == [{"customer": "acme", "count": 1}]
         requests_5m.add(request("bolt"))
-        told = listening.event("s", "aggregateRows")
-        assert (told["match"], told["key"], told["seq"]) == ("ADD", {"customer": "bolt"}, 1)
-        assert told["row"] == {"customer": "bolt", "count": 1}
+        answer = listening.event("s", "aggregateRows")
+        assert (answer["match"], answer["key"], answer["seq"]) == ("ADD", {"customer": "bolt"}, 1)
+        assert answer["row"] == {"customer": "bolt", "count": 1}

@@ -87,20 +87,20 @@ def test_rows_are_delivered_as_documents_change_and_after_a_disconnect(
         assert [item["key"]["kind"] for item in result["items"]] == ["c", "b", "a"]
         kinds.insert({"_id": 10, "kind": "a", "n": 100})
         payload = listening.payload("s")
-        token, told = payload["extensions"]["resume"], payload["data"]["groups"]
-        assert (told["kind"], told["match"], told["seq"]) == ("EVENT", "CHANGE_INDEX", 1)
-        assert (told["index"], told["oldIndex"]) == (0, 2)
-        assert told["node"] == {"key": {"kind": "a"}, "document": {"kind": "a", "sum": 103}}
+        token, answer = payload["extensions"]["resume"], payload["data"]["groups"]
+        assert (answer["kind"], answer["match"], answer["seq"]) == ("EVENT", "CHANGE_INDEX", 1)
+        assert (answer["index"], answer["oldIndex"]) == (0, 2)
+        assert answer["node"] == {"key": {"kind": "a"}, "document": {"kind": "a", "sum": 103}}
     kinds.caller.delete(f"{kinds.path}/documents/~1")
     kinds.caller.delete(f"{kinds.path}/documents/~4")
     with greeted(server, token=key_of(kinds)) as listening:
         listening.subscribe("s", WATCH, **asked, resume=token)
         matches = []
         while "REMOVE" not in matches:
-            told = listening.event("s", "groups")
-            assert told["kind"] == "EVENT"
-            matches.append(told["match"])
-        assert told["node"] == {"key": {"kind": "b"}, "document": None}
+            answer = listening.event("s", "groups")
+            assert answer["kind"] == "EVENT"
+            matches.append(answer["match"])
+        assert answer["node"] == {"key": {"kind": "b"}, "document": None}
 
 
 @pytest.mark.usefixtures("live")
@@ -110,6 +110,6 @@ def test_the_whole_answer_can_be_requested_each_time(server: str, kinds: MadeCol
         (result,) = listening.until_ready("s", "groups")
         assert [item["document"] for item in result["items"]] == [{"kind": "a"}, {"kind": "b"}]
         kinds.insert({"_id": 10, "kind": "Z"})
-        told = listening.event("s", "groups")
-        assert told["kind"] == "RESULT"
-        assert [item["key"]["kind"] for item in told["items"]] == ["Z", "a"]
+        answer = listening.event("s", "groups")
+        assert answer["kind"] == "RESULT"
+        assert [item["key"]["kind"] for item in answer["items"]] == ["Z", "a"]

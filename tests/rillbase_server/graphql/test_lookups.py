@@ -218,13 +218,13 @@ def test_a_change_of_a_looked_up_document_is_delivered(server: str, todos: MadeC
         assert result["items"][0]["lookupOne"] == ann(key="ann")
         path = "/v1/collections/people/documents"
         todos.caller.post(path, {"_id": "eve", "name": "Eve"})
-        told = listening.event("s", "todos")
-        assert (told["match"], told["index"], told["seq"]) == ("CHANGE", 1, 1)
+        answer = listening.event("s", "todos")
+        assert (answer["match"], answer["index"], answer["seq"]) == ("CHANGE", 1, 1)
         eve = {"people": {"key": "eve", "document": {"name": "Eve"}}}
-        assert told["node"] == {"key": 2, "lookupOne": eve}
+        assert answer["node"] == {"key": 2, "lookupOne": eve}
         todos.caller.delete(f"{todos.path}/documents/~2")
-        told = listening.event("s", "todos")
-        assert (told["match"], told["node"]) == (
+        answer = listening.event("s", "todos")
+        assert (answer["match"], answer["node"]) == (
             "REMOVE",
             {"key": 2, "lookupOne": {"people": None}},
         )

@@ -144,15 +144,15 @@ def test_each_changed_row_is_delivered_also_after_a_disconnect(
         assert [item["sum"]["count"] for item in result["items"]] == [7, 5, 3]
         orders.insert({"_id": 20, "kind": "a", "count": 100})
         payload = listening.payload("s")
-        token, told = payload["extensions"]["resume"], payload["data"]["ordersGroups"]
-        assert (told["match"], told["index"], told["oldIndex"]) == ("CHANGE_INDEX", 0, 2)
+        token, answer = payload["extensions"]["resume"], payload["data"]["ordersGroups"]
+        assert (answer["match"], answer["index"], answer["oldIndex"]) == ("CHANGE_INDEX", 0, 2)
         sums = {"values": {"kind": "a"}, "count": 3, "sum": {"count": 103}}
-        assert told["node"] == {"key": {"kind": "a"}, **sums}
+        assert answer["node"] == {"key": {"kind": "a"}, **sums}
     operations = [{"delete": {"id": key}} for key in (1, 4)]
     orders.caller.post(f"{orders.path}/documents:bulk", {"operations": operations})
     with greeted(server, token=key_of(orders)) as listening:
         listening.subscribe("s", WATCH, resume=token)
-        told = listening.event("s", "ordersGroups")
-        assert told["match"] == "REMOVE"
+        answer = listening.event("s", "ordersGroups")
+        assert answer["match"] == "REMOVE"
         gone = {"key": {"kind": "b"}, "values": None, "count": None, "sum": None}
-        assert told["node"] == gone
+        assert answer["node"] == gone

@@ -83,9 +83,9 @@ def test_only_the_preparation_gets_the_superusers_password(tmp_path: Path) -> No
 def test_third_party_servers_get_no_secrets(tmp_path: Path) -> None:
     services = declared(tmp_path)
     for name in ("initdb", "postgres", "valkey", "node"):
-        told = str(services[name].env) + str(services[name].argv)
+        passed = str(services[name].env) + str(services[name].argv)
         for secret in (SECRETS.secret_key, SECRETS.key_pepper, SECRETS.valkey_password):
-            assert secret not in told
+            assert secret not in passed
 
 
 def test_only_the_storage_node_and_its_clients_get_its_token(

@@ -109,7 +109,11 @@ def test_each_service_of_a_process_gets_ready_without_what_analytics_needs(
         wait_until(
             lambda: (
                 services
-                <= {name for name, told in running.dependencies().items() if told["state"] == "up"}
+                <= {
+                    name
+                    for name, dependency in running.dependencies().items()
+                    if dependency["state"] == "up"
+                }
             ),
             what="all services",
             timeout_s=START_TIMEOUT_S,

@@ -79,8 +79,12 @@ def test_a_session_begins_as_the_programs_begin_theirs(
         assert cli.send("SELECT", "0") == "OK"
         docs = cli.send("COMMAND", "DOCS")
         helps = docs if version == 3 else dict(zip(docs[::2], docs[1::2], strict=True))
-        told = helps[b"rb.pub"]
-        members = told if version == 3 else dict(zip(told[::2], told[1::2], strict=True))
+        description = helps[b"rb.pub"]
+        members = (
+            description
+            if version == 3
+            else dict(zip(description[::2], description[1::2], strict=True))
+        )
         assert members[b"summary"]
         assert members[b"group"]
         assert b"# Namespace" in cli.send("INFO", "namespace")

@@ -41,8 +41,8 @@ def test_commands_are_answered_as_over_a_connection(node: Node) -> None:
     speaker = acme(node)
     assert speaker.execute("RB.TOPIC.CREATE", "news") == b"OK"
     made = speaker.execute("RB.SUB", "news", "ID", "1", "NAME", "mine")
-    told = speaker.execute("RB.PUB", b"news", "ID", "1.2", "NAME", "first", "DATA", '{"n": 1}')
-    assert member(told, b"matched") == 1
+    answer = speaker.execute("RB.PUB", b"news", "ID", "1.2", "NAME", "first", "DATA", '{"n": 1}')
+    assert member(answer, b"matched") == 1
     reply = speaker.execute("RB.SUB.READ", member(made, b"subscription"), 0)
     assert isinstance(reply, list)
     (pair,) = reply
@@ -102,11 +102,11 @@ def test_a_reader_waits_for_what_others_publish_and_is_let_go_when_the_node_clos
 
     waiting = threading.Thread(target=read, args=("60000",))
     waiting.start()
-    told = publisher.execute("RB.PUB", "news", "ID", "1", "NAME", "awaited")
+    reply = publisher.execute("RB.PUB", "news", "ID", "1", "NAME", "awaited")
     waiting.join(60)
     ((_, publications),) = found.pop()
     assert publications[0][b"name"] == b"awaited"
-    reader.execute("RB.SUB.ACK", name, member(told, b"position"))
+    reader.execute("RB.SUB.ACK", name, member(reply, b"position"))
     for_ever = threading.Thread(target=read, args=("0",))
     for_ever.start()
     node.close()

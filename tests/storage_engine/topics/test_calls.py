@@ -24,16 +24,16 @@ def shared_city(server: str) -> Topic:
 
 
 def test_a_publication_is_seen_at_its_id_above_and_below(topic: Topic) -> None:
-    told = topic.publish(id="1.4", data={"text": "hello"}, publication_id="p")
-    assert told["publication_id"] == "p"
-    assert told["matched_subscribers"] == 0
+    answer = topic.publish(id="1.4", data={"text": "hello"}, publication_id="p")
+    assert answer["publication_id"] == "p"
+    assert answer["matched_subscribers"] == 0
     for identity in ("1", "1.4", "1.4.2"):
         page = topic.caller.get(f"{topic.path}/publications?id={identity}").json()
         assert names(page["items"]) == ["p"], identity
         assert page["next_cursor"] is None
     (item,) = topic.caller.get(f"{topic.path}/publications?id=1.4").json()["items"]
     assert item["data"] == {"text": "hello"}
-    assert item["position"] == told["position"]
+    assert item["position"] == answer["position"]
     assert item["id"] == "1.4"
     assert topic.caller.get(f"{topic.path}/publications?id=1.5").json()["items"] == []
 
@@ -90,8 +90,8 @@ def test_a_party_that_publishes_or_subscribes_may_see_its_like(topic: Topic) -> 
     joined = topic.publish(id="1", publication_id="second", self_join=True)
     assert names(joined["publications"]) == ["first"]
     topic.subscribe(id="1", subscriber="ann", to="+1h")
-    told = topic.subscribe(id="1", subscriber="bob", to="+1h", self_join=True)
-    assert [other["subscriber"] for other in told["subscriptions"]] == ["ann"]
+    answer = topic.subscribe(id="1", subscriber="bob", to="+1h", self_join=True)
+    assert [other["subscriber"] for other in answer["subscriptions"]] == ["ann"]
 
 
 def test_a_subscriber_can_request_no_duplicates(topic: Topic) -> None:
@@ -191,8 +191,8 @@ def test_the_error_names_the_invalid_value(
     shared: Topic, call: str, body: object, pointer: str
 ) -> None:
     topic = shared
-    told = problem(topic.caller.post(f"{topic.path}/{call}", body), 400, "invalid_body")
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(topic.caller.post(f"{topic.path}/{call}", body), 400, "invalid_body")
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 @pytest.mark.parametrize(
@@ -232,9 +232,9 @@ def test_a_publication_carries_no_more_than_its_topic_allows(server: str) -> Non
 def test_times_may_be_given_in_three_ways(server: str) -> None:
     topic = make_topic(server, retention_s=400 * 24 * 3600)
     for at in ("2026-01-02T03:04:05.678Z", 1_767_323_045_678, "1767323045678"):
-        told = topic.publish(id="1", at=at, expires_at="+1h")
+        answer = topic.publish(id="1", at=at, expires_at="+1h")
         page = topic.caller.get(f"{topic.path}/publications?id=1&from=0").json()
-        found = next(p for p in page["items"] if p["position"] == told["position"])
+        found = next(p for p in page["items"] if p["position"] == answer["position"])
         assert found["at"] == "2026-01-02T03:04:05.678Z"
 
 

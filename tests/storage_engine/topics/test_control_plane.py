@@ -61,8 +61,8 @@ def test_a_plane_is_made_with_its_grid(admin: Caller, made: MadeTenant) -> None:
 def test_the_error_names_an_invalid_topic_setting(
     admin: Caller, made: MadeTenant, body: object, pointer: str
 ) -> None:
-    told = problem(admin.post(topics(made), body), 400, "invalid_body")
-    assert [error["pointer"] for error in told["errors"]] == [pointer]
+    details = problem(admin.post(topics(made), body), 400, "invalid_body")
+    assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
 def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:

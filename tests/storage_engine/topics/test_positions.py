@@ -43,8 +43,8 @@ def test_neighbours_have_nothing_in_common() -> None:
 
 def test_neither_positions_nor_names_of_subscriptions_show_a_number(topic: Topic) -> None:
     made = topic.subscribe(id="1")
-    told = topic.publish(id="1")
-    for token in (made["position"], told["position"]):
+    answer = topic.publish(id="1")
+    for token in (made["position"], answer["position"]):
         assert len(token) == positions.CHARS
         assert not token.isdigit()
     again = topic.subscribe(id="1")

@@ -74,11 +74,11 @@ def test_the_past_is_a_result_and_the_future_events(server: str, topic: Topic) -
         (row,) = result["items"]
         assert (row["id"], row["document"], row["topic_id"]) == ("before", {"n": 0}, "1.1")
         ready(client)
-        told = topic.publish(id="1.2", publication_id="after", data={"n": 1})
-        assert told["matched_subscribers"] == 1
+        answer = topic.publish(id="1.2", publication_id="after", data={"n": 1})
+        assert answer["matched_subscribers"] == 1
         (event,) = events(client, "t", 1)
         assert (event["seq"], event["match"], event["key"]) == (1, "add", "after")
-        assert event["position"] == told["position"]
+        assert event["position"] == answer["position"]
         assert event["document"] == {"n": 1}
         assert event["topic_id"] == "1.2"
 
@@ -100,8 +100,8 @@ def test_a_page_follows_a_subscription_with_a_ticket_and_nothing_else(
     ):
         with requests.get(url, headers=headers, stream=True, timeout=60) as stream:
             assert stream.status_code == 200, stream.text
-            told = (event for event in _events(stream) if event["event"] == "event")
-            assert [next(told)["data"]["key"] for _ in expected] == expected
+            changes = (event for event in _events(stream) if event["event"] == "event")
+            assert [next(changes)["data"]["key"] for _ in expected] == expected
     for wrong in ({**asked, "topic": "other"}, {**asked, "subscription_id": "nobody's"}):
         refused = topic.caller.post("/v1/realtime/tickets", {"live": wrong})
         problem(refused, 404, "not_found")
@@ -249,8 +249,8 @@ def test_two_streams_of_one_subscription_see_the_same(topic: Topic) -> None:
 def test_a_stream_ends_with_its_subscription(topic: Topic) -> None:
     made = topic.subscribe(id="1", **{"from": "-1h", "to": "+2s"})
     with streamed(topic, made["subscription_id"]) as stream:
-        told = list(stream)
-    assert told[-1]["data"] == {"type": "end", "id": "live", "error": None}
+        frames = list(stream)
+    assert frames[-1]["data"] == {"type": "end", "id": "live", "error": None}
     missing = f"{topic.path}/subscriptions/{made['subscription_id']}/live"
     problem(topic.caller.get(missing), 404, "not_found")
 

@@ -58,11 +58,11 @@ def test_a_key_that_expires_a_second_time_is_recorded_again() -> None:
     make_key(made.tenant, expires_at=_ago(HOUR))
     expiry.note_api_keys()
     keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
-    told = keys.exclude(expires_at=None)
-    told.update(expires_at=timezone.now() + HOUR)
+    expiring = keys.exclude(expires_at=None)
+    expiring.update(expires_at=timezone.now() + HOUR)
     expiry.note_api_keys()
     assert _actions(made, "api_key.expired") == 1
-    told.update(expires_at=timezone.now())
+    expiring.update(expires_at=timezone.now())
     expiry.note_api_keys()
     assert _actions(made, "api_key.expired") == 2
 

@@ -95,9 +95,9 @@ def test_a_receiver_that_does_not_echo_the_challenge_gets_no_events(
     receiver.answer(200, b"hello")
     created = _create(admin, made, receiver)
     path = _path(made, created["id"])
-    told = _until(admin, path, lambda w: w["state_reason"] is not None)
-    assert told["state"] == "pending"
-    assert told["state_reason"] == "Handshake failed: The receiver did not echo the challenge."
+    webhook = _until(admin, path, lambda w: w["state_reason"] is not None)
+    assert webhook["state"] == "pending"
+    assert webhook["state_reason"] == "Handshake failed: The receiver did not echo the challenge."
     problem(admin.post(f"{path}:test"), 400, "handshake_failed")
     assert receiver.events() == []
 
