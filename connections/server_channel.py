@@ -28,6 +28,7 @@ REJOIN_S = 3600.0
 #: last joins. Groups of tenants without connections are left then.
 SWEEP_S = 5.0
 RECONNECT_S = 1.0
+CANCEL_AGAIN_S = 0.1
 
 #: Handles a message immediately; longer work is started as a task. May raise for a malformed
 #: message.
@@ -49,6 +50,8 @@ class ServerChannel:
         self._layer = layer
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        #: Of the current connection to Valkey.
+        self._work: list[asyncio.Task[None]] = []
         self._channel = ""
         self._is_stopping = False
         #: The groups of the current connection to Valkey, and when each was joined.
@@ -61,9 +64,7 @@ class ServerChannel:
     async def stop(self) -> None:
         # A cancelled read may fail with an error of its own, which hides the cancellation.
         self._is_stopping = True
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await _end([*self._work, *([self._task] if self._task is not None else [])])
 
     def tenants_changed(self) -> None:
         """Called when a tenant gets its first connection."""
@@ -73,14 +74,25 @@ class ServerChannel:
         while not self._is_stopping:
             self.groups = {}
             try:
-                async with asyncio.TaskGroup() as session:
-                    session.create_task(self._keep_joined())
-                    session.create_task(self._keep_receiving())
-            except* (RedisError, OSError) as error:
-                log.info("messages of other servers cannot be received: %s", error.exceptions[0])
-            except* Exception:
+                await self._listen()
+            except (RedisError, OSError) as error:
+                log.info("messages of other servers cannot be received: %s", error)
+            except Exception:
                 log.exception("messages of other servers cannot be received")
             await asyncio.sleep(random.uniform(0.5, 1.5) * RECONNECT_S)  # noqa: S311 -- no secret
+
+    async def _listen(self) -> None:
+        """Stay in the groups and receive, until one of the two fails."""
+        self._work = [
+            asyncio.create_task(self._keep_joined()),
+            asyncio.create_task(self._keep_receiving()),
+        ]
+        try:
+            failed, _ = await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(self._work)
+        for task in failed:
+            task.result()
 
     async def _keep_joined(self) -> None:
         sweep_at = time.monotonic() + SWEEP_S
@@ -117,6 +129,19 @@ class ServerChannel:
             handler(message)
         except Exception:
             log.exception("a message of another server could not be handled")
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks until all have ended. The Valkey client writes under `asyncio.wait_for`, which
+    on Python 3.11 loses a cancellation that arrives just after the write: a task cancelled once
+    could receive for ever, in no group.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def due(present: Collection[str], joined: Mapping[str, float], now_s: float) -> list[str]:

@@ -154,7 +154,8 @@ class HubProcess:
     async def _keep_following(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._check_now.wait(), POLL_S)
+                async with asyncio.timeout(POLL_S):
+                    await self._check_now.wait()
             self._check_now.clear()
             try:
                 await self._follow(await read_served())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
@@ -10,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from channels.layers import BaseChannelLayer
 from channels_redis.core import RedisChannelLayer
+from redis.exceptions import RedisError
 
 from connections.server_channel import REJOIN_S, ServerChannel, due
 from foundation.json_types import JsonObject
@@ -22,7 +25,7 @@ from foundation.server_messages import (
     tenant_group,
 )
 from tests.own_valkey import OwnValkey
-from tests.waiting import until
+from tests.waiting import TIMEOUT_S, until
 
 NEWS = "test.news"
 
@@ -40,6 +43,31 @@ def layer_of(
     layer = RedisChannelLayer(**{**settings, "hosts": hosts})
     layer.brpop_timeout = blocking_read_s
     return layer
+
+
+class CancellationLosingLayer(RedisChannelLayer):  # type: ignore[misc]
+    """Joins no group while `is_refusing`, and a read continues after its first cancellation."""
+
+    is_refusing = False
+    n_lost = 0
+
+    async def group_add(self, group: str, channel: str) -> None:
+        if self.is_refusing:
+            raise RedisError("refused")
+        await super().group_add(group, channel)
+
+    async def receive(self, channel: str) -> JsonObject:
+        try:
+            return await self._received(channel)
+        except asyncio.CancelledError:
+            if self.n_lost:
+                raise
+            self.n_lost += 1
+            return await self._received(channel)
+
+    async def _received(self, channel: str) -> JsonObject:
+        message: JsonObject = await super().receive(channel)
+        return message
 
 
 class Listening:
@@ -61,14 +89,14 @@ class Listening:
     async def hears(self) -> None:
         """Send until something is received: what is sent while Valkey is away is lost."""
         before = len(self.received)
-        async with asyncio.timeout(60):
-            while len(self.received) == before:
-                try:
-                    async with asyncio.timeout(0.5):
-                        await self.send()
-                except Exception:  # noqa: BLE001 -- any failure of a client without a server
-                    await asyncio.sleep(0.05)
-                await asyncio.sleep(0.05)
+        # Not a timeout around the loop: the client can lose its cancellation.
+        deadline = time.monotonic() + TIMEOUT_S
+        while len(self.received) == before:
+            assert time.monotonic() < deadline, "nothing was received"
+            with contextlib.suppress(Exception):  # whatever a client without a server raises
+                async with asyncio.timeout(0.5):
+                    await self.send()
+            await asyncio.sleep(0.05)
 
 
 @asynccontextmanager
@@ -175,6 +203,23 @@ async def test_messages_arrive_again_after_valkey_was_killed_and_lost_its_data(
         valkey.kill()
         await until(lambda: not process.channel.groups, "the loss to be noticed")
         valkey.start()
+        await process.hears()
+
+
+async def test_messages_arrive_again_when_a_read_lost_its_cancellation(valkey: OwnValkey) -> None:
+    settings = layer_settings(valkey.url)["CONFIG"]
+    assert isinstance(settings, dict)
+    layer = CancellationLosingLayer(**settings)
+    tenants = set[UUID]()
+    async with listening(layer, tenants) as process:
+        await process.hears()
+        layer.is_refusing = True
+        tenants.add(uuid4())
+        process.channel.tenants_changed()
+        await until(lambda: layer.n_lost == 1, "the read to be cancelled")
+        layer.is_refusing = False
+        with valkey.client() as client:
+            client.flushall()
         await process.hears()
 
 
