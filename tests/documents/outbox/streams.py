@@ -33,16 +33,15 @@ class Streams:
         self.names = [stream(installation, epoch, number) for number in range(partitions)]
 
     def read(self, partition: int) -> list[Entry]:
-        found = cast("list[_Raw]", self._client.xrange(self.names[partition]))
-        return [
-            Entry(
-                entry_id,
-                decode(fields[b"e"]),
-                _unpacked(fields.get(b"p", b"")),
-                int(fields[b"n"]) if b"n" in fields else None,
-            )
-            for entry_id, fields in found
-        ]
+        return _entries(self._client.xrange(self.names[partition]))
+
+    def read_numbered(self, partition: int) -> list[tuple[int, Entry]]:
+        """Return the entries with their numbers: the first ones may have been trimmed."""
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.xinfo_stream(self.names[partition])
+            pipe.xrange(self.names[partition])
+            info, raw = pipe.execute()
+        return list(enumerate(_entries(raw), start=info["entries-added"] - info["length"] + 1))
 
     def images(self) -> list[Image]:
         """Return the after-images of all streams."""
@@ -54,6 +53,18 @@ class Streams:
     def ticks(self, partition: int = 0) -> list[Tick]:
         contents = [entry.content for entry in self.read(partition)]
         return [content for content in contents if isinstance(content, Tick)]
+
+
+def _entries(raw: object) -> list[Entry]:
+    return [
+        Entry(
+            entry_id,
+            decode(fields[b"e"]),
+            _unpacked(fields.get(b"p", b"")),
+            int(fields[b"n"]) if b"n" in fields else None,
+        )
+        for entry_id, fields in cast("list[_Raw]", raw)
+    ]
 
 
 def _unpacked(packed: bytes) -> tuple[int, ...]:

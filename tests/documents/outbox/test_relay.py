@@ -143,7 +143,7 @@ async def test_ticks_count_the_entries_of_their_stream(
             written.write(key, b"body")
     await until(lambda: proven(streams, written.xid), "a tick that sees them all")
     for partition in (0, 1):
-        for number, entry in enumerate(streams.read(partition), start=1):
+        for number, entry in streams.read_numbered(partition):
             if isinstance(entry.content, Tick):
                 assert entry.content.count == number
 
