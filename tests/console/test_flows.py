@@ -115,8 +115,12 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
     window.click("[role=menuitem]", "Export")
     window.sees("notes.ndjson exported", ".toast")
     saved = tmp_path / "out" / "notes.ndjson"
-    wait_until(saved.exists, what="the file to be saved")
-    assert len(saved.read_text().splitlines()) == 2_003
+
+    def saved_lines() -> int:
+        return len(saved.read_text().splitlines()) if saved.exists() else 0
+
+    # The browser creates the file before it writes to it.
+    wait_until(lambda: saved_lines() == 2_003, what="every document to be saved")
     assert window.complaints == []
 
 
