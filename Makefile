@@ -98,9 +98,10 @@ bench: ## Run every benchmark in its quick form
 	done
 
 .PHONY: docs
-docs: ## Build the documentation into site/ and check its links
+docs: ## Build the documentation into site/, as HTML and Markdown, and check its links
 	$(setup_dev)
 	$(bin)/zensical build --strict
+	$(python) -m scripts.write_site_markdown
 	$(python) -m scripts.check_site
 
 .PHONY: pictures

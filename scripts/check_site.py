@@ -21,7 +21,7 @@ SITE = ROOT / "site"
 #: Elements that load a resource, and the attribute that names it.
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 #: Kinds of `link` that load nothing.
-NAMES = frozenset({"canonical", "prev", "next", "alternate"})
+NAMES = frozenset({"canonical", "prev", "next"})
 
 
 @dataclass

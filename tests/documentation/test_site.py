@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,14 +21,40 @@ PAGE = """<html><body>
 
 
 def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
-    tmp_path: Path,
+    site: Path,
 ) -> None:
-    (tmp_path / "zensical.toml").write_text((ROOT / "zensical.toml").read_text())
-    shutil.copytree(DOCS, tmp_path / "docs")
-    subprocess.run(
-        [Path(sys.executable).parent / "zensical", "build", "--strict"], cwd=tmp_path, check=True
+    assert complaints(site) == []
+
+
+def test_llms_txt_lists_every_page_in_the_order_of_the_navigation(site: Path) -> None:
+    text = (site / "llms.txt").read_text()
+    title, summary = text.split("\n\n")[:2]
+    assert title == "# Rillbase"
+    assert summary.startswith("> Rillbase is a real-time Database-as-a-Service.")
+    assert "\n" not in summary
+    listed = re.findall(r"^- \[.+?\]\((\S+)\): .{12,}\.$", text, re.MULTILINE)
+    assert len(listed) == text.count("\n- ")
+    start, *sections = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    entries = [entry for section in sections for part in section.values() for entry in part]
+    paths = [path for entry in [start, *entries] for path in entry.values()]
+    assert listed[: len(paths)] == paths
+    assert sorted(listed) == sorted(
+        path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")
     )
-    assert complaints(tmp_path / "site") == []
+    titles = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert titles == [*(title for section in sections for title in section), "Optional"]
+
+
+@pytest.mark.parametrize("source", sorted(DOCS.rglob("*.md")), ids=lambda source: source.stem)
+def test_a_page_has_its_source_at_the_same_address(source: Path, site: Path) -> None:
+    path = source.relative_to(DOCS)
+    html = site / path.parent / ("" if path.stem == "index" else path.stem) / "index.html"
+    links = re.findall(r'<link rel="alternate" type="text/markdown" href="(.+)">', html.read_text())
+    assert [(html.parent / link).resolve() for link in links] == [site / path]
+    assert (site / path).read_text() == source.read_text()
+    assert source.read_text() in (site / "llms-full.txt").read_text()
+    for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", source.read_text()):
+        assert (site / path.parent / link).is_file(), f"{path} links to {link}"
 
 
 def test_what_is_wrong_with_a_site_is_named(tmp_path: Path) -> None:
