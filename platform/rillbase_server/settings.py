@@ -157,6 +157,7 @@ USE_TZ = True
 
 STATIC_URL = "/static/"
 CONSOLE_DIR = BASE_DIR / "console" / "dist"
+SITE_DIR = BASE_DIR / "site"
 #: Builds of TypeScript: the console, and the SDK for pages without a bundler.
 STATICFILES_DIRS = [
     (name, folder)

@@ -11,7 +11,7 @@ from documents.urls import control_plane as documents_control_plane
 from realtime.clusters.views import urlpatterns as cluster
 from realtime.delivery_trace.views import urlpatterns as why
 from realtime.subscriptions.views import urlpatterns as subscriptions
-from rillbase_server import console, pages
+from rillbase_server import console, documentation, pages
 from rillbase_server.staff.site import site
 from sources.urls import control_plane as sources_control_plane
 from storage_engine.urls import control_plane as topics_control_plane
@@ -19,6 +19,8 @@ from tenants.api.urls import control_plane, data_plane
 
 urlpatterns: list[URLPattern | URLResolver] = [
     re_path(console.ADDRESSES, console.page),
+    path("docs", RedirectView.as_view(url="/docs/")),
+    re_path(documentation.ADDRESSES, documentation.page),
     path("favicon.ico", RedirectView.as_view(url="/static/rillbase/mark.svg", permanent=True)),
     path("api/openapi.json", pages.openapi),
     path("api/docs", pages.docs),
