@@ -13,6 +13,7 @@ from pytest_django import Settings
 from tests import chromium
 from tests.make import make_key, make_tenant
 from tests.sdk.assistant import assistant
+from tests.waiting import wait_until
 
 PROGRAM = chromium.found()
 VIOLATIONS = """
@@ -23,6 +24,13 @@ document.addEventListener("securitypolicyviolation",
 #: Where the theme keeps its search.
 SEARCH = "[...document.querySelectorAll('*')].find((e) => e.shadowRoot)?.shadowRoot"
 PAGE = "/docs/guide/webhooks/"
+SEARCH_AGAIN = f"""
+(async () => {{
+  {SEARCH}.activeElement.dispatchEvent(new Event("input", {{ bubbles: true }}));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  return [...{SEARCH}.querySelectorAll("ol a")].some((a) => a.pathname === "{PAGE}");
+}})()
+"""
 
 
 @pytest.fixture
@@ -122,6 +130,7 @@ def test_a_reader_searches_the_site_in_a_browser_under_a_strict_policy(docs: str
         page.evaluate("document.querySelector('.md-search__button').click()")
         page.wait(f"{SEARCH}?.querySelector('dialog[open] input') === {SEARCH}?.activeElement")
         page.call("Input.insertText", text="webhook")
-        page.wait(f"[...{SEARCH}.querySelectorAll('ol a')].some((a) => a.pathname === '{PAGE}')")
+        # Text that is typed before the index has arrived is not searched for.
+        wait_until(lambda: page.evaluate(SEARCH_AGAIN), what="the page among the results")
         assert page.evaluate("violations") == []
         assert page.complaints == []
