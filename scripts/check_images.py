@@ -117,14 +117,15 @@ def _pinned(base: str) -> bool:
     return "@sha256:" in base or (bool(name) and tag not in {"", "latest"})
 
 
-def lay_out(folder: Path) -> None:
-    """Copy what the server's image copies."""
-    for source, target in copied(IMAGES / "server.Containerfile", "server"):
+def lay_out(folder: Path, stage: str = "server") -> None:
+    """Copy what a stage of the server's image copies."""
+    for source, target in copied(IMAGES / "server.Containerfile", stage):
         place = folder / target.removeprefix("./")
         if (ROOT / source).is_dir():
             skipped = shutil.ignore_patterns("__pycache__", "target", "node_modules", "dist")
             shutil.copytree(ROOT / source, place, ignore=skipped)
         else:
+            place.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / source, place / Path(source).name)
 
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = ("bootstrap", "server", "runtime", "spark", "dev")
+PAIRS = ("bootstrap", "server", "docs", "runtime", "spark", "dev")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 DIRECT = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?(?:==([^\s;#]+))?\s*(?:[;#].*)?$", re.MULTILINE

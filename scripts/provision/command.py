@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from scripts.provision import (
     console,
+    documentation,
     javascript,
     native_module,
     packages,
@@ -82,7 +83,7 @@ def _set_up(profile: Profile) -> None:
 
 def _is_done(profile: Profile) -> bool:
     done = InstallStamp.read() == InstallStamp.wanted(profile)
-    built = javascript.is_built() and console.is_built()
+    built = javascript.is_built() and console.is_built() and documentation.is_built()
     installed = native_module.is_installed() and built
     usable = packages.environment_works() and packages.is_linked() and packages.are_compiled()
     return done and usable and installed
@@ -103,16 +104,22 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
     if not packages_fit:
         packages.install(steps, installed, profile)
         # The installation removed packages that no lock file names, including the native module.
-        replace(current, native="", javascript="", console="").write()
+        replace(current, native="", javascript="", console="", documentation="").write()
     packages.link()
     native_fits = present is not None and present.native == current.native
     if not (packages_fit and native_fits and native_module.is_installed()):
         native_module.install(steps, installed)
-        replace(current, javascript="", console="").write()
+        replace(current, javascript="", console="", documentation="").write()
     javascript_fits = present is not None and present.javascript == current.javascript
     if not (packages_fit and javascript_fits and javascript.is_built()):
         javascript.install(steps)
-    console.install(steps)
+    console_fits = present is not None and present.console == current.console
+    if not (packages_fit and console_fits and console.is_built()):
+        console.install(steps)
+    documentation_fits = present is not None and present.documentation == current.documentation
+    if not (packages_fit and documentation_fits and documentation.is_built()):
+        replace(current, documentation="").write()
+        documentation.install(steps)
     current.write()
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
-from scripts.provision import console, javascript, native_module, packages
+from scripts.provision import console, documentation, javascript, native_module, packages
 from scripts.provision.packages import Profile
 from scripts.provision.places import CHECKOUT, ENVIRONMENT
 
@@ -25,6 +25,8 @@ class InstallStamp:
     """An environment cannot be moved: its programs contain the interpreter's path."""
     console: str = ""
     """Older setups did not record it."""
+    documentation: str = ""
+    """Older setups did not record it."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:
@@ -36,6 +38,7 @@ class InstallStamp:
             javascript.made_from(),
             str(CHECKOUT),
             console.made_from(),
+            documentation.made_from(),
         )
 
     @classmethod

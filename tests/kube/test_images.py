@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,23 @@ def test_the_layout_of_the_server_loads_all_that_is_started_in_it(tmp_path: Path
     check_images.lay_out(tmp_path)
     assert not (tmp_path / "tests").exists()
     assert check_images.complaints_of_layout(tmp_path) == []
+
+
+def test_the_server_image_contains_the_documentation_that_it_serves(tmp_path: Path) -> None:
+    check_images.lay_out(tmp_path, "documentation")
+    for line in check_images.lines(check_images.IMAGES / "server.Containerfile"):
+        if line.word == "RUN" and line.rest.startswith("/build/tools/bin/"):
+            command = line.rest.replace("/build/tools/bin", str(Path(sys.executable).parent))
+            subprocess.run(command.split(), cwd=tmp_path, check=True)
+    assert (tmp_path / "site" / "index.html").is_file()
+    assert (tmp_path / "site" / "llms-full.txt").is_file()
+    copied = [
+        line.rest
+        for line in check_images.lines(check_images.IMAGES / "server.Containerfile")
+        if line.word == "COPY" and line.rest.startswith("--from=documentation")
+    ]
+    served = Path(settings.SITE_DIR).relative_to(check_images.ROOT)
+    assert copied == [f"--from=documentation /build/site ./{served}"]
 
 
 def test_the_chart_starts_only_what_the_layout_check_loads() -> None:
