@@ -23,7 +23,7 @@ settings := RILLBASE_ENV=test DATABASE_URL=postgresql://unused.invalid/unused
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: ## Set up, start Rillbase, and print the URL, login and key; Ctrl-C stops it
@@ -52,6 +52,11 @@ test-long: ## Run the soak and chaos suites, which take longer
 	$(setup_dev)
 	$(cargo) test $(manifest) --workspace --quiet -- --ignored
 	$(bin)/pytest -m long $(ARGS)
+
+.PHONY: test-examples
+test-examples: ## Build and run the quick starts
+	$(setup_dev)
+	$(bin)/pytest -m examples tests/examples $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences
