@@ -1,0 +1,4 @@
+import { createRoot } from "react-dom/client";
+import { Tasks } from "./Tasks";
+
+createRoot(document.getElementById("root")).render(<Tasks />);

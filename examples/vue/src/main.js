@@ -1,0 +1,4 @@
+import { createApp } from "vue";
+import Tasks from "./Tasks.vue";
+
+createApp(Tasks).mount("#root");
