@@ -10,14 +10,14 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::catalog::{AggregateEntry, AggregateState};
-use crate::coding::{ValueReader, put_slice};
 use crate::contribution::Contribution;
 use crate::definition::{AggregateDefinition, ContributionSource};
 use crate::deltas::{AggregateGeneration, Deltas};
-use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result};
 use crate::fields::{Fields, Flat, ParsedEvent};
 use crate::store::{Aggregates, bounds};
 
@@ -253,7 +253,7 @@ impl Facts {
     }
 
     fn push(&mut self, json: &[u8]) {
-        put_slice(&mut self.bytes, json);
+        self.bytes.put_slice(json);
         if self.bytes.len() >= FACT_BYTES {
             self.full.push(std::mem::take(&mut self.bytes));
         }
@@ -279,7 +279,7 @@ impl EventGroup {
         let mut items = HashSet::new();
         for (index, (event, _)) in add.events.iter().zip(&fresh).enumerate().filter(is_fresh) {
             for told in event.contributions_to(&add.shape) {
-                let room = store.crowds.make_room(told, &self.deltas, &mut items);
+                let room = store.item_counts.make_room(told, &self.deltas, &mut items);
                 room.map_err(|error| error.of_event(index))?;
             }
         }
@@ -359,13 +359,11 @@ impl Aggregates {
         }
         let mut facts = Vec::new();
         while scan.is_valid() && facts.len() < count {
-            let sequence = !ValueReader(scan.key().get(8..).unwrap_or_default())
-                .u64()
-                .ok_or_else(malformed)?;
-            let mut reader = ValueReader(scan.value());
+            let sequence = !ByteReader::new(scan.key().get(8..).unwrap_or_default()).u64_be()?;
+            let mut reader = ByteReader::new(scan.value());
             let mut place = 0;
             while !reader.is_empty() {
-                let json = reader.slice().ok_or_else(malformed)?.to_vec();
+                let json = reader.slice()?.to_vec();
                 if (sequence, place) > (after, index) || after == 0 {
                     facts.push(Fact {
                         sequence,

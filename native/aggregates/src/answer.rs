@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::coding::ValueReader;
+use rillbase_binary_format::ByteReader;
+
 use crate::definition::{AggregateMeasure, MeasureOperator};
 use crate::deltas::AggregateGeneration;
 use crate::error::{Result, malformed};
@@ -257,15 +258,15 @@ impl QueryExecution<'_> {
     fn place(&self, sort: AggregateSort, key: &[u8], sum: MergedGroup<'_>) -> Result<SortValue> {
         match sort {
             AggregateSort::By(wanted) => {
-                let mut reader = ValueReader(key);
+                let mut reader = ByteReader::new(key);
                 for by in self.plan.by.iter().take(wanted) {
                     by.skip(&mut reader)?;
                 }
-                let before = reader.0;
+                let before = reader.rest();
                 if let Some(by) = self.plan.by.get(wanted) {
                     by.skip(&mut reader)?;
                 }
-                let value = before.get(..before.len() - reader.0.len());
+                let value = before.get(..before.len() - reader.rest().len());
                 Ok(SortValue::Value(value.unwrap_or_default().to_vec()))
             }
             AggregateSort::Measure(wanted) => {

@@ -12,12 +12,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_engine::WriteBatch;
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{self, Form};
 
 use crate::catalog::AggregateEntry;
-use crate::coding::{ValueReader, put_signed};
 use crate::contribution::Contribution;
 use crate::definition::ContributionSource;
 use crate::deltas::Deltas;
@@ -141,22 +141,22 @@ struct DocumentContribution {
 impl DocumentContribution {
     fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_signed(&mut out, self.version.into());
+        out.put_signed(self.version.into());
         if let Some(contribution) = &self.contribution {
             out.extend_from_slice(&contribution.to_bytes());
         }
         out
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = ValueReader(bytes);
+    fn from_bytes(bytes: &[u8]) -> ReadResult<Self> {
+        let mut reader = ByteReader::new(bytes);
         let version = reader.signed_64()?;
         let contribution = if reader.is_empty() {
             None
         } else {
-            Some(Contribution::from_bytes(reader.0)?)
+            Some(Contribution::from_bytes(reader.rest())?)
         };
-        Some(Self {
+        Ok(Self {
             version,
             contribution,
         })
@@ -248,9 +248,7 @@ impl Aggregates {
         }
         match self.db.get(&self.spaces.kept, key)? {
             None => Ok(None),
-            Some(bytes) => DocumentContribution::from_bytes(&bytes)
-                .map(Some)
-                .ok_or_else(malformed),
+            Some(bytes) => Ok(Some(DocumentContribution::from_bytes(&bytes)?)),
         }
     }
 

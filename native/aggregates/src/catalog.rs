@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
+use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Db, Durability, Keyspace, Millis, Sequence, WriteBatch};
 
-use crate::coding::{ValueReader, put_slice, put_varint};
 use crate::definition::{AggregateDefinition, ContributionSource};
 use crate::deltas::AggregateGeneration;
-use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result};
 
 const NEXT: &[u8] = b"next";
 /// The maximum number of aggregates in a namespace.
@@ -183,13 +183,13 @@ fn key(namespace: u64, name: &str) -> Vec<u8> {
 /// The stored state of an aggregate.
 fn value(number: u64, shape: &AggregateState) -> Vec<u8> {
     let mut out = Vec::new();
-    put_varint(&mut out, number);
-    put_varint(&mut out, shape.current.number);
-    put_slice(&mut out, shape.text.as_bytes());
+    out.put_varint(number);
+    out.put_varint(shape.current.number);
+    out.put_slice(shape.text.as_bytes());
     if let Some(building) = &shape.building {
-        put_varint(&mut out, building.generation.number);
-        put_slice(&mut out, building.text.as_bytes());
-        put_varint(&mut out, building.since);
+        out.put_varint(building.generation.number);
+        out.put_slice(building.text.as_bytes());
+        out.put_varint(building.since);
     }
     out
 }
@@ -199,35 +199,34 @@ fn generation(number: u64, text: &str) -> Result<Arc<AggregateGeneration>> {
     Ok(Arc::new(AggregateGeneration { number, definition }))
 }
 
-fn read(key: &[u8], value: &[u8]) -> Option<Result<AggregateEntry>> {
-    let mut name = ValueReader(key.get(1..)?);
-    let namespace = name.u64()?;
-    let mut reader = ValueReader(value);
+fn read(key: &[u8], value: &[u8]) -> Result<AggregateEntry> {
+    let mut name = ByteReader::new(key.get(1..).unwrap_or_default());
+    let namespace = name.u64_be()?;
+    let mut reader = ByteReader::new(value);
     let number = reader.varint()?;
-    let text = |reader: &mut ValueReader<'_>| String::from_utf8(reader.slice()?.to_vec()).ok();
-    let (current, current_text) = (reader.varint()?, text(&mut reader)?);
+    let (current, current_text) = (reader.varint()?, reader.text()?);
     let mut building = None;
     if !reader.is_empty() {
-        building = Some((reader.varint()?, text(&mut reader)?, reader.varint()?));
+        building = Some((reader.varint()?, reader.text()?, reader.varint()?));
     }
     let shape = || -> Result<AggregateState> {
         let building = match building {
             None => None,
             Some((number, text, since)) => Some(GenerationBuild {
-                generation: generation(number, &text)?,
-                text,
+                generation: generation(number, text)?,
+                text: text.to_owned(),
                 since,
                 is_ready: Arc::default(),
             }),
         };
         Ok(AggregateState {
-            current: generation(current, &current_text)?,
-            text: current_text,
+            current: generation(current, current_text)?,
+            text: current_text.to_owned(),
             building,
         })
     };
-    let name = String::from_utf8_lossy(name.0).into_owned();
-    Some(shape().map(|shape| AggregateEntry::new((namespace, name), number, shape)))
+    let name = String::from_utf8_lossy(name.rest()).into_owned();
+    Ok(AggregateEntry::new((namespace, name), number, shape()?))
 }
 
 type AggregatesByName = BTreeMap<(u64, String), Arc<AggregateEntry>>;
@@ -253,7 +252,7 @@ pub(crate) enum Defined {
 impl AggregateCatalog {
     pub(crate) fn open(db: &Arc<Db>, keyspace: Keyspace) -> Result<Self> {
         let next = match db.get(&keyspace, NEXT)? {
-            Some(value) => ValueReader(&value).varint().ok_or_else(malformed)?,
+            Some(value) => ByteReader::new(&value).varint()?,
             None => 1,
         };
         let newest = db.snapshot().sequence();
@@ -261,7 +260,7 @@ impl AggregateCatalog {
         let mut scan = db.scan_prefix(&keyspace, b"a", None)?;
         scan.first()?;
         while scan.is_valid() {
-            let aggregate = read(scan.key(), scan.value()).ok_or_else(malformed)??;
+            let aggregate = read(scan.key(), scan.value())?;
             // The time of the last write is not stored: it may have been just now.
             aggregate.note(newest);
             known.insert(
@@ -374,7 +373,7 @@ impl AggregateCatalog {
 
     fn put_next(&self, batch: &mut WriteBatch, next: u64) {
         let mut value = Vec::new();
-        put_varint(&mut value, next);
+        value.put_varint(next);
         batch.put(&self.keyspace, NEXT, &value);
     }
 

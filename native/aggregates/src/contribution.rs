@@ -6,10 +6,10 @@
 //! input        := 0 | 1 signed | 2 double{8} | 3 slice       one for each measure
 //! ```
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::date;
 
-use crate::coding::{ValueReader, put_signed, put_slice, put_varint};
 use crate::definition::{
     AggregateDefinition, AggregateMeasure, ContributionSource, DottedField, MeasureOperator,
     SumType, double,
@@ -98,11 +98,11 @@ impl Contribution {
 
     /// The values of all dimensions, in the sortable encoding.
     pub fn dimensions(&self) -> impl Iterator<Item = &[u8]> {
-        let mut reader = ValueReader(&self.dimensions);
+        let mut reader = ByteReader::new(&self.dimensions);
         (0..self.count).map(move |_| {
-            let before = reader.0;
-            let length =
-                DimensionValue::skip(&mut reader).map_or(0, |()| before.len() - reader.0.len());
+            let before = reader.rest();
+            let length = DimensionValue::skip(&mut reader)
+                .map_or(0, |()| before.len() - reader.rest().len());
             before.get(..length).unwrap_or_default()
         })
     }
@@ -119,19 +119,19 @@ impl Contribution {
             None => out.push(0),
             Some(bucket) => {
                 out.push(1);
-                put_signed(&mut out, bucket.into());
+                out.put_signed(bucket.into());
             }
         }
-        put_varint(&mut out, self.count as u64);
+        out.put_varint(self.count as u64);
         for dimension in self.dimensions() {
-            put_slice(&mut out, dimension);
+            out.put_slice(dimension);
         }
         for input in &self.inputs {
             match input {
                 MeasureInput::Nothing => out.push(0),
                 MeasureInput::Whole(number) => {
                     out.push(1);
-                    put_signed(&mut out, *number);
+                    out.put_signed(*number);
                 }
                 MeasureInput::Double(double) => {
                     out.push(2);
@@ -139,16 +139,16 @@ impl Contribution {
                 }
                 MeasureInput::Value(value) => {
                     out.push(3);
-                    put_slice(&mut out, value);
+                    out.put_slice(value);
                 }
             }
         }
         out
     }
 
-    /// Decodes it; `None` if the bytes are malformed.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut reader = ValueReader(bytes);
+    /// Decodes it.
+    pub fn from_bytes(bytes: &[u8]) -> ReadResult<Self> {
+        let mut reader = ByteReader::new(bytes);
         let bucket = match reader.byte()? {
             0 => None,
             _ => Some(reader.signed_64()?),
@@ -162,12 +162,12 @@ impl Contribution {
             inputs.push(match reader.byte()? {
                 0 => MeasureInput::Nothing,
                 1 => MeasureInput::Whole(reader.signed()?),
-                2 => MeasureInput::Double(f64::from_bits(reader.u64()?)),
+                2 => MeasureInput::Double(f64::from_bits(reader.u64_be()?)),
                 3 => MeasureInput::Value(reader.slice()?.to_vec()),
-                _ => return None,
+                _ => return Err(reader.error("a kind of input")),
             });
         }
-        Some(Self {
+        Ok(Self {
             bucket,
             dimensions,
             count,
@@ -336,7 +336,7 @@ mod tests {
         );
         assert_eq!(read.dimension(1), DimensionValue::Int(7).encoded());
         assert_eq!(read.inputs[1], MeasureInput::Whole(125));
-        assert_eq!(Contribution::from_bytes(&read.to_bytes()), Some(read));
+        assert_eq!(Contribution::from_bytes(&read.to_bytes()), Ok(read));
     }
 
     #[test]

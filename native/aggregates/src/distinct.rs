@@ -7,7 +7,8 @@
 
 use std::hash::Hasher as _;
 
-use crate::coding::{ValueReader, put_varint};
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::hash::Hasher;
 
 /// Bits of a hash that select a register.
@@ -129,37 +130,41 @@ impl Distinct {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match &self.0 {
             HllRegisters::Sparse(some) => {
-                put_varint(out, some.len() as u64);
+                out.put_varint(some.len() as u64);
                 for &(place, run) in some {
                     out.extend_from_slice(&place.to_be_bytes());
                     out.push(run);
                 }
             }
             HllRegisters::Dense(all) => {
-                put_varint(out, REGISTERS as u64);
+                out.put_varint(REGISTERS as u64);
                 out.extend_from_slice(all);
             }
         }
     }
 
-    pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
+    pub(crate) fn read(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
         let count = reader.count()?;
         if count == REGISTERS {
             let all = reader.take(REGISTERS)?;
             let valid = all.iter().all(|&run| run <= LONGEST);
-            return valid.then(|| Self(HllRegisters::Dense(all.into())));
+            return reader.check(
+                valid.then(|| Self(HllRegisters::Dense(all.into()))),
+                "registers",
+            );
         }
         let mut some = Vec::with_capacity(count);
         for _ in 0..count {
-            let place = u16::from_be_bytes(reader.take(2)?.try_into().ok()?);
+            let place = reader.u16_be()?;
             let run = reader.byte()?;
             let ascends = some.last().is_none_or(|&(before, _)| before < place);
             if !ascends || usize::from(place) >= REGISTERS || !(1..=LONGEST).contains(&run) {
-                return None;
+                return Err(reader.error("ascending registers"));
             }
             some.push((place, run));
         }
-        (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)))
+        let sparse = (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)));
+        reader.check(sparse, "few registers")
     }
 }
 
@@ -232,7 +237,7 @@ mod tests {
             prop_assert_eq!(&whole, &parts);
             let mut bytes = Vec::new();
             whole.write(&mut bytes);
-            prop_assert_eq!(Distinct::read(&mut ValueReader(&bytes)), Some(whole));
+            prop_assert_eq!(Distinct::read(&mut ByteReader::new(&bytes)), Ok(whole));
         }
     }
 }

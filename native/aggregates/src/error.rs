@@ -1,5 +1,6 @@
 //! Errors, by a stable code and place.
 
+use rillbase_binary_format::ReadError;
 use std::fmt;
 
 /// The result of anything that can be rejected.
@@ -155,6 +156,12 @@ pub(crate) fn malformed() -> Error {
     Error::Engine(rillbase_engine::Error::InvalidArgument {
         what: "an entry of an aggregate is malformed although its checksum matches".into(),
     })
+}
+
+impl From<ReadError> for Error {
+    fn from(_: ReadError) -> Self {
+        malformed()
+    }
 }
 
 /// A key as a segment of a pointer.

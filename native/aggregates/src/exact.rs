@@ -1,32 +1,35 @@
 //! The encoding of exact sums of doubles ([`ExactSum`]): the numbers of NaNs and infinities, then
 //! the limbs.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_query::exact::ExactSum;
-
-use crate::coding::{ValueReader, put_signed, put_varint};
 
 /// Appends a sum.
 pub(crate) fn write(sum: &ExactSum, out: &mut Vec<u8>) {
     for count in sum.specials() {
-        put_signed(out, count.into());
+        out.put_signed(count.into());
     }
-    put_varint(out, sum.limbs().len() as u64);
+    out.put_varint(sum.limbs().len() as u64);
     for &(place, digit) in sum.limbs() {
         out.push(place);
-        put_signed(out, digit.into());
+        out.put_signed(digit.into());
     }
 }
 
 /// Decodes a sum.
-pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<ExactSum> {
+pub(crate) fn read(reader: &mut ByteReader<'_>) -> ReadResult<ExactSum> {
     let specials = [
         reader.signed_64()?,
         reader.signed_64()?,
         reader.signed_64()?,
     ];
     let count = reader.count()?;
-    let limbs = (0..count).map(|_| Some((reader.byte()?, i32::try_from(reader.signed()?).ok()?)));
-    ExactSum::from_parts(specials, limbs.collect::<Option<_>>()?)
+    let limbs = (0..count).map(|_| {
+        let (place, digit) = (reader.byte()?, reader.signed()?.try_into().ok());
+        Ok((place, reader.check(digit, "a limb")?))
+    });
+    let sum = ExactSum::from_parts(specials, limbs.collect::<ReadResult<_>>()?);
+    reader.check(sum, "an exact sum")
 }
 
 #[cfg(test)]
@@ -41,7 +44,7 @@ mod tests {
             doubles.iter().for_each(|double| sum.add(*double, 1));
             let mut bytes = Vec::new();
             write(&sum, &mut bytes);
-            prop_assert_eq!(read(&mut ValueReader(&bytes)), Some(sum));
+            prop_assert_eq!(read(&mut ByteReader::new(&bytes)), Ok(sum));
         }
     }
 }

@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_engine::{Sequence, WriteBatch};
 
 use crate::catalog::{AggregateEntry, GenerationBuild};
-use crate::coding::{ValueReader, put_varint};
 use crate::contribution::Contribution;
 use crate::deltas::Deltas;
-use crate::error::{Result, malformed};
+use crate::error::Result;
 use crate::fields::{Flat, ParsedEvent};
 use crate::store::Aggregates;
 
@@ -44,7 +44,7 @@ impl Aggregates {
         progress.push(b'f');
         let (sequence, index) = match self.db.get(&self.spaces.kept, &progress)? {
             None => (0, 0),
-            Some(value) => read_place(&value).ok_or_else(malformed)?,
+            Some(value) => read_place(&value)?,
         };
         let _writing = self.gate.read();
         let is_left = aggregate.generation(building.generation.number).is_err();
@@ -76,16 +76,17 @@ impl Aggregates {
         let mut batch = WriteBatch::new();
         deltas.write(&mut batch, &self.spaces.rows, &self.spaces.items);
         let mut value = Vec::new();
-        put_varint(&mut value, sequence);
-        put_varint(&mut value, index as u64);
+        value.put_varint(sequence);
+        value.put_varint(index as u64);
         batch.put(&self.spaces.kept, &progress, &value);
         self.db.write(batch, self.durability)?;
         Ok(true)
     }
 }
 
-fn read_place(bytes: &[u8]) -> Option<(Sequence, usize)> {
-    let mut reader = ValueReader(bytes);
+fn read_place(bytes: &[u8]) -> ReadResult<(Sequence, usize)> {
+    let mut reader = ByteReader::new(bytes);
     let sequence = reader.varint()?;
-    Some((sequence, usize::try_from(reader.varint()?).ok()?))
+    let index = usize::try_from(reader.varint()?).ok();
+    Ok((sequence, reader.check(index, "an index")?))
 }

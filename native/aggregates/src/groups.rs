@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result};
 use crate::row_scan::MOST_ITEMS;
 use crate::state::{RowState, SlotValue};
 
@@ -76,7 +76,7 @@ impl RowGroup {
     fn counts(&self, bytes: &[u8]) -> bool {
         let count = match &self.sum {
             Some(sum) => sum.0.first().cloned(),
-            None => SlotValue::first(slice(bytes, &self.first)),
+            None => SlotValue::first(slice(bytes, &self.first)).ok(),
         };
         matches!(count, Some(SlotValue::Count(count)) if count > 0)
     }
@@ -86,7 +86,7 @@ impl RowGroup {
             sum.merge(row);
         } else {
             let first = RowState::from_bytes(slice(bytes, &self.first));
-            let mut sum = Box::new(first.ok_or_else(malformed)?);
+            let mut sum = Box::new(first?);
             sum.merge(row);
             self.sum = Some(sum);
         }
@@ -116,7 +116,7 @@ impl RowGroups {
         if let Some(last) = self.list.last_mut() {
             let order = slice(&self.bytes, &last.key).cmp(key);
             if order == Ordering::Equal {
-                let row = RowState::from_bytes(row).ok_or_else(malformed)?;
+                let row = RowState::from_bytes(row)?;
                 return last.merge(&self.bytes, &row, items.as_deref());
             }
             self.is_mixed |= order == Ordering::Greater;
@@ -212,8 +212,7 @@ impl RowGroups {
         let row = if let Some(sum) = &group.sum {
             sum
         } else {
-            let read = scratch.read(slice(&self.bytes, &group.first));
-            read.ok_or_else(malformed)?;
+            scratch.read(slice(&self.bytes, &group.first))?;
             &*scratch
         };
         let items = group.items.as_deref();

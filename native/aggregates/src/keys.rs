@@ -10,7 +10,8 @@
 
 use std::ops::Range;
 
-use crate::coding::ValueReader;
+use rillbase_binary_format::ByteReader;
+
 use crate::contribution::Contribution;
 use crate::definition::AggregateDefinition;
 use crate::value::{DimensionValue, millis, put_millis};
@@ -65,12 +66,12 @@ impl DecodedValues {
     pub(crate) fn parts<'k>(&self, key: &'k [u8], has_time: bool) -> Option<RowKeyParts<'k>> {
         let rest = key.get(ROLLUP_BYTES..)?;
         let values = rest.get(..self.values.len())?;
-        let mut reader = ValueReader(rest.get(self.values.len()..)?);
+        let mut reader = ByteReader::new(rest.get(self.values.len()..)?);
         if values != self.values.as_slice() || self.values.is_empty() {
             return None;
         }
         let bucket = if has_time {
-            Some(millis(&mut reader)?)
+            Some(millis(&mut reader).ok()?)
         } else {
             None
         };
@@ -91,16 +92,16 @@ impl DecodedValues {
 impl<'a> RowKeyParts<'a> {
     /// Splits the key of a row or an item of a rollup with this many dimensions.
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
-        let mut reader = ValueReader(key.get(ROLLUP_BYTES..)?);
-        let all = reader.0;
+        let mut reader = ByteReader::new(key.get(ROLLUP_BYTES..)?);
+        let all = reader.rest();
         let mut ends = [0; MOST_VALUES];
         for end in ends.get_mut(..dimensions)? {
-            DimensionValue::skip(&mut reader)?;
-            *end = u32::try_from(all.len() - reader.0.len()).ok()?;
+            DimensionValue::skip(&mut reader).ok()?;
+            *end = u32::try_from(reader.offset()).ok()?;
         }
-        let values = all.get(..all.len() - reader.0.len())?;
+        let values = all.get(..reader.offset())?;
         let bucket = if has_time {
-            Some(millis(&mut reader)?)
+            Some(millis(&mut reader).ok()?)
         } else {
             None
         };

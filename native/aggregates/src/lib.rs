@@ -10,10 +10,10 @@
 //!   `sketch.rs` are what measures keep. All of it is associative and commutative.
 //! - `keys.rs` — the order of rows: by dimensions, then by time.
 //! - [`Aggregates`] — definitions, events and views over a database: `catalog.rs` stores
-//!   definitions, `add.rs` adds events, `crowds.rs` rejects those that would give a row too many
+//!   definitions, `add.rs` adds events, `item_counts.rs` rejects those that would give a row too many
 //!   items, `staged.rs` adds those of transactions, `apply.rs` follows documents, `fill.rs` builds
 //!   a new generation from stored events.
-//! - [`AggregateQuery`], [`AggregateResult`] — queries and results: `plan.rs` chooses, `walk.rs`
+//! - [`AggregateQuery`], [`AggregateResult`] — queries and results: `plan.rs` chooses, `row_scan.rs`
 //!   reads, `answer.rs` groups (`groups.rs`) and sorts, `show.rs` writes.
 #![allow(
     clippy::missing_errors_doc,
@@ -51,9 +51,7 @@ mod answer;
 mod apply;
 mod catalog;
 mod claims;
-mod coding;
 mod contribution;
-mod crowds;
 mod definition;
 mod deltas;
 mod distinct;
@@ -64,6 +62,7 @@ mod fill;
 mod group;
 mod groups;
 mod hash;
+mod item_counts;
 mod keys;
 mod plan;
 mod query;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use rillbase_query::bson::{Array, Document, ValueRef};
 
-use crate::coding::ValueReader;
+use rillbase_binary_format::ByteReader;
+
 use crate::definition::{AggregateDefinition, AggregateMeasure};
-use crate::error::{Result, malformed};
+use crate::error::Result;
 use crate::query::{AggregateQuery, Compare, fields, refuse};
 use crate::value::DimensionValue;
 
@@ -21,12 +22,12 @@ pub(crate) enum GroupColumn {
 
 impl GroupColumn {
     /// Skips the value of this column in the key of a group.
-    pub(crate) fn skip(self, reader: &mut ValueReader<'_>) -> Result<()> {
-        let skipped = match self {
-            Self::Value(_) => DimensionValue::skip(reader),
-            Self::Bucket => reader.take(8).map(drop),
-        };
-        skipped.ok_or_else(malformed)
+    pub(crate) fn skip(self, reader: &mut ByteReader<'_>) -> Result<()> {
+        match self {
+            Self::Value(_) => DimensionValue::skip(reader)?,
+            Self::Bucket => drop(reader.take(8)?),
+        }
+        Ok(())
     }
 }
 

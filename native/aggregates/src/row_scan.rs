@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use rillbase_binary_format::ByteReader;
 use rillbase_engine::{Db, DbSnapshot, Keyspace, Scan, prefix_end};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter};
 use rillbase_query::filter::Filter;
 
-use crate::coding::ValueReader;
 use crate::definition::AggregateDefinition;
 use crate::deltas::Deltas;
 use crate::error::{AggregateErrorCode, Error, Result, malformed};
@@ -246,10 +246,10 @@ impl<'a> RowScan<'a> {
 
     /// The document that the filter is applied to.
     fn document(&self, parts: &RowKeyParts<'_>) -> Result<DocumentBuf> {
-        let mut reader = ValueReader(parts.values);
+        let mut reader = ByteReader::new(parts.values);
         let mut fields: Vec<(&str, DimensionValue)> = Vec::new();
         for &dimension in self.plan.dimensions {
-            let value = DimensionValue::decode(&mut reader).ok_or_else(malformed)?;
+            let value = DimensionValue::decode(&mut reader)?;
             if let Some(field) = self.plan.definition.dimensions.get(dimension) {
                 fields.push((&field.name, value));
             }
@@ -286,7 +286,7 @@ impl<'a> RowScan<'a> {
         }
         let (mut read, mut counted) = (0, 0);
         while scan.is_valid() {
-            let row = RowState::from_bytes(scan.value()).ok_or_else(malformed)?;
+            let row = RowState::from_bytes(scan.value())?;
             read += 1;
             if let [SlotValue::Count(count)] = row.0.as_slice()
                 && *count != 0

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
+use rillbase_binary_format::ByteReader;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::date::DAY_MS;
 use rillbase_query::ejson::{self, Form};
 
-use crate::coding::ValueReader;
 use crate::definition::{AggregateMeasure, MeasureOperator, SumType};
-use crate::error::{Result, malformed};
+use crate::error::Result;
 use crate::groups::{Items, MergedGroup, MergedPair};
 use crate::plan::{AggregatePlan, GroupColumn};
 use crate::scaled;
@@ -37,14 +37,14 @@ impl GroupLabel {
         self.value.clear();
         self.value.extend_from_slice(value);
         self.text.clear();
-        let mut reader = ValueReader(value);
+        let mut reader = ByteReader::new(value);
         match self.by {
             GroupColumn::Bucket => {
-                let at = millis(&mut reader).ok_or_else(malformed)?;
+                let at = millis(&mut reader)?;
                 self.day.write(&mut self.text, at);
             }
             GroupColumn::Value(_) => {
-                let value = DimensionValue::decode(&mut reader).ok_or_else(malformed)?;
+                let value = DimensionValue::decode(&mut reader)?;
                 value.write(&mut self.text);
             }
         }
@@ -119,12 +119,12 @@ impl<'a> RowWriter<'a> {
 
     /// Starts a row with its group columns.
     pub(crate) fn begin(&mut self, out: &mut String, key: &[u8]) -> Result<()> {
-        let mut reader = ValueReader(key);
+        let mut reader = ByteReader::new(key);
         out.push('{');
         for label in &mut self.labels {
-            let before = reader.0;
+            let before = reader.rest();
             label.by.skip(&mut reader)?;
-            let value = before.len() - reader.0.len();
+            let value = before.len() - reader.rest().len();
             let value = before.get(..value).unwrap_or_default();
             if label.value != value {
                 label.write(value)?;
@@ -238,7 +238,7 @@ fn write_double(out: &mut String, double: Option<f64>) {
 }
 
 fn write_value(out: &mut String, encoded: Option<&[u8]>) {
-    match encoded.and_then(|bytes| DimensionValue::decode(&mut ValueReader(bytes))) {
+    match encoded.and_then(|bytes| DimensionValue::decode(&mut ByteReader::new(bytes)).ok()) {
         Some(value) => value.write(out),
         None => out.push_str("null"),
     }

@@ -5,8 +5,7 @@
 //! added, and numbers can be removed again. Numbers below 10^−12 count as zero and those above
 //! 10^15 as 10^15, which bounds the bins.
 
-use crate::coding::{ValueReader, put_signed, put_varint};
-
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 /// Smaller numbers count as zero.
 const SMALLEST: f64 = 1e-12;
 /// Larger numbers count as this.
@@ -117,25 +116,26 @@ impl Sketch {
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.bins.len() as u64);
+        out.put_varint(self.bins.len() as u64);
         for &(bin, count) in &self.bins {
-            put_signed(out, bin.into());
-            put_signed(out, count.into());
+            out.put_signed(bin.into());
+            out.put_signed(count.into());
         }
     }
 
-    pub(crate) fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
+    pub(crate) fn read(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
         let length = reader.count()?;
         let mut bins = Vec::with_capacity(length);
         for _ in 0..length {
-            let bin = i32::try_from(reader.signed()?).ok()?;
+            let bin = i32::try_from(reader.signed()?).ok();
+            let bin = reader.check(bin, "a bin")?;
             let count = reader.signed_64()?;
             if bins.last().is_some_and(|&(before, _)| before >= bin) || count == 0 {
-                return None;
+                return Err(reader.error("ascending bins"));
             }
             bins.push((bin, count));
         }
-        Some(Self { bins })
+        Ok(Self { bins })
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             prop_assert_eq!(&whole, &parts);
             let mut bytes = Vec::new();
             whole.write(&mut bytes);
-            prop_assert_eq!(Sketch::read(&mut ValueReader(&bytes)), Some(whole.clone()));
+            prop_assert_eq!(Sketch::read(&mut ByteReader::new(&bytes)), Ok(whole.clone()));
             left.iter().for_each(|one| whole.add(accuracy, *one, -1));
             prop_assert_eq!(whole, of(accuracy, &right));
         }

@@ -14,10 +14,10 @@
 //! slot by slot, each kind by an operation that is associative and commutative. So neither the
 //! order nor the grouping of deltas matters.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_engine::Merge;
 use rillbase_query::exact::ExactSum;
 
-use crate::coding::{ValueReader, put_signed, put_slice};
 use crate::distinct::Distinct;
 use crate::exact;
 use crate::sketch::Sketch;
@@ -82,11 +82,11 @@ impl SlotValue {
         match self {
             Self::Count(count) => {
                 out.push(0);
-                put_signed(out, (*count).into());
+                out.put_signed((*count).into());
             }
             Self::Whole(sum) => {
                 out.push(1);
-                put_signed(out, *sum);
+                out.put_signed(*sum);
             }
             Self::Exact(sum) => {
                 out.push(2);
@@ -94,11 +94,11 @@ impl SlotValue {
             }
             Self::Least(value) => {
                 out.push(3);
-                put_slice(out, value);
+                out.put_slice(value);
             }
             Self::Greatest(value) => {
                 out.push(4);
-                put_slice(out, value);
+                out.put_slice(value);
             }
             Self::Distinct(set) => {
                 out.push(5);
@@ -112,12 +112,12 @@ impl SlotValue {
     }
 
     /// The first slot of a row: the number of contributions.
-    pub(crate) fn first(row: &[u8]) -> Option<Self> {
-        Self::read(&mut ValueReader(row))
+    pub(crate) fn first(row: &[u8]) -> ReadResult<Self> {
+        Self::read(&mut ByteReader::new(row))
     }
 
-    fn read(reader: &mut ValueReader<'_>) -> Option<Self> {
-        Some(match reader.byte()? {
+    fn read(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+        Ok(match reader.byte()? {
             0 => Self::Count(reader.signed_64()?),
             1 => Self::Whole(reader.signed()?),
             2 => Self::Exact(exact::read(reader)?),
@@ -125,7 +125,7 @@ impl SlotValue {
             4 => Self::Greatest(reader.slice()?.to_vec()),
             5 => Self::Distinct(Distinct::read(reader)?),
             6 => Self::Sketch(Sketch::read(reader)?),
-            _ => return None,
+            _ => return Err(reader.error("a kind of slot")),
         })
     }
 }
@@ -169,21 +169,21 @@ impl RowState {
         out
     }
 
-    /// Decodes it; `None` if the bytes are malformed.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// Decodes it.
+    pub fn from_bytes(bytes: &[u8]) -> ReadResult<Self> {
         let mut row = Self(Vec::with_capacity(USUAL_STATES));
         row.read(bytes)?;
-        Some(row)
+        Ok(row)
     }
 
     /// Decodes another row into this one.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<()> {
-        let mut reader = ValueReader(bytes);
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> ReadResult<()> {
+        let mut reader = ByteReader::new(bytes);
         self.0.clear();
         while !reader.is_empty() {
             self.0.push(SlotValue::read(&mut reader)?);
         }
-        Some(())
+        Ok(())
     }
 }
 
@@ -196,7 +196,7 @@ impl Fold {
     fn fold<'a>(rows: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         let (mut folded, mut row) = (RowState::default(), RowState::default());
         for bytes in rows {
-            if row.read(bytes).is_some() {
+            if row.read(bytes).is_ok() {
                 folded.merge(&row);
             }
         }
@@ -226,7 +226,7 @@ impl Merge for Fold {
 
     /// Rows and items from which everything has been retracted.
     fn is_nothing(&self, value: &[u8]) -> bool {
-        RowState::from_bytes(value).is_some_and(|row| row.0.iter().all(SlotValue::is_nothing))
+        RowState::from_bytes(value).is_ok_and(|row| row.0.iter().all(SlotValue::is_nothing))
     }
 }
 

@@ -15,10 +15,9 @@
 //! integer are integers, so that 1 and 1.0 are one value. In texts 00 is encoded as 00 ff. A date
 //! is its milliseconds with the sign bit flipped, big-endian.
 
+use rillbase_binary_format::{ByteReader, ReadResult};
 use rillbase_query::bson::{DocumentWriter, ObjectId, ValueRef};
 use rillbase_query::ejson::{self, Form, date};
-
-use crate::coding::ValueReader;
 
 const NULL: u8 = 0x05;
 const NUMBER: u8 = 0x0a;
@@ -135,45 +134,48 @@ impl DimensionValue {
     }
 
     /// Decodes one from the front of bytes.
-    pub(crate) fn decode(reader: &mut ValueReader<'_>) -> Option<Self> {
-        Some(match reader.byte()? {
+    pub(crate) fn decode(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+        Ok(match reader.byte()? {
             NULL => Self::Null,
             NUMBER => {
-                let double = decode_double(reader.u64()?);
-                let rest = u16::from_be_bytes(reader.take(2)?.try_into().ok()?);
+                let double = decode_double(reader.u64_be()?);
+                let rest = reader.u16_be()?;
                 if reader.byte()? == DOUBLE {
                     Self::Double(double)
                 } else {
                     let rest = i128::from((rest ^ 0x8000).cast_signed());
-                    Self::Int(whole(double).checked_add(rest)?.try_into().ok()?)
+                    let int = whole(double)
+                        .checked_add(rest)
+                        .and_then(|int| int.try_into().ok());
+                    Self::Int(reader.check(int, "an integer of 64 bits")?)
                 }
             }
             TEXT => Self::Text(decode_text(reader)?),
             OTHER => Self::Other(decode_text(reader)?),
-            OBJECT_ID => Self::Id(reader.take(12)?.try_into().ok()?),
+            OBJECT_ID => Self::Id(reader.array()?),
             FALSE => Self::Bool(false),
             TRUE => Self::Bool(true),
             DATE => Self::Date(millis(reader)?),
-            _ => return None,
+            _ => return Err(reader.error("a kind of value")),
         })
     }
 
     /// Skips one at the front of bytes.
-    pub(crate) fn skip(reader: &mut ValueReader<'_>) -> Option<()> {
+    pub(crate) fn skip(reader: &mut ByteReader<'_>) -> ReadResult<()> {
         match reader.byte()? {
             NULL | FALSE | TRUE => {}
             NUMBER => drop(reader.take(11)?),
             TEXT | OTHER => loop {
-                let at = reader.0.iter().position(|&byte| byte == ESCAPE)?;
+                let at = escape(reader)?;
                 if reader.take(at + 2)?.last() == Some(&END) {
                     break;
                 }
             },
             OBJECT_ID => drop(reader.take(12)?),
             DATE => drop(reader.take(8)?),
-            _ => return None,
+            _ => return Err(reader.error("a kind of value")),
         }
-        Some(())
+        Ok(())
     }
 
     /// As a value of a document, unless only its text identifies it.
@@ -264,15 +266,21 @@ fn encode_text(out: &mut Vec<u8>, tag: u8, text: &str) {
     out.extend_from_slice(&[ESCAPE, END]);
 }
 
-fn decode_text(reader: &mut ValueReader<'_>) -> Option<String> {
+/// How far the next escape is.
+fn escape(reader: &ByteReader<'_>) -> ReadResult<usize> {
+    let at = reader.rest().iter().position(|&byte| byte == ESCAPE);
+    reader.check(at, "the end of a text")
+}
+
+fn decode_text(reader: &mut ByteReader<'_>) -> ReadResult<String> {
     let mut bytes = Vec::new();
     loop {
-        let at = reader.0.iter().position(|&byte| byte == ESCAPE)?;
+        let at = escape(reader)?;
         bytes.extend_from_slice(reader.take(at)?);
         match reader.take(2)? {
-            [_, END] => return String::from_utf8(bytes).ok(),
+            [_, END] => return reader.check(String::from_utf8(bytes).ok(), "UTF-8"),
             [_, ESCAPED] => bytes.push(ESCAPE),
-            _ => return None,
+            _ => return Err(reader.error("an escape")),
         }
     }
 }
@@ -283,8 +291,8 @@ pub(crate) fn put_millis(out: &mut Vec<u8>, millis: i64) {
 }
 
 /// Decodes a time from the front of bytes.
-pub(crate) fn millis(reader: &mut ValueReader<'_>) -> Option<i64> {
-    Some((reader.u64()? ^ SIGN).cast_signed())
+pub(crate) fn millis(reader: &mut ByteReader<'_>) -> ReadResult<i64> {
+    Ok((reader.u64_be()? ^ SIGN).cast_signed())
 }
 
 /// Writes a time as text in JSON.
@@ -339,12 +347,12 @@ mod tests {
         fn values_come_back_and_are_passed_over(value in any_value(), behind in any::<u8>()) {
             let mut bytes = value.encoded();
             bytes.push(behind);
-            let mut reader = ValueReader(&bytes);
-            prop_assert_eq!(DimensionValue::decode(&mut reader), Some(value));
-            prop_assert_eq!(reader.0, &[behind][..]);
-            let mut reader = ValueReader(&bytes);
-            prop_assert_eq!(DimensionValue::skip(&mut reader), Some(()));
-            prop_assert_eq!(reader.0, &[behind][..]);
+            let mut reader = ByteReader::new(&bytes);
+            prop_assert_eq!(DimensionValue::decode(&mut reader), Ok(value));
+            prop_assert_eq!(reader.rest(), &[behind][..]);
+            let mut reader = ByteReader::new(&bytes);
+            prop_assert_eq!(DimensionValue::skip(&mut reader), Ok(()));
+            prop_assert_eq!(reader.rest(), &[behind][..]);
         }
 
         #[test]
@@ -356,8 +364,8 @@ mod tests {
 
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in any::<Vec<u8>>()) {
-            let _ = DimensionValue::decode(&mut ValueReader(&bytes));
-            let _ = DimensionValue::skip(&mut ValueReader(&bytes));
+            let _ = DimensionValue::decode(&mut ByteReader::new(&bytes));
+            let _ = DimensionValue::skip(&mut ByteReader::new(&bytes));
         }
     }
 

@@ -9,7 +9,8 @@
 //!
 //! The entries have consecutive sequences from `sequence` on.
 
-use crate::coding::{ByteReader, put_slice, put_varint, u32_at, u64_at, varint_length};
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult, varint_length};
+
 use crate::db::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Millis, Sequence};
@@ -105,7 +106,7 @@ impl WriteBatch {
     /// Sets a key to a value.
     pub fn put(&mut self, keyspace: &Keyspace, key: &[u8], value: &[u8]) {
         self.begin(EntryKind::Put, keyspace, key);
-        put_slice(&mut self.bytes, value);
+        self.bytes.put_slice(value);
     }
 
     /// Sets a key to a value until `expiry`.
@@ -122,10 +123,8 @@ impl WriteBatch {
     }
 
     fn value_expiring(&mut self, value: &[u8], expiry: Millis) {
-        put_varint(
-            &mut self.bytes,
-            (value.len() + crate::key::EXPIRY_BYTES) as u64,
-        );
+        self.bytes
+            .put_varint((value.len() + crate::key::EXPIRY_BYTES) as u64);
         self.bytes.extend_from_slice(&expiry.to_le_bytes());
         self.bytes.extend_from_slice(value);
     }
@@ -141,7 +140,7 @@ impl WriteBatch {
     /// Deletes a key; `about` describes the deleted value as the extractor requires.
     pub fn delete_with(&mut self, keyspace: &Keyspace, key: &[u8], about: &[u8]) {
         self.begin(EntryKind::DeleteWith, keyspace, key);
-        put_slice(&mut self.bytes, about);
+        self.bytes.put_slice(about);
     }
 
     /// Sets the key made of `prefix` and the write's own sequence, inverted and big-endian, to a
@@ -160,7 +159,7 @@ impl WriteBatch {
             None => {
                 self.begin_of(EntryKind::Put, keyspace, parts);
                 self.name_by_sequence();
-                put_slice(&mut self.bytes, value);
+                self.bytes.put_slice(value);
             }
             Some(expiry) => {
                 self.check_expiring(keyspace);
@@ -184,7 +183,7 @@ impl WriteBatch {
             self.refuse("a key is longer than 64 KiB");
         }
         self.begin(EntryKind::RangeDelete, keyspace, start);
-        put_slice(&mut self.bytes, end);
+        self.bytes.put_slice(end);
     }
 
     /// Adds a merge operand to a key.
@@ -193,7 +192,7 @@ impl WriteBatch {
             self.refuse("this keyspace has no merge");
         }
         self.begin(EntryKind::Merge, keyspace, key);
-        put_slice(&mut self.bytes, operand);
+        self.bytes.put_slice(operand);
     }
 
     fn begin(&mut self, kind: EntryKind, keyspace: &Keyspace, key: &[u8]) {
@@ -207,8 +206,8 @@ impl WriteBatch {
             self.refuse("a key is longer than 64 KiB");
         }
         self.bytes.push(kind as u8);
-        put_varint(&mut self.bytes, keyspace.id());
-        put_varint(&mut self.bytes, length as u64);
+        self.bytes.put_varint(keyspace.id());
+        self.bytes.put_varint(length as u64);
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(tail);
         if self.keyspaces.last() != Some(&keyspace.id()) && !self.keyspaces.contains(&keyspace.id())
@@ -314,22 +313,23 @@ pub(crate) struct Logged<'a> {
 
 impl<'a> Logged<'a> {
     /// Parses a logged batch, or one stamped for the log.
-    pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8], version: WalVersion) -> ReadResult<Self> {
+        let mut reader = ByteReader::new(bytes);
         let logged = match version {
             WalVersion::One => Self {
                 bytes,
                 start: HEADER_BYTES_1,
-                sequence: u64_at(bytes, 0)?,
-                time: u64_at(bytes, 8)?,
-                count: u32_at(bytes, 16)?,
+                sequence: reader.u64_le()?,
+                time: reader.u64_le()?,
+                count: reader.u32_le()?,
             },
             WalVersion::Two => {
-                let mut reader = ByteReader::new(bytes);
                 let (sequence, time) = (reader.varint()?, reader.varint()?);
-                let count = u32::try_from(reader.varint()?).ok()?;
+                let count = u32::try_from(reader.varint()?).ok();
+                let count = reader.check(count, "a count of 32 bits")?;
                 Self {
                     bytes,
-                    start: reader.at(),
+                    start: reader.offset(),
                     sequence,
                     time,
                     count,
@@ -337,7 +337,7 @@ impl<'a> Logged<'a> {
             }
         };
         let last = logged.sequence.checked_add(u64::from(logged.count));
-        last.map(|_| logged)
+        reader.check(last.map(|_| logged), "sequences of 64 bits")
     }
 
     /// Its entries; the last item is an error if the bytes are malformed.
@@ -363,9 +363,10 @@ pub(crate) struct Entries<'a> {
 pub(crate) struct MalformedBatch;
 
 impl<'a> Entries<'a> {
-    fn read(&mut self) -> Option<BatchEntry<'a>> {
-        let mut reader = ByteReader::new(self.bytes.get(self.at..)?);
-        let kind = EntryKind::from_byte(reader.byte()?)?;
+    fn read(&mut self) -> ReadResult<BatchEntry<'a>> {
+        let mut reader = ByteReader::new(self.bytes.get(self.at..).unwrap_or_default());
+        let kind = EntryKind::from_byte(reader.byte()?);
+        let kind = reader.check(kind, "a kind of entry")?;
         let keyspace = reader.varint()?;
         let key = reader.slice()?;
         let value = if kind == EntryKind::Delete {
@@ -373,8 +374,8 @@ impl<'a> Entries<'a> {
         } else {
             reader.slice()?
         };
-        self.at += reader.at();
-        Some(BatchEntry {
+        self.at += reader.offset();
+        Ok(BatchEntry {
             kind,
             keyspace,
             key,
@@ -391,7 +392,7 @@ impl<'a> Iterator for Entries<'a> {
             return None;
         }
         self.left -= 1;
-        let entry = self.read().ok_or(MalformedBatch);
+        let entry = self.read().map_err(|_| MalformedBatch);
         if entry.is_err() {
             self.left = 0;
         }

@@ -43,7 +43,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, line: &mut dyn FnMut(String)) -> Result<
                 index,
                 version,
                 body,
-            } => dump_batch(index, Logged::parse(body, version), body, line),
+            } => dump_batch(index, Logged::parse(body, version).ok(), body, line),
             wal::Dumped::Other(text) => line(text),
         });
     }

@@ -6,7 +6,8 @@
 
 use std::fmt::Debug;
 
-use crate::coding::{ByteReader, put_slice};
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::key::Millis;
 
 /// West, south, east, north; in any plane, edges included.
@@ -148,23 +149,23 @@ impl ZoneMap {
             | u8::from(self.times.is_some()) << 2;
         out.push(flags);
         for side in self.rectangle.iter().flatten() {
-            out.extend_from_slice(&side.to_le_bytes());
+            out.put_f64_le(*side);
         }
         if let Some((low, high)) = self.times {
-            out.extend_from_slice(&low.to_le_bytes());
-            out.extend_from_slice(&high.to_le_bytes());
+            out.put_u64_le(low);
+            out.put_u64_le(high);
         }
         for range in &self.attributes {
             out.push(range.id);
-            put_slice(out, &range.low);
+            out.put_slice(&range.low);
             out.push(u8::from(range.high.is_some()));
             if let Some(high) = &range.high {
-                put_slice(out, high);
+                out.put_slice(high);
             }
         }
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> ReadResult<Self> {
         let mut reader = ByteReader::new(bytes);
         let flags = reader.byte()?;
         let mut zone = Self {
@@ -172,11 +173,11 @@ impl ZoneMap {
             ..Self::default()
         };
         if flags & 2 != 0 {
-            let mut side = || reader.u64().map(f64::from_bits);
+            let mut side = || reader.u64_le().map(f64::from_bits);
             zone.rectangle = Some([side()?, side()?, side()?, side()?]);
         }
         if flags & 4 != 0 {
-            zone.times = Some((reader.u64()?, reader.u64()?));
+            zone.times = Some((reader.u64_le()?, reader.u64_le()?));
         }
         while !reader.is_empty() {
             let id = reader.byte()?;
@@ -187,7 +188,7 @@ impl ZoneMap {
             };
             zone.attributes.push(AttributeRange { id, low, high });
         }
-        Some(zone)
+        Ok(zone)
     }
 }
 
@@ -229,7 +230,7 @@ mod tests {
     fn zones_come_back_from_bytes() {
         let mut bytes = Vec::new();
         sample().encode(&mut bytes);
-        assert_eq!(ZoneMap::decode(&bytes), Some(sample()));
-        assert_eq!(ZoneMap::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(ZoneMap::decode(&bytes), Ok(sample()));
+        assert!(ZoneMap::decode(&bytes[..bytes.len() - 1]).is_err());
     }
 }

@@ -19,8 +19,9 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use rillbase_binary_format::{ByteWriter as _, u64_at};
+
 use crate::batch::WriteBatch;
-use crate::coding::u64_at;
 use crate::db::{Db, DbSnapshot, Keyspace, Passing, Scan};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
@@ -125,8 +126,8 @@ fn element_key(list: &[u8], kind: u8, sequence: Sequence) -> Vec<u8> {
 
 fn value_of(time: Millis, valid_until: Millis, payload: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(TIMES_BYTES + payload.len());
-    value.extend_from_slice(&time.to_le_bytes());
-    value.extend_from_slice(&valid_until.to_le_bytes());
+    value.put_u64_le(time);
+    value.put_u64_le(valid_until);
     value.extend_from_slice(payload);
     value
 }

@@ -4,7 +4,7 @@ use rillbase_live::filter_node::{self, FilterNode};
 use rillbase_live::message::{FencingToken, NodeRequest, QueryDefinition, ResultRow, StreamId};
 use rillbase_live::node::{Begin, NodeInput, NodeOutput};
 use rillbase_live::sort_node::{self, SortNode};
-use rillbase_live::wire::{MalformedMessage, notification, write_entry};
+use rillbase_live::wire::{ReadError, notification, write_entry};
 
 use crate::layer::{Beginning, NodeSettings, ValkeyEntry};
 use crate::report::NodeFigures;
@@ -61,7 +61,7 @@ pub trait Machine: Sized {
         step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
-    ) -> Result<(), MalformedMessage>;
+    ) -> Result<(), ReadError>;
     /// Adds its figures.
     fn figures(&self, figures: &mut NodeFigures);
 }
@@ -115,7 +115,7 @@ impl Machine for FilterNode {
         step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
-    ) -> Result<(), MalformedMessage> {
+    ) -> Result<(), ReadError> {
         let decode = |entry: &ValkeyEntry| write_entry::decode(&entry.body, entry.parts.as_deref());
         let input = input(step, Self::position, decode, collection_of)?;
         FilterNode::handle(self, input, now_us, out);
@@ -139,9 +139,9 @@ impl Machine for FilterNode {
 fn input<E>(
     step: MachineInput<'_>,
     position: fn(&Beginning) -> StreamId,
-    decode: impl Fn(&ValkeyEntry) -> Result<E, MalformedMessage>,
+    decode: impl Fn(&ValkeyEntry) -> Result<E, ReadError>,
     collection_of: impl Fn(&ValkeyEntry) -> Option<[u8; 16]>,
-) -> Result<NodeInput<E>, MalformedMessage> {
+) -> Result<NodeInput<E>, ReadError> {
     Ok(match step {
         MachineInput::Start => NodeInput::Start,
         MachineInput::Begin(beginning, queries, opened) => NodeInput::Begin(Begin {
@@ -224,7 +224,7 @@ impl Machine for SortNode {
         step: MachineInput<'_>,
         now_us: u64,
         out: &mut Vec<NodeOutput>,
-    ) -> Result<(), MalformedMessage> {
+    ) -> Result<(), ReadError> {
         let decode = |entry: &ValkeyEntry| notification::decode(&entry.body);
         let input = input(step, Self::position, decode, |_| None)?;
         SortNode::handle(self, input, now_us, out);

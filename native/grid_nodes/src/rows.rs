@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use rillbase_binary_format::ByteReader;
 use rillbase_live::message::ResultRow;
 use rillbase_live::snapshot::PgSnapshot;
 
@@ -103,9 +104,9 @@ impl CopyReader {
         rows: &mut Vec<CollectionRow>,
     ) -> Result<(), DocumentReadError> {
         self.rest.extend_from_slice(block);
-        let mut cursor = Cursor(&self.rest);
+        let mut reader = ByteReader::new(&self.rest);
         if !self.begun {
-            let Some(header) = cursor.take(HEADER_BYTES) else {
+            let Ok(header) = reader.take(HEADER_BYTES) else {
                 return Ok(());
             };
             if !header.starts_with(SIGNATURE) {
@@ -113,14 +114,14 @@ impl CopyReader {
             }
             self.begun = true;
         }
-        let mut left = cursor.0.len();
+        let mut left = reader.rest().len();
         while !self.ended {
-            match cursor.row()? {
+            match row(&mut reader)? {
                 CopyItem::Row(row) => rows.push(row),
                 CopyItem::End => self.ended = true,
                 CopyItem::CutOff => break,
             }
-            left = cursor.0.len();
+            left = reader.rest().len();
         }
         self.rest.drain(..self.rest.len() - left);
         Ok(())
@@ -142,45 +143,31 @@ enum CopyItem {
     CutOff,
 }
 
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
+fn row(reader: &mut ByteReader<'_>) -> Result<CopyItem, DocumentReadError> {
+    match reader.array().map(i16::from_be_bytes) {
+        Err(_) => Ok(CopyItem::CutOff),
+        Ok(-1) => Ok(CopyItem::End),
+        Ok(COLUMNS) => columns(reader),
+        Ok(_) => Err(DocumentReadError("a row has unexpected columns".into())),
     }
+}
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
+fn columns(reader: &mut ByteReader<'_>) -> Result<CopyItem, DocumentReadError> {
+    let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
+    for cell in &mut cells {
+        let Ok(length) = reader.array().map(i32::from_be_bytes) else {
+            return Ok(CopyItem::CutOff);
+        };
+        let length =
+            usize::try_from(length).map_err(|_| DocumentReadError("a cell is null".into()))?;
+        let Ok(bytes) = reader.take(length) else {
+            return Ok(CopyItem::CutOff);
+        };
+        *cell = bytes;
     }
-
-    fn row(&mut self) -> Result<CopyItem, DocumentReadError> {
-        match self.array().map(i16::from_be_bytes) {
-            None => Ok(CopyItem::CutOff),
-            Some(-1) => Ok(CopyItem::End),
-            Some(COLUMNS) => self.columns(),
-            Some(_) => Err(DocumentReadError("a row has unexpected columns".into())),
-        }
-    }
-
-    fn columns(&mut self) -> Result<CopyItem, DocumentReadError> {
-        let mut cells: [&[u8]; COLUMNS as usize] = [&[]; COLUMNS as usize];
-        for cell in &mut cells {
-            let Some(length) = self.array().map(i32::from_be_bytes) else {
-                return Ok(CopyItem::CutOff);
-            };
-            let length =
-                usize::try_from(length).map_err(|_| DocumentReadError("a cell is null".into()))?;
-            let Some(bytes) = self.take(length) else {
-                return Ok(CopyItem::CutOff);
-            };
-            *cell = bytes;
-        }
-        parse_row(cells)
-            .map(CopyItem::Row)
-            .ok_or_else(|| DocumentReadError("a cell has another type".into()))
-    }
+    parse_row(cells)
+        .map(CopyItem::Row)
+        .ok_or_else(|| DocumentReadError("a cell has another type".into()))
 }
 
 fn parse_row(

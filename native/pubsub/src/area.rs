@@ -3,7 +3,8 @@
 //! The plane has any unit. Longitudes and latitudes must be projected first, so that a circle is
 //! one.
 
-use crate::coding::RecordReader;
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::error::{Error, Result};
 
 /// West, south, east, north.
@@ -109,25 +110,27 @@ impl TopicArea {
         }
     }
 
-    pub(crate) fn decode(reader: &mut RecordReader<'_>) -> Option<Self> {
-        match reader.byte()? {
-            1 => Some(Self::Circle {
-                centre: [reader.double()?, reader.double()?],
-                radius: reader.double()?,
+    pub(crate) fn decode(reader: &mut ByteReader<'_>, kind: u8) -> ReadResult<Self> {
+        match kind {
+            1 => Ok(Self::Circle {
+                centre: [reader.f64_le()?, reader.f64_le()?],
+                radius: reader.f64_le()?,
             }),
-            2 => Some(Self::Box(sides(reader)?)),
-            _ => None,
+            2 => Ok(Self::Box(sides(reader)?)),
+            _ => Err(reader.error("a kind of extent")),
         }
     }
 }
 
-pub(crate) fn sides(reader: &mut RecordReader<'_>) -> Option<Rectangle> {
-    let mut side = || reader.double();
-    Some([side()?, side()?, side()?, side()?])
+pub(crate) fn sides(reader: &mut ByteReader<'_>) -> ReadResult<Rectangle> {
+    let mut side = || reader.f64_le();
+    Ok([side()?, side()?, side()?, side()?])
 }
 
 pub(crate) fn put_doubles(out: &mut Vec<u8>, numbers: &[f64]) {
-    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    for number in numbers {
+        out.put_f64_le(*number);
+    }
 }
 
 fn refused(what: &'static str) -> Error {

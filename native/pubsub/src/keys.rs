@@ -14,9 +14,9 @@
 //! block, and one scan, often has both. Each is ordered by the time that lookups restrict, so that
 //! they start at the right entry and stop at the first that is too old.
 
+use rillbase_binary_format::ByteWriter as _;
 use rillbase_engine::{Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
-use crate::coding::put_slice;
 use crate::id::{DeweyId, put_component};
 
 /// Subscriptions of an id.
@@ -77,7 +77,7 @@ pub(crate) fn entry(topic: &[u8], id: &DeweyId, kind: u8, time: Millis, at: Sequ
 /// The key of a user's history at a time.
 pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> {
     let mut key = of_topic(USERS, number);
-    put_slice(&mut key, user);
+    key.put_slice(user);
     key.push(kind);
     key.extend_from_slice(&(!time).to_be_bytes());
     key
@@ -86,7 +86,7 @@ pub(crate) fn user(number: u64, user: &[u8], kind: u8, time: Millis) -> Vec<u8> 
 /// The key under which a name published once is remembered.
 pub(crate) fn once(number: u64, name: &[u8]) -> Vec<u8> {
     let mut key = of_topic(NAMES, number);
-    put_slice(&mut key, name);
+    key.put_slice(name);
     key
 }
 

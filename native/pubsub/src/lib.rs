@@ -11,7 +11,8 @@
 //!   [`RepQueries`] polls; the last two are baselines for measuring the first.
 //! - `instant.rs` — the steps of an operation: write without reading, take a snapshot, search.
 //! - `look.rs` — one scan through the lists that match an id, bounded in time.
-//! - `rule.rs`, `condition.rs`, `memory.rs` — when records match, and what a user has seen.
+//! - `rule.rs`, `condition.rs`, `subscription_history.rs` — when records match, and what a
+//!   user has seen.
 //! - `once.rs` — publications that are applied once even if sent twice.
 //! - [`DeliverySink`] — receives later publications for subscriptions, in order.
 #![allow(
@@ -24,7 +25,6 @@
 )]
 
 mod area;
-mod coding;
 mod condition;
 mod error;
 mod gather;

@@ -7,9 +7,9 @@
 //! `user` is present for a subscription with a history. Names must be sealed before they are given
 //! to untrusted clients: any client that knows a name can end the subscription.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_engine::{Millis, Sequence};
 
-use crate::coding::{RecordReader, put_slice, put_varint};
 use crate::error::{Error, Result};
 use crate::id::DeweyId;
 use crate::record::{StoredRecord, SubscriptionRecord};
@@ -29,39 +29,38 @@ impl SubscriptionLocator {
     /// Its encoding.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put_varint(&mut out, self.sequence);
-        put_varint(&mut out, self.until);
+        out.put_varint(self.sequence);
+        out.put_varint(self.until);
         out.push(u8::from(self.user.is_some()));
         if let Some(user) = &self.user {
-            put_slice(&mut out, user);
+            out.put_slice(user);
         }
-        self.ids
-            .iter()
-            .for_each(|id| put_slice(&mut out, id.as_bytes()));
+        self.ids.iter().for_each(|id| out.put_slice(id.as_bytes()));
         out
     }
 
     /// Decodes a name.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let what = "this is not the name of a subscription";
-        Self::read(RecordReader(bytes)).ok_or(Error::Malformed { what })
+        Self::read(ByteReader::new(bytes)).map_err(|_| Error::Malformed { what })
     }
 
-    fn read(mut reader: RecordReader<'_>) -> Option<Self> {
+    fn read(mut reader: ByteReader<'_>) -> ReadResult<Self> {
         let mut name = Self {
             sequence: reader.varint()?,
             until: reader.varint()?,
-            user: match reader.byte()? {
-                0 => None,
-                1 => Some(reader.slice()?.to_vec()),
-                _ => return None,
+            user: if reader.flag()? {
+                Some(reader.slice()?.to_vec())
+            } else {
+                None
             },
             ids: Vec::new(),
         };
-        while !reader.0.is_empty() {
-            name.ids.push(DeweyId::from_bytes(reader.slice()?)?);
+        while !reader.is_empty() {
+            let id = DeweyId::from_bytes(reader.slice()?);
+            name.ids.push(reader.check(id, "an id")?);
         }
-        (!name.ids.is_empty()).then_some(name)
+        reader.check((!name.ids.is_empty()).then_some(name), "an id")
     }
 
     /// The name of a stored subscription, which is stored under `ids`.

@@ -9,9 +9,9 @@
 use std::collections::{HashMap, HashSet};
 
 use parking_lot::{Condvar, Mutex};
+use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Db, Keyspace, Millis, Sequence, WriteBatch};
 
-use crate::coding::{RecordReader, put_varint};
 use crate::error::{Error, Result};
 use crate::keys;
 use crate::place::TopicPlace;
@@ -144,7 +144,7 @@ pub(crate) fn remember(
     now: Millis,
 ) {
     let mut value = Vec::new();
-    put_varint(&mut value, place.ids().len() as u64);
+    value.put_varint(place.ids().len() as u64);
     let expiry = now.saturating_add(REMEMBERED);
     batch.put_sequenced(
         keyspace,
@@ -164,9 +164,9 @@ fn published(db: &Db, keyspace: &Keyspace, prefix: &[u8]) -> Result<Option<Seque
     let what = "what is remembered of a publication is malformed although its checksum matches";
     let malformed = Error::Malformed { what };
     let name = scan.key().last_chunk::<8>().ok_or(malformed.clone())?;
-    let entries = RecordReader(scan.value())
+    let entries = ByteReader::new(scan.value())
         .varint()
-        .ok_or(malformed.clone())?;
+        .map_err(|_| malformed.clone())?;
     let sequence = (!u64::from_be_bytes(*name)).checked_sub(entries);
     sequence.ok_or(malformed).map(Some)
 }

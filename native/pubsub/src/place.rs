@@ -3,8 +3,9 @@
 //!
 //! A lookup by ids finds all candidates; the extent decides.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::area::{Rectangle, TopicArea, put_doubles, sides};
-use crate::coding::{RecordReader, put_slice};
 use crate::error::{Error, Result};
 use crate::grid::{CellGrid, Granularity};
 use crate::id::DeweyId;
@@ -52,33 +53,32 @@ impl TopicExtent {
             Self::Id(id) if under == Some(id) => out.push(0),
             Self::Id(id) => {
                 out.push(4);
-                put_slice(out, id.as_bytes());
+                out.put_slice(id.as_bytes());
             }
             Self::Area(area) => area.encode(out),
             Self::Cell(id, sides) => {
                 out.push(3);
-                put_slice(out, id.as_bytes());
+                out.put_slice(id.as_bytes());
                 put_doubles(out, sides);
             }
         }
     }
 
-    pub(crate) fn decode(reader: &mut RecordReader<'_>, under: &[u8]) -> Option<Self> {
-        match reader.0.first()? {
-            0 => {
-                reader.byte()?;
-                DeweyId::from_bytes(under).map(Self::Id)
-            }
+    pub(crate) fn decode(reader: &mut ByteReader<'_>, under: &[u8]) -> ReadResult<Self> {
+        let id = |reader: &ByteReader<'_>, bytes: &[u8]| {
+            reader.check(DeweyId::from_bytes(bytes), "an id")
+        };
+        match reader.byte()? {
+            0 => id(reader, under).map(Self::Id),
             3 => {
-                reader.byte()?;
-                let id = DeweyId::from_bytes(reader.slice()?)?;
-                Some(Self::Cell(id, sides(reader)?))
+                let bytes = reader.slice()?;
+                Ok(Self::Cell(id(reader, bytes)?, sides(reader)?))
             }
             4 => {
-                reader.byte()?;
-                DeweyId::from_bytes(reader.slice()?).map(Self::Id)
+                let bytes = reader.slice()?;
+                id(reader, bytes).map(Self::Id)
             }
-            _ => TopicArea::decode(reader).map(Self::Area),
+            kind => TopicArea::decode(reader, kind).map(Self::Area),
         }
     }
 }

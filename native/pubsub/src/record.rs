@@ -10,9 +10,9 @@
 //! from 1 on; their sequences are consecutive, so each determines the first, which identifies the
 //! record. A publication's time and a subscription's end are in the key.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_engine::{Millis, Sequence};
 
-use crate::coding::{RecordReader, put_slice, put_varint};
 use crate::error::{Error, Result};
 use crate::id::DeweyId;
 use crate::place::{TopicExtent, TopicPlace};
@@ -114,7 +114,7 @@ pub(crate) trait TimedRecord: Sized {
     /// When it expires.
     fn expiry(&self) -> Millis;
     fn encode(&self, out: &mut Vec<u8>);
-    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self>;
+    fn decode(reader: &mut ByteReader<'_>, time: Millis) -> ReadResult<Self>;
 }
 
 impl TimedRecord for PublicationRecord {
@@ -127,13 +127,13 @@ impl TimedRecord for PublicationRecord {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.until);
-        put_slice(out, &self.id);
-        put_slice(out, &self.data);
+        out.put_varint(self.until);
+        out.put_slice(&self.id);
+        out.put_slice(&self.data);
     }
 
-    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self> {
-        Some(Self {
+    fn decode(reader: &mut ByteReader<'_>, time: Millis) -> ReadResult<Self> {
+        Ok(Self {
             at: time,
             until: reader.varint()?,
             id: reader.slice()?.to_vec(),
@@ -155,18 +155,18 @@ impl TimedRecord for SubscriptionRecord {
         let filtered = if self.filter.is_some() { FILTERED } else { 0 };
         let unseen = if self.unseen_only { UNSEEN_ONLY } else { 0 };
         out.push(filtered | unseen);
-        put_varint(out, self.from);
-        put_varint(out, self.at);
-        put_slice(out, &self.id);
-        put_slice(out, &self.user);
+        out.put_varint(self.from);
+        out.put_varint(self.at);
+        out.put_slice(&self.id);
+        out.put_slice(&self.user);
         if let Some(filter) = &self.filter {
-            put_slice(out, filter);
+            out.put_slice(filter);
         }
     }
 
-    fn decode(reader: &mut RecordReader<'_>, time: Millis) -> Option<Self> {
+    fn decode(reader: &mut ByteReader<'_>, time: Millis) -> ReadResult<Self> {
         let flags = reader.byte()?;
-        Some(Self {
+        Ok(Self {
             until: time,
             from: reader.varint()?,
             at: reader.varint()?,
@@ -194,8 +194,8 @@ pub(crate) fn encode<T: TimedRecord>(
     (extent, under): (&TopicExtent, Option<&DeweyId>),
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(FIRST_BYTES);
-    put_varint(&mut out, part);
-    put_varint(&mut out, received);
+    out.put_varint(part);
+    out.put_varint(received);
     extent.encode(under, &mut out);
     record.encode(&mut out);
     out
@@ -208,7 +208,7 @@ pub(crate) struct OpenedRecord<'a> {
     /// Whether the record has several entries.
     pub(crate) has_several: bool,
     received: Millis,
-    rest: RecordReader<'a>,
+    rest: ByteReader<'a>,
 }
 
 const MALFORMED: Error = Error::Malformed {
@@ -217,13 +217,14 @@ const MALFORMED: Error = Error::Malformed {
 
 /// Reads the header of an entry.
 pub(crate) fn open(value: &[u8], sequence: Sequence) -> Result<OpenedRecord<'_>> {
-    let mut rest = RecordReader(value);
+    let mut rest = ByteReader::new(value);
     let mut read = || {
         let part = rest.varint()?;
-        let named = sequence.checked_sub(part.saturating_sub(1))?;
-        Some((named, part > 0, rest.varint()?))
+        let named = sequence.checked_sub(part.saturating_sub(1));
+        let named = rest.check(named, "a part of this record")?;
+        ReadResult::Ok((named, part > 0, rest.varint()?))
     };
-    let (sequence, has_several, received) = read().ok_or(MALFORMED)?;
+    let (sequence, has_several, received) = read().map_err(|_| MALFORMED)?;
     Ok(OpenedRecord {
         sequence,
         has_several,
@@ -239,12 +240,12 @@ impl OpenedRecord<'_> {
         (id, time): (&[u8], Millis),
         is_wanted: impl FnOnce(&TopicExtent) -> bool,
     ) -> Result<Option<StoredRecord<T>>> {
-        let extent = TopicExtent::decode(&mut self.rest, id).ok_or(MALFORMED)?;
+        let extent = TopicExtent::decode(&mut self.rest, id).map_err(|_| MALFORMED)?;
         if !is_wanted(&extent) {
             return Ok(None);
         }
-        let record = T::decode(&mut self.rest, time).ok_or(MALFORMED)?;
-        if !self.rest.0.is_empty() {
+        let record = T::decode(&mut self.rest, time).map_err(|_| MALFORMED)?;
+        if !self.rest.is_empty() {
             return Err(MALFORMED);
         }
         Ok(Some(StoredRecord {

@@ -9,9 +9,9 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
-use crate::coding::{RecordReader, put_varint};
 use crate::error::{Error, Result};
 use crate::keys::{self, BEGUN, ENDED};
 use crate::name::SubscriptionLocator;
@@ -48,7 +48,7 @@ pub(crate) fn end(
 ) {
     let Some(user) = &name.user else { return };
     let mut value = Vec::new();
-    put_varint(&mut value, name.sequence);
+    value.put_varint(name.sequence);
     let key = keys::user(topic.number, user, ENDED, name.until);
     batch.put_sequenced(keyspace, &key, &value, Some(forgotten(topic, name.until)));
 }
@@ -91,7 +91,7 @@ impl SubscriptionHistory {
             return Ok(());
         }
         if kind == ENDED {
-            let target = RecordReader(value).varint().ok_or(malformed)?;
+            let target = ByteReader::new(value).varint().map_err(|_| malformed)?;
             let first = self.ended.entry(target).or_insert(sequence);
             *first = sequence.min(*first);
             return Ok(());

@@ -66,8 +66,8 @@ struct Header {
     witness: Witness,
 }
 
-/// The offset of links.
 const _: () = assert!(align_of::<Link>() <= super::arena::UNIT);
+/// The offset of links.
 const LINKS_AT: usize = size_of::<Header>().next_multiple_of(align_of::<Link>());
 
 const fn bytes_at(height: usize) -> usize {

@@ -2,12 +2,11 @@
 //!
 //! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: the
 //!   order in which writes become visible.
-//! - `read.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
+//! - `point_lookup.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
 //!   written; `background.rs`: the threads.
 //! - `recovery.rs`: opening; `replay.rs`: loading the log into memory.
 //! - `reserve.rs`: space reserved for opening; `space.rs`: handling a full disk.
-//! - `behind.rs`: writing, with a snapshot directly after the write.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `stats.rs`: counters.
 //!

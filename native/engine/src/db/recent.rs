@@ -57,7 +57,7 @@ impl Recent {
     }
 
     fn note_keys(&mut self, record: &[u8], last: Sequence) {
-        let Some(logged) = Logged::parse(record, WalVersion::NEWEST) else {
+        let Ok(logged) = Logged::parse(record, WalVersion::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {

@@ -82,7 +82,7 @@ impl Replay<'_> {
     ) -> Result<()> {
         let detail = "a record of the log is not a batch";
         let malformed = || Error::corruption(&log_dir(&self.core.dir), record.index, detail);
-        let logged = Logged::parse(&record.body, record.version).ok_or_else(malformed)?;
+        let logged = Logged::parse(&record.body, record.version).map_err(|_| malformed())?;
         self.core.time.observe(logged.time);
         for (sequence, entry) in (logged.sequence..).zip(logged.entries()) {
             let entry = entry.map_err(|_| malformed())?;

@@ -119,7 +119,7 @@ impl Search<'_> {
         let (key, tag) = (key.to_vec(), tag);
         cursor.seek_index(&key, tag)?;
         while let Some(bytes) = cursor.zone_bytes() {
-            let zone = noted.and_then(|_| ZoneMap::decode(bytes));
+            let zone = noted.and_then(|_| ZoneMap::decode(bytes).ok());
             if self.rules_out(zone.as_ref()) {
                 self.visited.blocks_skipped += 1;
             } else {

@@ -214,7 +214,7 @@ impl DbCore {
         // In this order: a later snapshot sees at least what is visible now.
         let visible = self.publisher.visible();
         let horizon = self.snapshots.horizon(self);
-        let Some(logged) = Logged::parse(logging.batch.record(), WalVersion::NEWEST) else {
+        let Ok(logged) = Logged::parse(logging.batch.record(), WalVersion::NEWEST) else {
             return;
         };
         for entry in logged.entries().flatten() {
@@ -381,7 +381,8 @@ fn insert(logging: &Logging) -> Result<()> {
     let malformed = || Error::InvalidArgument {
         what: "a batch is malformed".into(),
     };
-    let logged = Logged::parse(logging.batch.record(), WalVersion::NEWEST).ok_or_else(malformed)?;
+    let logged =
+        Logged::parse(logging.batch.record(), WalVersion::NEWEST).map_err(|_| malformed())?;
     for (sequence, entry) in (logging.first..).zip(logged.entries()) {
         let entry = entry.map_err(|_| malformed())?;
         let mut memtables = logging.memtables.iter();

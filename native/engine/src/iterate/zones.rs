@@ -50,7 +50,7 @@ impl ZoneFilter {
         let known = table
             .zone(self.extractor)
             .and(zone)
-            .and_then(ZoneMap::decode);
+            .and_then(|bytes| ZoneMap::decode(bytes).ok());
         let skips = known.is_some_and(|zone| !(self.may_match)(&zone));
         let counter = if skips {
             &self.blocks_skipped

@@ -16,7 +16,9 @@
 
 use std::cmp::Ordering;
 
-use crate::coding::{common_prefix, to_usize, u32_at, varint_at};
+use rillbase_binary_format::{u32_at, varint_at};
+
+use crate::coding::{common_prefix, to_usize};
 use crate::key::{Sequence, Tag, compare};
 
 /// A bucket without keys.

@@ -5,8 +5,9 @@ use super::block::{
     pack,
 };
 use super::hash;
-use crate::coding::{common_prefix, put_varint, to_u32};
+use crate::coding::{common_prefix, to_u32};
 use crate::key::{Sequence, Tag};
+use rillbase_binary_format::ByteWriter as _;
 
 /// Collects entries in order.
 #[derive(Debug)]
@@ -59,13 +60,14 @@ impl BlockBuilder {
         }
         self.since_restart += 1;
         let rest = key.get(shared..).unwrap_or_default();
-        put_varint(&mut self.bytes, (shared as u64) << 1 | u64::from(is_alike));
+        self.bytes
+            .put_varint((shared as u64) << 1 | u64::from(is_alike));
         if is_alike {
-            put_varint(&mut self.bytes, offset_of(tag, self.base));
+            self.bytes.put_varint(offset_of(tag, self.base));
         } else {
-            put_varint(&mut self.bytes, rest.len() as u64);
-            put_varint(&mut self.bytes, value.len() as u64);
-            put_varint(&mut self.bytes, pack(tag, self.base));
+            self.bytes.put_varint(rest.len() as u64);
+            self.bytes.put_varint(value.len() as u64);
+            self.bytes.put_varint(pack(tag, self.base));
         }
         self.last_shape = shape;
         self.bytes.extend_from_slice(rest);

@@ -7,7 +7,8 @@ use std::cell::RefCell;
 
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::coding::u32_at;
+use rillbase_binary_format::u32_at;
+
 use crate::options::Compression;
 
 /// Codecs of bodies.

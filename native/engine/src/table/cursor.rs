@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use rillbase_binary_format::ByteReader;
+
 use super::block::MalformedBlock;
 use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
 use super::reader::{BlockType, TableReader};
-use crate::coding::ByteReader;
 use crate::error::Result;
 use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
@@ -113,7 +114,7 @@ impl TableCursor {
     /// Enters the data block of the current index entry.
     fn enter_data(&mut self) -> Result<()> {
         let handle = Handle::decode(&mut ByteReader::new(self.index.value()))
-            .ok_or_else(|| self.table.malformed(self.handle))?;
+            .map_err(|_| self.table.malformed(self.handle))?;
         self.handle = handle;
         let block = match &mut self.ahead {
             None => self.table.block(handle, BlockType::Data)?,
@@ -208,8 +209,8 @@ impl TableCursor {
         }
         let value = self.index.value();
         let mut reader = ByteReader::new(value);
-        Handle::decode(&mut reader)?;
-        value.get(reader.at()..)
+        Handle::decode(&mut reader).ok()?;
+        value.get(reader.offset()..)
     }
 
     /// Reads the block of the current index entry, and moves to its first entry at or after `(key,

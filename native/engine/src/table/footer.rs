@@ -7,9 +7,10 @@
 //!
 //! The checksum is CRC32C over everything before it.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use super::frame::Handle;
 use crate::checksum::agree;
-use crate::coding::ByteReader;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
@@ -34,12 +35,12 @@ impl Footer {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         for handle in [self.top, self.properties, self.range_deletes] {
-            out.extend_from_slice(&handle.offset.to_le_bytes());
-            out.extend_from_slice(&handle.length.to_le_bytes());
+            out.put_u64_le(handle.offset);
+            out.put_u64_le(handle.length);
         }
-        out.extend_from_slice(&self.version.to_le_bytes());
+        out.put_u32_le(self.version);
         let checksum = crc32c::crc32c(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
+        out.put_u32_le(checksum);
         out.extend_from_slice(MAGIC);
         out
     }
@@ -53,20 +54,20 @@ impl Footer {
         let mut reader = ByteReader::new(bytes);
         let read = (|| {
             let mut handle = || {
-                Some(Handle {
-                    offset: reader.u64()?,
-                    length: reader.u64()?,
+                Ok(Handle {
+                    offset: reader.u64_le()?,
+                    length: reader.u64_le()?,
                 })
             };
             let footer = Self {
                 top: handle()?,
                 properties: handle()?,
                 range_deletes: handle()?,
-                version: reader.u32()?,
+                version: reader.u32_le()?,
             };
-            Some((footer, reader.u32()?))
+            ReadResult::Ok((footer, reader.u32_le()?))
         })();
-        let Some((footer, checksum)) = read else {
+        let Ok((footer, checksum)) = read else {
             return Err("the footer is cut short".into());
         };
         if !agree(checksum, crc32c::crc32c(summed)) {

@@ -9,6 +9,8 @@
 //! The checksum is XXH3 over body and codec with the frame's offset as its seed, so that a block
 //! read from a wrong offset is detected.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use super::codec::{self, PLAIN};
 use crate::checksum::agree;
 use crate::options::Compression;
@@ -25,12 +27,12 @@ pub(crate) struct Handle {
 
 impl Handle {
     pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        crate::coding::put_varint(out, self.offset);
-        crate::coding::put_varint(out, self.length);
+        out.put_varint(self.offset);
+        out.put_varint(self.length);
     }
 
-    pub(crate) fn decode(reader: &mut crate::coding::ByteReader<'_>) -> Option<Self> {
-        Some(Self {
+    pub(crate) fn decode(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+        Ok(Self {
             offset: reader.varint()?,
             length: reader.varint()?,
         })

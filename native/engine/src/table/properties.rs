@@ -6,7 +6,8 @@
 //!
 //! Readers skip unknown fields, so that later versions may add some.
 
-use crate::coding::{ByteReader, put_slice, put_varint};
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Millis, Sequence, Tag};
 
@@ -111,8 +112,8 @@ impl TableProperties {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut field = |id: u64, value: &[u8]| {
-            put_varint(&mut out, id);
-            put_slice(&mut out, value);
+            out.put_varint(id);
+            out.put_slice(value);
         };
         for (id, number) in (1..).zip(self.numbers()) {
             field(id, &number.to_le_bytes());
@@ -132,14 +133,17 @@ impl TableProperties {
         out
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> ReadResult<Self> {
         let mut properties = Self::new(0, 0);
         properties.all_expired_at = None;
         let mut reader = ByteReader::new(bytes);
         while !reader.is_empty() {
             let id = reader.varint()?;
             let value = reader.slice()?;
-            let number = || value.try_into().ok().map(u64::from_le_bytes);
+            let number = || {
+                let number = value.try_into().ok().map(u64::from_le_bytes);
+                reader.check(number, "a number of 8 bytes")
+            };
             match id {
                 1 => properties.entries = number()?,
                 2 => properties.deletes = number()?,
@@ -155,11 +159,14 @@ impl TableProperties {
                 TAIL_FIELD => properties.tail_bytes = number()?,
                 EXPIRY_FIELD => properties.all_expired_at = Some(number()?),
                 ZONE_FIELD => properties.zone = Some(ZoneMap::decode(value)?),
-                EXTRACTOR_FIELD => properties.extractor = String::from_utf8(value.to_vec()).ok()?,
+                EXTRACTOR_FIELD => {
+                    let text = String::from_utf8(value.to_vec()).ok();
+                    properties.extractor = reader.check(text, "UTF-8")?;
+                }
                 _ => {}
             }
         }
-        Some(properties)
+        Ok(properties)
     }
 }
 
@@ -183,6 +190,6 @@ mod tests {
         assert_eq!(properties.all_expired_at, None);
         let mut bytes = properties.encode();
         bytes.extend_from_slice(&[99, 2, 0, 0]);
-        assert_eq!(TableProperties::decode(&bytes), Some(properties));
+        assert_eq!(TableProperties::decode(&bytes), Ok(properties));
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use rillbase_binary_format::ByteReader;
+
 use super::block::{Block, BlockEntry, MalformedBlock, NextVersion};
 use super::block_cursor::BlockCursor;
 use super::cursor::TableCursor;
@@ -14,7 +16,7 @@ use super::footer::{FOOTER_BYTES, Footer, SHAPES_VERSION};
 use super::frame::{self, Handle};
 use super::properties::TableProperties;
 use crate::cache::{BlockCache, BlockId};
-use crate::coding::{ByteReader, to_usize};
+use crate::coding::to_usize;
 use crate::error::{Error, Result};
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
@@ -93,7 +95,7 @@ impl TableReader {
             .map_err(|detail| Error::corruption(file.path(), start, detail))?;
         let bytes = read_frame(file.as_ref(), footer.properties)?;
         let properties = TableProperties::decode(&bytes)
-            .ok_or_else(|| damaged(file.as_ref(), footer.properties, "properties"))?;
+            .map_err(|_| damaged(file.as_ref(), footer.properties, "properties"))?;
         let partitions = read_top(file.as_ref(), footer.top)?;
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
         let range_deletes = (!plain_range_deletes.is_empty())
@@ -410,7 +412,7 @@ pub(crate) fn handle_of(block: &Block, entry: &BlockEntry) -> Option<Handle> {
     let value = block
         .bytes()
         .get(entry.value_at..entry.value_at + entry.value_length)?;
-    Handle::decode(&mut ByteReader::new(value))
+    Handle::decode(&mut ByteReader::new(value)).ok()
 }
 
 /// The entries of a block that is read whole.
@@ -442,8 +444,8 @@ fn read_top(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Partition>> {
         partitions.push(Partition {
             key: key.into(),
             tag,
-            index: Handle::decode(&mut reader)?,
-            filter: Handle::decode(&mut reader)?,
+            index: Handle::decode(&mut reader).ok()?,
+            filter: Handle::decode(&mut reader).ok()?,
             pinned_index: OnceLock::new(),
             pinned_filter: OnceLock::new(),
         });

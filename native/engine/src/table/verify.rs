@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use rillbase_binary_format::ByteReader;
+
 use super::block::{Block, MalformedBlock};
 use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
 use super::reader::{BlockType, TableReader};
-use crate::coding::ByteReader;
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 
@@ -29,7 +30,7 @@ impl TableReader {
                 .map_err(|_| self.malformed(partition.index))?;
             while cursor.is_valid() {
                 let handle = Handle::decode(&mut ByteReader::new(cursor.value()))
-                    .ok_or_else(|| self.malformed(partition.index))?;
+                    .map_err(|_| self.malformed(partition.index))?;
                 let block = self.block_ahead(handle, BlockType::Data, &mut ahead)?;
                 entries += count_in_order(block, self.base_sequence())
                     .map_err(|MalformedBlock| self.malformed(handle))?;

@@ -5,7 +5,9 @@
 //! edit   := tag{u8} fields
 //! ```
 
-use crate::coding::{ByteReader, put_slice, put_varint};
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
+use crate::coding::to_usize;
 use crate::key::{Millis, Sequence};
 use crate::version::file::FileMeta;
 
@@ -60,13 +62,13 @@ impl Edit {
         match self {
             Self::KeyspaceCreated { id, name, merge } => {
                 out.push(CREATED);
-                put_varint(out, *id);
-                put_slice(out, name.as_bytes());
-                put_slice(out, merge.as_bytes());
+                out.put_varint(*id);
+                out.put_slice(name.as_bytes());
+                out.put_slice(merge.as_bytes());
             }
             Self::KeyspaceDropped { id } => {
                 out.push(DROPPED);
-                put_varint(out, *id);
+                out.put_varint(*id);
             }
             Self::FileAdded {
                 keyspace,
@@ -79,20 +81,20 @@ impl Edit {
                 } else {
                     ADDED
                 });
-                put_varint(out, *keyspace);
-                put_varint(out, *level as u64);
-                put_varint(out, *run);
+                out.put_varint(*keyspace);
+                out.put_varint(*level as u64);
+                out.put_varint(*run);
                 meta.encode(out);
             }
             Self::FileRemoved { keyspace, number } => {
                 out.push(REMOVED);
-                put_varint(out, *keyspace);
-                put_varint(out, *number);
+                out.put_varint(*keyspace);
+                out.put_varint(*number);
             }
             Self::Flushed { keyspace, sequence } => {
                 out.push(FLUSHED);
-                put_varint(out, *keyspace);
-                put_varint(out, *sequence);
+                out.put_varint(*keyspace);
+                out.put_varint(*sequence);
             }
             Self::Used {
                 file,
@@ -100,9 +102,9 @@ impl Edit {
                 time,
             } => {
                 out.push(USED);
-                put_varint(out, *file);
-                put_varint(out, *sequence);
-                put_varint(out, *time);
+                out.put_varint(*file);
+                out.put_varint(*sequence);
+                out.put_varint(*time);
             }
             Self::Cursor {
                 keyspace,
@@ -110,39 +112,38 @@ impl Edit {
                 cursor,
             } => {
                 out.push(CURSOR);
-                put_varint(out, *keyspace);
-                put_slice(out, layout.as_bytes());
-                put_slice(out, cursor);
+                out.put_varint(*keyspace);
+                out.put_slice(layout.as_bytes());
+                out.put_slice(cursor);
             }
         }
     }
 
-    fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-        Some(match reader.byte()? {
+    fn decode(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+        Ok(match reader.byte()? {
             CREATED => Self::KeyspaceCreated {
                 id: reader.varint()?,
-                name: text(reader.slice()?)?,
-                merge: text(reader.slice()?)?,
+                name: reader.text()?.to_owned(),
+                merge: reader.text()?.to_owned(),
             },
             DROPPED => Self::KeyspaceDropped {
                 id: reader.varint()?,
             },
             ADDED => Self::FileAdded {
                 keyspace: reader.varint()?,
-                level: usize::try_from(reader.varint()?).ok()?,
+                level: to_usize(reader.varint()?),
                 run: reader.varint()?,
                 meta: FileMeta::decode(reader)?,
             },
             ADDED_WITH_ZONE => Self::FileAdded {
                 keyspace: reader.varint()?,
-                level: usize::try_from(reader.varint()?).ok()?,
+                level: to_usize(reader.varint()?),
                 run: reader.varint()?,
                 meta: FileMeta::decode_with_zone(reader)?,
             },
             CURSOR => Self::Cursor {
                 keyspace: reader.varint()?,
-                layout: text(reader.slice()?)?,
+                layout: reader.text()?.to_owned(),
                 cursor: reader.slice()?.to_vec(),
             },
             REMOVED => Self::FileRemoved {
@@ -158,18 +159,18 @@ impl Edit {
                 sequence: reader.varint()?,
                 time: reader.varint()?,
             },
-            _ => return None,
+            _ => return Err(reader.error("a kind of edit")),
         })
     }
 
-    /// The edits of a record; `None` if it is malformed.
-    pub(crate) fn decode_all(record: &[u8]) -> Option<Vec<Self>> {
+    /// The edits of a record.
+    pub(crate) fn decode_all(record: &[u8]) -> ReadResult<Vec<Self>> {
         let mut reader = ByteReader::new(record);
         let mut edits = Vec::new();
         while !reader.is_empty() {
             edits.push(Self::decode(&mut reader)?);
         }
-        Some(edits)
+        Ok(edits)
     }
 }
 
@@ -248,8 +249,8 @@ mod tests {
         for edit in &edits {
             edit.encode(&mut bytes);
         }
-        assert_eq!(Edit::decode_all(&bytes), Some(edits));
-        assert_eq!(Edit::decode_all(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(Edit::decode_all(&[77]), None);
+        assert_eq!(Edit::decode_all(&bytes), Ok(edits));
+        assert!(Edit::decode_all(&bytes[..bytes.len() - 1]).is_err());
+        assert!(Edit::decode_all(&[77]).is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
-use crate::coding::{ByteReader, put_slice, put_varint};
 use crate::extract::ZoneMap;
 use crate::key::{Millis, Sequence};
 use crate::table::builder::BuiltTable;
@@ -89,10 +89,10 @@ impl FileMeta {
     }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.number);
-        put_varint(out, self.size);
-        put_slice(out, &self.smallest);
-        put_slice(out, &self.largest.key);
+        out.put_varint(self.number);
+        out.put_varint(self.size);
+        out.put_slice(&self.smallest);
+        out.put_slice(&self.largest.key);
         out.push(u8::from(self.largest.exclusive));
         let numbers = [
             self.entries,
@@ -105,19 +105,19 @@ impl FileMeta {
             self.all_expired_at.map_or(0, |at| at.saturating_add(1)),
         ];
         for number in numbers {
-            put_varint(out, number);
+            out.put_varint(number);
         }
         if let Some(about) = &self.about {
             let (part, zone) = about.as_ref();
             out.push(*part);
             let mut bytes = Vec::new();
             zone.encode(&mut bytes);
-            put_slice(out, &bytes);
+            out.put_slice(&bytes);
         }
     }
 
-    pub(crate) fn decode(reader: &mut ByteReader<'_>) -> Option<Self> {
-        Some(Self {
+    pub(crate) fn decode(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
+        Ok(Self {
             number: reader.varint()?,
             size: reader.varint()?,
             smallest: reader.slice()?.to_vec(),
@@ -138,11 +138,11 @@ impl FileMeta {
     }
 
     /// For a table with its part and zone: `part{u8} zone{slice}` follow the rest.
-    pub(crate) fn decode_with_zone(reader: &mut ByteReader<'_>) -> Option<Self> {
+    pub(crate) fn decode_with_zone(reader: &mut ByteReader<'_>) -> ReadResult<Self> {
         let plain = Self::decode(reader)?;
         let part = reader.byte()?;
         let zone = ZoneMap::decode(reader.slice()?)?;
-        Some(Self {
+        Ok(Self {
             about: Some(Box::new((part, zone))),
             ..plain
         })

@@ -17,8 +17,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rillbase_binary_format::u32_at;
+
 use crate::checksum::agree;
-use crate::coding::{to_u32, to_usize, u32_at};
+use crate::coding::{to_u32, to_usize};
 use crate::error::{Error, Result};
 use crate::version::edit::Edit;
 use crate::vfs::{AppendFile, Vfs};
@@ -179,8 +181,9 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
             break;
         };
         if kind == EDITS {
-            let decoded = Edit::decode_all(body)
-                .ok_or_else(|| Error::corruption(path, at as u64, "a record is malformed"))?;
+            let decoded = Edit::decode_all(body).map_err(|error| {
+                Error::corruption(path, at as u64, format!("a record is malformed: {error}"))
+            })?;
             edits.extend(decoded);
         }
         at = next;

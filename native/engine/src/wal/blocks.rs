@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rillbase_binary_format::{ByteWriter as _, u32_at, u64_at};
 
 use super::format::BlockReference;
 use super::segment::numbered;
 use crate::checksum::agree;
-use crate::coding::{u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::vfs::{SegmentFile, Vfs};
 
@@ -41,8 +41,8 @@ pub(super) fn numbers_in(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
 fn file_header(number: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(24);
     bytes.extend_from_slice(&MAGIC);
-    bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.put_u32_le(VERSION);
+    bytes.put_u64_le(number);
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
     bytes
@@ -167,8 +167,8 @@ impl Blocks {
         };
         let checksum = crc32c::crc32c(block);
         let mut bytes = Vec::with_capacity(block.len() + 16);
-        bytes.extend_from_slice(&length.to_le_bytes());
-        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes.put_u32_le(length);
+        bytes.put_u32_le(checksum);
         bytes.extend_from_slice(block);
         bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         current.file.write_at(current.end, &bytes)?;

@@ -4,8 +4,9 @@
 //! All integers are little-endian. A *position* counts the log's bytes since its start, headers
 //! included; an *offset* counts within one file.
 
+use rillbase_binary_format::{ByteWriter as _, u32_at, u64_at};
+
 use crate::checksum::agree;
-use crate::coding::{u32_at, u64_at};
 
 /// The size of a segment's header in bytes.
 pub(super) const SEGMENT_HEADER_BYTES: usize = 72;
@@ -211,12 +212,12 @@ pub struct BlockReference {
 pub(super) fn encode_references(references: &[BlockReference]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + references.len() * REFERENCE_BYTES);
     let count = u32::try_from(references.len()).unwrap_or(u32::MAX);
-    bytes.extend_from_slice(&count.to_le_bytes());
+    bytes.put_u32_le(count);
     for reference in references {
-        bytes.extend_from_slice(&reference.file.to_le_bytes());
-        bytes.extend_from_slice(&reference.offset.to_le_bytes());
-        bytes.extend_from_slice(&reference.length.to_le_bytes());
-        bytes.extend_from_slice(&reference.checksum.to_le_bytes());
+        bytes.put_u64_le(reference.file);
+        bytes.put_u64_le(reference.offset);
+        bytes.put_u32_le(reference.length);
+        bytes.put_u32_le(reference.checksum);
     }
     bytes
 }

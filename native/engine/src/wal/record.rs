@@ -1,8 +1,10 @@
 //! The encoding of a record, in both versions. Only the newest is written.
 
+use rillbase_binary_format::{ByteWriter as _, u32_at, u64_at, varint_at};
+
 use super::format::{Home, MAX_BODY_BYTES, RecordKind, WalVersion};
 use crate::checksum::agree;
-use crate::coding::{put_varint, to_usize, u32_at, u64_at, varint_at};
+use crate::coding::to_usize;
 
 /// The maximum size of a record's header.
 pub(super) const MOST_HEADER_BYTES: usize = 24;
@@ -135,8 +137,8 @@ pub(super) fn encode(
         .iter()
         .fold(0, |sum, part| crc32c::crc32c_append(sum, part));
     let position = home.base.saturating_add(offset);
-    put_varint(out, (length as u64) << KIND_BITS | u64::from(kind.number()));
-    put_varint(out, position.saturating_sub(known));
+    out.put_varint((length as u64) << KIND_BITS | u64::from(kind.number()));
+    out.put_varint(position.saturating_sub(known));
     out.extend_from_slice(&checksum.to_le_bytes());
     let checksum = checksum_2(home, offset, out.get(start..).unwrap_or_default());
     out.extend_from_slice(&checksum.to_le_bytes());

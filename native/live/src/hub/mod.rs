@@ -15,7 +15,7 @@
 //! again sends the difference once, so that no subscriber sees a version decrease.
 //!
 //! Files: [`sources`] and [`log_reader`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`answers`], [`patience`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
+//! [`answers`], [`registration_retry`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
 //! of connections; [`client`], [`outbox`], [`coalesced_changes`], [`delivery`], [`unevaluated`],
 //! [`frames`] — one subscriber; [`token`] and [`replay`] — resuming; [`trace`] — the delivery trace
 //! of recent changes.
@@ -33,10 +33,10 @@ mod log_reader;
 mod memory;
 mod outbox;
 mod parts;
-mod patience;
 mod positions;
 mod query;
 mod queue;
+mod registration_retry;
 mod replay;
 mod sources;
 mod token;

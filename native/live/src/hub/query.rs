@@ -14,9 +14,9 @@ use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
 use super::change::{Leave, ResultChange, ResultRows, difference};
-use super::patience::Patience;
 use super::positions::EntryPosition;
 use super::queue::{ChangeQueue, HeldBack, QueuedItem, QueuedWrite};
+use super::registration_retry::RegistrationRetry;
 use super::sources::NotificationLog;
 use super::trace::QueryTrace;
 use super::unevaluated::UnevaluatedCounts;
@@ -61,7 +61,7 @@ pub(super) struct HubQuery {
     answers: RegistrationAnswers,
     /// The state shared with its sort node.
     window: SortWindow,
-    patience: Patience,
+    registration_retry: RegistrationRetry,
     parts: HashMap<NotificationSource, Vec<ResultRow>>,
     removals: HashMap<Arc<[u8]>, (u64, RemovalReason, u64)>,
     queue: ChangeQueue,
@@ -96,7 +96,7 @@ impl HubQuery {
             outdated: false,
             answers: RegistrationAnswers::default(),
             window: SortWindow::default(),
-            patience: Patience::default(),
+            registration_retry: RegistrationRetry::default(),
             parts: HashMap::new(),
             removals: HashMap::new(),
             queue: ChangeQueue::default(),
@@ -194,7 +194,7 @@ impl HubQuery {
     pub(super) fn is_overdue(&mut self, log: &NotificationLog, now_us: u64) -> bool {
         let due =
             self.registration == RegistrationProgress::Done && self.has_live_nodes(log, now_us);
-        self.patience.is_over(self.is_ready(), due, now_us)
+        self.registration_retry.is_due(self.is_ready(), due, now_us)
     }
 
     /// The position in the log up to which everything has been shown.

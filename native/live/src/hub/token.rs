@@ -6,6 +6,8 @@
 
 use sha2::{Digest, Sha256};
 
+use rillbase_binary_format::{ByteReader, ReadResult};
+
 use crate::message::{QueryHash, StreamId};
 use crate::snapshot::PgSnapshot;
 
@@ -94,7 +96,7 @@ impl Sealer {
         if seal.len() != SEAL_BYTES || differ != 0 {
             return None;
         }
-        read(body)
+        read(body).ok()
     }
 
     /// Encrypts or decrypts with a keystream of the seal (a synthetic initialization vector).
@@ -151,40 +153,34 @@ fn body(token: &ResumeToken) -> Vec<u8> {
     out
 }
 
-fn read(body: &[u8]) -> Option<ResumeToken> {
-    let (format, rest) = body.split_first()?;
-    let (holder, rest) = rest.split_first_chunk()?;
-    let (query, rest) = rest.split_first_chunk()?;
-    let (activation, rest) = rest.split_first_chunk()?;
-    let (installation, rest) = rest.split_first_chunk()?;
-    let (epoch, rest) = rest.split_first_chunk()?;
-    let (incarnation, rest) = rest.split_first_chunk()?;
-    let (ms, rest) = rest.split_first_chunk()?;
-    let (number, rest) = rest.split_first_chunk()?;
-    let (seq, rest) = rest.split_first_chunk()?;
-    let mut seen = rest.chunks_exact(8).filter_map(|xid| xid.try_into().ok());
-    let seen = PgSnapshot {
-        xmin: u64::from_be_bytes(seen.next()?),
-        xmax: u64::from_be_bytes(seen.next()?),
-        // No transaction has the number 0.
-        running: seen
-            .map(u64::from_be_bytes)
-            .filter(|xid| *xid != 0)
-            .collect(),
-    };
-    (*format == FORMAT).then(|| ResumeToken {
-        holder: *holder,
-        query: QueryHash(*query),
-        activation: u64::from_be_bytes(*activation),
-        installation: u64::from_be_bytes(*installation),
-        epoch: u32::from_be_bytes(*epoch),
-        incarnation: *incarnation,
+fn read(body: &[u8]) -> ReadResult<ResumeToken> {
+    let mut reader = ByteReader::new(body);
+    if reader.byte()? != FORMAT {
+        return Err(reader.error("a token of this format"));
+    }
+    Ok(ResumeToken {
+        holder: reader.array()?,
+        query: QueryHash(reader.array()?),
+        activation: reader.u64_be()?,
+        installation: reader.u64_be()?,
+        epoch: reader.u32_be()?,
+        incarnation: reader.array()?,
         position: StreamId {
-            ms: u64::from_be_bytes(*ms),
-            number: u64::from_be_bytes(*number),
+            ms: reader.u64_be()?,
+            number: reader.u64_be()?,
         },
-        seq: u64::from_be_bytes(*seq),
-        seen,
+        seq: reader.u64_be()?,
+        seen: PgSnapshot {
+            xmin: reader.u64_be()?,
+            xmax: reader.u64_be()?,
+            // No transaction has the number 0.
+            running: reader
+                .rest()
+                .chunks_exact(8)
+                .filter_map(|xid| xid.try_into().ok().map(u64::from_be_bytes))
+                .filter(|xid| *xid != 0)
+                .collect(),
+        },
     })
 }
 

@@ -10,19 +10,7 @@ pub mod notification;
 pub mod request;
 pub mod write_entry;
 
-use std::fmt;
+pub use rillbase_binary_format::ReadError;
 
 /// Version of all formats; the first byte.
 pub const FORMAT: u8 = 1;
-
-/// Bytes that do not have this format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MalformedMessage(pub &'static str);
-
-impl fmt::Display for MalformedMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
-}
-
-impl std::error::Error for MalformedMessage {}

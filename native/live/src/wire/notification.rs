@@ -1,13 +1,18 @@
 //! Entries of the notification log.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::message::{
     AfterImage, Cause, FencingToken, NodeEvent, Notification, NotificationSource, RemovalReason,
     WindowChange,
 };
 
-use super::bytes::{MessageReader, Put};
+use super::FORMAT;
+use super::bytes::{
+    MessageWriter as _, read_fetch_id, read_hash, read_hashes, read_keys, read_partitions,
+    read_row, read_rows, read_snapshot, read_stream_id, read_text, read_tick,
+};
 use super::write_entry::{content, kind_and_body};
-use super::{FORMAT, MalformedMessage};
 
 const START: u8 = 1;
 const MATCH: u8 = 2;
@@ -33,19 +38,19 @@ const REMOVE_DELETED: u8 = 4;
 const REMOVE_LEFT: u8 = 5;
 
 /// Reads a notification.
-pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
-    let mut reader = MessageReader::new(bytes);
-    if reader.u8()? != FORMAT {
-        return Err(MalformedMessage("not a notification of this format"));
+pub fn decode(bytes: &[u8]) -> ReadResult<Notification> {
+    let mut reader = ByteReader::new(bytes);
+    if reader.byte()? != FORMAT {
+        return Err(reader.error("a notification of this format"));
     }
-    let kind = reader.u8()?;
-    let source = match (reader.u8()?, reader.u16()?) {
+    let kind = reader.byte()?;
+    let source = match (reader.byte()?, reader.u16_be()?) {
         (FILTER, partition) => NotificationSource::Filter(partition),
         (SORT, 0) => NotificationSource::Sort,
-        _ => return Err(MalformedMessage("unknown source")),
+        _ => return Err(reader.error("a source")),
     };
-    let token = FencingToken(reader.u64()?);
-    let count = reader.u64()?;
+    let token = FencingToken(reader.u64_be()?);
+    let count = reader.u64_be()?;
     let event = event(&mut reader, kind)?;
     reader.finish()?;
     Ok(Notification {
@@ -56,121 +61,126 @@ pub fn decode(bytes: &[u8]) -> Result<Notification, MalformedMessage> {
     })
 }
 
-fn event(reader: &mut MessageReader<'_>, kind: u8) -> Result<NodeEvent, MalformedMessage> {
+fn event(reader: &mut ByteReader<'_>, kind: u8) -> ReadResult<NodeEvent> {
     Ok(match kind {
         START => NodeEvent::Start,
         MATCH => NodeEvent::Match {
             image: image(reader)?,
-            added: reader.hashes()?,
-            changed: reader.hashes()?,
-            removed: reader.hashes()?,
+            added: read_hashes(reader)?,
+            changed: read_hashes(reader)?,
+            removed: read_hashes(reader)?,
         },
-        DONE => NodeEvent::Done { xid: reader.u64()? },
+        DONE => NodeEvent::Done {
+            xid: reader.u64_be()?,
+        },
         ACTIVE => NodeEvent::Active {
-            query: reader.hash()?,
-            activation: reader.u64()?,
-            request: reader.stream_id()?,
+            query: read_hash(reader)?,
+            activation: reader.u64_be()?,
+            request: read_stream_id(reader)?,
         },
         TOO_OLD => NodeEvent::TooOld {
-            query: reader.hash()?,
-            activation: reader.u64()?,
-            request: reader.stream_id()?,
+            query: read_hash(reader)?,
+            activation: reader.u64_be()?,
+            request: read_stream_id(reader)?,
         },
         FAILED => NodeEvent::Failed {
-            query: reader.hash()?,
-            code: reader.text()?,
-            detail: reader.text()?,
+            query: read_hash(reader)?,
+            code: read_text(reader)?,
+            detail: read_text(reader)?,
         },
-        TICK => NodeEvent::Tick(reader.tick()?),
+        TICK => NodeEvent::Tick(read_tick(reader)?),
         REBASE => NodeEvent::Rebase {
-            query: reader.hash()?,
-            activation: reader.u64()?,
-            snapshot: reader.snapshot()?,
-            rules_version: reader.u64()?,
-            part: reader.u32()?,
+            query: read_hash(reader)?,
+            activation: reader.u64_be()?,
+            snapshot: read_snapshot(reader)?,
+            rules_version: reader.u64_be()?,
+            part: reader.u32_be()?,
             last: reader.flag()?,
-            rows: reader.rows()?,
+            rows: read_rows(reader)?,
         },
         REBASED => NodeEvent::Rebased {
-            snapshot: reader.snapshot()?,
+            snapshot: read_snapshot(reader)?,
         },
         WINDOW => NodeEvent::Window {
-            query: reader.hash()?,
-            activation: reader.u64()?,
-            rules_version: reader.u64()?,
+            query: read_hash(reader)?,
+            activation: reader.u64_be()?,
+            rules_version: reader.u64_be()?,
             image: reader.flag()?.then(|| cause(reader)).transpose()?,
-            changes: reader.list(5, change)?,
+            changes: reader.list_32(5, change)?,
         },
         RENEW => NodeEvent::Renew {
-            query: reader.hash()?,
-            activation: reader.u64()?,
-            slack: reader.u32()?,
+            query: read_hash(reader)?,
+            activation: reader.u64_be()?,
+            slack: reader.u32_be()?,
         },
         FETCH => NodeEvent::Fetch {
-            fetch: reader.fetch_id()?,
-            keys: reader.list(4, MessageReader::keys)?,
+            fetch: read_fetch_id(reader)?,
+            keys: reader.list_32(4, read_keys)?,
         },
         UNEVALUATED => NodeEvent::Unevaluated {
-            queries: reader.hashes()?,
+            queries: read_hashes(reader)?,
         },
-        _ => return Err(MalformedMessage("unknown kind of notification")),
+        _ => return Err(reader.error("a kind of notification")),
     })
 }
 
-fn image(reader: &mut MessageReader<'_>) -> Result<AfterImage, MalformedMessage> {
-    let kind = reader.u8()?;
+fn image(reader: &mut ByteReader<'_>) -> ReadResult<AfterImage> {
+    let kind = reader.byte()?;
     Ok(AfterImage {
-        xid: reader.u64()?,
+        xid: reader.u64_be()?,
         tenant: reader.array()?,
         collection: reader.array()?,
-        version: reader.u64()?,
-        rules_version: reader.u64()?,
-        created_ms: reader.i64()?,
-        written_us: reader.i64()?,
-        parts: reader.parts()?,
-        key: reader.short()?.into(),
-        content: content(kind, reader.long()?)?,
+        version: reader.u64_be()?,
+        rules_version: reader.u64_be()?,
+        created_ms: reader.i64_be()?,
+        written_us: reader.i64_be()?,
+        parts: read_partitions(reader)?,
+        key: reader.slice_16()?.into(),
+        content: {
+            let body = reader.slice_32()?;
+            content(reader, kind, body)?
+        },
     })
 }
 
-fn cause(reader: &mut MessageReader<'_>) -> Result<Cause, MalformedMessage> {
+fn cause(reader: &mut ByteReader<'_>) -> ReadResult<Cause> {
     Ok(Cause {
-        xid: reader.u64()?,
-        rules_version: reader.u64()?,
-        written_us: reader.i64()?,
-        parts: reader.parts()?,
+        xid: reader.u64_be()?,
+        rules_version: reader.u64_be()?,
+        written_us: reader.i64_be()?,
+        parts: read_partitions(reader)?,
     })
 }
 
-fn change(reader: &mut MessageReader<'_>) -> Result<WindowChange, MalformedMessage> {
-    let kind = reader.u8()?;
-    let place = reader.u32()?;
+fn change(reader: &mut ByteReader<'_>) -> ReadResult<WindowChange> {
+    let kind = reader.byte()?;
+    let place = reader.u32_be()?;
     Ok(match kind {
         ADD => WindowChange::Add {
             index: place,
-            row: reader.row()?,
+            row: read_row(reader)?,
         },
         CHANGE => WindowChange::Change {
             index: place,
-            row: reader.row()?,
+            row: read_row(reader)?,
         },
         MOVE => WindowChange::Move {
             old_index: place,
-            index: reader.u32()?,
-            row: reader.row()?,
+            index: reader.u32_be()?,
+            row: read_row(reader)?,
         },
         REMOVE_DELETED | REMOVE_LEFT => WindowChange::Remove {
             old_index: place,
-            version: reader.u64()?,
-            key: reader.short()?.into(),
-            id: reader.long()?.into(),
+            version: reader.u64_be()?,
+            key: reader.slice_16()?.into(),
+            id: reader.slice_32()?.into(),
             reason: if kind == REMOVE_DELETED {
                 RemovalReason::Deleted
             } else {
                 RemovalReason::Left
             },
         },
-        _ => return Err(MalformedMessage("unknown change")),
+        _ => return Err(reader.error("a kind of change")),
     })
 }
 
@@ -179,16 +189,16 @@ pub fn encode(notification: &Notification) -> Vec<u8> {
     let mut out = vec![FORMAT, kind(&notification.event)];
     match notification.source {
         NotificationSource::Filter(partition) => {
-            out.put_u8(FILTER);
-            out.put_u16(partition);
+            out.push(FILTER);
+            out.put_u16_be(partition);
         }
         NotificationSource::Sort => {
-            out.put_u8(SORT);
-            out.put_u16(0);
+            out.push(SORT);
+            out.put_u16_be(0);
         }
     }
-    out.put_u64(notification.token.0);
-    out.put_u64(notification.count);
+    out.put_u64_be(notification.token.0);
+    out.put_u64_be(notification.count);
     put_event(&mut out, &notification.event);
     out
 }
@@ -225,7 +235,7 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
             out.put_hashes(changed);
             out.put_hashes(removed);
         }
-        NodeEvent::Done { xid } => out.put_u64(*xid),
+        NodeEvent::Done { xid } => out.put_u64_be(*xid),
         NodeEvent::Active {
             query,
             activation,
@@ -237,7 +247,7 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
             request,
         } => {
             out.put(&query.0);
-            out.put_u64(*activation);
+            out.put_u64_be(*activation);
             out.put_stream_id(*request);
         }
         NodeEvent::Failed {
@@ -253,7 +263,7 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
         NodeEvent::Rebased { snapshot } => out.put_snapshot(snapshot),
         NodeEvent::Fetch { fetch, keys } => {
             out.put_fetch_id(fetch);
-            out.put_count(keys.len());
+            out.put_count_32(keys.len());
             for side in keys {
                 out.put_keys(side);
             }
@@ -278,11 +288,11 @@ fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
             last,
         } => {
             out.put(&query.0);
-            out.put_u64(*activation);
+            out.put_u64_be(*activation);
             out.put_snapshot(snapshot);
-            out.put_u64(*rules_version);
-            out.put_u32(*part);
-            out.put_u8((*last).into());
+            out.put_u64_be(*rules_version);
+            out.put_u32_be(*part);
+            out.push((*last).into());
             out.put_rows(rows);
         }
         NodeEvent::Window {
@@ -293,13 +303,13 @@ fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
             changes,
         } => {
             out.put(&query.0);
-            out.put_u64(*activation);
-            out.put_u64(*rules_version);
-            out.put_u8(image.is_some().into());
+            out.put_u64_be(*activation);
+            out.put_u64_be(*rules_version);
+            out.push(image.is_some().into());
             if let Some(cause) = image {
                 put_cause(out, cause);
             }
-            out.put_count(changes.len());
+            out.put_count_32(changes.len());
             for change in changes {
                 put_change(out, change);
             }
@@ -310,8 +320,8 @@ fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
             slack,
         } => {
             out.put(&query.0);
-            out.put_u64(*activation);
-            out.put_u32(*slack);
+            out.put_u64_be(*activation);
+            out.put_u32_be(*slack);
         }
         _ => {}
     }
@@ -320,23 +330,23 @@ fn put_state(out: &mut Vec<u8>, event: &NodeEvent) {
 fn put_image(out: &mut Vec<u8>, image: &AfterImage) {
     let (kind, body) = kind_and_body(&image.content);
     out.reserve(128 + image.key.len() + body.len());
-    out.put_u8(kind);
-    out.put_u64(image.xid);
+    out.push(kind);
+    out.put_u64_be(image.xid);
     out.put(&image.tenant);
     out.put(&image.collection);
-    out.put_u64(image.version);
-    out.put_u64(image.rules_version);
-    out.put_i64(image.created_ms);
-    out.put_i64(image.written_us);
+    out.put_u64_be(image.version);
+    out.put_u64_be(image.rules_version);
+    out.put_i64_be(image.created_ms);
+    out.put_i64_be(image.written_us);
     out.put_parts(&image.parts);
-    out.put_short(&image.key);
-    out.put_long(body);
+    out.put_slice_16(&image.key);
+    out.put_slice_32(body);
 }
 
 fn put_cause(out: &mut Vec<u8>, cause: &Cause) {
-    out.put_u64(cause.xid);
-    out.put_u64(cause.rules_version);
-    out.put_i64(cause.written_us);
+    out.put_u64_be(cause.xid);
+    out.put_u64_be(cause.rules_version);
+    out.put_i64_be(cause.written_us);
     out.put_parts(&cause.parts);
 }
 
@@ -348,8 +358,8 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             } else {
                 CHANGE
             };
-            out.put_u8(kind);
-            out.put_u32(*index);
+            out.push(kind);
+            out.put_u32_be(*index);
             out.put_row(row);
         }
         WindowChange::Move {
@@ -357,9 +367,9 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             index,
             row,
         } => {
-            out.put_u8(MOVE);
-            out.put_u32(*old_index);
-            out.put_u32(*index);
+            out.push(MOVE);
+            out.put_u32_be(*old_index);
+            out.put_u32_be(*index);
             out.put_row(row);
         }
         WindowChange::Remove {
@@ -369,14 +379,14 @@ fn put_change(out: &mut Vec<u8>, change: &WindowChange) {
             version,
             reason,
         } => {
-            out.put_u8(match reason {
+            out.push(match reason {
                 RemovalReason::Deleted => REMOVE_DELETED,
                 RemovalReason::Left => REMOVE_LEFT,
             });
-            out.put_u32(*old_index);
-            out.put_u64(*version);
-            out.put_short(key);
-            out.put_long(id);
+            out.put_u32_be(*old_index);
+            out.put_u64_be(*version);
+            out.put_slice_16(key);
+            out.put_slice_32(id);
         }
     }
 }

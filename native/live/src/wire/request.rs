@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
+
 use crate::message::{FetchId, FetchedDocument, Foreign, LookupSide, NodeRequest, QueryDefinition};
 
-use super::bytes::{MessageReader, Put};
-use super::{FORMAT, MalformedMessage};
+use super::FORMAT;
+use super::bytes::{
+    MessageWriter as _, read_fetch_id, read_hash, read_keys, read_rows, read_snapshot,
+    read_stream_id,
+};
 
 const REGISTER: u8 = 1;
 const EXPIRE: u8 = 2;
@@ -28,39 +33,39 @@ const RENEWAL: u8 = 2;
 pub const ACTIVATION_OFFSET: usize = 18;
 
 /// Reads a request.
-pub fn decode(bytes: &[u8]) -> Result<NodeRequest, MalformedMessage> {
-    let mut reader = MessageReader::new(bytes);
-    if reader.u8()? != FORMAT {
-        return Err(MalformedMessage("not a request of this format"));
+pub fn decode(bytes: &[u8]) -> ReadResult<NodeRequest> {
+    let mut reader = ByteReader::new(bytes);
+    if reader.byte()? != FORMAT {
+        return Err(reader.error("a request of this format"));
     }
-    let request = match reader.u8()? {
+    let request = match reader.byte()? {
         REGISTER => register(&mut reader)?,
         EXPIRE => NodeRequest::Expire {
-            query: reader.hash()?,
-            activation: reader.u64()?,
+            query: read_hash(&mut reader)?,
+            activation: reader.u64_be()?,
         },
         FETCHED => NodeRequest::Fetched {
-            fetch: reader.fetch_id()?,
-            documents: reader.list(4, |reader| reader.list(19, fetched))?,
+            fetch: read_fetch_id(&mut reader)?,
+            documents: reader.list_32(4, |reader| reader.list_32(19, fetched))?,
         },
-        _ => return Err(MalformedMessage("unknown kind of request")),
+        _ => return Err(reader.error("a kind of request")),
     };
     reader.finish()?;
     Ok(request)
 }
 
-fn register(reader: &mut MessageReader<'_>) -> Result<NodeRequest, MalformedMessage> {
+fn register(reader: &mut ByteReader<'_>) -> ReadResult<NodeRequest> {
     let query = read_definition(reader)?;
-    let flags = reader.u8()?;
+    let flags = reader.byte()?;
     if flags & !(COMPLETE | RENEWAL) != 0 {
-        return Err(MalformedMessage("unknown flags"));
+        return Err(reader.error("known flags"));
     }
-    let positions = reader.list(16, MessageReader::stream_id)?;
-    let snapshot = reader.snapshot()?;
-    let rows = reader.rows()?;
+    let positions = reader.list_32(16, read_stream_id)?;
+    let snapshot = read_snapshot(reader)?;
+    let rows = read_rows(reader)?;
     let sides = query.sides.iter().map(|_| foreign(reader));
     Ok(NodeRequest::Register {
-        foreign: sides.collect::<Result<_, MalformedMessage>>()?,
+        foreign: sides.collect::<ReadResult<_>>()?,
         query,
         positions,
         snapshot,
@@ -70,13 +75,13 @@ fn register(reader: &mut MessageReader<'_>) -> Result<NodeRequest, MalformedMess
     })
 }
 
-fn fetched(reader: &mut MessageReader<'_>) -> Result<FetchedDocument, MalformedMessage> {
+fn fetched(reader: &mut ByteReader<'_>) -> ReadResult<FetchedDocument> {
     Ok(FetchedDocument {
-        version: reader.u64()?,
-        xid: reader.u64()?,
-        key: reader.short()?.into(),
+        version: reader.u64_be()?,
+        xid: reader.u64_be()?,
+        key: reader.slice_16()?.into(),
         body: if reader.flag()? {
-            Some(reader.long()?.into())
+            Some(reader.slice_32()?.into())
         } else {
             None
         },
@@ -84,19 +89,19 @@ fn fetched(reader: &mut MessageReader<'_>) -> Result<FetchedDocument, MalformedM
 }
 
 fn put_fetched(out: &mut Vec<u8>, document: &FetchedDocument) {
-    out.put_u64(document.version);
-    out.put_u64(document.xid);
-    out.put_short(&document.key);
-    out.put_u8(document.body.is_some().into());
+    out.put_u64_be(document.version);
+    out.put_u64_be(document.xid);
+    out.put_slice_16(&document.key);
+    out.push(document.body.is_some().into());
     if let Some(body) = &document.body {
-        out.put_long(body);
+        out.put_slice_32(body);
     }
 }
 
-fn foreign(reader: &mut MessageReader<'_>) -> Result<Foreign, MalformedMessage> {
+fn foreign(reader: &mut ByteReader<'_>) -> ReadResult<Foreign> {
     Ok(Foreign {
         complete: reader.flag()?,
-        rows: reader.rows()?,
+        rows: read_rows(reader)?,
     })
 }
 
@@ -113,10 +118,10 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
             foreign,
             renewal,
         } => {
-            out.put_u8(REGISTER);
+            out.push(REGISTER);
             put_definition(&mut out, query);
-            out.put_u8(u8::from(*complete) * COMPLETE + u8::from(*renewal) * RENEWAL);
-            out.put_count(positions.len());
+            out.push(u8::from(*complete) * COMPLETE + u8::from(*renewal) * RENEWAL);
+            out.put_count_32(positions.len());
             for position in positions {
                 out.put_stream_id(*position);
             }
@@ -124,21 +129,21 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
             out.put_rows(rows);
             // The definition tells readers how many there are.
             for side in foreign {
-                out.put_u8(side.complete.into());
+                out.push(side.complete.into());
                 out.put_rows(&side.rows);
             }
         }
         NodeRequest::Expire { query, activation } => {
-            out.put_u8(EXPIRE);
+            out.push(EXPIRE);
             out.put(&query.0);
-            out.put_u64(*activation);
+            out.put_u64_be(*activation);
         }
         NodeRequest::Fetched { fetch, documents } => {
-            out.put_u8(FETCHED);
+            out.push(FETCHED);
             out.put_fetch_id(fetch);
-            out.put_count(documents.len());
+            out.put_count_32(documents.len());
             for side in documents {
-                out.put_count(side.len());
+                out.put_count_32(side.len());
                 for document in side {
                     put_fetched(&mut out, document);
                 }
@@ -152,12 +157,12 @@ pub fn encode(request: &NodeRequest) -> Vec<u8> {
 pub type FetchRequest = (FetchId, Vec<Vec<Arc<[u8]>>>);
 
 /// Reads a question.
-pub fn decode_question(bytes: &[u8]) -> Result<FetchRequest, MalformedMessage> {
-    let mut reader = MessageReader::new(bytes);
+pub fn decode_question(bytes: &[u8]) -> ReadResult<FetchRequest> {
+    let mut reader = ByteReader::new(bytes);
     if reader.array()? != [FORMAT, QUESTION] {
-        return Err(MalformedMessage("not a question of this format"));
+        return Err(reader.error("a question of this format"));
     }
-    let question = (reader.fetch_id()?, reader.list(4, MessageReader::keys)?);
+    let question = (read_fetch_id(&mut reader)?, reader.list_32(4, read_keys)?);
     reader.finish()?;
     Ok(question)
 }
@@ -166,7 +171,7 @@ pub fn decode_question(bytes: &[u8]) -> Result<FetchRequest, MalformedMessage> {
 pub fn encode_question(fetch: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
     let mut out = vec![FORMAT, QUESTION];
     out.put_fetch_id(fetch);
-    out.put_count(keys.len());
+    out.put_count_32(keys.len());
     for side in keys {
         out.put_keys(side);
     }
@@ -174,10 +179,10 @@ pub fn encode_question(fetch: &FetchId, keys: &[Vec<Arc<[u8]>>]) -> Vec<u8> {
 }
 
 /// Reads a definition from the registry.
-pub fn decode_definition(bytes: &[u8]) -> Result<QueryDefinition, MalformedMessage> {
-    let mut reader = MessageReader::new(bytes);
+pub fn decode_definition(bytes: &[u8]) -> ReadResult<QueryDefinition> {
+    let mut reader = ByteReader::new(bytes);
     if reader.array()? != [FORMAT, DEFINITION] {
-        return Err(MalformedMessage("not a definition of this format"));
+        return Err(reader.error("a definition of this format"));
     }
     let definition = read_definition(&mut reader)?;
     reader.finish()?;
@@ -191,14 +196,14 @@ pub fn encode_definition(definition: &QueryDefinition) -> Vec<u8> {
     out
 }
 
-fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, MalformedMessage> {
-    let (hash, activation) = (reader.hash()?, reader.u64()?);
+fn read_definition(reader: &mut ByteReader<'_>) -> ReadResult<QueryDefinition> {
+    let (hash, activation) = (read_hash(reader)?, reader.u64_be()?);
     let (tenant, collection) = (reader.array()?, reader.array()?);
-    let rules_version = reader.u64()?;
-    let kind = reader.u8()?;
+    let rules_version = reader.u64_be()?;
+    let kind = reader.byte()?;
     let (kind, is_ruled) = (kind & !RULED, kind & RULED != 0);
     if kind > LOOKS_UP {
-        return Err(MalformedMessage("unknown kind of query"));
+        return Err(reader.error("a kind of query"));
     }
     let mut definition = QueryDefinition {
         hash,
@@ -207,15 +212,15 @@ fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, Ma
         collection,
         rules_version,
         sorted: kind != UNSORTED,
-        offset: reader.u32()?,
-        limit: match (reader.flag()?, reader.u32()?) {
+        offset: reader.u32_be()?,
+        limit: match (reader.flag()?, reader.u32_be()?) {
             (true, limit) => Some(limit),
             (false, 0) => None,
-            (false, _) => return Err(MalformedMessage("invalid limit")),
+            (false, _) => return Err(reader.error("a limit of 0")),
         },
-        slack: reader.u32()?,
-        filter: reader.long()?.into(),
-        sort: reader.long()?.into(),
+        slack: reader.u32_be()?,
+        filter: reader.slice_32()?.into(),
+        sort: reader.slice_32()?.into(),
         group: [].into(),
         lookups: [].into(),
         sides: [].into(),
@@ -225,7 +230,7 @@ fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, Ma
         definition.group = not_empty(reader)?.into();
     } else if kind == LOOKS_UP {
         definition.lookups = not_empty(reader)?.into();
-        definition.sides = reader.list(44, side)?.into();
+        definition.sides = reader.list_32(44, side)?.into();
     }
     if is_ruled {
         definition.rule = not_empty(reader)?.into();
@@ -233,29 +238,29 @@ fn read_definition(reader: &mut MessageReader<'_>) -> Result<QueryDefinition, Ma
     Ok(definition)
 }
 
-fn not_empty<'r>(reader: &mut MessageReader<'r>) -> Result<&'r [u8], MalformedMessage> {
-    let document = reader.long()?;
+fn not_empty<'r>(reader: &mut ByteReader<'r>) -> ReadResult<&'r [u8]> {
+    let document = reader.slice_32()?;
     if document.is_empty() {
-        return Err(MalformedMessage("invalid group, lookups or rule"));
+        return Err(reader.error("a group, lookups or a rule"));
     }
     Ok(document)
 }
 
-fn side(reader: &mut MessageReader<'_>) -> Result<LookupSide, MalformedMessage> {
+fn side(reader: &mut ByteReader<'_>) -> ReadResult<LookupSide> {
     Ok(LookupSide {
-        hash: reader.hash()?,
+        hash: read_hash(reader)?,
         collection: reader.array()?,
-        rules_version: reader.u64()?,
-        filter: reader.long()?.into(),
+        rules_version: reader.u64_be()?,
+        filter: reader.slice_32()?.into(),
     })
 }
 
 fn put_definition(out: &mut Vec<u8>, definition: &QueryDefinition) {
     out.put(&definition.hash.0);
-    out.put_u64(definition.activation);
+    out.put_u64_be(definition.activation);
     out.put(&definition.tenant);
     out.put(&definition.collection);
-    out.put_u64(definition.rules_version);
+    out.put_u64_be(definition.rules_version);
     let kind = match definition {
         grouped if grouped.is_grouped() => GROUPED,
         with_others if with_others.looks_up() => LOOKS_UP,
@@ -263,26 +268,26 @@ fn put_definition(out: &mut Vec<u8>, definition: &QueryDefinition) {
         _ => UNSORTED,
     };
     let is_ruled = !definition.rule.is_empty();
-    out.put_u8(kind | (u8::from(is_ruled) * RULED));
-    out.put_u32(definition.offset);
-    out.put_u8(definition.limit.is_some().into());
-    out.put_u32(definition.limit.unwrap_or(0));
-    out.put_u32(definition.slack);
-    out.put_long(&definition.filter);
-    out.put_long(&definition.sort);
+    out.push(kind | (u8::from(is_ruled) * RULED));
+    out.put_u32_be(definition.offset);
+    out.push(definition.limit.is_some().into());
+    out.put_u32_be(definition.limit.unwrap_or(0));
+    out.put_u32_be(definition.slack);
+    out.put_slice_32(&definition.filter);
+    out.put_slice_32(&definition.sort);
     if definition.is_grouped() {
-        out.put_long(&definition.group);
+        out.put_slice_32(&definition.group);
     } else if definition.looks_up() {
-        out.put_long(&definition.lookups);
-        out.put_count(definition.sides.len());
+        out.put_slice_32(&definition.lookups);
+        out.put_count_32(definition.sides.len());
         for side in definition.sides.iter() {
             out.put(&side.hash.0);
             out.put(&side.collection);
-            out.put_u64(side.rules_version);
-            out.put_long(&side.filter);
+            out.put_u64_be(side.rules_version);
+            out.put_slice_32(&side.filter);
         }
     }
     if is_ruled {
-        out.put_long(&definition.rule);
+        out.put_slice_32(&definition.rule);
     }
 }

@@ -14,7 +14,7 @@ use rillbase_engine::{Db, Keyspace};
 
 use crate::contribution::Contribution;
 use crate::deltas::{AggregateGeneration, Deltas, ItemContribution, for_items};
-use crate::error::{AggregateErrorCode, Error, Result, malformed};
+use crate::error::{AggregateErrorCode, Error, Result};
 use crate::row_scan::MOST_ITEMS;
 use crate::state::{RowState, SlotValue};
 
@@ -22,7 +22,7 @@ use crate::state::{RowState, SlotValue};
 const MOST_KNOWN: usize = 65_536;
 
 #[derive(Debug, Clone, Copy)]
-enum Crowd {
+enum ItemCount {
     /// An upper bound.
     AtMost(usize),
     /// The counted number, with each new item since.
@@ -31,14 +31,14 @@ enum Crowd {
 
 /// How many items there are, by row and measure.
 #[derive(Debug)]
-pub(crate) struct Crowds {
+pub(crate) struct ItemCounts {
     db: Arc<Db>,
     rows: Keyspace,
     items: Keyspace,
-    known: Mutex<HashMap<Vec<u8>, Crowd>>,
+    known: Mutex<HashMap<Vec<u8>, ItemCount>>,
 }
 
-impl Crowds {
+impl ItemCounts {
     pub(crate) fn new(db: &Arc<Db>, rows: &Keyspace, items: &Keyspace) -> Self {
         Self {
             db: Arc::clone(db),
@@ -68,28 +68,28 @@ impl Crowds {
 
     fn make_room_for(&self, item: ItemContribution<'_>) -> Result<()> {
         let mut known = self.known.lock();
-        let mut crowd = match known.get(item.group) {
-            Some(crowd) => *crowd,
-            None => Crowd::AtMost(self.events_of(item.row)?),
+        let mut count_of_row = match known.get(item.group) {
+            Some(count_of_row) => *count_of_row,
+            None => ItemCount::AtMost(self.events_of(item.row)?),
         };
-        if let Crowd::AtMost(MOST_ITEMS..) = crowd {
-            crowd = Crowd::Counted(self.count_items(item.group)?);
+        if let ItemCount::AtMost(MOST_ITEMS..) = count_of_row {
+            count_of_row = ItemCount::Counted(self.count_items(item.group)?);
         }
-        let crowd = match crowd {
-            Crowd::AtMost(count) => Crowd::AtMost(count + 1),
-            Crowd::Counted(count) if self.db.get(&self.items, item.key)?.is_some() => {
-                Crowd::Counted(count)
+        let count_of_row = match count_of_row {
+            ItemCount::AtMost(count) => ItemCount::AtMost(count + 1),
+            ItemCount::Counted(count) if self.db.get(&self.items, item.key)?.is_some() => {
+                ItemCount::Counted(count)
             }
-            Crowd::Counted(count) if count < MOST_ITEMS => Crowd::Counted(count + 1),
-            Crowd::Counted(_) => {
-                known.insert(item.group.to_vec(), crowd);
+            ItemCount::Counted(count) if count < MOST_ITEMS => ItemCount::Counted(count + 1),
+            ItemCount::Counted(_) => {
+                known.insert(item.group.to_vec(), count_of_row);
                 return Err(full(item));
             }
         };
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
-        known.insert(item.group.to_vec(), crowd);
+        known.insert(item.group.to_vec(), count_of_row);
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Crowds {
         let Some(value) = self.db.get(&self.rows, row)? else {
             return Ok(0);
         };
-        let row = RowState::from_bytes(&value).ok_or_else(malformed)?;
+        let row = RowState::from_bytes(&value)?;
         Ok(match row.0.first() {
             Some(SlotValue::Count(count)) => usize::try_from(*count).unwrap_or(0),
             _ => MOST_ITEMS,

@@ -10,15 +10,15 @@ const DOUBLINGS: u32 = 5;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Patience {
+pub(super) struct RegistrationRetry {
     since_us: Option<u64>,
     times: u32,
 }
 
-impl Patience {
+impl RegistrationRetry {
     /// Whether the wait is over. `due`: the query is registered, and all nodes that it waits for
     /// are present.
-    pub(super) fn is_over(&mut self, ready: bool, due: bool, now_us: u64) -> bool {
+    pub(super) fn is_due(&mut self, ready: bool, due: bool, now_us: u64) -> bool {
         if ready {
             *self = Self::default();
             return false;

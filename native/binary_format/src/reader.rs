@@ -1,0 +1,280 @@
+//! Reading.
+
+use std::fmt;
+
+/// Bytes that are not what a format specifies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadError {
+    /// What should have been there.
+    pub expected: &'static str,
+    /// How many bytes were read before.
+    pub offset: usize,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected {} at byte {}", self.expected, self.offset)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// What was read, or what should have been there.
+pub type ReadResult<T> = Result<T, ReadError>;
+
+/// Reads a varint of at most 64 bits at `at`, and the offset behind it.
+#[inline]
+#[must_use]
+pub fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    let first = *bytes.get(at)?;
+    if first < 0x80 {
+        return Some((u64::from(first), at + 1));
+    }
+    let mut number = u64::from(first & 0x7f);
+    for position in 1..10 {
+        let byte = *bytes.get(at + position)?;
+        number |= u64::from(byte & 0x7f) << (7 * position);
+        if byte < 0x80 {
+            // The tenth byte has room for one bit.
+            let fits = position < 9 || byte < 2;
+            return fits.then_some((number, at + position + 1));
+        }
+    }
+    None
+}
+
+/// Reads four bytes at `at`, the lowest first.
+#[inline]
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let raw = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(raw.try_into().ok()?))
+}
+
+/// Reads eight bytes at `at`, the lowest first.
+#[inline]
+#[must_use]
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let raw = bytes.get(at..at.checked_add(8)?)?;
+    Some(u64::from_le_bytes(raw.try_into().ok()?))
+}
+
+/// Reads values from the front of bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct ByteReader<'a> {
+    rest: &'a [u8],
+    length: usize,
+}
+
+impl<'a> ByteReader<'a> {
+    /// A reader of all the bytes.
+    #[inline]
+    #[must_use]
+    pub const fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            length: bytes.len(),
+        }
+    }
+
+    /// How many bytes were read.
+    #[inline]
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.length - self.rest.len()
+    }
+
+    /// The bytes that were not read yet.
+    #[inline]
+    #[must_use]
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Whether all bytes were read.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The error of bytes that are something else than expected.
+    #[must_use]
+    pub const fn error(&self, expected: &'static str) -> ReadError {
+        ReadError {
+            expected,
+            offset: self.offset(),
+        }
+    }
+
+    /// What was decoded from bytes, if they were what is expected.
+    #[inline]
+    pub fn check<T>(&self, decoded: Option<T>, expected: &'static str) -> ReadResult<T> {
+        decoded.ok_or_else(|| self.error(expected))
+    }
+
+    /// Checks that no bytes follow.
+    pub fn finish(self) -> ReadResult<()> {
+        self.check(self.is_empty().then_some(()), "the end")
+    }
+
+    /// So many bytes.
+    #[inline]
+    pub fn take(&mut self, length: usize) -> ReadResult<&'a [u8]> {
+        let split = self.rest.split_at_checked(length);
+        let (taken, rest) = self.check(split, "more bytes")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Bytes of a fixed number.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> ReadResult<[u8; N]> {
+        let split = self.rest.split_first_chunk();
+        let (taken, rest) = self.check(split, "more bytes")?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    /// One byte.
+    #[inline]
+    pub fn byte(&mut self) -> ReadResult<u8> {
+        let (first, rest) = self.check(self.rest.split_first(), "a byte")?;
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    /// A byte that is 0 or 1.
+    pub fn flag(&mut self) -> ReadResult<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(self.error("a flag of 0 or 1")),
+        }
+    }
+
+    /// Two bytes, the highest first.
+    #[inline]
+    pub fn u16_be(&mut self) -> ReadResult<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// Four bytes, the highest first.
+    #[inline]
+    pub fn u32_be(&mut self) -> ReadResult<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Four bytes, the lowest first.
+    #[inline]
+    pub fn u32_le(&mut self) -> ReadResult<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Eight bytes, the highest first.
+    #[inline]
+    pub fn u64_be(&mut self) -> ReadResult<u64> {
+        self.array().map(u64::from_be_bytes)
+    }
+
+    /// Eight bytes, the lowest first.
+    #[inline]
+    pub fn u64_le(&mut self) -> ReadResult<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Eight bytes, the highest first.
+    #[inline]
+    pub fn i64_be(&mut self) -> ReadResult<i64> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// Eight bytes, the lowest first.
+    #[inline]
+    pub fn f64_le(&mut self) -> ReadResult<f64> {
+        self.array().map(f64::from_le_bytes)
+    }
+
+    /// A varint of at most 64 bits.
+    #[inline]
+    pub fn varint(&mut self) -> ReadResult<u64> {
+        let (number, length) = self.check(varint_at(self.rest, 0), "a varint")?;
+        self.rest = self.rest.get(length..).unwrap_or_default();
+        Ok(number)
+    }
+
+    /// A signed varint of at most 128 bits.
+    #[inline]
+    pub fn signed(&mut self) -> ReadResult<i128> {
+        let mut folded = 0;
+        for shift in (0..128).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u128::from(byte & 0x7f);
+            if shift == 126 && bits > 3 {
+                break;
+            }
+            folded |= bits << shift;
+            if byte < 0x80 {
+                return Ok((folded >> 1).cast_signed() ^ -((folded & 1).cast_signed()));
+            }
+        }
+        Err(self.error("a signed varint of 128 bits"))
+    }
+
+    /// A signed varint of at most 64 bits.
+    #[inline]
+    pub fn signed_64(&mut self) -> ReadResult<i64> {
+        let number = self.signed()?.try_into().ok();
+        self.check(number, "a signed varint of 64 bits")
+    }
+
+    /// A count, as a varint, of items that take a byte or more each.
+    #[inline]
+    pub fn count(&mut self) -> ReadResult<usize> {
+        let count = usize::try_from(self.varint()?).ok();
+        let fitting = count.filter(|count| *count <= self.rest.len());
+        self.check(fitting, "a count that the bytes can hold")
+    }
+
+    /// A length as a varint, then so many bytes.
+    #[inline]
+    pub fn slice(&mut self) -> ReadResult<&'a [u8]> {
+        let length = self.count()?;
+        self.take(length)
+    }
+
+    /// A length in two bytes, the highest first, then so many bytes.
+    pub fn slice_16(&mut self) -> ReadResult<&'a [u8]> {
+        let length = self.u16_be()?;
+        self.take(length.into())
+    }
+
+    /// A length in four bytes, the highest first, then so many bytes.
+    pub fn slice_32(&mut self) -> ReadResult<&'a [u8]> {
+        let length = self.u32_be()?;
+        self.take(usize::try_from(length).unwrap_or(usize::MAX))
+    }
+
+    /// A slice of text.
+    pub fn text(&mut self) -> ReadResult<&'a str> {
+        let text = std::str::from_utf8(self.slice()?).ok();
+        self.check(text, "UTF-8")
+    }
+
+    /// A count in four bytes, the highest first, then so many items of at least `least` bytes.
+    pub fn list_32<T>(
+        &mut self,
+        least: usize,
+        mut item: impl FnMut(&mut Self) -> ReadResult<T>,
+    ) -> ReadResult<Vec<T>> {
+        let count = usize::try_from(self.u32_be()?).unwrap_or(usize::MAX);
+        if count.saturating_mul(least) > self.rest.len() {
+            return Err(self.error("a count that the bytes can hold"));
+        }
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+}
