@@ -59,6 +59,7 @@ class HubProcess:
         self._following: asyncio.Task[None] | None = None
         self._check_now = asyncio.Event()
         self._preparing: asyncio.Task[None] | None = None
+        LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
 
     def grids_changed(self, _: JsonObject) -> None:
         """Check the list of grids now: it has changed."""
@@ -187,7 +188,6 @@ class HubProcess:
         LIVE_BYTES.labels("waiting").set(sum(each.waiting for each in memory))
         LIVE_BYTES.labels("outboxes").set(sum(each.outboxes for each in memory))
         LIVE_TRACE_BYTES.set(sum(hub.trace_bytes() for hub in hubs))
-        LIVE_BYTES.labels("budget").set(environment().rillbase_live_memory_mib * MIB)
         LIVE_RELIEFS.labels("let_go").set(sum(each.let_go for each in memory))
         LIVE_RELIEFS.labels("cut_off").set(sum(each.cut_off for each in memory))
         LIVE_RELIEFS.labels("refused").set(sum(each.refused for each in memory))
