@@ -60,7 +60,7 @@ def preview(example: Path, port: int) -> Iterator[str]:
 def responds(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
-            return response.status == 200
+            return bool(response.status == 200)
     except OSError:
         return False
 
