@@ -56,7 +56,7 @@ def test_a_dataset_is_created_and_its_mistakes_are_reported(
     window.sees("The column 'no' does not exist", "dialog [role=alert]")
     window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["id"]}}')
     window.click("dialog button.main", "Create dataset")
-    window.sees("Nothing has been uploaded")
+    window.sees("No uploads yet")
     window.click("header nav a", "Tables")
     window.sees("key 1", "[aria-label='Table posts']")
     assert window.complaints == []

@@ -84,7 +84,7 @@ def test_an_ended_subscription_starts_again_and_misses_nothing(
     window.click("dialog button.danger", "End it")
     watcher.sees("stopped", ".grid-foot")
     notes.insert({"_id": "n9", "title": "Meanwhile", "rank": 9})
-    watcher.click(".grid-foot button", "Watch again")
+    watcher.click(".grid-foot button", "Reconnect")
     watcher.sees("Meanwhile", "[role=row]")
     watcher.is_live()
     notes.insert({"_id": "n10", "title": "Afterwards", "rank": 10})

@@ -72,7 +72,7 @@ def test_an_expired_sign_in_link_offers_a_new_one(
     take_pictures(guest, pictures, "expired-link")
     guest.type("input[name=email]", user.email)
     guest.click("button", "Email me a new link")
-    guest.sees("a new link is on its way", "[role=status]")
+    guest.sees("we have sent a new link", "[role=status]")
 
 
 def test_links_that_the_server_does_not_know_offer_a_new_one(guest: Window) -> None:

@@ -46,7 +46,7 @@ def look_up(window: Window) -> None:
     """Look up the notes that tasks are about."""
     window.click("button[aria-haspopup=menu]", "Look up")
     window.click("[role=menuitem]", "notes")
-    window.type("[aria-label='By the field']", "about")
+    window.type("[aria-label='Local field']", "about")
 
 
 def shows(window: Window, *lines: str) -> None:
@@ -85,9 +85,9 @@ def test_undo_restores_the_document_without_its_lookups(
     window.open("/collections/tasks")
     window.wait("document.querySelector('[data-key=t1]')")
     look_up(window)
-    window.type("[aria-label='Shown as']", "about")
+    window.type("[aria-label='Show as']", "about")
     shows(window, "t1", "about: n0", "t2", "about: n2", "about: n1", "t3", "about: nothing")
-    window.click("[aria-label='Select all that is loaded']")
+    window.click("[aria-label='Select all loaded documents']")
     window.click(".selection-bar button", "Delete")
     window.click("dialog button.danger", "Delete")
     wait_until(lambda: tasks.query() == [], what="the documents to go")
@@ -110,7 +110,7 @@ def test_the_playground_looks_up_others_and_has_the_code_for_it(
         })()"""
     )
     look_up(window)
-    window.type("[aria-label='Shown as']", "notice")
+    window.type("[aria-label='Show as']", "notice")
     window.click("button.main", "Run live")
     window.is_live()
     shows(window, "t1", "notice: n0", "t2", "notice: n2", "notice: n1", "t3", "notice: nothing")

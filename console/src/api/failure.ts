@@ -1,4 +1,4 @@
-/** Converts any thrown value to a message for people. */
+/** Converts any thrown value to a message for users. */
 
 import { RillbaseError, ServerError } from "rillbase";
 
@@ -12,7 +12,7 @@ export interface Failure {
   readonly title: string;
   readonly places: readonly Place[];
   readonly requestId: string | undefined;
-  /** All of it in a line. */
+  /** Title and first detail in one line. */
   readonly summary: string;
 }
 

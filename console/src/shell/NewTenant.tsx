@@ -30,10 +30,7 @@ export function NewTenant({ onClose }: { readonly onClose: () => void }) {
       <Field label="Name">
         <input className="input" value={name} onChange={(event) => setName(event.target.value)} />
       </Field>
-      <Field
-        label="Name in URLs"
-        hint="Lower-case letters, digits and hyphens. It cannot be changed."
-      >
+      <Field label="URL name" hint="Lower-case letters, digits and hyphens. It cannot be changed.">
         <input
           className="input mono"
           value={slug}

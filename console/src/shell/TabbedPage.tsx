@@ -18,15 +18,15 @@ interface TabbedPageProps<T> {
   /** The first one is at the address of the thing itself. */
   readonly tabs: readonly (readonly [id: string, title: string])[];
   readonly tab: string;
-  readonly held: T | null;
+  readonly resource: T | null;
   readonly error: unknown;
   readonly actions?: ReactNode;
-  /** Shows a part of what is held. */
-  readonly children: (held: T) => ReactNode;
+  /** Shows a tab of the resource. */
+  readonly children: (resource: T) => ReactNode;
 }
 
 export function TabbedPage<T>(props: TabbedPageProps<T>) {
-  const { list, name, icon, label, tabs, tab, held, error, actions, children } = props;
+  const { list, name, icon, label, tabs, tab, resource, error, actions, children } = props;
   const { slug } = useTenant();
   const path = `/t/${slug}/${list}/${name}`;
   const strip = useRef<HTMLElement>(null);
@@ -66,8 +66,8 @@ export function TabbedPage<T>(props: TabbedPageProps<T>) {
           <ErrorNotice error={error} />
         </div>
       )}
-      {held === null && error === null && <Skeleton rows={10} />}
-      {held !== null && children(held)}
+      {resource === null && error === null && <Skeleton rows={10} />}
+      {resource !== null && children(resource)}
     </>
   );
 }

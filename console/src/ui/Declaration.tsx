@@ -1,11 +1,11 @@
-/** A part of an object that is declared as JSON, with an editor that marks mistakes. */
+/** A part of an object that is declared as JSON, with an editor that marks validation errors. */
 
 import { type ReactNode, useState } from "react";
 import { ServerError } from "rillbase";
 import { failureOf } from "../api/failure";
-import { JsonEditor, type Mistake } from "./JsonEditor";
-import { Mistakes } from "./Mistakes";
+import { JsonEditor, type ValidationError } from "./JsonEditor";
 import { useToasts } from "./toasts";
+import { ValidationErrors } from "./ValidationErrors";
 
 interface DeclarationProps {
   readonly label: string;
@@ -30,7 +30,7 @@ export function Declaration({
 }: DeclarationProps) {
   const base = JSON.stringify(value, null, 2);
   const [draft, setDraft] = useState<string | null>(null);
-  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  const [validationErrors, setValidationErrors] = useState<readonly ValidationError[]>([]);
   const { say } = useToasts();
   const text = draft ?? base;
   const isChanged = draft !== null && draft !== base;
@@ -38,10 +38,10 @@ export function Declaration({
     try {
       await onSave(text.trim() === "" ? null : JSON.parse(text));
       setDraft(null);
-      setMistakes([]);
+      setValidationErrors([]);
       say(`${label} saved.`);
     } catch (error) {
-      setMistakes(mistakesOf(error, member));
+      setValidationErrors(validationErrorsOf(error, member));
     }
   }
   return (
@@ -50,10 +50,10 @@ export function Declaration({
         label={label}
         value={text}
         height={height}
-        mistakes={mistakes}
+        validationErrors={validationErrors}
         {...(mayChange ? { onChange: setDraft, onSubmit: save } : {})}
       />
-      <Mistakes mistakes={mistakes} />
+      <ValidationErrors validationErrors={validationErrors} />
       {(isChanged || children) && (
         <div className="section-head">
           <div>{children?.((proposed) => setDraft(JSON.stringify(proposed, null, 2)))}</div>
@@ -74,7 +74,7 @@ export function Declaration({
 }
 
 /** Returns what is wrong where, the pointers beginning below a member. */
-export function mistakesOf(error: unknown, member: string): Mistake[] {
+export function validationErrorsOf(error: unknown, member: string): ValidationError[] {
   if (error instanceof ServerError && error.places.length > 0) {
     return error.places.map(({ pointer, detail }) => ({
       pointer: pointer.startsWith(`/${member}`) ? pointer.slice(member.length + 1) : pointer,

@@ -3,7 +3,7 @@
 import type { Extension } from "@codemirror/state";
 import { lazy, Suspense } from "react";
 
-export interface Mistake {
+export interface ValidationError {
   /** A JSON pointer; "" is the whole text. */
   readonly pointer: string;
   readonly message: string;
@@ -16,7 +16,7 @@ export interface JsonEditorProps {
   /** Called by Ctrl-Enter and Ctrl-S. */
   readonly onSubmit?: () => void;
   /** What the server has found wrong. */
-  readonly mistakes?: readonly Mistake[];
+  readonly validationErrors?: readonly ValidationError[];
   readonly language?: "json" | "plain";
   /** What the editor knows besides: another language, completion. */
   readonly support?: Extension;

@@ -76,13 +76,13 @@ function Password() {
   const { error, submit } = useSubmit(async () => {
     await call("/api/v1/me/password", { method: "POST", body: values });
     setValues({ current_password: "", new_password: "" });
-    say("The password is changed. All other browsers are signed out.");
+    say("Password changed. All other browsers are signed out.");
   });
   return (
     <form className="card life" aria-label="Password" onSubmit={submit}>
       <h2>Password</h2>
       <PasswordInput
-        label="Present password"
+        label="Current password"
         value={values.current_password}
         onChange={(typed) => setValues({ ...values, current_password: typed })}
       />

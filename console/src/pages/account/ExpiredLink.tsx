@@ -65,7 +65,7 @@ function NewLink({ path, isMain }: { readonly path: string; readonly isMain: boo
   if (isSent) {
     return (
       <p className="notice" role="status">
-        If {email} has an account, a new link is on its way.
+        If {email} has an account, we have sent a new link.
       </p>
     );
   }

@@ -15,10 +15,10 @@ export default function ForgotPassword() {
   }
   return (
     <Door
-      title="A new password"
+      title="Reset your password"
       lead={
         isSent
-          ? `If ${email} has an account, a link is on its way. It is valid for an hour.`
+          ? `If ${email} has an account, we have sent a link. It is valid for one hour.`
           : "You receive a link by email with which you can set a new password."
       }
     >

@@ -114,10 +114,7 @@ function ResetPassword({ token, onExpired }: LinkProps) {
   }
   if (isDone) {
     return (
-      <Door
-        title="The password is set"
-        lead="All sessions have ended. Sign in with the new password."
-      >
+      <Door title="Password changed" lead="All sessions have ended. Sign in with the new password.">
         <Link className="button main" href="/">
           Sign in
         </Link>

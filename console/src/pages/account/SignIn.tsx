@@ -11,7 +11,7 @@ export function SignIn() {
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
   return (
-    <Door title="Sign in" lead="Welcome back. Your data has kept moving.">
+    <Door title="Sign in" lead="Welcome back.">
       <DoorForm action="Sign in" onSubmit={() => signIn(email, password)}>
         <EmailInput value={email} onChange={setEmail} />
         <PasswordInput value={password} onChange={setPassword} />

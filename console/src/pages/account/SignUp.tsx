@@ -17,7 +17,7 @@ export default function SignUp() {
     return (
       <Door
         title="Check your inbox"
-        lead={`A link is on its way to ${values.email}. Open it to finish.`}
+        lead={`We sent a link to ${values.email}. Open it to finish signing up.`}
       >
         <Link href="/">Back to sign-in</Link>
       </Door>

@@ -40,7 +40,7 @@ export default function AggregatePage({ name }: { readonly name: string }) {
       >
         {may("developer") && (
           <DropButton list="aggregates" name={name} label="Drop the aggregate">
-            Its rows and events are deleted, and its subscriptions end.
+            This deletes its rows and events and ends its subscriptions.
           </DropButton>
         )}
       </PageHead>
@@ -167,7 +167,7 @@ interface RowTableProps {
 function RowTable({ rows, groupBy, measures, shown }: RowTableProps) {
   if (rows.length === 0) {
     return (
-      <Empty icon="chart" title="No rows in this time">
+      <Empty icon="chart" title="No rows in this period">
         Add events below, from a program, or by writing to the collection that feeds it. Rows appear
         automatically.
       </Empty>

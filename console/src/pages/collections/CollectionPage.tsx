@@ -1,6 +1,6 @@
 /** One collection: its documents and its settings. */
 
-import { useHeld } from "../../api/held";
+import { useResource } from "../../api/resource";
 import type { Collection } from "../../api/types";
 import { TabbedPage } from "../../shell/TabbedPage";
 import { DocumentsTab } from "./documents/DocumentsTab";
@@ -20,7 +20,7 @@ const TABS = [
 ] as const;
 
 /** A collection as it was read, and how to change it if it still is what was read. */
-export interface Held {
+export interface CollectionResource {
   readonly collection: Collection;
   readonly change: (members: Partial<Record<keyof Collection, unknown>>) => Promise<void>;
 }
@@ -31,7 +31,7 @@ interface PageProps {
 }
 
 export default function CollectionPage({ name, tab }: PageProps) {
-  const { held, error } = useCollection(name);
+  const { resource, error } = useCollection(name);
   return (
     <TabbedPage
       list="collections"
@@ -40,39 +40,39 @@ export default function CollectionPage({ name, tab }: PageProps) {
       label="Sections of the collection"
       tabs={TABS}
       tab={tab}
-      held={held}
+      resource={resource}
       error={error}
     >
-      {(shown) => <Tab held={shown} tab={tab} />}
+      {(shown) => <Tab resource={shown} tab={tab} />}
     </TabbedPage>
   );
 }
 
-function Tab({ held, tab }: { readonly held: Held; readonly tab: string }) {
+function Tab({ resource, tab }: { readonly resource: CollectionResource; readonly tab: string }) {
   if (tab === "documents") {
     return (
       <div className="page-body fill">
-        <DocumentsTab collection={held.collection} />
+        <DocumentsTab collection={resource.collection} />
       </div>
     );
   }
   return (
     <div className="page-body">
-      {tab === "schema" && <SchemaTab held={held} />}
-      {tab === "rules" && <RulesTab held={held} />}
-      {tab === "indexes" && <IndexesTab held={held} />}
-      {tab === "source" && <SourceTab held={held} />}
-      {tab === "life" && <LifeTab held={held} />}
+      {tab === "schema" && <SchemaTab resource={resource} />}
+      {tab === "rules" && <RulesTab resource={resource} />}
+      {tab === "indexes" && <IndexesTab resource={resource} />}
+      {tab === "source" && <SourceTab resource={resource} />}
+      {tab === "life" && <LifeTab resource={resource} />}
     </div>
   );
 }
 
 const BUILDING_MS = 1_000;
 
-function useCollection(name: string): { held: Held | null; error: unknown } {
-  const { held, error } = useHeld<Collection>("collections", name, (collection) =>
+function useCollection(name: string): { resource: CollectionResource | null; error: unknown } {
+  const { resource, error } = useResource<Collection>("collections", name, (collection) =>
     // The progress of an index that is being built is worth watching.
     collection.indexes.some((index) => index.state === "building") ? BUILDING_MS : false,
   );
-  return { held: held && { collection: held.body, change: held.change }, error };
+  return { resource: resource && { collection: resource.body, change: resource.change }, error };
 }

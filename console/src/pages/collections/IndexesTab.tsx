@@ -9,9 +9,13 @@ import { Empty } from "../../ui/Empty";
 import { Field } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { useToasts } from "../../ui/toasts";
-import type { Held } from "./CollectionPage";
+import type { CollectionResource } from "./CollectionPage";
 
-export function IndexesTab({ held: { collection, change } }: { readonly held: Held }) {
+export function IndexesTab({
+  resource: { collection, change },
+}: {
+  readonly resource: CollectionResource;
+}) {
   const { may } = useTenant();
   const { say } = useToasts();
   const [isAdding, setAdding] = useState(false);
@@ -159,8 +163,8 @@ function NewIndex({ taken, onCreate, onClose }: NewIndexProps) {
       onClose={onClose}
     >
       <Field
-        label="Fields, in their order"
-        hint="Separated by commas; a - before a field reverses its order: owner, -rank"
+        label="Fields, in order"
+        hint="Separated by commas. A - before a field reverses its order: owner, -rank"
       >
         <input
           className="input mono"

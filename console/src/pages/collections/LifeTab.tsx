@@ -6,22 +6,22 @@ import { ConfirmDrop } from "../../shell/DropButton";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field } from "../../ui/Field";
 import { useToasts } from "../../ui/toasts";
-import type { Held } from "./CollectionPage";
+import type { CollectionResource } from "./CollectionPage";
 
 const DAY_S = 86_400;
 
-export function LifeTab({ held }: { readonly held: Held }) {
+export function LifeTab({ resource }: { readonly resource: CollectionResource }) {
   const { may } = useTenant();
   return (
     <div className="column">
-      <Ttl held={held} />
-      {may("developer") && <Drop collection={held.collection} />}
+      <Ttl resource={resource} />
+      {may("developer") && <Drop collection={resource.collection} />}
     </div>
   );
 }
 
 /** The form of the time to live, and how it is saved. */
-function useTtl({ collection, change }: Held) {
+function useTtl({ collection, change }: CollectionResource) {
   const { say } = useToasts();
   const [field, setField] = useState(collection.ttl?.field ?? "");
   const [days, setDays] = useState(String((collection.ttl?.after_s ?? 30 * DAY_S) / DAY_S));
@@ -39,9 +39,9 @@ function useTtl({ collection, change }: Held) {
   return { field, setField, days, setDays, error, save };
 }
 
-function Ttl({ held }: { readonly held: Held }) {
+function Ttl({ resource }: { readonly resource: CollectionResource }) {
   const { may } = useTenant();
-  const { field, setField, days, setDays, error, save } = useTtl(held);
+  const { field, setField, days, setDays, error, save } = useTtl(resource);
   return (
     <section className="card life" aria-label="Time to live">
       <h2>Time to live</h2>
@@ -50,7 +50,7 @@ function Ttl({ held }: { readonly held: Held }) {
         that date are kept. Subscribers receive the deletion.
       </p>
       <div className="life-fields">
-        <Field label="Field with the date">
+        <Field label="Date field">
           <input
             className="input mono"
             placeholder="done_at"
@@ -58,7 +58,7 @@ function Ttl({ held }: { readonly held: Held }) {
             onChange={(event) => setField(event.target.value)}
           />
         </Field>
-        <Field label="Days after it">
+        <Field label="Delete after this many days">
           <input
             className="input number"
             type="number"
@@ -80,7 +80,7 @@ function Ttl({ held }: { readonly held: Held }) {
           >
             Save
           </button>{" "}
-          {held.collection.ttl !== null && (
+          {resource.collection.ttl !== null && (
             <button type="button" className="button" onClick={() => save(null)}>
               Keep documents
             </button>
@@ -91,7 +91,7 @@ function Ttl({ held }: { readonly held: Held }) {
   );
 }
 
-function Drop({ collection }: { readonly collection: Held["collection"] }) {
+function Drop({ collection }: { readonly collection: CollectionResource["collection"] }) {
   const { name, read_only: isFollowing } = collection;
   const [isAsking, setAsking] = useState(false);
   return (

@@ -16,7 +16,7 @@ const ACCESS: Readonly<Record<Access, { readonly title: string; readonly rules: 
   closed: { title: "Only secret keys", rules: {} },
   read: { title: "Everyone can read, only secret keys can write", rules: { read: true } },
   owner: {
-    title: "Signed-in users have their own documents",
+    title: "Signed-in users can access their own documents",
     rules: {
       read: { owner: { $auth: "sub" } },
       create: { owner: { $auth: "sub" } },
@@ -48,7 +48,7 @@ export function NewCollection({ onClose }: { readonly onClose: () => void }) {
       onClose={onClose}
     >
       <NameField value={name} onChange={setName} />
-      <Field label="Apps with a publishable key" hint="You can write finer rules at any time.">
+      <Field label="Apps with a publishable key" hint="You can refine the rules at any time.">
         <select
           className="select"
           value={access}

@@ -10,11 +10,15 @@ import { Declaration } from "../../ui/Declaration";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
-import type { Held } from "./CollectionPage";
+import type { CollectionResource } from "./CollectionPage";
 
 const ACTIONS = ["read", "create", "update", "delete"] as const;
 
-export function RulesTab({ held: { collection, change } }: { readonly held: Held }) {
+export function RulesTab({
+  resource: { collection, change },
+}: {
+  readonly resource: CollectionResource;
+}) {
   const { may } = useTenant();
   const rules = collection.access_rules;
   return (
@@ -48,9 +52,9 @@ function Summary({ rules }: { readonly rules: AccessRules }) {
             const rule = rules[action] ?? false;
             const [tone, text] =
               rule === true
-                ? ["warn", "everybody"]
+                ? ["warn", "everyone"]
                 : rule === false
-                  ? ["", "nobody"]
+                  ? ["", "no one"]
                   : ["good", "who matches"];
             return (
               <tr key={action}>

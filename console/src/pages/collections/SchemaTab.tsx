@@ -3,11 +3,15 @@
 import { useTenant } from "../../api/tenant";
 import { Declaration } from "../../ui/Declaration";
 import { useToasts } from "../../ui/toasts";
-import type { Held } from "./CollectionPage";
+import type { CollectionResource } from "./CollectionPage";
 
 const MAX_SAMPLE = 200;
 
-export function SchemaTab({ held: { collection, change } }: { readonly held: Held }) {
+export function SchemaTab({
+  resource: { collection, change },
+}: {
+  readonly resource: CollectionResource;
+}) {
   const { client, may } = useTenant();
   const { say, fail } = useToasts();
   async function suggest(propose: (schema: unknown) => void) {
@@ -17,7 +21,7 @@ export function SchemaTab({ held: { collection, change } }: { readonly held: Hel
         .limit(MAX_SAMPLE)
         .fetch();
       propose(schemaOf(documents));
-      say(`Suggested from ${documents.length} documents. Review it, then save.`);
+      say(`Inferred from ${documents.length} documents. Review the schema, then save it.`);
     } catch (error) {
       fail(error);
     }
@@ -42,7 +46,7 @@ export function SchemaTab({ held: { collection, change } }: { readonly held: Hel
           collection.schema === null &&
           may("developer") && (
             <button type="button" className="button" onClick={() => suggest(propose)}>
-              Suggest one from the documents
+              Infer from documents
             </button>
           )
         }

@@ -11,7 +11,7 @@ import { FormFoot } from "../../ui/FormFoot";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
 import { useSubmit } from "../../ui/useSubmit";
-import type { Held } from "./CollectionPage";
+import type { CollectionResource } from "./CollectionPage";
 
 interface Source {
   readonly id: string;
@@ -39,7 +39,7 @@ const REMOVED_MS = 5_000;
 /** The collection, as the page holds it, says whether it has a source. */
 const HELD = "held";
 
-export function SourceTab({ held: { collection } }: { readonly held: Held }) {
+export function SourceTab({ resource: { collection } }: { readonly resource: CollectionResource }) {
   return (
     <div className="column">
       {collection.read_only ? (

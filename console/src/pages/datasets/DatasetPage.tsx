@@ -1,7 +1,7 @@
 /** One dataset: its pipeline, queries over it, and its tables. */
 
 import { useState } from "react";
-import { type HeldBody, useHeld } from "../../api/held";
+import { type Resource, useResource } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
 import { DropButton } from "../../shell/DropButton";
 import { TabbedPage } from "../../shell/TabbedPage";
@@ -25,7 +25,7 @@ interface PageProps {
 }
 
 export default function DatasetPage({ name, tab }: PageProps) {
-  const { held, error } = useHeld<Dataset>("datasets", name);
+  const { resource, error } = useResource<Dataset>("datasets", name);
   return (
     <TabbedPage
       list="datasets"
@@ -34,11 +34,11 @@ export default function DatasetPage({ name, tab }: PageProps) {
       label="Sections of the dataset"
       tabs={TABS}
       tab={tab}
-      held={held}
+      resource={resource}
       error={error}
-      actions={held !== null && <Actions dataset={held.body} />}
+      actions={resource !== null && <Actions dataset={resource.body} />}
     >
-      {(shown) => <Tab held={shown} tab={tab} />}
+      {(shown) => <Tab resource={shown} tab={tab} />}
     </TabbedPage>
   );
 }
@@ -60,19 +60,19 @@ function Actions({ dataset }: { readonly dataset: Dataset }) {
   );
 }
 
-function Tab({ held, tab }: { readonly held: HeldBody<Dataset>; readonly tab: string }) {
+function Tab({ resource, tab }: { readonly resource: Resource<Dataset>; readonly tab: string }) {
   if (tab === "query") {
     return (
       <div className="page-body fill">
-        <QueryTab dataset={held.body} />
+        <QueryTab dataset={resource.body} />
       </div>
     );
   }
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
     <div className="page-body" tabIndex={0}>
-      {tab === "pipeline" && <PipelineTab dataset={held.body} />}
-      {tab === "tables" && <TablesTab held={held} />}
+      {tab === "pipeline" && <PipelineTab dataset={resource.body} />}
+      {tab === "tables" && <TablesTab resource={resource} />}
     </div>
   );
 }

@@ -5,10 +5,10 @@ import { Link, useLocation } from "wouter";
 import { useChange } from "../../api/list";
 import { useTenant } from "../../api/tenant";
 import { ListPage } from "../../shell/ListPage";
-import { mistakesOf } from "../../ui/Declaration";
+import { validationErrorsOf } from "../../ui/Declaration";
 import { FormDialog } from "../../ui/Dialog";
 import { Field } from "../../ui/Field";
-import { JsonEditor, type Mistake } from "../../ui/JsonEditor";
+import { JsonEditor, type ValidationError } from "../../ui/JsonEditor";
 import { isName, NameField } from "../../ui/NameField";
 import { Time } from "../../ui/Time";
 import { size } from "../../ui/units";
@@ -62,13 +62,13 @@ function NewDataset({ onClose }: { readonly onClose: () => void }) {
   const [, go] = useLocation();
   const [name, setName] = useState("");
   const [text, setText] = useState(() => JSON.stringify(EXAMPLE, null, 2));
-  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  const [validationErrors, setValidationErrors] = useState<readonly ValidationError[]>([]);
   async function create() {
     try {
       const body = { name, tables: JSON.parse(text) };
       await change<Dataset>("datasets", { method: "POST", body });
     } catch (error) {
-      setMistakes(mistakesOf(error, "tables"));
+      setValidationErrors(validationErrorsOf(error, "tables"));
       throw error;
     }
     go(`/t/${slug}/datasets/${name}`);
@@ -97,7 +97,7 @@ function NewDataset({ onClose }: { readonly onClose: () => void }) {
         <JsonEditor
           label="Tables"
           value={text}
-          mistakes={mistakes}
+          validationErrors={validationErrors}
           onChange={setText}
           height="260px"
         />

@@ -33,7 +33,7 @@ export function PipelineTab({ dataset }: { readonly dataset: Dataset }) {
       {data.error !== null && <Halted why={data.error} />}
       <Stages pipeline={data} />
       {data.state === 0 ? (
-        <Empty icon="upload" title="Nothing has been uploaded">
+        <Empty icon="upload" title="No uploads yet">
           Uploaded rows can be queried immediately. This page shows how they move from stage to
           stage.
         </Empty>

@@ -1,6 +1,6 @@
 /** The tables of a dataset, and an editor that adds to them. */
 
-import type { HeldBody } from "../../api/held";
+import type { Resource } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
 import { Declaration } from "../../ui/Declaration";
 import { Table as Listed } from "../../ui/Listing";
@@ -8,9 +8,9 @@ import { duration } from "../../ui/Time";
 import type { Dataset, Table } from "./types";
 
 export function TablesTab({
-  held: { body: dataset, change },
+  resource: { body: dataset, change },
 }: {
-  readonly held: HeldBody<Dataset>;
+  readonly resource: Resource<Dataset>;
 }) {
   const { may } = useTenant();
   return (

@@ -11,7 +11,7 @@ import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Field, Select, sameText } from "../../ui/Field";
 import { FilePick } from "../../ui/FilePick";
 import { Icon } from "../../ui/Icon";
-import { SentBar } from "../../ui/SentBar";
+import { UploadProgress } from "../../ui/UploadProgress";
 import type { Dataset } from "./types";
 
 const LINES = "application/x-ndjson";
@@ -24,9 +24,9 @@ const TYPES: Readonly<Record<string, string>> = {
   parquet: "application/vnd.apache.parquet",
 };
 const OPERATIONS: readonly (readonly [RowOperation, string])[] = [
-  ["insert", "replace rows with the same key"],
-  ["update", "set the columns they contain"],
-  ["delete", "name the rows to delete"],
+  ["insert", "insert rows, replacing those with the same key"],
+  ["update", "update the columns in the file"],
+  ["delete", "delete rows by key"],
 ];
 
 interface UploadProps {
@@ -60,12 +60,12 @@ export function UploadDialog({ dataset, onClose }: UploadProps) {
             <Field label="Table">
               <Select options={sameText(tables)} value={table} onChange={setTable} />
             </Field>
-            <Field label="Its rows">
+            <Field label="Row operation">
               <Select options={OPERATIONS} value={op} onChange={setOp} />
             </Field>
           </div>
         )}
-        {progress !== null && <SentBar progress={progress} rest="Checking rows…" />}
+        {progress !== null && <UploadProgress progress={progress} rest="Checking rows…" />}
         {done !== null && <Done upload={done} />}
         {error !== null && <ErrorNotice error={error} />}
       </div>

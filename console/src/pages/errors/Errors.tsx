@@ -4,11 +4,11 @@ import { useState } from "react";
 import { usePages } from "../../api/list";
 import type { Area, ErrorEntry } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
-import { Earlier } from "../../ui/Earlier";
 import { Empty } from "../../ui/Empty";
 import { FoldingRow } from "../../ui/FoldingRow";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
+import { LoadMore } from "../../ui/LoadMore";
 import { momentText, Time } from "../../ui/Time";
 import { remedyOf } from "./remedies";
 import "./errors.css";
@@ -62,7 +62,7 @@ export default function Errors() {
               </Table>
             )}
           </Listing>
-          <Earlier read={errors} />
+          <LoadMore read={errors} />
         </div>
       </div>
     </>

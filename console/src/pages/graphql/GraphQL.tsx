@@ -9,8 +9,8 @@ import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Menu, MenuItem } from "../../ui/Menu";
 import { clockText } from "../../ui/Time";
-import type { SubscriptionResponse } from "./ask";
 import { Explorer } from "./Explorer";
+import type { SubscriptionResponse } from "./transport";
 import { type OperationEditor, useOperationEditor } from "./useOperationEditor";
 import "./graphql.css";
 
@@ -189,7 +189,7 @@ function Responses({ responses, isRunning }: ResponsesProps) {
       <p className="soft none">Waiting for the first response…</p>
     ) : (
       <Empty icon="play" title="Run an operation">
-        Pick a field of the schema, or write an operation: the editor completes names from the
+        Pick a field from the schema or write an operation. The editor completes names from the
         schema. A subscription shows each response as it arrives.
       </Empty>
     );

@@ -2,11 +2,11 @@
 
 import { useMemo, useRef, useState } from "react";
 import { useTenant } from "../../api/tenant";
-import { ask, useSchema, useSubscription } from "./ask";
 import type { Shown } from "./Explorer";
 import { useHistory } from "./history";
 import { operationSupport, variablesSupport } from "./language";
 import { kindOf, namesOf, prettified } from "./operations";
+import { ask, useSchema, useSubscription } from "./transport";
 
 const FIRST = `# Ctrl+Space completes, Ctrl+Enter runs, Ctrl+click shows a type.
 query First {

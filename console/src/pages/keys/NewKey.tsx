@@ -72,7 +72,7 @@ export function NewKey({ onCreate, onClose }: NewKeyProps) {
       <Checks label="Scopes" options={offered} chosen={chosen} onChange={setScopes} />
       {collections.length > 0 && (
         <Checks
-          label="Only these collections (none: all)"
+          label="Restrict to collections (none selected: all)"
           options={collections.map((collection) => collection.name)}
           chosen={only}
           onChange={setOnly}

@@ -185,7 +185,7 @@ function Proposed({ proposal, version }: ProposedProps) {
   );
 }
 
-/** What does not hold is no fault where the cluster is asleep or on its way. */
+/** A condition that is not met is no fault while the cluster is asleep or starting. */
 function markOf({ status, reason }: Condition): readonly [string, IconName] {
   if (status === "True") return ["good", "check"];
   if (status === "Unknown") return ["warn", "alert"];
@@ -262,13 +262,13 @@ function SizeDialog({ cluster, onClose }: SizeDialogProps) {
     >
       <Partitions
         of="Write"
-        hint="The number of streams that share your writes."
+        hint="The number of streams across which your writes are divided."
         value={size.write_partitions}
         onChange={(write_partitions) => set({ write_partitions })}
       />
       <Partitions
         of="Query"
-        hint="The number of partitions that share your live queries."
+        hint="The number of partitions across which your live queries are divided."
         value={size.query_partitions}
         onChange={(query_partitions) => set({ query_partitions })}
       />
@@ -294,7 +294,10 @@ interface IdleFieldProps {
 
 function IdleField({ seconds, onChange }: IdleFieldProps) {
   return (
-    <Field label="Stop after minutes without a live query" hint="Leave empty to keep it running.">
+    <Field
+      label="Stop after this many minutes without a live query"
+      hint="Leave empty to keep it running."
+    >
       <input
         className="input number"
         type="number"

@@ -23,7 +23,7 @@ export function Why({ row }: { readonly row: Subscription }) {
   }
 
   return (
-    <section className="why" aria-label="Why did this client get a change, or not?">
+    <section className="why" aria-label="Why did this client receive a change, or not?">
       <h2>Why did (not) this client get a change?</h2>
       <Question collection={row.collection} typed={typed} onType={setTyped} onAsk={ask} />
       <div aria-live="polite">
@@ -228,7 +228,7 @@ function Clauses({ reason }: { readonly reason: Reason }) {
           <li key={part.clause} className={part.decides ? "decides" : undefined}>
             <span className={part.holds === true ? "holds" : "holds-not"}>
               <Icon name={part.holds === true ? "check" : "close"} size={10} />
-              <span className="hidden">{part.holds === true ? "holds" : "does not hold"}</span>
+              <span className="hidden">{part.holds === true ? "true" : "false"}</span>
             </span>
             <span>
               <code>{part.clause}</code>

@@ -11,10 +11,17 @@ import { Segments } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { CodeDialog } from "../collections/documents/CodeDialog";
-import { type Asked, bodyOf, type Plain, queryOf, read, type Typed } from "./asked";
 import { EventLog, type Logged } from "./EventLog";
 import { Explained } from "./Explained";
 import { LiveResult } from "./LiveResult";
+import {
+  bodyOf,
+  type Plain,
+  type PlaygroundQuery,
+  type QueryInputs,
+  queryOf,
+  read,
+} from "./playgroundQuery";
 import { QueryFields } from "./QueryFields";
 import "./playground.css";
 
@@ -25,20 +32,21 @@ const NOTHING_TYPED = { filter: "{}", sort: "", limit: "20", by: "", measures: "
 export default function Playground() {
   const { data: collections = [] } = useCollections();
   const [collection, setCollection] = useState("");
-  const [typed, setTyped] = useState<Omit<Typed, "collection">>(NOTHING_TYPED);
+  const [typed, setTyped] = useState<Omit<QueryInputs, "collection">>(NOTHING_TYPED);
   const [showsCode, setShowsCode] = useState(false);
   const name = collection || collections[0]?.name || "";
   const { schema } = collections.find((candidate) => candidate.name === name) ?? {};
   const fields = Object.keys((schema?.properties as object | undefined) ?? {});
-  const { asked, query, error, run } = usePlaygroundQuery({ ...typed, collection: name });
-  const change = (members: Partial<Typed>) => setTyped((before) => ({ ...before, ...members }));
+  const { playgroundQuery, query, error, run } = usePlaygroundQuery({ ...typed, collection: name });
+  const change = (members: Partial<QueryInputs>) =>
+    setTyped((before) => ({ ...before, ...members }));
   return (
     <>
       <PageHead title="Playground">
         <button
           type="button"
           className="button"
-          disabled={asked === null}
+          disabled={playgroundQuery === null}
           onClick={() => setShowsCode(true)}
         >
           <Icon name="code" size={14} /> Code
@@ -60,31 +68,36 @@ export default function Playground() {
             />
             <FilterEditor filter={typed.filter} onChange={change} onSubmit={run} />
           </div>
-          <QueryResult asked={asked} query={query} error={error} />
+          <QueryResult playgroundQuery={playgroundQuery} query={query} error={error} />
         </div>
       </div>
-      {showsCode && asked !== null && <CodeDialog {...asked} onClose={() => setShowsCode(false)} />}
+      {showsCode && playgroundQuery !== null && (
+        <CodeDialog {...playgroundQuery} onClose={() => setShowsCode(false)} />
+      )}
     </>
   );
 }
 
 /** Reads the typed query when it is run. */
-function usePlaygroundQuery(typed: Typed) {
+function usePlaygroundQuery(typed: QueryInputs) {
   const { client } = useTenant();
-  const [asked, setAsked] = useState<Asked | null>(null);
+  const [playgroundQuery, setPlaygroundQuery] = useState<PlaygroundQuery | null>(null);
   const [error, setError] = useState<unknown>(null);
-  const query = useMemo(() => asked && queryOf(client, asked), [client, asked]);
+  const query = useMemo(
+    () => playgroundQuery && queryOf(client, playgroundQuery),
+    [client, playgroundQuery],
+  );
 
   function run() {
     setError(null);
     try {
-      setAsked(read(typed));
+      setPlaygroundQuery(read(typed));
     } catch (thrown) {
-      setAsked(null);
+      setPlaygroundQuery(null);
       setError(new SyntaxError(`The query cannot be read: ${failureOf(thrown).title}`));
     }
   }
-  return { asked, query, error, run };
+  return { playgroundQuery, query, error, run };
 }
 
 interface FilterEditorProps {
@@ -113,12 +126,12 @@ function FilterEditor({ filter, onChange, onSubmit }: FilterEditorProps) {
 }
 
 interface QueryResultProps {
-  readonly asked: Asked | null;
+  readonly playgroundQuery: PlaygroundQuery | null;
   readonly query: Query<Plain> | null;
   readonly error: unknown;
 }
 
-function QueryResult({ asked, query, error }: QueryResultProps) {
+function QueryResult({ playgroundQuery, query, error }: QueryResultProps) {
   const { slug } = useTenant();
   const [view, setView] = useState<View>("result");
   const log = useEventLog(query);
@@ -144,13 +157,19 @@ function QueryResult({ asked, query, error }: QueryResultProps) {
         </Empty>
       )}
       {query !== null && view === "result" && (
-        <LiveResult query={query} group={asked?.group} lookup={asked?.lookup} />
+        <LiveResult query={query} group={playgroundQuery?.group} lookup={playgroundQuery?.lookup} />
       )}
       {query !== null && view === "events" && <EventLog log={log} />}
-      {asked !== null && view === "explain" && (
+      {playgroundQuery !== null && view === "explain" && (
         <Explained
-          key={JSON.stringify(asked)}
-          ask={() => dataCall(slug, `/v1/collections/${asked.collection}/explain`, bodyOf(asked))}
+          key={JSON.stringify(playgroundQuery)}
+          ask={() =>
+            dataCall(
+              slug,
+              `/v1/collections/${playgroundQuery.collection}/explain`,
+              bodyOf(playgroundQuery),
+            )
+          }
         />
       )}
     </div>

@@ -1,16 +1,16 @@
 /** The parts of a query other than its filter. */
 
 import { LookupChips } from "../collections/documents/LookupChips";
-import { MAX_LIMIT, type Typed } from "./asked";
+import { MAX_LIMIT, type QueryInputs } from "./playgroundQuery";
 
 interface QueryFieldsProps {
   readonly collections: readonly string[];
   readonly collection: string;
   /** Those of the collection, as far as its schema tells. */
   readonly fields: readonly string[];
-  readonly typed: Pick<Typed, "sort" | "limit" | "by" | "measures" | "lookups">;
+  readonly typed: Pick<QueryInputs, "sort" | "limit" | "by" | "measures" | "lookups">;
   readonly onCollection: (name: string) => void;
-  readonly onType: (members: Partial<Typed>) => void;
+  readonly onType: (members: Partial<QueryInputs>) => void;
 }
 
 const TEXTS = [

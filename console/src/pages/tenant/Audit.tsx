@@ -4,11 +4,11 @@ import { useState } from "react";
 import { usePages } from "../../api/list";
 import type { AuditEntry } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
-import { Earlier } from "../../ui/Earlier";
 import { Empty } from "../../ui/Empty";
 import { FoldingRow } from "../../ui/FoldingRow";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
+import { LoadMore } from "../../ui/LoadMore";
 import { Time } from "../../ui/Time";
 
 const HEADS = ["When", "Action", "Who", "What", ""];
@@ -64,7 +64,7 @@ export default function Audit() {
               </Table>
             )}
           </Listing>
-          <Earlier read={log} />
+          <LoadMore read={log} />
         </div>
       </div>
     </>

@@ -39,7 +39,7 @@ export default function Members() {
         <div className="column">
           <Listing read={members} empty={null}>
             {(items) => (
-              <Table heads={["Name", "Email address", "Role", "Since", ""]}>
+              <Table heads={["Name", "Email address", "Role", "Joined", ""]}>
                 {items.map((member) => (
                   <MemberRow key={member.user_id} member={member} />
                 ))}
@@ -168,11 +168,11 @@ function Invitations() {
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}:resend`, { method: "POST" });
-                          say(`The invitation is on its way to ${email} again.`);
+                          say(`Invitation sent to ${email} again.`);
                         })
                       }
                     >
-                      Send again
+                      Resend
                     </button>
                     <button
                       type="button"
@@ -180,13 +180,13 @@ function Invitations() {
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}`, { method: "DELETE" });
-                          say(`The invitation of ${email} has been revoked.`, () =>
+                          say(`Invitation for ${email} revoked.`, () =>
                             change("invitations", { method: "POST", body: { email, role } }),
                           );
                         })
                       }
                     >
-                      Take back
+                      Revoke
                     </button>
                   </span>
                 </td>
@@ -213,7 +213,7 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
       canSubmit={email.includes("@")}
       onSubmit={async () => {
         await change("invitations", { method: "POST", body: { email, role } });
-        say(`${email} is invited.`);
+        say(`Invitation sent to ${email}.`);
       }}
       onClose={onClose}
     >

@@ -71,7 +71,7 @@ interface ProofFieldProps {
 function ProofField({ by, value, onChange }: ProofFieldProps) {
   if (by === "jwks") {
     return (
-      <Field label="URL of the keys (JWKS)">
+      <Field label="JWKS URL">
         <input
           className="input mono"
           placeholder="https://login.example.com/.well-known/jwks.json"

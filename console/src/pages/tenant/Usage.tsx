@@ -22,7 +22,7 @@ export default function Usage() {
     <>
       <PageHead title="Usage">
         <Segments
-          label="Span"
+          label="Period"
           options={[
             ["hour", "Two days"],
             ["day", "A month"],
@@ -95,7 +95,7 @@ function Amount({ name, limit, used }: TileProps) {
         className={part >= NEARLY_FULL ? "progress full" : "progress"}
         max={1}
         value={Math.min(1, part)}
-        aria-label={`Part of ${titleOf(name)} used`}
+        aria-label={`Share of ${titleOf(name)} used`}
       />
     </>
   );

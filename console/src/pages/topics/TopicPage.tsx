@@ -38,7 +38,7 @@ export default function TopicPage({ name }: { readonly name: string }) {
       >
         {may("developer") && (
           <DropButton list="topics" name={name} label="Drop the topic">
-            This deletes its publications and ends its subscriptions at once.
+            This immediately deletes its publications and ends its subscriptions.
           </DropButton>
         )}
       </PageHead>
@@ -73,7 +73,7 @@ function TopicView({ topic }: { readonly topic: Topic }) {
             />
           ) : (
             <div className="topic-id">
-              <Field label="Id to display">
+              <Field label="Displayed id">
                 <input
                   className="input mono"
                   value={id}

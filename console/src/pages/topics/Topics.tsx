@@ -30,7 +30,7 @@ export default function Topics() {
       path="topics"
       action="New topic"
       none={{ icon: "pin", title: "No topics yet", about: ABOUT }}
-      heads={["Name", "What meets", "Kept for", "Made"]}
+      heads={["Name", "Matching", "Retention", "Created"]}
       numbers={["Kept for"]}
       cells={(topic) => (
         <>
@@ -75,7 +75,7 @@ function NewTopic({ onClose }: { readonly onClose: () => void }) {
       onClose={onClose}
     >
       <NameField value={name} onChange={setName} />
-      <Field label="What meets">
+      <Field label="Matching">
         <select
           className="select"
           value={kind}
@@ -88,7 +88,7 @@ function NewTopic({ onClose }: { readonly onClose: () => void }) {
           ))}
         </select>
       </Field>
-      <Field label="Maximum life of a publication in hours">
+      <Field label="Maximum publication lifetime in hours">
         <input
           className="input number"
           type="number"

@@ -17,7 +17,7 @@ import { rangeOf } from "./pointer";
 import { colours } from "./theme";
 
 export default function CodeMirror(props: JsonEditorProps) {
-  const { value, label, support, mistakes = [] } = props;
+  const { value, label, support, validationErrors = [] } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const supported = useRef(new Compartment());
@@ -57,12 +57,12 @@ export default function CodeMirror(props: JsonEditorProps) {
     const held = view.current;
     if (held === null) return;
     const text = held.state.doc.toString();
-    const shown = mistakes.map(({ pointer, message }): Diagnostic => {
+    const shown = validationErrors.map(({ pointer, message }): Diagnostic => {
       const { from, to } = rangeOf(text, pointer);
       return { from, to, message, severity: "error" };
     });
     held.dispatch(setDiagnostics(held.state, shown));
-  }, [mistakes]);
+  }, [validationErrors]);
 
   return <div ref={host} className="editor-host" />;
 }

@@ -5,13 +5,13 @@ import type { Group, Lookup } from "rillbase";
 import { Code } from "../../../ui/Code";
 import { Dialog } from "../../../ui/Dialog";
 import { Segments } from "../../../ui/Field";
-import type { Asked } from "./asked";
+import type { GridQuery } from "./gridQuery";
 import { LANGUAGES, type Language, snippet } from "./snippets";
 
 interface CodeDialogProps {
   readonly collection: string;
   readonly filter: Record<string, unknown>;
-  readonly sort: Asked["sort"];
+  readonly sort: GridQuery["sort"];
   readonly group?: Group | undefined;
   readonly lookup?: readonly Lookup[] | undefined;
   readonly onClose: () => void;
@@ -20,7 +20,7 @@ interface CodeDialogProps {
 export function CodeDialog({ onClose, ...wanted }: CodeDialogProps) {
   const [language, setLanguage] = useState<Language>("JavaScript");
   return (
-    <Dialog title="This query as code" wide onClose={onClose}>
+    <Dialog title="Query as code" wide onClose={onClose}>
       <div className="body">
         <Segments
           label="Language"

@@ -3,9 +3,9 @@
 import type { useTenant } from "../../../api/tenant";
 import type { Collection } from "../../../api/types";
 import { Confirm } from "../../../ui/Confirm";
-import type { Asked } from "./asked";
 import { BulkEdit } from "./BulkEdit";
 import { CodeDialog } from "./CodeDialog";
+import type { GridQuery } from "./gridQuery";
 import { InsertDialog } from "./InsertDialog";
 import { lookupsOf } from "./lookups";
 import { ImportDialog } from "./Transfer";
@@ -31,7 +31,7 @@ interface DialogsProps {
   readonly documents: ReturnType<ReturnType<typeof useTenant>["client"]["collection"]>;
   readonly writes: ReturnType<typeof useWrites>;
   readonly count: number | null;
-  readonly asked: Asked;
+  readonly asked: GridQuery;
   readonly filter: Plain;
   readonly onInserted: (id: unknown) => void;
   readonly onDone: () => void;

@@ -151,7 +151,7 @@ function Head({
         {mayWrite && (
           <input
             type="checkbox"
-            aria-label="Select all that is loaded"
+            aria-label="Select all loaded documents"
             checked={isAll}
             onChange={() =>
               onSelect(isAll ? new Set() : new Set(live.items.map(({ id }) => keyOf(id))))

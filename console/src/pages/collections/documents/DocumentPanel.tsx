@@ -7,9 +7,9 @@ import { failureOf } from "../../../api/failure";
 import { CopyButton } from "../../../ui/Code";
 import { Segments } from "../../../ui/Field";
 import { Icon } from "../../../ui/Icon";
-import { JsonEditor, type Mistake } from "../../../ui/JsonEditor";
-import { Mistakes } from "../../../ui/Mistakes";
+import { JsonEditor, type ValidationError } from "../../../ui/JsonEditor";
 import { useToasts } from "../../../ui/toasts";
+import { ValidationErrors } from "../../../ui/ValidationErrors";
 import { ValueTree } from "./ValueTree";
 import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
 import "./panel.css";
@@ -105,7 +105,7 @@ interface JsonViewProps {
 function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
   const [base, setBase] = useState({ document, version });
   const [text, setText] = useState(() => prettyText(document));
-  const [mistakes, setMistakes] = useState<readonly Mistake[]>([]);
+  const [validationErrors, setValidationErrors] = useState<readonly ValidationError[]>([]);
   const { say } = useToasts();
   const isChanged = text !== prettyText(base.document);
   const isBehind = version !== base.version;
@@ -119,13 +119,13 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
   async function save() {
     try {
       await write(documents, base, text);
-      setMistakes([]);
+      setValidationErrors([]);
       const written = parse(text) as Plain;
       setBase({ document: written, version: null });
       setText(prettyText(written));
       say("Saved.");
     } catch (error) {
-      setMistakes(mistakesOf(error));
+      setValidationErrors(validationErrorsOf(error));
     }
   }
   return (
@@ -134,14 +134,14 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
         label="The document as JSON"
         value={text}
         height="100%"
-        mistakes={mistakes}
+        validationErrors={validationErrors}
         {...(mayWrite ? { onChange: setText, onSubmit: save } : {})}
       />
-      <Mistakes mistakes={mistakes} />
+      <ValidationErrors validationErrors={validationErrors} />
       {isChanged && (
         <footer>
           {isBehind && base.version !== null && (
-            <span className="badge warn" title="Only what you changed will be written.">
+            <span className="badge warn" title="Only your changes will be written.">
               changed meanwhile
             </span>
           )}
@@ -181,7 +181,7 @@ async function write(
 }
 
 /** The server's pointers lead into the update; the editor shows the document. */
-function mistakesOf(error: unknown): Mistake[] {
+function validationErrorsOf(error: unknown): ValidationError[] {
   if (error instanceof ServerError && error.places.length > 0) {
     return error.places.map(({ pointer, detail }) => ({
       pointer: pointer.replace(/^\/(\$set\/|document\/)?/, "/"),

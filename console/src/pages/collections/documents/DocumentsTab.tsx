@@ -8,7 +8,6 @@ import type { Collection } from "../../../api/types";
 import { Skeleton } from "../../../ui/Empty";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Icon } from "../../../ui/Icon";
-import { type Asked, EVERYTHING, filterOf, queryOf } from "./asked";
 import { columnsOf } from "./columns";
 import { DocumentDialogs, type OpenDialog } from "./DocumentDialogs";
 import { DocumentGrid } from "./DocumentGrid";
@@ -16,6 +15,7 @@ import { DocumentPanel } from "./DocumentPanel";
 import { FilterBar, turned } from "./FilterBar";
 import { GridFoot } from "./GridFoot";
 import { MoreMenu, NoDocuments, SelectionBar } from "./GridTools";
+import { EVERYTHING, filterOf, type GridQuery, queryOf } from "./gridQuery";
 import { lookupsOf } from "./lookups";
 import { type Row, useLiveDocuments } from "./useLiveDocuments";
 import { useWrites } from "./useWrites";
@@ -183,7 +183,7 @@ interface ReadFilter {
 }
 
 /** While a filter is being typed, the last one that could be read goes on. */
-function useFilter(asked: Asked): ReadFilter {
+function useFilter(asked: GridQuery): ReadFilter {
   const held = useRef<Plain>({});
   return useMemo(() => {
     try {

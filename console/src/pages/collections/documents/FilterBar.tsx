@@ -2,18 +2,24 @@
 
 import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";
-import { type Asked, type Condition, newCondition, OPERATORS, type Operator } from "./asked";
+import {
+  type Condition,
+  type GridQuery,
+  newCondition,
+  OPERATORS,
+  type Operator,
+} from "./gridQuery";
 import { LookupChips } from "./LookupChips";
 
 /** The menu of fields lists this many. */
 const MAX_FIELDS = 14;
 
 interface FilterBarProps {
-  readonly asked: Asked;
+  readonly asked: GridQuery;
   readonly fields: readonly string[];
   readonly collections: readonly string[];
   readonly problem: string | null;
-  readonly onChange: (asked: Asked) => void;
+  readonly onChange: (asked: GridQuery) => void;
 }
 
 export function FilterBar({ asked, fields, collections, problem, onChange }: FilterBarProps) {
@@ -227,7 +233,7 @@ function SortMenu({ asked, fields, onChange }: MenuProps) {
 }
 
 /** Turns a field's part of a sort on: ascending, then descending, then off. */
-export function turned(sort: Asked["sort"], field: string): Asked["sort"] {
+export function turned(sort: GridQuery["sort"], field: string): GridQuery["sort"] {
   const held = sort.find(([name]) => name === field);
   if (held === undefined) return [...sort, [field, 1]];
   if (held[1] === 1) return sort.map((part) => (part === held ? [field, -1] : part));

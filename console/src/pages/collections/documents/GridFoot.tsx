@@ -33,7 +33,7 @@ interface GridFootProps {
   readonly count: number | null;
   /** What is counted. */
   readonly what?: string | undefined;
-  /** Whether the grid's keys are worth a word. */
+  /** Whether to show the keyboard shortcuts of the grid. */
   readonly hasKeys?: boolean;
 }
 
@@ -45,7 +45,7 @@ export function GridFoot({ live, count, what = "documents", hasKeys = true }: Gr
       <LiveState state={live.state} />
       {live.state === "failed" && (
         <button type="button" className="button small" onClick={live.again}>
-          Watch again
+          Reconnect
         </button>
       )}
       <span className="number" data-testid="count">

@@ -106,7 +106,7 @@ export function NoDocuments({ isFiltered, mayWrite, onDialog, onClear }: NoDocum
     return (
       <Empty
         icon="filter"
-        title="Nothing matches"
+        title="No matching documents"
         actions={
           <button type="button" className="button" onClick={onClear}>
             Clear the filter

@@ -90,7 +90,7 @@ function Chip({ lookup, collections, fields, onChange, onRemove }: ChipProps) {
       </select>
       <input
         className="field-name"
-        aria-label="By the field"
+        aria-label="Local field"
         placeholder="by field"
         list={list}
         // biome-ignore lint/a11y/noAutofocus: the lookup was just added, its field comes next.
@@ -105,7 +105,7 @@ function Chip({ lookup, collections, fields, onChange, onRemove }: ChipProps) {
       </datalist>
       <input
         className="field-name"
-        aria-label="Shown as"
+        aria-label="Show as"
         placeholder={`as ${lookup.from}`}
         value={lookup.as}
         onChange={(event) => onChange({ ...lookup, as: event.target.value })}

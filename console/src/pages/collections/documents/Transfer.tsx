@@ -10,7 +10,7 @@ import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Field, Select } from "../../../ui/Field";
 import { FilePick } from "../../../ui/FilePick";
 import { Icon } from "../../../ui/Icon";
-import { SentBar } from "../../../ui/SentBar";
+import { UploadProgress } from "../../../ui/UploadProgress";
 
 interface Job {
   readonly id: string;
@@ -54,7 +54,9 @@ export function ImportDialog({ collection, onClose }: ImportProps) {
         <Field label="If the _id already exists">
           <Select options={MODES} value={mode} onChange={setMode} />
         </Field>
-        {progress !== null && <SentBar progress={progress} rest="Writing the last documents…" />}
+        {progress !== null && (
+          <UploadProgress progress={progress} rest="Writing the last documents…" />
+        )}
         {job !== null && <Result job={job} />}
         {error !== null && <ErrorNotice error={error} />}
       </div>

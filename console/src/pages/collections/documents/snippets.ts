@@ -1,7 +1,7 @@
 /** A query as code to copy: for the API's protocols, and for the SDKs. */
 
 import { encode, type Group, type Lookup } from "rillbase";
-import type { Asked } from "./asked";
+import type { GridQuery } from "./gridQuery";
 
 export type Language = "curl" | "WebSocket" | "SSE" | "JavaScript" | "Python" | "GraphQL";
 
@@ -18,7 +18,7 @@ interface Wanted {
   readonly url: string;
   readonly collection: string;
   readonly filter: Record<string, unknown>;
-  readonly sort: Asked["sort"];
+  readonly sort: GridQuery["sort"];
   readonly group?: Group | undefined;
   readonly lookup?: readonly Lookup[] | undefined;
 }

@@ -5,18 +5,18 @@ import { type Chosen, lookupsOf } from "../collections/documents/lookups";
 
 export type Plain = Record<string, unknown>;
 
-export interface Typed {
+export interface QueryInputs {
   readonly collection: string;
   readonly filter: string;
   readonly sort: string;
   readonly limit: string;
-  /** Fields, and measures such as `count, sum(price)`. Where both are empty, documents are asked for. */
+  /** Fields, and measures such as `count, sum(price)`. If both are empty, the query returns documents. */
   readonly by: string;
   readonly measures: string;
   readonly lookups: readonly Chosen[];
 }
 
-export interface Asked {
+export interface PlaygroundQuery {
   readonly collection: string;
   readonly filter: Plain;
   readonly sort: readonly (readonly [string, 1 | -1])[];
@@ -28,7 +28,7 @@ export interface Asked {
 export const MAX_LIMIT = 1_000;
 
 /** Returns the query, or throws a `SyntaxError` that says what cannot be read. */
-export function read(typed: Typed): Asked {
+export function read(typed: QueryInputs): PlaygroundQuery {
   const { collection, filter, sort, limit, by, measures } = typed;
   const parsed = parse(filter.trim() === "" ? "{}" : filter);
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
@@ -54,7 +54,7 @@ function parts(text: string): string[] {
     .filter(Boolean);
 }
 
-/** `count`, `sum(price)`, and with a name of one's own `total: sum(price)`. */
+/** `count`, `sum(price)`, and with a custom name `total: sum(price)`. */
 const MEASURE = /^(?:([A-Za-z_]\w*)\s*:\s*)?(?:(count)|(sum|avg|min|max)\s*\(\s*([^()\s]+)\s*\))$/;
 
 function measuresOf(text: string): Record<string, Measure> {
@@ -69,16 +69,17 @@ function measuresOf(text: string): Record<string, Measure> {
   return found;
 }
 
-export function queryOf(client: Client, asked: Asked): Query<Plain> {
-  let query: Query<Plain> = client.collection<Plain>(asked.collection);
-  if (Object.keys(asked.filter).length > 0) query = query.filter(asked.filter);
-  if (asked.group !== undefined) query = query.group<Plain>(asked.group.by, asked.group.measures);
-  for (const { from, local, as } of asked.lookup ?? [])
+export function queryOf(client: Client, playgroundQuery: PlaygroundQuery): Query<Plain> {
+  let query: Query<Plain> = client.collection<Plain>(playgroundQuery.collection);
+  if (Object.keys(playgroundQuery.filter).length > 0) query = query.filter(playgroundQuery.filter);
+  if (playgroundQuery.group !== undefined)
+    query = query.group<Plain>(playgroundQuery.group.by, playgroundQuery.group.measures);
+  for (const { from, local, as } of playgroundQuery.lookup ?? [])
     query = query.lookup<Plain>(from, local, as);
-  for (const [field, direction] of asked.sort) query = query.sort(field, direction);
-  return query.limit(asked.limit);
+  for (const [field, direction] of playgroundQuery.sort) query = query.sort(field, direction);
+  return query.limit(playgroundQuery.limit);
 }
 
-export function bodyOf({ collection: _, ...body }: Asked): object {
+export function bodyOf({ collection: _, ...body }: PlaygroundQuery): object {
   return body;
 }

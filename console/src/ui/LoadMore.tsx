@@ -1,6 +1,6 @@
 /** The button that loads the next page of a list. */
 
-interface EarlierProps {
+interface LoadMoreProps {
   readonly read: {
     readonly hasNextPage: boolean;
     readonly isFetchingNextPage: boolean;
@@ -8,7 +8,7 @@ interface EarlierProps {
   };
 }
 
-export function Earlier({ read }: EarlierProps) {
+export function LoadMore({ read }: LoadMoreProps) {
   if (!read.hasNextPage) return null;
   return (
     <div>
@@ -18,7 +18,7 @@ export function Earlier({ read }: EarlierProps) {
         disabled={read.isFetchingNextPage}
         onClick={() => read.fetchNextPage()}
       >
-        Earlier entries
+        Load earlier entries
       </button>
     </div>
   );

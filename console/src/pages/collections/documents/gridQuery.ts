@@ -25,7 +25,7 @@ export interface Condition {
   readonly text: string;
 }
 
-export interface Asked {
+export interface GridQuery {
   readonly conditions: readonly Condition[];
   /** A filter in the query language, which is used together with the conditions. */
   readonly filterText: string;
@@ -33,14 +33,14 @@ export interface Asked {
   readonly lookups: readonly Chosen[];
 }
 
-export const EVERYTHING: Asked = { conditions: [], filterText: "", sort: [], lookups: [] };
+export const EVERYTHING: GridQuery = { conditions: [], filterText: "", sort: [], lookups: [] };
 
 export function newCondition(field = ""): Condition {
   return { id: crypto.randomUUID(), field, operator: "==", text: "" };
 }
 
 /** Returns the filter, or throws a `SyntaxError` that says what is wrong with its text. */
-export function filterOf(asked: Asked): Record<string, unknown> {
+export function filterOf(asked: GridQuery): Record<string, unknown> {
   const parts = asked.conditions.filter(({ field }) => field !== "").map(partOf);
   if (asked.filterText.trim() !== "") {
     const typed = parse(asked.filterText);
@@ -77,7 +77,7 @@ export function queryOf(
   client: Client,
   collection: string,
   filter: Record<string, unknown>,
-  asked: Asked,
+  asked: GridQuery,
 ): Query {
   let query: Query = client.collection(collection);
   if (Object.keys(filter).length > 0) query = query.filter(filter as Filter<never>);

@@ -18,7 +18,7 @@ export interface SubscriptionResponse {
   readonly answer: unknown;
 }
 
-/** The page keeps this many responses of a subscription, the latest. */
+/** The page keeps this many of the latest responses. */
 const MAX_RESPONSES = 100;
 
 /** Sends an operation once. A rejected operation is a response too. */
