@@ -65,6 +65,7 @@ export default defineConfig(({ command }) => ({
       "/api": behind,
       "/v1": behind,
       "/graphql": behind,
+      "/docs": behind,
       "/readyz": behind,
       "/static": behind,
     },

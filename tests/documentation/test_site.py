@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -55,6 +56,14 @@ def test_a_page_has_its_source_at_the_same_address(source: Path, site: Path) -> 
     assert source.read_text() in (site / "llms-full.txt").read_text()
     for link in re.findall(r"\]\(([^)#:]+)[^):]*\)", source.read_text()):
         assert (site / path.parent / link).is_file(), f"{path} links to {link}"
+
+
+def test_the_pages_that_the_console_links_to_exist(site: Path) -> None:
+    targets = json.loads((ROOT / "console/src/shell/docs-pages.json").read_text())
+    for target in targets.values():
+        page, _, anchor = target.partition("#")
+        html = (site / page / "index.html").read_text()
+        assert not anchor or f'id="{anchor}"' in html, target
 
 
 def test_what_is_wrong_with_a_site_is_named(tmp_path: Path) -> None:

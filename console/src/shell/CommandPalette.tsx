@@ -1,4 +1,4 @@
-/** Ctrl-K: any page, collection or tenant by a few letters of its name. */
+/** Ctrl-K: finds a page, a collection or a tenant by part of its name. */
 
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
@@ -13,23 +13,30 @@ interface Command {
   readonly title: string;
   readonly note: string;
   readonly icon: IconName;
-  readonly words: string;
-  readonly to: string;
+  readonly keywords: string;
+  /** An address, or what to do. */
+  readonly to: string | (() => void);
 }
 
 const MAX_SHOWN = 50;
 
-export function CommandPalette({ onClose }: { readonly onClose: () => void }) {
+interface CommandPaletteProps {
+  readonly onHelp: () => void;
+  readonly onClose: () => void;
+}
+
+export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [, go] = useLocation();
-  const commands = useCommands();
+  const commands = useCommands(onHelp);
   const matches = useMemo(() => matching(commands, text), [commands, text]);
   const chosen = matches[Math.min(at, matches.length - 1)];
   function run(command: Command | undefined) {
     if (command === undefined) return;
     onClose();
-    go(command.to);
+    if (typeof command.to === "string") go(command.to);
+    else command.to();
   }
   function pressed(key: string): boolean {
     if (key === "ArrowDown") setAt((place) => Math.min(place + 1, matches.length - 1));
@@ -102,12 +109,12 @@ function showInList(element: HTMLElement | null): void {
   element?.scrollIntoView({ block: "nearest" });
 }
 
-function useCommands(): Command[] {
+function useCommands(onHelp: () => void): Command[] {
   const { slug, may } = useTenant();
   const { data: collections = [] } = useCollections();
   const { data: tenants = [] } = useTenants();
-  const places = [START, ...GROUPS.flatMap((group) => group.places)].filter(({ least }) =>
-    may(least),
+  const places = [START, ...GROUPS.flatMap((group) => group.places)].filter(({ minimumRole }) =>
+    may(minimumRole),
   );
   return [
     ...collections.map(({ name }) => ({
@@ -115,15 +122,15 @@ function useCommands(): Command[] {
       title: name,
       note: "Collection",
       icon: "collection" as const,
-      words: "documents",
+      keywords: "documents",
       to: `/t/${slug}/collections/${name}`,
     })),
-    ...places.map(({ path, title, icon, words }) => ({
+    ...places.map(({ path, title, icon, keywords }) => ({
       id: `page${path.replace("/", "-")}`,
       title,
       note: "Page",
       icon,
-      words,
+      keywords,
       to: `/t/${slug}${path}`,
     })),
     ...tenants
@@ -133,21 +140,29 @@ function useCommands(): Command[] {
         title: tenant.name || tenant.slug,
         note: "Tenant",
         icon: "home" as const,
-        words: tenant.slug,
+        keywords: tenant.slug,
         to: `/t/${tenant.slug}`,
       })),
+    {
+      id: "shortcuts",
+      title: "Keyboard shortcuts",
+      note: "Help",
+      icon: "bolt" as const,
+      keywords: "keys hotkeys help",
+      to: onHelp,
+    },
   ];
 }
 
-/** Keeps what begins with the text before what contains it, and both before what is about it. */
+/** Ranks titles that begin with the text before those that contain it, and keywords last. */
 function matching(commands: readonly Command[], text: string): Command[] {
   const wanted = text.trim().toLowerCase();
   if (wanted === "") return commands.slice(0, MAX_SHOWN);
-  const rank = ({ title, words }: Command) => {
+  const rank = ({ title, keywords }: Command) => {
     const name = title.toLowerCase();
     if (name.startsWith(wanted)) return 0;
     if (name.includes(wanted)) return 1;
-    return words.includes(wanted) ? 2 : 3;
+    return keywords.includes(wanted) ? 2 : 3;
   };
   return commands
     .map((command) => ({ command, rank: rank(command) }))

@@ -1,19 +1,28 @@
 /** The layout around the pages of a tenant. */
 
 import { type ReactNode, Suspense, useEffect, useState } from "react";
+import { useLocation } from "wouter";
 import { Skeleton } from "../ui/Empty";
 import { Icon } from "../ui/Icon";
 import { CommandPalette } from "./CommandPalette";
+import { docsPage } from "./docsPage";
+import { lazyPage } from "./lazyPage";
 import { Sidebar } from "./Sidebar";
+import { isHelpKey } from "./shortcuts";
+
+const ShortcutHelp = lazyPage(() => import("./ShortcutHelp"));
 
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isSearching, setSearching] = useState(false);
+  const [isHelpOpen, setHelpOpen] = useState(false);
   const [isMenuOpen, setMenuOpen] = useState(false);
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         setSearching(true);
+      } else if (isHelpKey(event)) {
+        setHelpOpen(true);
       }
     };
     const toggle = () => setMenuOpen((open) => !open);
@@ -26,7 +35,11 @@ export function Shell({ children }: { readonly children: ReactNode }) {
   }, []);
   return (
     <div className="shell" data-menu={isMenuOpen ? "open" : "closed"}>
-      <Sidebar onSearch={() => setSearching(true)} onLeave={() => setMenuOpen(false)} />
+      <Sidebar
+        onSearch={() => setSearching(true)}
+        onHelp={() => setHelpOpen(true)}
+        onLeave={() => setMenuOpen(false)}
+      />
       {isMenuOpen && (
         <button
           type="button"
@@ -38,7 +51,14 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       <main className="stage">
         <Suspense fallback={<Skeleton />}>{children}</Suspense>
       </main>
-      {isSearching && <CommandPalette onClose={() => setSearching(false)} />}
+      {isSearching && (
+        <CommandPalette onHelp={() => setHelpOpen(true)} onClose={() => setSearching(false)} />
+      )}
+      {isHelpOpen && (
+        <Suspense fallback={null}>
+          <ShortcutHelp onClose={() => setHelpOpen(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }
@@ -52,6 +72,7 @@ interface HeadProps {
 
 /** The head of a page: what it is, and what can be done. */
 export function PageHead({ title, name, children }: HeadProps) {
+  const [location] = useLocation();
   const shown = name ?? (typeof title === "string" ? title : "");
   useEffect(() => {
     document.title = shown === "" ? "Rillbase" : `${shown} · Rillbase`;
@@ -67,7 +88,19 @@ export function PageHead({ title, name, children }: HeadProps) {
         <Icon name="menu" />
       </button>
       <div className="title">{typeof title === "string" ? <h1>{title}</h1> : title}</div>
-      <div className="actions">{children}</div>
+      <div className="actions">
+        {children}
+        <a
+          className="button plain docs-link"
+          href={docsPage(location)}
+          target="_blank"
+          rel="noreferrer"
+          aria-label="Documentation of this page"
+        >
+          <Icon name="book" />
+          <span className="wide-only">Docs</span>
+        </a>
+      </div>
     </header>
   );
 }

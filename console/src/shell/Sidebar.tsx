@@ -15,9 +15,11 @@ import { type Theme, useTheme } from "./theme";
 
 export function Sidebar({
   onSearch,
+  onHelp,
   onLeave,
 }: {
   readonly onSearch: () => void;
+  readonly onHelp: () => void;
   readonly onLeave: () => void;
 }) {
   const { may } = useTenant();
@@ -44,7 +46,7 @@ export function Sidebar({
           <section className="group" key={title} aria-label={title}>
             <div className="caption">{title}</div>
             {places
-              .filter(({ least }) => may(least))
+              .filter(({ minimumRole }) => may(minimumRole))
               .map((place) => (
                 <Item key={place.path} to={place.path} icon={place.icon}>
                   {place.title}
@@ -54,7 +56,7 @@ export function Sidebar({
         ))}
       </nav>
       <div className="bottom">
-        <UserMenu />
+        <UserMenu onHelp={onHelp} />
       </div>
     </aside>
   );
@@ -86,13 +88,13 @@ const FILTERED_FROM = 8;
 
 function Collections() {
   const { data = [] } = useCollections();
-  const { may } = useTenant();
+  const { may, slug } = useTenant();
   const [isAdding, setAdding] = useState(false);
-  const [isOpen, setOpen] = useStored("rillbase:collections-open", true);
+  const [isOpen, setOpen] = useStored(`rillbase:collections-open:${slug}`, true);
   const [text, setText] = useState("");
   const isLong = data.length > FILTERED_FROM;
   const wanted = text.trim().toLowerCase();
-  const shown = data.filter(({ name }) => name.includes(wanted));
+  const shown = data.filter(({ name }) => name.toLowerCase().includes(wanted));
   return (
     <section className="group" aria-label="Collections">
       <div className="caption">
@@ -207,7 +209,7 @@ const THEMES: readonly (readonly [Theme, string, IconName])[] = [
   ["dark", "Dark", "moon"],
 ];
 
-function UserMenu() {
+function UserMenu({ onHelp }: { readonly onHelp: () => void }) {
   const user = useUser();
   const { signOut } = useSigning();
   const { fail } = useToasts();
@@ -235,9 +237,23 @@ function UserMenu() {
           >
             <Icon name="people" size={14} /> Account and tokens
           </MenuItem>
-          <a role="menuitem" href="/api/docs" target="_blank" rel="noreferrer">
-            <Icon name="book" size={14} /> API reference
+          <a role="menuitem" href="/docs/" target="_blank" rel="noreferrer">
+            <Icon name="book" size={14} /> Documentation
           </a>
+          <a role="menuitem" href="/api/docs" target="_blank" rel="noreferrer">
+            <Icon name="code" size={14} /> API reference
+          </a>
+          <MenuItem
+            onSelect={() => {
+              close();
+              onHelp();
+            }}
+          >
+            <Icon name="bolt" size={14} /> Keyboard shortcuts
+            <span className="end">
+              <kbd>?</kbd>
+            </span>
+          </MenuItem>
           {user.is_staff && (
             <a role="menuitem" href="/staff/">
               <Icon name="shield" size={14} /> Staff admin

@@ -8,10 +8,10 @@ export interface Place {
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** Words that find it besides its title. */
-  readonly words: string;
-  /** Who may read what it shows. */
-  readonly least: Role;
+  /** What finds it in the search, besides its title. */
+  readonly keywords: string;
+  /** The role that may read it. */
+  readonly minimumRole: Role;
 }
 
 export interface Group {
@@ -23,8 +23,8 @@ export const START: Place = {
   path: "/start",
   title: "Get started",
   icon: "bolt",
-  words: "guide tour quickstart first",
-  least: "viewer",
+  keywords: "guide tour quickstart first",
+  minimumRole: "viewer",
 };
 
 export const GROUPS: readonly Group[] = [
@@ -35,29 +35,29 @@ export const GROUPS: readonly Group[] = [
         path: "/playground",
         title: "Playground",
         icon: "play",
-        words: "query explain event log",
-        least: "viewer",
+        keywords: "query explain event log",
+        minimumRole: "viewer",
       },
       {
         path: "/subscriptions",
         title: "Subscriptions",
         icon: "signal",
-        words: "clients connections kill lag",
-        least: "viewer",
+        keywords: "clients connections kill lag",
+        minimumRole: "viewer",
       },
       {
         path: "/activity",
         title: "Activity",
         icon: "activity",
-        words: "charts events latency clients",
-        least: "viewer",
+        keywords: "charts events latency clients",
+        minimumRole: "viewer",
       },
       {
         path: "/grid",
         title: "Matching grid",
         icon: "grid",
-        words: "nodes partitions cluster",
-        least: "viewer",
+        keywords: "nodes partitions cluster",
+        minimumRole: "viewer",
       },
     ],
   },
@@ -68,43 +68,43 @@ export const GROUPS: readonly Group[] = [
         path: "/topics",
         title: "Topics",
         icon: "pin",
-        words: "publish subscribe map geo",
-        least: "viewer",
+        keywords: "publish subscribe map geo",
+        minimumRole: "viewer",
       },
       {
         path: "/aggregates",
         title: "Aggregates",
         icon: "chart",
-        words: "counts sums rollups measures",
-        least: "viewer",
+        keywords: "counts sums rollups measures",
+        minimumRole: "viewer",
       },
       {
         path: "/datasets",
         title: "Datasets",
         icon: "layers",
-        words: "analytics tables upload pipeline iceberg parquet arrow",
-        least: "viewer",
+        keywords: "analytics tables upload pipeline iceberg parquet arrow",
+        minimumRole: "viewer",
       },
       {
         path: "/graphql",
         title: "GraphQL",
         icon: "code",
-        words: "graphiql explorer schema",
-        least: "viewer",
+        keywords: "graphiql explorer schema",
+        minimumRole: "viewer",
       },
       {
         path: "/webhooks",
         title: "Webhooks",
         icon: "webhook",
-        words: "deliveries redeliver events",
-        least: "viewer",
+        keywords: "deliveries redeliver events",
+        minimumRole: "viewer",
       },
       {
         path: "/keys",
         title: "API keys",
         icon: "key",
-        words: "secret publishable token rotate",
-        least: "developer",
+        keywords: "secret publishable token rotate",
+        minimumRole: "developer",
       },
     ],
   },
@@ -115,36 +115,36 @@ export const GROUPS: readonly Group[] = [
         path: "/members",
         title: "Members",
         icon: "people",
-        words: "invite invitations roles team",
-        least: "viewer",
+        keywords: "invite invitations roles team",
+        minimumRole: "viewer",
       },
       {
         path: "/usage",
         title: "Usage",
         icon: "star",
-        words: "quota limits plan",
-        least: "viewer",
+        keywords: "quota limits plan",
+        minimumRole: "viewer",
       },
       {
         path: "/errors",
         title: "Errors",
         icon: "alert",
-        words: "error log refused failed problems debug",
-        least: "viewer",
+        keywords: "error log refused failed problems debug",
+        minimumRole: "viewer",
       },
       {
         path: "/audit",
         title: "Audit log",
         icon: "log",
-        words: "history who changed",
-        least: "admin",
+        keywords: "history who changed",
+        minimumRole: "admin",
       },
       {
         path: "/settings",
         title: "Settings",
         icon: "settings",
-        words: "cors origins issuers delete name",
-        least: "viewer",
+        keywords: "cors origins issuers delete name",
+        minimumRole: "viewer",
       },
     ],
   },

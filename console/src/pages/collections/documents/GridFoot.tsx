@@ -1,6 +1,7 @@
 /** Below the grid: the number of documents, and whether the query is live. */
 
 import type { QueryState } from "rillbase";
+import { GRID_SHORTCUTS } from "../../../shell/shortcuts";
 import { type LiveDocuments, MAX_ROWS } from "./useLiveDocuments";
 
 const STATES: Readonly<Record<QueryState, readonly [string, string]>> = {
@@ -20,13 +21,6 @@ export function LiveState({ state }: { readonly state: QueryState }) {
     </span>
   );
 }
-
-const KEYS = [
-  ["↑↓←→", "move"],
-  ["Enter", "edit"],
-  ["Space", "open"],
-  ["X", "select"],
-] as const;
 
 interface GridFootProps {
   readonly live: LiveDocuments;
@@ -59,7 +53,7 @@ export function GridFoot({ live, count, what = "documents", hasKeys = true }: Gr
       )}
       {hasKeys && (
         <span className="end wide-only">
-          {KEYS.map(([key, does]) => (
+          {GRID_SHORTCUTS.map(([key, does]) => (
             <span key={key}>
               <kbd>{key}</kbd> {does}
             </span>
