@@ -68,7 +68,7 @@ def test_a_suggested_schema_is_shown_before_it_is_saved(
     window = open_window(notes.made)
     window.open(f"/collections/{notes.name}/schema")
     window.click("button", "Infer from documents")
-    window.sees("Review it, then save", ".toast")
+    window.sees("Review the schema, then save", ".toast")
     shown = "document.querySelector('.editor-host')?.shadowRoot?.textContent"
     window.wait(f"{shown}?.includes('rank')")
     assert control_plane(notes, f"collections/{notes.name}")["schema"] is None
