@@ -4,6 +4,9 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ask } from "./control";
 import { useTenant } from "./tenant";
 
+/** The part of the query key that marks resources. */
+export const RESOURCE = "resource";
+
 export interface Resource<T> {
   readonly body: T;
   readonly change: (members: Partial<Record<keyof T, unknown>>) => Promise<void>;
@@ -17,7 +20,7 @@ export function useResource<T>(
 ): { resource: Resource<T> | null; error: unknown } {
   const { slug, api } = useTenant();
   const client = useQueryClient();
-  const queryKey = [slug, "resource", `${list}/${name}`];
+  const queryKey = [slug, RESOURCE, `${list}/${name}`];
   const address = `${api}/${list}/${name}`;
   const { data, error } = useQuery({
     queryKey,

@@ -2,6 +2,7 @@
 
 import { useState } from "react";
 import { useAttempt, useChange, useList, useOne } from "../../api/list";
+import { RESOURCE } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
 import { Confirm } from "../../ui/Confirm";
 import { Skeleton } from "../../ui/Empty";
@@ -36,9 +37,6 @@ interface Source {
 
 const LOOK_MS = 1_000;
 const REMOVED_MS = 5_000;
-/** The collection, as the page holds it, says whether it has a source. */
-const HELD = "held";
-
 export function SourceTab({ resource: { collection } }: { readonly resource: CollectionResource }) {
   return (
     <div className="column">
@@ -174,7 +172,7 @@ interface ButtonsProps {
 function Buttons({ collection, source }: ButtonsProps) {
   const path = `collections/${collection}/source`;
   const change = useChange(path);
-  const changeCollection = useChange(HELD);
+  const changeCollection = useChange(RESOURCE);
   const attempt = useAttempt();
   const [isAsking, setAsking] = useState(false);
   const pause = () => change(path, { method: "PATCH", body: { paused: !source.paused } });
@@ -210,7 +208,7 @@ function Buttons({ collection, source }: ButtonsProps) {
 
 function Declare({ collection }: { readonly collection: string }) {
   const { may } = useTenant();
-  const change = useChange(HELD);
+  const change = useChange(RESOURCE);
   const [connection, setConnection] = useState("");
   const [table, setTable] = useState("");
   const { error, submit } = useSubmit(() => {
