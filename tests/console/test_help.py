@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.conftest import OpenWindow
-from tests.console.looking import ROOT, violations
+from tests.console.looking import ROOT, opened, violations
 
 if TYPE_CHECKING:
     from tests.documents.collection import MadeCollection
@@ -46,7 +46,7 @@ def test_every_page_of_the_sidebar_has_a_page_of_the_documentation(
 def test_a_question_mark_lists_the_shortcuts_unless_it_is_typed(
     open_window: OpenWindow, notes: MadeCollection
 ) -> None:
-    window = open_window(notes.made)
+    window = opened(open_window, notes.made)
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.press("?")
