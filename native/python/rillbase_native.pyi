@@ -7,7 +7,11 @@ __all__ = [
     "Bounds",
     "Change",
     "Changes",
+    "CsvReader",
+    "CsvRecords",
+    "CsvWriter",
     "Definition",
+    "DocumentMapping",
     "Engine",
     "EngineBatch",
     "EngineError",
@@ -25,6 +29,7 @@ __all__ = [
     "HubFrame",
     "HubMemory",
     "JsonError",
+    "JsonItemReader",
     "KeyspaceOptions",
     "LiveQuery",
     "LogUnevaluated",
@@ -53,6 +58,7 @@ __all__ = [
     "dump_file",
     "envelope",
     "format_id",
+    "guess_csv_delimiter",
     "id_key",
     "id_of",
     "key_hash",
@@ -152,6 +158,90 @@ def id_key(id: Value) -> bytes:
 
 def id_of(body: bytes) -> Value:
     """Return the `_id` of a document."""
+
+@final
+class CsvReader:
+    """Reads a CSV file part by part. Its methods raise `QueryError` if the rest is unreadable."""
+
+    def __new__(cls, *, delimiter: str = ",") -> CsvReader: ...
+    def push(self, part: bytes) -> CsvRecords:
+        """Read a part and return the records that it completes."""
+
+    def finish(self) -> CsvRecords:
+        """End the file and return its last record, which may lack a line end."""
+
+@final
+class CsvRecords:
+    """Complete records of a CSV file."""
+
+    def __len__(self) -> int: ...
+    def line(self, index: int) -> int:
+        """Return the line on which a record begins."""
+
+    def size(self, index: int) -> int:
+        """Return the bytes of a record in the file."""
+
+    def problem(self, index: int) -> str | None:
+        """Return why a record cannot be used, if it cannot."""
+
+    def fields(self, index: int) -> list[str | None]:
+        """Return the texts of a record; None stands for an empty field without quotes."""
+
+    def document(self, index: int, mapping: DocumentMapping) -> Value:
+        """Return the document that a record becomes, or raise `QueryError`."""
+
+    def problems(self, most: int) -> list[tuple[int, str]]:
+        """Return the line and detail of the first records that cannot be used."""
+
+    def column(
+        self, first: int, column: int, kind: str, *, max_problems: int
+    ) -> tuple[int, bytes, bytes, bytes, list[tuple[int, str]]]:
+        """Return a column of the usable records from `first` on in Arrow's layout.
+
+        The number of rows, the validity bits, the ends of texts, the values, and the line and
+        detail of each problem.
+        """
+
+    def guess_type(self, first: int, column: int) -> str:
+        """Return the type that all values of a column have, from the record `first` on."""
+
+@final
+class DocumentMapping:
+    """Which column becomes which field of a document."""
+
+    def __new__(cls, columns: Sequence[tuple[str, str, str | None]]) -> DocumentMapping:
+        """Take columns, each with its name in the file, the path of its field, and its type."""
+
+    def for_header(self, header: Sequence[str]) -> DocumentMapping:
+        """Return the mapping for a CSV file with this header."""
+
+    def document(self, value: Value) -> Value:
+        """Return the document that a JSON document becomes. Types apply to its strings."""
+
+@final
+class JsonItemReader:
+    """Cuts a JSON file into its documents, part by part."""
+
+    def __new__(cls, max_bytes: int) -> JsonItemReader: ...
+    def push(self, part: bytes) -> list[tuple[int, bytes]]:
+        """Return the complete documents, each with the line on which it begins."""
+
+    def finish(self) -> None:
+        """Raise `QueryError` if the file is not complete."""
+
+@final
+class CsvWriter:
+    """Writes documents as CSV records with the same columns."""
+
+    def __new__(
+        cls, columns: Sequence[str], *, delimiter: str = ",", escape_formulas: bool = True
+    ) -> CsvWriter: ...
+    def header(self) -> bytes: ...
+    def rows(self, bodies: Sequence[bytes]) -> bytes:
+        """Return the records of documents, given as BSON."""
+
+def guess_csv_delimiter(sample: bytes) -> str:
+    """Return the delimiter that a sample of a CSV file uses."""
 
 def write_partition(key: bytes, partitions: int) -> int:
     """Return the write partition of the document with this key."""

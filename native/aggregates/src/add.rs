@@ -23,9 +23,9 @@ use crate::store::{Aggregates, bounds};
 
 /// How long an event is remembered by its id, in milliseconds.
 const REMEMBERED: i64 = 86_400_000;
-const MOST_ID_BYTES: usize = 256;
+const MAX_ID_BYTES: usize = 256;
 /// The maximum number of events in a call.
-const MOST_EVENTS: usize = 4000;
+const MAX_EVENTS: usize = 4000;
 /// Events of a group are stored together up to this size.
 const FACT_BYTES: usize = 256 << 10;
 
@@ -74,7 +74,7 @@ impl Add {
         events: impl ExactSizeIterator<Item = &'a [u8]>,
         now: Millis,
     ) -> Result<Self> {
-        if events.len() > MOST_EVENTS {
+        if events.len() > MAX_EVENTS {
             let detail = "a call may have at most 4,000 events";
             return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
@@ -95,10 +95,10 @@ impl Add {
     }
 
     fn take(&mut self, json: &[u8], room: &mut Flat, now: i64) -> Result<()> {
-        let place = self.json.len()..self.json.len() + json.len();
+        let range = self.json.len()..self.json.len() + json.len();
         self.json.extend_from_slice(json);
         let read = ParsedEvent::event(json, room)?;
-        let event = Event::of((read.fields(), place), &self.aggregate, &self.shape, now)?;
+        let event = Event::of((read.fields(), range), &self.aggregate, &self.shape, now)?;
         self.events.push(event);
         Ok(())
     }
@@ -198,7 +198,7 @@ fn read_id(
     };
     let id = value
         .as_str()
-        .filter(|id| (1..=MOST_ID_BYTES).contains(&id.len()));
+        .filter(|id| (1..=MAX_ID_BYTES).contains(&id.len()));
     let Some(id) = id else {
         let detail = "an event_id is a string of 1 to 256 bytes";
         return Err(Error::at(AggregateErrorCode::BadEvent, "/event_id", detail));
@@ -278,8 +278,10 @@ impl EventGroup {
         let is_fresh = |(_, (_, fresh)): &(usize, (&Event, &bool))| **fresh;
         let mut items = HashSet::new();
         for (index, (event, _)) in add.events.iter().zip(&fresh).enumerate().filter(is_fresh) {
-            for told in event.contributions_to(&add.shape) {
-                let room = store.item_counts.make_room(told, &self.deltas, &mut items);
+            for contribution in event.contributions_to(&add.shape) {
+                let room = store
+                    .item_counts
+                    .make_room(contribution, &self.deltas, &mut items);
                 room.map_err(|error| error.of_event(index))?;
             }
         }
@@ -351,27 +353,27 @@ impl Aggregates {
         let end = prefix_end(&prefix);
         let (lower, upper) = bounds(&prefix, end.as_deref());
         let mut scan = self.db.scan(&self.spaces.facts, lower, upper, None)?;
-        let place = [&prefix[..], &(!after).to_be_bytes()].concat();
+        let key = [&prefix[..], &(!after).to_be_bytes()].concat();
         if after == 0 {
             scan.last()?;
         } else {
-            scan.seek_back(&place)?;
+            scan.seek_back(&key)?;
         }
         let mut facts = Vec::new();
         while scan.is_valid() && facts.len() < count {
             let sequence = !ByteReader::new(scan.key().get(8..).unwrap_or_default()).u64_be()?;
             let mut reader = ByteReader::new(scan.value());
-            let mut place = 0;
+            let mut position = 0;
             while !reader.is_empty() {
                 let json = reader.slice()?.to_vec();
-                if (sequence, place) > (after, index) || after == 0 {
+                if (sequence, position) > (after, index) || after == 0 {
                     facts.push(Fact {
                         sequence,
-                        index: place,
+                        index: position,
                         json,
                     });
                 }
-                place += 1;
+                position += 1;
             }
             scan.retreat()?;
         }

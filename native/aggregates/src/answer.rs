@@ -17,7 +17,7 @@ use crate::state::{RowState, SlotValue, whole};
 use crate::value::put_millis;
 
 /// The maximum bytes reserved in advance for a result.
-const MOST_RESERVED: usize = 1 << 20;
+const MAX_RESERVED: usize = 1 << 20;
 
 /// A row of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,47 +32,57 @@ pub struct AnswerRow {
 
 /// Evaluates a query, row by row.
 pub fn answer(
-    sight: ReadSnapshot<'_>,
+    read_snapshot: ReadSnapshot<'_>,
     generation: &AggregateGeneration,
     query: &AggregateQuery,
 ) -> Result<Vec<AnswerRow>> {
     let mut shown = Vec::new();
-    each(sight, generation, query, &mut |writer, key, pair, _| {
-        let mut json = String::with_capacity(128);
-        let by = writer.by(&mut json, key)?;
-        writer.rest(&mut json, pair);
-        shown.push(AnswerRow {
-            key: key.to_vec(),
-            by,
-            json,
-        });
-        Ok(())
-    })?;
+    each(
+        read_snapshot,
+        generation,
+        query,
+        &mut |writer, key, pair, _| {
+            let mut json = String::with_capacity(128);
+            let by = writer.by(&mut json, key)?;
+            writer.rest(&mut json, pair);
+            shown.push(AnswerRow {
+                key: key.to_vec(),
+                by,
+                json,
+            });
+            Ok(())
+        },
+    )?;
     Ok(shown)
 }
 
 /// Evaluates a query as a JSON array.
 pub(crate) fn answer_json(
-    sight: ReadSnapshot<'_>,
+    read_snapshot: ReadSnapshot<'_>,
     generation: &AggregateGeneration,
     query: &AggregateQuery,
     out: &mut String,
 ) -> Result<()> {
     out.push('[');
-    each(sight, generation, query, &mut |writer, key, pair, left| {
-        let (is_first, before) = (out.ends_with('['), out.len());
-        if !is_first {
-            out.push(',');
-        }
-        writer.begin(out, key)?;
-        writer.rest(out, pair);
-        if is_first {
-            // Rows are about as long as the first.
-            let length = out.len() - before;
-            out.reserve((left * (length + length / 8)).min(MOST_RESERVED));
-        }
-        Ok(())
-    })?;
+    each(
+        read_snapshot,
+        generation,
+        query,
+        &mut |writer, key, pair, left| {
+            let (is_first, before) = (out.ends_with('['), out.len());
+            if !is_first {
+                out.push(',');
+            }
+            writer.begin(out, key)?;
+            writer.rest(out, pair);
+            if is_first {
+                // Rows are about as long as the first.
+                let length = out.len() - before;
+                out.reserve((left * (length + length / 8)).min(MAX_RESERVED));
+            }
+            Ok(())
+        },
+    )?;
     out.push(']');
     Ok(())
 }
@@ -81,18 +91,18 @@ pub(crate) fn answer_json(
 type Take<'t> = &'t mut dyn FnMut(&mut RowWriter<'_>, &[u8], MergedPair<'_>, usize) -> Result<()>;
 
 fn each(
-    sight: ReadSnapshot<'_>,
+    read_snapshot: ReadSnapshot<'_>,
     generation: &AggregateGeneration,
     query: &AggregateQuery,
     take: Take<'_>,
 ) -> Result<()> {
     let plan = AggregatePlan::new(&generation.definition, query)?;
     let answering = QueryExecution {
-        sight,
+        read_snapshot,
         generation,
         plan: &plan,
     };
-    if plan.is_in_order() && sight.own.is_none() {
+    if plan.is_in_order() && read_snapshot.own.is_none() {
         return answering.stream(take);
     }
     let groups = answering.groups(0)?;
@@ -107,20 +117,20 @@ fn each(
     for (key, group) in sorted {
         left -= 1;
         let sum = groups.sum(group, &mut now)?;
-        let beside = match &earlier {
+        let compared = match &earlier {
             None => None,
             Some(earlier) => Some(match earlier.get(key) {
                 None => None,
                 Some(group) => Some(earlier.sum(group, &mut then)?),
             }),
         };
-        take(&mut writer, key, (sum, beside), left)?;
+        take(&mut writer, key, (sum, compared), left)?;
     }
     Ok(())
 }
 
 struct QueryExecution<'a> {
-    sight: ReadSnapshot<'a>,
+    read_snapshot: ReadSnapshot<'a>,
     generation: &'a AggregateGeneration,
     plan: &'a AggregatePlan<'a>,
 }
@@ -130,7 +140,12 @@ impl QueryExecution<'_> {
     fn groups(&self, earlier: i64) -> Result<RowGroups> {
         let shift = |at: Option<i64>| at.map(|at| at.saturating_sub(earlier));
         let period = (shift(self.plan.from), shift(self.plan.to));
-        let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
+        let walk = RowScan::new(
+            self.read_snapshot,
+            self.generation.number,
+            self.plan,
+            period,
+        );
         let mut groups = RowGroups::default();
         let mut key = Vec::new();
         walk.run(&mut |scanned: ScannedRow<'_>| {
@@ -160,7 +175,12 @@ impl QueryExecution<'_> {
             }
         };
         let period = (self.plan.from, self.plan.to);
-        let walk = RowScan::new(self.sight, self.generation.number, self.plan, period);
+        let walk = RowScan::new(
+            self.read_snapshot,
+            self.generation.number,
+            self.plan,
+            period,
+        );
         walk.run(&mut |scanned: ScannedRow<'_>| {
             key.clear();
             self.key(&mut key, &scanned.parts, 0);
@@ -189,7 +209,7 @@ impl QueryExecution<'_> {
     fn key(&self, key: &mut Vec<u8>, parts: &RowKeyParts<'_>, earlier: i64) {
         for by in &self.plan.by {
             match by {
-                GroupColumn::Value(place) => key.extend_from_slice(parts.value(*place)),
+                GroupColumn::Value(index) => key.extend_from_slice(parts.value(*index)),
                 GroupColumn::Bucket => {
                     let at = parts.bucket.unwrap_or_default();
                     // Rows have the definition's own buckets.
@@ -206,18 +226,18 @@ impl QueryExecution<'_> {
 
     fn take_items(&self, walk: &RowScan<'_>, key: &[u8], all: &mut [Items]) -> Result<()> {
         let measures = self.plan.measures.iter().zip(all);
-        for ((place, measure), items) in measures.filter(|((_, one), _)| one.has_items) {
+        for ((index, measure), items) in measures.filter(|((_, one), _)| one.has_items) {
             // A transaction's own changes may remove the first one.
             let only_one = matches!(
                 measure.op,
                 MeasureOperator::Min(_) | MeasureOperator::Max(_)
-            ) && self.sight.own.is_none();
+            ) && self.read_snapshot.own.is_none();
             let backwards = matches!(measure.op, MeasureOperator::Max(_));
-            walk.items(key, *place, backwards, &mut |item, count| {
+            walk.items(key, *index, backwards, &mut |item, count| {
                 *items.entry(item.to_vec()).or_default() += count;
                 !only_one
             })?;
-            walk.own_items(key, *place, &mut |item, count| {
+            walk.own_items(key, *index, &mut |item, count| {
                 *items.entry(item.to_vec()).or_default() += count;
             });
             check_count(items)?;
@@ -235,9 +255,9 @@ impl QueryExecution<'_> {
         let mut row = RowState::default();
         for (key, group) in groups.iter() {
             let sum = groups.sum(group, &mut row)?;
-            let place = |(sort, _): &(AggregateSort, bool)| self.place(*sort, key, sum);
-            let places: Result<Vec<SortValue>> = order.iter().map(place).collect();
-            keyed.push((places?, key, group));
+            let value_of = |(sort, _): &(AggregateSort, bool)| self.sort_value(*sort, key, sum);
+            let values: Result<Vec<SortValue>> = order.iter().map(value_of).collect();
+            keyed.push((values?, key, group));
         }
         keyed.sort_unstable_by(|left, right| {
             let pairs = left.0.iter().zip(&right.0).zip(order);
@@ -255,24 +275,29 @@ impl QueryExecution<'_> {
             .collect())
     }
 
-    fn place(&self, sort: AggregateSort, key: &[u8], sum: MergedGroup<'_>) -> Result<SortValue> {
+    fn sort_value(
+        &self,
+        sort: AggregateSort,
+        key: &[u8],
+        sum: MergedGroup<'_>,
+    ) -> Result<SortValue> {
         match sort {
-            AggregateSort::By(wanted) => {
+            AggregateSort::By(index) => {
                 let mut reader = ByteReader::new(key);
-                for by in self.plan.by.iter().take(wanted) {
+                for by in self.plan.by.iter().take(index) {
                     by.skip(&mut reader)?;
                 }
                 let before = reader.rest();
-                if let Some(by) = self.plan.by.get(wanted) {
+                if let Some(by) = self.plan.by.get(index) {
                     by.skip(&mut reader)?;
                 }
                 let value = before.get(..before.len() - reader.rest().len());
                 Ok(SortValue::Value(value.unwrap_or_default().to_vec()))
             }
-            AggregateSort::Measure(wanted) => {
-                let measure = self.plan.measures.get(wanted);
+            AggregateSort::Measure(index) => {
+                let measure = self.plan.measures.get(index);
                 let measure = measure.ok_or_else(malformed)?;
-                Ok(place(measure.1, sum.row, sum.items(wanted)))
+                Ok(measure_sort_value(measure.1, sum.row, sum.items(index)))
             }
         }
     }
@@ -301,7 +326,11 @@ impl SortValue {
     }
 }
 
-fn place(measure: &AggregateMeasure, row: &RowState, items: Option<&Items>) -> SortValue {
+fn measure_sort_value(
+    measure: &AggregateMeasure,
+    row: &RowState,
+    items: Option<&Items>,
+) -> SortValue {
     let state = row.0.get(measure.slot);
     let positive = || items.into_iter().flatten().filter(|(_, count)| **count > 0);
     match (&measure.op, state) {

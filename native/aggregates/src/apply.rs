@@ -25,7 +25,7 @@ use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::fields::Fields;
 use crate::store::Aggregates;
 
-const MOST_TEXT_BYTES: usize = 256;
+const MAX_TEXT_BYTES: usize = 256;
 
 /// A change of a document.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ fn refuse(index: usize, pointer: &str, detail: &str) -> Error {
     Error::at(AggregateErrorCode::BadChange, pointer, detail).of_event(index)
 }
 
-fn place(text: &str) -> Option<PartitionPosition> {
+fn parse_position(text: &str) -> Option<PartitionPosition> {
     let (high, low) = text.split_once('-').unwrap_or((text, "0"));
     Some((high.parse().ok()?, low.parse().ok()?))
 }
@@ -73,7 +73,7 @@ impl Apply {
             let detail = "this aggregate takes events, and does not follow a collection";
             return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
-        if partition.len() > MOST_TEXT_BYTES {
+        if partition.len() > MAX_TEXT_BYTES {
             let detail = "a partition may have at most 256 bytes";
             return Err(Error::new(AggregateErrorCode::BadChange, detail));
         }
@@ -81,9 +81,9 @@ impl Apply {
             "-" => None,
             text => {
                 let detail = "a position is such as 1526919030474-55, or a number, or -";
-                let place =
-                    place(text).ok_or_else(|| Error::new(AggregateErrorCode::BadChange, detail))?;
-                Some((text.to_owned(), place))
+                let position = parse_position(text)
+                    .ok_or_else(|| Error::new(AggregateErrorCode::BadChange, detail))?;
+                Some((text.to_owned(), position))
             }
         };
         let read = |(index, json): (usize, &[u8])| {
@@ -204,15 +204,15 @@ impl Aggregates {
         }
         let generation = apply.aggregate.generation(apply.generation)?;
         let key = |kind: &[u8], name: &[u8]| [&apply.generation.to_be_bytes(), kind, name].concat();
-        if let Some((text, place)) = &apply.position {
+        if let Some((text, position)) = &apply.position {
             let key = key(b"p", apply.partition.as_bytes());
             if self
                 .position(group, &key)?
-                .is_some_and(|known| known >= *place)
+                .is_some_and(|known| known >= *position)
             {
                 return Ok(false);
             }
-            group.positions.insert(key, (text.clone(), *place));
+            group.positions.insert(key, (text.clone(), *position));
         }
         for change in &apply.changes {
             let key = key(b"d", &change.key);
@@ -253,14 +253,14 @@ impl Aggregates {
     }
 
     fn position(&self, group: &ChangeGroup, key: &[u8]) -> Result<Option<PartitionPosition>> {
-        if let Some((_, place)) = group.positions.get(key) {
-            return Ok(Some(*place));
+        if let Some((_, position)) = group.positions.get(key) {
+            return Ok(Some(*position));
         }
         match self.db.get(&self.spaces.kept, key)? {
             None => Ok(None),
             Some(bytes) => {
                 let text = std::str::from_utf8(&bytes).map_err(|_| malformed())?;
-                place(text).map(Some).ok_or_else(malformed)
+                parse_position(text).map(Some).ok_or_else(malformed)
             }
         }
     }

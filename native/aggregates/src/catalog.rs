@@ -24,7 +24,7 @@ use crate::error::{AggregateErrorCode, Error, Result};
 
 const NEXT: &[u8] = b"next";
 /// The maximum number of aggregates in a namespace.
-const MOST: usize = 10_000;
+const MAX_AGGREGATES: usize = 10_000;
 /// How long, in milliseconds, snapshots from before a switch can be queried at least.
 const REMEMBERED: Millis = 120_000;
 
@@ -54,7 +54,7 @@ pub struct AggregateState {
 
 /// A former generation.
 #[derive(Debug)]
-struct Past {
+struct FormerGeneration {
     generation: Arc<AggregateGeneration>,
     /// The sequences for which it answers: from its switch up to its replacement.
     answers: Range<Sequence>,
@@ -67,7 +67,7 @@ struct Past {
 struct GenerationHistory {
     /// The first sequence for which the current generation answers.
     since: Sequence,
-    past: Vec<Past>,
+    past: Vec<FormerGeneration>,
 }
 
 /// An aggregate.
@@ -81,7 +81,7 @@ pub struct AggregateEntry {
     pub number: u64,
     shape: RwLock<Arc<AggregateState>>,
     /// Changed together with the shape, under its lock.
-    seen: RwLock<GenerationHistory>,
+    history: RwLock<GenerationHistory>,
     /// The last write that changed it, as far as this process knows.
     changed: AtomicU64,
     dropped: AtomicBool,
@@ -94,7 +94,7 @@ impl AggregateEntry {
             name,
             number,
             shape: RwLock::new(Arc::new(shape)),
-            seen: RwLock::default(),
+            history: RwLock::default(),
             changed: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
         }
@@ -103,17 +103,20 @@ impl AggregateEntry {
     /// Whether the current generation has rows for this snapshot; otherwise an earlier one answers,
     /// or none.
     pub fn answers_at(&self, moment: Sequence) -> bool {
-        moment >= self.seen.read().since
+        moment >= self.history.read().since
     }
 
     /// The generation that a query at this sequence reads.
     pub(crate) fn generation_at(&self, moment: Sequence) -> Result<Arc<AggregateGeneration>> {
         let shape = self.shape.read();
-        let seen = self.seen.read();
-        if moment >= seen.since {
+        let history = self.history.read();
+        if moment >= history.since {
             return Ok(Arc::clone(&shape.current));
         }
-        let past = seen.past.iter().find(|one| one.answers.contains(&moment));
+        let past = history
+            .past
+            .iter()
+            .find(|one| one.answers.contains(&moment));
         let detail = "the snapshot is older than the first rows of this aggregate";
         past.map(|one| Arc::clone(&one.generation))
             .ok_or_else(|| Error::new(AggregateErrorCode::SnapshotExpired, detail))
@@ -122,18 +125,19 @@ impl AggregateEntry {
     /// From `since` on, the generation of another shape is current.
     fn switch(&self, shape: AggregateState, since: Sequence, now: Millis) {
         let mut current = self.shape.write();
-        let mut seen = self.seen.write();
-        seen.past
+        let mut history = self.history.write();
+        history
+            .past
             .retain(|one| one.left_at.saturating_add(REMEMBERED) > now);
         if shape.current.number != current.current.number {
-            let past = Past {
+            let past = FormerGeneration {
                 generation: Arc::clone(&current.current),
-                answers: seen.since..since,
+                answers: history.since..since,
                 left_at: now,
             };
-            seen.past.push(past);
+            history.past.push(past);
         }
-        seen.since = since;
+        history.since = since;
         *current = Arc::new(shape);
     }
 
@@ -242,7 +246,7 @@ pub(crate) struct AggregateCatalog {
 }
 
 /// The outcome of a definition.
-pub(crate) enum Defined {
+pub(crate) enum DefineOutcome {
     /// The definition is unchanged.
     Same(u64),
     /// It is new, or a new generation; with the previous one, to be deleted.
@@ -303,19 +307,19 @@ impl AggregateCatalog {
         text: &str,
         replaces: bool,
         since: impl FnOnce() -> Sequence,
-    ) -> Result<Defined> {
+    ) -> Result<DefineOutcome> {
         let definition = AggregateDefinition::parse(text.as_bytes())?;
         let mut next = self.next.lock();
         let existing = self.find(namespace, name).ok();
         let known = existing.as_ref().map(|existing| existing.shape());
         if let (Some(known), false) = (&known, replaces) {
             if known.current.definition == definition {
-                return Ok(Defined::Same(known.current.number));
+                return Ok(DefineOutcome::Same(known.current.number));
             }
             let detail = "the aggregate exists with another definition";
             return Err(Error::new(AggregateErrorCode::Exists, detail));
         }
-        if existing.is_none() && self.of(namespace).len() >= MOST {
+        if existing.is_none() && self.of(namespace).len() >= MAX_AGGREGATES {
             let detail = "a namespace may have at most 10,000 aggregates";
             return Err(Error::new(AggregateErrorCode::TooMany, detail));
         }
@@ -348,7 +352,7 @@ impl AggregateCatalog {
             self.make((namespace, name), number + 1, shape)?;
             *next = number + 2;
         }
-        Ok(Defined::New(number, left))
+        Ok(DefineOutcome::New(number, left))
     }
 
     fn make(

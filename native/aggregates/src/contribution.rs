@@ -12,15 +12,16 @@ use rillbase_query::ejson::date;
 
 use crate::definition::{
     AggregateDefinition, AggregateMeasure, ContributionSource, DottedField, MeasureOperator,
-    SumType, double,
+    SumType,
 };
+use crate::definition_parser::double;
 use crate::error::{AggregateErrorCode, Error, Result};
 use crate::fields::Fields;
 use crate::scaled::{self, Misfit};
 use crate::value::{DimensionValue, encode_field};
 
 /// The maximum size of a dimension's value or an item.
-const MOST_VALUE_BYTES: usize = 1024;
+const MAX_VALUE_BYTES: usize = 1024;
 
 /// The input of a measure.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +89,7 @@ impl Contribution {
     }
 
     /// Appends what distinguishes its rows from all others.
-    pub(crate) fn write_place(&self, generation: u64, out: &mut Vec<u8>) {
+    pub(crate) fn write_row_id(&self, generation: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&generation.to_be_bytes());
         if let Some(bucket) = self.bucket {
             out.extend_from_slice(&bucket.to_be_bytes());
@@ -108,8 +109,8 @@ impl Contribution {
     }
 
     /// The value of one dimension.
-    pub fn dimension(&self, place: usize) -> &[u8] {
-        self.dimensions().nth(place).unwrap_or_default()
+    pub fn dimension(&self, index: usize) -> &[u8] {
+        self.dimensions().nth(index).unwrap_or_default()
     }
 
     /// Its encoding.
@@ -198,7 +199,7 @@ impl<'a> ContributionReader<'a> {
     fn moment(&self, field: &DottedField, now: i64) -> Result<i64> {
         let moment = match self.find(field) {
             None if self.is_event => return Ok(now),
-            // A document without a time also has a place.
+            // A document without a time also has a position.
             None => return Ok(0),
             Some(ValueRef::Date(millis)) => Some(millis),
             Some(ValueRef::String(text)) => date::from_rfc3339(text),
@@ -219,7 +220,7 @@ impl<'a> ContributionReader<'a> {
         let value = self.fields.find(field);
         if self.is_event {
             let is_plain = match value {
-                Some(ValueRef::String(text)) => text.len() <= MOST_VALUE_BYTES,
+                Some(ValueRef::String(text)) => text.len() <= MAX_VALUE_BYTES,
                 other => !matches!(DimensionValue::of(other), DimensionValue::Other(_)),
             };
             if !is_plain {
@@ -264,7 +265,7 @@ impl<'a> ContributionReader<'a> {
         let read = match number {
             SumType::Double => double(value)
                 .map(MeasureInput::Double)
-                .ok_or(Misfit::NoNumber),
+                .ok_or(Misfit::NotANumber),
             SumType::Int => match value.as_exact_i64() {
                 Some(int) => Ok(MeasureInput::Whole(int.into())),
                 None => Err(misfit_of_integer(value)),
@@ -277,8 +278,8 @@ impl<'a> ContributionReader<'a> {
             Err(misfit) => misfit,
         };
         Err(match misfit {
-            Misfit::NoNumber => Self::refuse(field, "is not a number"),
-            Misfit::TooFine => Self::refuse(field, "has more decimal places than the measure"),
+            Misfit::NotANumber => Self::refuse(field, "is not a number"),
+            Misfit::TooPrecise => Self::refuse(field, "has more decimal places than the measure"),
             Misfit::TooLarge => {
                 let detail = format!("'{}' is too large for the measure", field.name);
                 Error::at(AggregateErrorCode::Overflow, field.pointer(), detail)
@@ -295,16 +296,16 @@ impl<'a> ContributionReader<'a> {
             ValueRef::Int64(int) => scaled::parse(&int.to_string(), scale, rounds),
             ValueRef::Decimal(decimal) => scaled::parse(&decimal.to_string(), scale, rounds),
             ValueRef::String(text) if self.is_event => scaled::parse(text, scale, rounds),
-            _ => Err(Misfit::NoNumber),
+            _ => Err(Misfit::NotANumber),
         }
     }
 }
 
 fn misfit_of_integer(value: ValueRef<'_>) -> Misfit {
     match double(value) {
-        Some(double) if double.fract() != 0.0 => Misfit::TooFine,
+        Some(double) if double.fract() != 0.0 => Misfit::TooPrecise,
         Some(double) if double.is_finite() => Misfit::TooLarge,
-        _ => Misfit::NoNumber,
+        _ => Misfit::NotANumber,
     }
 }
 
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_once_and_come_back_from_bytes() {
+    fn fields_are_read_once_and_round_trip_through_bytes() {
         let event = r#"{"a":"x","b":{"c":7},"at":"1970-01-01T00:07:00Z","x":1.25,"i":3}"#;
         let read = of(event, "events").unwrap();
         assert_eq!(read.bucket, Some(300_000));
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_makes_no_sense_is_refused_and_a_document_is_passed_over() {
+    fn an_invalid_event_is_rejected_and_an_invalid_document_is_skipped() {
         for (event, expected) in [
             (r#"{"a":[1]}"#, "/a 'a' is neither"),
             (r#"{"at":"noon"}"#, "/at 'at' is not a time"),

@@ -28,7 +28,7 @@ pub struct AggregateGeneration {
 #[derive(Debug, Default)]
 pub struct Deltas {
     /// By generation, all dimensions and the bucket: contributions not spread yet.
-    finest: HashMap<Vec<u8>, Finest, Builder>,
+    finest: HashMap<Vec<u8>, FinestRows, Builder>,
     rows: HashMap<Vec<u8>, RowState, Builder>,
     items: HashMap<Vec<u8>, i64, Builder>,
     key: Vec<u8>,
@@ -36,10 +36,10 @@ pub struct Deltas {
 
 /// Contributions to the same rows.
 #[derive(Debug)]
-struct Finest {
+struct FinestRows {
     generation: Arc<AggregateGeneration>,
     /// One of them, which represents their common rows.
-    place: Contribution,
+    representative: Contribution,
     row: RowState,
 }
 
@@ -56,15 +56,15 @@ impl Deltas {
             return;
         }
         self.key.clear();
-        contribution.write_place(generation.number, &mut self.key);
+        contribution.write_row_id(generation.number, &mut self.key);
         if let Some(finest) = self.finest.get_mut(self.key.as_slice()) {
             apply(&mut finest.row, definition, contribution, times);
         } else {
             let mut row = definition.empty.clone();
             apply(&mut row, definition, contribution, times);
-            let finest = Finest {
+            let finest = FinestRows {
                 generation: Arc::clone(generation),
-                place: contribution.clone(),
+                representative: contribution.clone(),
                 row,
             };
             self.finest.insert(self.key.clone(), finest);
@@ -87,7 +87,7 @@ impl Deltas {
             for (rollup, dimensions) in definition.rollups.iter().enumerate() {
                 self.key.clear();
                 let number = (finest.generation.number, rollup);
-                keys::row(&mut self.key, number, dimensions, &finest.place);
+                keys::row(&mut self.key, number, dimensions, &finest.representative);
                 match self.rows.get_mut(self.key.as_slice()) {
                     Some(row) => row.merge(&finest.row),
                     None => drop(self.rows.insert(self.key.clone(), finest.row.clone())),
@@ -160,12 +160,12 @@ pub(crate) fn for_items(
         keys::row(key, (generation.number, rollup), dimensions, contribution);
         let row = key.len();
         let inputs = definition.measures.iter().zip(&contribution.inputs);
-        for (place, (measure, input)) in inputs.enumerate() {
+        for (index, (measure, input)) in inputs.enumerate() {
             let (true, MeasureInput::Value(value)) = (measure.has_items, input) else {
                 continue;
             };
             key.truncate(row);
-            key.push(u8::try_from(place).unwrap_or(u8::MAX));
+            key.push(u8::try_from(index).unwrap_or(u8::MAX));
             key.extend_from_slice(value);
             take(ItemContribution {
                 key,

@@ -42,26 +42,26 @@ impl Distinct {
         let mut hasher = Hasher::default();
         hasher.write(bytes);
         let hash = hasher.finish();
-        let place = (hash >> (64 - BITS)) as u16;
+        let register = (hash >> (64 - BITS)) as u16;
         let run = (hash << BITS | 1 << (BITS - 1)).leading_zeros() as u8 + 1;
-        self.raise(place, run);
+        self.raise(register, run);
     }
 
-    fn raise(&mut self, place: u16, run: u8) {
+    fn raise(&mut self, register: u16, run: u8) {
         match &mut self.0 {
             HllRegisters::Dense(all) => {
-                if let Some(register) = all.get_mut(usize::from(place)) {
+                if let Some(register) = all.get_mut(usize::from(register)) {
                     *register = (*register).max(run);
                 }
             }
             HllRegisters::Sparse(some) => {
-                match some.binary_search_by_key(&place, |(at, _)| *at) {
+                match some.binary_search_by_key(&register, |(at, _)| *at) {
                     Ok(at) => {
                         if let Some((_, register)) = some.get_mut(at) {
                             *register = (*register).max(run);
                         }
                     }
-                    Err(at) => some.insert(at, (place, run)),
+                    Err(at) => some.insert(at, (register, run)),
                 }
                 if some.len() >= DENSE_FROM {
                     self.become_dense();
@@ -72,8 +72,8 @@ impl Distinct {
 
     fn become_dense(&mut self) {
         let mut all = vec![0; REGISTERS].into_boxed_slice();
-        self.each(|place, run| {
-            if let Some(register) = all.get_mut(usize::from(place)) {
+        self.each(|register, run| {
+            if let Some(register) = all.get_mut(usize::from(register)) {
                 *register = run;
             }
         });
@@ -83,11 +83,13 @@ impl Distinct {
     /// Passes all filled registers.
     fn each(&self, mut take: impl FnMut(u16, u8)) {
         match &self.0 {
-            HllRegisters::Sparse(some) => some.iter().for_each(|&(place, run)| take(place, run)),
+            HllRegisters::Sparse(some) => {
+                some.iter().for_each(|&(register, run)| take(register, run));
+            }
             HllRegisters::Dense(all) => {
-                for (place, &run) in (0..).zip(all) {
+                for (register, &run) in (0..).zip(all) {
                     if run > 0 {
-                        take(place, run);
+                        take(register, run);
                     }
                 }
             }
@@ -96,7 +98,7 @@ impl Distinct {
 
     /// Adds all values of another set.
     pub fn merge(&mut self, other: &Self) {
-        other.each(|place, run| self.raise(place, run));
+        other.each(|register, run| self.raise(register, run));
     }
 
     /// The approximate number of values.
@@ -131,8 +133,8 @@ impl Distinct {
         match &self.0 {
             HllRegisters::Sparse(some) => {
                 out.put_varint(some.len() as u64);
-                for &(place, run) in some {
-                    out.extend_from_slice(&place.to_be_bytes());
+                for &(register, run) in some {
+                    out.extend_from_slice(&register.to_be_bytes());
                     out.push(run);
                 }
             }
@@ -155,13 +157,13 @@ impl Distinct {
         }
         let mut some = Vec::with_capacity(count);
         for _ in 0..count {
-            let place = reader.u16_be()?;
+            let register = reader.u16_be()?;
             let run = reader.byte()?;
-            let ascends = some.last().is_none_or(|&(before, _)| before < place);
-            if !ascends || usize::from(place) >= REGISTERS || !(1..=LONGEST).contains(&run) {
+            let ascends = some.last().is_none_or(|&(before, _)| before < register);
+            if !ascends || usize::from(register) >= REGISTERS || !(1..=LONGEST).contains(&run) {
                 return Err(reader.error("ascending registers"));
             }
-            some.push((place, run));
+            some.push((register, run));
         }
         let sparse = (count < DENSE_FROM).then_some(Self(HllRegisters::Sparse(some)));
         reader.check(sparse, "few registers")

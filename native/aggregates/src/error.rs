@@ -1,4 +1,4 @@
-//! Errors, by a stable code and place.
+//! Errors: a stable code and a location.
 
 use rillbase_binary_format::ReadError;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct AggregateRefusal {
     pub code: AggregateErrorCode,
     /// Which of many events, counted from 0.
     pub index: Option<usize>,
-    /// The offending place as an RFC 6901 pointer.
+    /// The offending location as an RFC 6901 pointer.
     pub pointer: String,
     /// One sentence for people.
     pub detail: String,
@@ -84,12 +84,12 @@ impl AggregateErrorCode {
 }
 
 impl Error {
-    /// An error of the whole.
+    /// An error of the whole request.
     pub fn new(code: AggregateErrorCode, detail: impl Into<String>) -> Self {
         Self::at(code, "", detail)
     }
 
-    /// An error at a place.
+    /// An error at a location.
     pub fn at(
         code: AggregateErrorCode,
         pointer: impl Into<String>,

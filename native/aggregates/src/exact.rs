@@ -10,8 +10,8 @@ pub(crate) fn write(sum: &ExactSum, out: &mut Vec<u8>) {
         out.put_signed(count.into());
     }
     out.put_varint(sum.limbs().len() as u64);
-    for &(place, digit) in sum.limbs() {
-        out.push(place);
+    for &(position, digit) in sum.limbs() {
+        out.push(position);
         out.put_signed(digit.into());
     }
 }
@@ -25,8 +25,8 @@ pub(crate) fn read(reader: &mut ByteReader<'_>) -> ReadResult<ExactSum> {
     ];
     let count = reader.count()?;
     let limbs = (0..count).map(|_| {
-        let (place, digit) = (reader.byte()?, reader.signed()?.try_into().ok());
-        Ok((place, reader.check(digit, "a limb")?))
+        let (position, digit) = (reader.byte()?, reader.signed()?.try_into().ok());
+        Ok((position, reader.check(digit, "a limb")?))
     });
     let sum = ExactSum::from_parts(specials, limbs.collect::<ReadResult<_>>()?);
     reader.check(sum, "an exact sum")

@@ -14,7 +14,7 @@ use crate::definition::DottedField;
 use crate::error::{AggregateErrorCode, Error, Result};
 
 /// The maximum number of members of a flat event; larger ones are read as documents.
-const MOST_MEMBERS: usize = 64;
+const MAX_MEMBERS: usize = 64;
 
 const USUAL_MEMBERS: usize = 8;
 
@@ -99,7 +99,7 @@ pub struct Flat {
 
 /// The event is not flat.
 #[derive(Debug, Clone, Copy)]
-pub struct Nested;
+pub struct NestedEvent;
 
 impl Flat {
     fn clear(&mut self) {
@@ -126,9 +126,9 @@ impl Flat {
         start..self.text.len()
     }
 
-    fn take(&mut self, value: FlatValue) -> std::result::Result<(), Nested> {
-        if !self.is_begun || self.members.len() >= MOST_MEMBERS {
-            return Err(Nested);
+    fn take(&mut self, value: FlatValue) -> std::result::Result<(), NestedEvent> {
+        if !self.is_begun || self.members.len() >= MAX_MEMBERS {
+            return Err(NestedEvent);
         }
         self.members.push((self.name.clone(), value));
         Ok(())
@@ -136,57 +136,57 @@ impl Flat {
 }
 
 impl JsonSink for Flat {
-    type Error = Nested;
+    type Error = NestedEvent;
 
-    fn null(&mut self) -> std::result::Result<(), Nested> {
+    fn null(&mut self) -> std::result::Result<(), NestedEvent> {
         self.take(FlatValue::Null)
     }
 
-    fn boolean(&mut self, value: bool) -> std::result::Result<(), Nested> {
+    fn boolean(&mut self, value: bool) -> std::result::Result<(), NestedEvent> {
         self.take(FlatValue::Bool(value))
     }
 
-    fn integer(&mut self, value: Integer<'_>) -> std::result::Result<(), Nested> {
+    fn integer(&mut self, value: Integer<'_>) -> std::result::Result<(), NestedEvent> {
         match value {
             Integer::Small(int) => self.take(FlatValue::Int(int)),
-            Integer::Large(_) => Err(Nested),
+            Integer::Large(_) => Err(NestedEvent),
         }
     }
 
-    fn double(&mut self, value: f64) -> std::result::Result<(), Nested> {
+    fn double(&mut self, value: f64) -> std::result::Result<(), NestedEvent> {
         self.take(FlatValue::Double(value))
     }
 
-    fn string(&mut self, value: &str) -> std::result::Result<(), Nested> {
+    fn string(&mut self, value: &str) -> std::result::Result<(), NestedEvent> {
         let range = self.keep(value);
         self.take(FlatValue::Text(range))
     }
 
-    fn begin_object(&mut self) -> std::result::Result<(), Nested> {
+    fn begin_object(&mut self) -> std::result::Result<(), NestedEvent> {
         if std::mem::replace(&mut self.is_begun, true) {
-            return Err(Nested);
+            return Err(NestedEvent);
         }
         Ok(())
     }
 
-    fn key(&mut self, key: &str) -> std::result::Result<(), Nested> {
+    fn key(&mut self, key: &str) -> std::result::Result<(), NestedEvent> {
         if key.starts_with('$') {
-            return Err(Nested);
+            return Err(NestedEvent);
         }
         self.name = self.keep(key);
         Ok(())
     }
 
-    fn end_object(&mut self) -> std::result::Result<(), Nested> {
+    fn end_object(&mut self) -> std::result::Result<(), NestedEvent> {
         Ok(())
     }
 
-    fn begin_array(&mut self) -> std::result::Result<(), Nested> {
-        Err(Nested)
+    fn begin_array(&mut self) -> std::result::Result<(), NestedEvent> {
+        Err(NestedEvent)
     }
 
-    fn end_array(&mut self) -> std::result::Result<(), Nested> {
-        Err(Nested)
+    fn end_array(&mut self) -> std::result::Result<(), NestedEvent> {
+        Err(NestedEvent)
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_flat_is_a_document() {
+    fn nested_fields_are_a_document() {
         let mut room = Flat::default();
         for json in [
             r#"{"a":{"b":1}}"#,
@@ -234,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_refused_as_a_document_is_refused(json in "[{}\\[\\]\"a:,1e. -]{0,12}") {
+        fn fields_are_rejected_exactly_if_the_document_is(json in "[{}\\[\\]\"a:,1e. -]{0,12}") {
             let as_document = ejson::parse_document(json.as_bytes());
             let mut room = Flat::default();
             // Earlier contents do not matter.

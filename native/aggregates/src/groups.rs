@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::error::{AggregateErrorCode, Error, Result};
-use crate::row_scan::MOST_ITEMS;
+use crate::row_scan::MAX_ITEMS;
 use crate::state::{RowState, SlotValue};
 
 /// Values of items with their counts.
@@ -43,8 +43,8 @@ pub(crate) type MergedPair<'g> = (MergedGroup<'g>, Option<Option<MergedGroup<'g>
 
 impl<'g> MergedGroup<'g> {
     /// The items of a measure that is shown.
-    pub(crate) fn items(&self, place: usize) -> Option<&'g Items> {
-        self.items?.get(place)
+    pub(crate) fn items(&self, index: usize) -> Option<&'g Items> {
+        self.items?.get(index)
     }
 }
 
@@ -64,7 +64,7 @@ fn slice<'b>(bytes: &'b [u8], range: &Range<usize>) -> &'b [u8] {
 
 /// Rejects a group with too many items.
 pub(crate) fn check_count(items: &Items) -> Result<()> {
-    if items.len() > MOST_ITEMS {
+    if items.len() > MAX_ITEMS {
         let detail = "a group has more than 100,000 items";
         return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
     }

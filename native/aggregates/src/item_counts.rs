@@ -15,11 +15,11 @@ use rillbase_engine::{Db, Keyspace};
 use crate::contribution::Contribution;
 use crate::deltas::{AggregateGeneration, Deltas, ItemContribution, for_items};
 use crate::error::{AggregateErrorCode, Error, Result};
-use crate::row_scan::MOST_ITEMS;
+use crate::row_scan::MAX_ITEMS;
 use crate::state::{RowState, SlotValue};
 
 /// The maximum number of known rows; beyond it all are forgotten.
-const MOST_KNOWN: usize = 65_536;
+const MAX_KNOWN: usize = 65_536;
 
 #[derive(Debug, Clone, Copy)]
 enum ItemCount {
@@ -72,7 +72,7 @@ impl ItemCounts {
             Some(count_of_row) => *count_of_row,
             None => ItemCount::AtMost(self.events_of(item.row)?),
         };
-        if let ItemCount::AtMost(MOST_ITEMS..) = count_of_row {
+        if let ItemCount::AtMost(MAX_ITEMS..) = count_of_row {
             count_of_row = ItemCount::Counted(self.count_items(item.group)?);
         }
         let count_of_row = match count_of_row {
@@ -80,13 +80,13 @@ impl ItemCounts {
             ItemCount::Counted(count) if self.db.get(&self.items, item.key)?.is_some() => {
                 ItemCount::Counted(count)
             }
-            ItemCount::Counted(count) if count < MOST_ITEMS => ItemCount::Counted(count + 1),
+            ItemCount::Counted(count) if count < MAX_ITEMS => ItemCount::Counted(count + 1),
             ItemCount::Counted(_) => {
                 known.insert(item.group.to_vec(), count_of_row);
                 return Err(full(item));
             }
         };
-        if known.len() >= MOST_KNOWN {
+        if known.len() >= MAX_KNOWN {
             known.clear();
         }
         known.insert(item.group.to_vec(), count_of_row);
@@ -101,7 +101,7 @@ impl ItemCounts {
         let row = RowState::from_bytes(&value)?;
         Ok(match row.0.first() {
             Some(SlotValue::Count(count)) => usize::try_from(*count).unwrap_or(0),
-            _ => MOST_ITEMS,
+            _ => MAX_ITEMS,
         })
     }
 
@@ -110,7 +110,7 @@ impl ItemCounts {
         let mut scan = self.db.scan_prefix(&self.items, group, Some(&now))?;
         scan.first()?;
         let mut count = 0;
-        while scan.is_valid() && count < MOST_ITEMS {
+        while scan.is_valid() && count < MAX_ITEMS {
             count += 1;
             scan.advance()?;
         }

@@ -33,8 +33,8 @@ pub(crate) fn row(
     contribution: &Contribution,
 ) {
     rollup(out, generation, number);
-    for &place in dimensions {
-        out.extend_from_slice(contribution.dimension(place));
+    for &index in dimensions {
+        out.extend_from_slice(contribution.dimension(index));
     }
     if let Some(bucket) = contribution.bucket {
         put_millis(out, bucket);
@@ -42,7 +42,7 @@ pub(crate) fn row(
 }
 
 /// The maximum number of dimensions of a rollup.
-const MOST_VALUES: usize = 16;
+const MAX_VALUES: usize = 16;
 
 /// The parts of a row's key.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) struct RowKeyParts<'a> {
     /// All values, concatenated.
     pub(crate) values: &'a [u8],
     /// The end of each value.
-    ends: [u32; MOST_VALUES],
+    ends: [u32; MAX_VALUES],
     pub(crate) bucket: Option<i64>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct RowKeyParts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct DecodedValues {
     values: Vec<u8>,
-    ends: [u32; MOST_VALUES],
+    ends: [u32; MAX_VALUES],
 }
 
 impl DecodedValues {
@@ -94,7 +94,7 @@ impl<'a> RowKeyParts<'a> {
     pub(crate) fn of(key: &'a [u8], dimensions: usize, has_time: bool) -> Option<Self> {
         let mut reader = ByteReader::new(key.get(ROLLUP_BYTES..)?);
         let all = reader.rest();
-        let mut ends = [0; MOST_VALUES];
+        let mut ends = [0; MAX_VALUES];
         for end in ends.get_mut(..dimensions)? {
             DimensionValue::skip(&mut reader).ok()?;
             *end = u32::try_from(reader.offset()).ok()?;
@@ -113,14 +113,14 @@ impl<'a> RowKeyParts<'a> {
     }
 
     /// The range of one value among all.
-    pub(crate) fn range(&self, place: usize) -> Range<usize> {
-        let end = |place: usize| self.ends.get(place).map_or(0, |end| *end as usize);
-        place.checked_sub(1).map_or(0, end)..end(place)
+    pub(crate) fn range(&self, index: usize) -> Range<usize> {
+        let end = |index: usize| self.ends.get(index).map_or(0, |end| *end as usize);
+        index.checked_sub(1).map_or(0, end)..end(index)
     }
 
     /// The value of one of the rollup's dimensions.
-    pub(crate) fn value(&self, place: usize) -> &'a [u8] {
-        self.values.get(self.range(place)).unwrap_or_default()
+    pub(crate) fn value(&self, index: usize) -> &'a [u8] {
+        self.values.get(self.range(index)).unwrap_or_default()
     }
 }
 

@@ -86,7 +86,9 @@ impl<'a> AggregatePlan<'a> {
         }
         // An end within a bucket includes it.
         let to = match (to, query.to) {
-            (Some(rounded), Some(asked)) if rounded < asked => Some(rounded.saturating_add(bucket)),
+            (Some(rounded), Some(requested)) if rounded < requested => {
+                Some(rounded.saturating_add(bucket))
+            }
             (to, _) => to,
         };
         let mut plan = Self {
@@ -111,13 +113,13 @@ impl<'a> AggregatePlan<'a> {
 
     /// Whether rows are stored in the order of the result, with the rows of a group adjacent.
     pub(crate) fn is_in_order(&self) -> bool {
-        let is_single = |place: usize| {
-            let allowed = self.allowed.get(place).and_then(Option::as_ref);
+        let is_single = |index: usize| {
+            let allowed = self.allowed.get(index).and_then(Option::as_ref);
             allowed.is_some_and(|allowed| allowed.len() == 1)
         };
         // A value that all rows share does not affect the order.
         let changes =
-            |by: &&GroupColumn| !matches!(by, GroupColumn::Value(place) if is_single(*place));
+            |by: &&GroupColumn| !matches!(by, GroupColumn::Value(index) if is_single(*index));
         let values = (0..self.dimensions.len()).map(GroupColumn::Value);
         let keys: Vec<GroupColumn> = values.chain([GroupColumn::Bucket]).collect();
         let mut of_keys = keys.iter().filter(changes);
@@ -177,12 +179,12 @@ impl<'a> AggregatePlan<'a> {
                 }
                 continue;
             }
-            let places = self.dimensions.iter().enumerate();
-            let mut matches = places.filter(|&(_, &dimension)| {
+            let positions = self.dimensions.iter().enumerate();
+            let mut matches = positions.filter(|&(_, &dimension)| {
                 let field = self.definition.dimensions.get(dimension);
                 field.is_some_and(|field| field.name == name)
             });
-            let slot = matches.next().and_then(|(place, _)| allowed.get_mut(place));
+            let slot = matches.next().and_then(|(index, _)| allowed.get_mut(index));
             let (Some(slot), Some(values)) = (slot, equal_to(test)) else {
                 is_decided = false;
                 continue;
@@ -221,19 +223,19 @@ fn is_alone(test: ValueRef<'_>) -> bool {
 }
 
 fn choose(definition: &AggregateDefinition, query: &AggregateQuery) -> Result<usize> {
-    let place = |name: &String| definition.dimension(name);
+    let dimension_of = |name: &String| definition.dimension(name);
     if let Some(names) = &query.rollup {
-        let asked: Option<BTreeSet<usize>> = names.iter().map(place).collect();
+        let requested: Option<BTreeSet<usize>> = names.iter().map(dimension_of).collect();
         let rollup = definition.rollups.iter().position(|rollup| {
             let has: BTreeSet<usize> = rollup.iter().copied().collect();
-            asked.as_ref() == Some(&has)
+            requested.as_ref() == Some(&has)
         });
         return rollup.ok_or_else(|| refuse("/rollup", "no rollup has these dimensions"));
     }
     let Some(group_by) = &query.group_by else {
         return Ok(0);
     };
-    let mut needed: BTreeSet<usize> = group_by.iter().filter_map(place).collect();
+    let mut needed: BTreeSet<usize> = group_by.iter().filter_map(dimension_of).collect();
     if let Some((document, _)) = &query.filter {
         let mut names = Vec::new();
         if !fields(document.as_ref(), &mut names) {
@@ -260,8 +262,8 @@ fn by(definition: &AggregateDefinition, dimensions: &[usize], name: &str) -> Opt
         return Some(GroupColumn::Bucket);
     }
     let dimension = definition.dimension(name)?;
-    let place = dimensions.iter().position(|&other| other == dimension)?;
-    Some(GroupColumn::Value(place))
+    let index = dimensions.iter().position(|&other| other == dimension)?;
+    Some(GroupColumn::Value(index))
 }
 
 fn group(
@@ -287,8 +289,8 @@ fn group(
         return Ok(values.chain(bucket).collect());
     };
     let mut group = Vec::new();
-    for (place, name) in names.iter().enumerate() {
-        let pointer = format!("/group_by/{place}");
+    for (index, name) in names.iter().enumerate() {
+        let pointer = format!("/group_by/{index}");
         match by(definition, dimensions, name) {
             Some(by) if !group.contains(&by) => group.push(by),
             Some(_) => return Err(refuse(pointer, format!("'{name}' appears twice"))),
@@ -309,11 +311,11 @@ fn shown<'a>(
     let Some(names) = &query.measures else {
         return Ok(all().collect());
     };
-    let find = |(place, name): (usize, &String)| {
+    let find = |(index, name): (usize, &String)| {
         let measure = all().find(|(_, measure)| measure.name == *name);
         measure.ok_or_else(|| {
             let detail = format!("'{name}' is not a measure");
-            refuse(format!("/measures/{place}"), detail)
+            refuse(format!("/measures/{index}"), detail)
         })
     };
     names.iter().enumerate().map(find).collect()
@@ -329,9 +331,9 @@ fn sort(
         .order
         .iter()
         .enumerate()
-        .map(|(place, (name, descends))| {
-            let asked = by(definition, dimensions, name);
-            let by = group.iter().position(|by| Some(*by) == asked);
+        .map(|(index, (name, descends))| {
+            let requested = by(definition, dimensions, name);
+            let by = group.iter().position(|by| Some(*by) == requested);
             let measure = measures
                 .iter()
                 .position(|(_, measure)| measure.name == *name);
@@ -340,7 +342,7 @@ fn sort(
                 (_, Some(measure)) => Ok((AggregateSort::Measure(measure), *descends)),
                 _ => {
                     let detail = format!("'{name}' is not shown");
-                    Err(refuse(format!("/order/{place}"), detail))
+                    Err(refuse(format!("/order/{index}"), detail))
                 }
             }
         });

@@ -4,11 +4,11 @@ use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{self, date};
 use rillbase_query::filter::Filter;
 
-use crate::definition::duration;
+use crate::definition_parser::duration;
 use crate::error::{AggregateErrorCode, Error, Result, segment};
 
 const DEFAULT_LIMIT: usize = 1000;
-const MOST_LIMIT: i64 = 10_000;
+const MAX_LIMIT: i64 = 10_000;
 
 /// What each row is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,9 +123,9 @@ fn names(value: ValueRef<'_>, pointer: &str) -> Result<Vec<String>> {
     let array = value
         .as_array()
         .ok_or_else(|| refuse(pointer, "an array is expected"))?;
-    let names = array.iter().enumerate().map(|(place, value)| {
+    let names = array.iter().enumerate().map(|(index, value)| {
         let name = value.as_str().map(str::to_owned);
-        name.ok_or_else(|| refuse(format!("{pointer}/{place}"), "a string is expected"))
+        name.ok_or_else(|| refuse(format!("{pointer}/{index}"), "a string is expected"))
     });
     names.collect()
 }
@@ -173,7 +173,7 @@ fn order(value: ValueRef<'_>) -> Result<Vec<(String, bool)>> {
     let keys = value
         .as_array()
         .ok_or_else(|| refuse("/order", "an array of [name, 1 or -1] is expected"))?;
-    let keys = keys.iter().enumerate().map(|(place, key)| {
+    let keys = keys.iter().enumerate().map(|(index, key)| {
         let pair = key.as_array();
         let name = pair.and_then(|pair| pair.get(0)?.as_str().map(str::to_owned));
         let direction = pair.and_then(|pair| pair.get(1)?.as_exact_i64());
@@ -181,7 +181,7 @@ fn order(value: ValueRef<'_>) -> Result<Vec<(String, bool)>> {
             (Some(name), Some(1)) => Ok((name, false)),
             (Some(name), Some(-1)) => Ok((name, true)),
             _ => Err(refuse(
-                format!("/order/{place}"),
+                format!("/order/{index}"),
                 "[name, 1 or -1] is expected",
             )),
         }
@@ -191,7 +191,7 @@ fn order(value: ValueRef<'_>) -> Result<Vec<(String, bool)>> {
 
 fn limit(value: ValueRef<'_>) -> Result<usize> {
     let limit = value.as_exact_i64();
-    let limit = limit.filter(|limit| (1..=MOST_LIMIT).contains(limit));
+    let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
     let limit = limit.ok_or_else(|| refuse("/limit", "a limit is from 1 to 10,000"))?;
     Ok(usize::try_from(limit).unwrap_or_default())
 }
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_their_location() {
         for (text, expected) in [
             (r#"{"limit":0}"#, "/limit a limit"),
             (r#"{"group_by":[1]}"#, "/group_by/0 a string"),

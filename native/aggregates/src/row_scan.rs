@@ -15,12 +15,12 @@ use crate::error::{AggregateErrorCode, Error, Result, malformed};
 use crate::keys::{self, DecodedValues, ROLLUP_BYTES, RowKeyParts};
 use crate::plan::AggregatePlan;
 use crate::state::{RowState, SlotValue};
-use crate::value::{BEHIND, DimensionValue, put_millis};
+use crate::value::{DimensionValue, TERMINATOR, put_millis};
 
 /// The maximum number of rows that a query may read.
-const MOST_READ: usize = 1_000_000;
+const MAX_READ: usize = 1_000_000;
 /// The maximum number of items that are examined in a group.
-pub(crate) const MOST_ITEMS: usize = 100_000;
+pub(crate) const MAX_ITEMS: usize = 100_000;
 
 /// What is read: the database at one snapshot, and changes that are not written yet.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) type Take<'t> = &'t mut dyn FnMut(ScannedRow<'_>) -> Result<bool>;
 
 /// A scan over the rows of a plan.
 pub(crate) struct RowScan<'a> {
-    sight: ReadSnapshot<'a>,
+    read_snapshot: ReadSnapshot<'a>,
     generation: u64,
     plan: &'a AggregatePlan<'a>,
     from: Option<i64>,
@@ -68,17 +68,17 @@ enum SeekDecision {
 
 impl<'a> RowScan<'a> {
     pub(crate) fn new(
-        sight: ReadSnapshot<'a>,
+        read_snapshot: ReadSnapshot<'a>,
         generation: u64,
         plan: &'a AggregatePlan<'a>,
         (from, to): (Option<i64>, Option<i64>),
     ) -> Self {
         let filter = plan.query.filter.as_ref().filter(|_| !plan.is_decided);
         Self {
-            sight,
+            read_snapshot,
             generation,
             plan,
-            from: from.max(kept_from(plan.definition, sight.snapshot)),
+            from: from.max(kept_from(plan.definition, read_snapshot.snapshot)),
             to,
             filter: filter.map(|(_, filter)| filter),
         }
@@ -95,7 +95,7 @@ impl<'a> RowScan<'a> {
         if !self.run_stored(take)? {
             return Ok(());
         }
-        let Some(own) = self.sight.own else {
+        let Some(own) = self.read_snapshot.own else {
             return Ok(());
         };
         let prefix = self.prefix();
@@ -117,31 +117,31 @@ impl<'a> RowScan<'a> {
         let prefix = self.prefix();
         let end = prefix_end(&prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let (db, rows) = (self.sight.db, self.sight.rows);
+        let (db, rows) = (self.read_snapshot.db, self.read_snapshot.rows);
         let mut scan = db.scan(
             rows,
             Bound::Included(&prefix),
             upper,
-            Some(self.sight.snapshot),
+            Some(self.read_snapshot.snapshot),
         )?;
         scan.seek(&self.start(&prefix))?;
         let (mut read, mut seen) = (0, DecodedValues::default());
         let has_time = self.plan.definition.time.is_some();
         while scan.is_valid() {
             read += 1;
-            if read > MOST_READ {
+            if read > MAX_READ {
                 let detail =
                     "the query reads more than a million rows: choose a smaller rollup or period";
                 return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
             }
-            let (parts, wanted) = if let Some(parts) = seen.parts(scan.key(), has_time) {
+            let (parts, decision) = if let Some(parts) = seen.parts(scan.key(), has_time) {
                 (parts, self.bucket_decision(scan.key(), &parts))
             } else {
                 let parts = self.parts(scan.key())?;
                 seen.note(&parts);
                 (parts, self.seek_decision(scan.key(), &parts))
             };
-            match wanted {
+            match decision {
                 SeekDecision::Seek(target) => {
                     scan.seek(&target)?;
                     continue;
@@ -183,13 +183,13 @@ impl<'a> RowScan<'a> {
 
     /// Whether the query reads a key, by its values and bucket, or where the scan continues.
     fn seek_decision(&self, key: &[u8], parts: &RowKeyParts<'_>) -> SeekDecision {
-        for (place, allowed) in self.plan.allowed.iter().enumerate() {
+        for (index, allowed) in self.plan.allowed.iter().enumerate() {
             let Some(allowed) = allowed else { continue };
-            let value = parts.value(place);
+            let value = parts.value(index);
             if allowed.contains(value) {
                 continue;
             }
-            let before = parts.range(place).start;
+            let before = parts.range(index).start;
             let next = allowed.range::<[u8], _>((Bound::Excluded(value), Bound::Unbounded));
             let mut target = key
                 .get(..ROLLUP_BYTES + before)
@@ -197,7 +197,7 @@ impl<'a> RowScan<'a> {
                 .to_vec();
             match next.into_iter().next() {
                 Some(next) => target.extend_from_slice(next),
-                None => target.push(BEHIND),
+                None => target.push(TERMINATOR),
             }
             return SeekDecision::Seek(target);
         }
@@ -224,7 +224,7 @@ impl<'a> RowScan<'a> {
         }
         if self.to.is_some_and(|to| bucket >= to) {
             let mut target = head();
-            target.push(BEHIND);
+            target.push(TERMINATOR);
             return SeekDecision::Seek(target);
         }
         SeekDecision::Yes
@@ -272,8 +272,8 @@ impl<'a> RowScan<'a> {
     ) -> Result<()> {
         let mut prefix = key.to_vec();
         prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
-        let (db, items) = (self.sight.db, self.sight.items);
-        let mut scan = db.scan_prefix(items, &prefix, Some(self.sight.snapshot))?;
+        let (db, items) = (self.read_snapshot.db, self.read_snapshot.items);
+        let mut scan = db.scan_prefix(items, &prefix, Some(self.read_snapshot.snapshot))?;
         let step = if backwards {
             Scan::retreat
         } else {
@@ -298,7 +298,7 @@ impl<'a> RowScan<'a> {
                 }
             }
             // Removed items remain until they are compacted.
-            if counted > MOST_ITEMS || read > MOST_READ {
+            if counted > MAX_ITEMS || read > MAX_READ {
                 let detail = "a group has more than 100,000 items";
                 return Err(Error::new(AggregateErrorCode::TooExpensive, detail));
             }
@@ -311,7 +311,7 @@ impl<'a> RowScan<'a> {
     pub(crate) fn own_items(&self, key: &[u8], measure: usize, take: &mut dyn FnMut(&[u8], i64)) {
         let mut prefix = key.to_vec();
         prefix.push(u8::try_from(measure).unwrap_or(u8::MAX));
-        for (key, count) in self.sight.own.iter().flat_map(|own| own.items()) {
+        for (key, count) in self.read_snapshot.own.iter().flat_map(|own| own.items()) {
             if let Some(item) = key.strip_prefix(prefix.as_slice()) {
                 take(item, count);
             }

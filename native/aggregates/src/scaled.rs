@@ -1,17 +1,17 @@
 //! Decimals at a declared scale: integers of the smallest unit.
 
 /// The maximum value: 2^40 of them fit a sum.
-const MOST: i128 = 10_i128.pow(24);
+const MAX_UNITS: i128 = 10_i128.pow(24);
 /// The maximum absolute exponent.
-const MOST_EXPONENT: i32 = 400;
+const MAX_EXPONENT: i32 = 400;
 
 /// Why a number is not a decimal at a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Misfit {
     /// It is not a finite number.
-    NoNumber,
+    NotANumber,
     /// It has more decimal places than the scale.
-    TooFine,
+    TooPrecise,
     /// It is too large.
     TooLarge,
 }
@@ -19,12 +19,12 @@ pub(crate) enum Misfit {
 /// Parses a decimal number; digits beyond the scale are rejected, or rounded half to even.
 pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit> {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
-        Some(at) => text.split_at_checked(at).ok_or(Misfit::NoNumber)?,
+        Some(at) => text.split_at_checked(at).ok_or(Misfit::NotANumber)?,
         None => (text, ""),
     };
     let exponent: i32 = match exponent.get(1..) {
         None => 0,
-        Some(digits) => digits.parse().map_err(|_| Misfit::NoNumber)?,
+        Some(digits) => digits.parse().map_err(|_| Misfit::NotANumber)?,
     };
     let (sign, digits) = match mantissa.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -36,17 +36,17 @@ pub(crate) fn parse(text: &str, scale: u32, rounds: bool) -> Result<i128, Misfit
         .chain(fraction.bytes())
         .all(|byte| byte.is_ascii_digit());
     if !is_number || (whole.is_empty() && fraction.is_empty()) {
-        return Err(Misfit::NoNumber);
+        return Err(Misfit::NotANumber);
     }
-    if exponent.abs() > MOST_EXPONENT {
+    if exponent.abs() > MAX_EXPONENT {
         return Err(if exponent > 0 {
             Misfit::TooLarge
         } else {
-            Misfit::TooFine
+            Misfit::TooPrecise
         });
     }
-    let places = i32::try_from(fraction.len()).map_err(|_| Misfit::TooFine)?;
-    let shift = i32::try_from(scale).unwrap_or_default() + exponent - places;
+    let decimals = i32::try_from(fraction.len()).map_err(|_| Misfit::TooPrecise)?;
+    let shift = i32::try_from(scale).unwrap_or_default() + exponent - decimals;
     let unscaled = shifted(whole, fraction, shift, rounds)?;
     Ok(sign * unscaled)
 }
@@ -62,7 +62,7 @@ fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128
     let zeros = usize::try_from(shift).unwrap_or(0);
     for digit in kept.iter().copied().chain(std::iter::repeat_n(b'0', zeros)) {
         number = number * 10 + i128::from(digit - b'0');
-        if number >= MOST {
+        if number >= MAX_UNITS {
             return Err(Misfit::TooLarge);
         }
     }
@@ -70,9 +70,9 @@ fn shifted(whole: &str, fraction: &str, shift: i32, rounds: bool) -> Result<i128
         return Ok(number);
     }
     if !rounds {
-        return Err(Misfit::TooFine);
+        return Err(Misfit::TooPrecise);
     }
-    // Digits entirely after the first place round to zero.
+    // Digits entirely after the first decimal place round to zero.
     let is_near = usize::try_from(-shift).unwrap_or(0) == dropped;
     let half = rest
         .iter()
@@ -123,21 +123,21 @@ mod tests {
             ("-0.01", Ok(-1)),
             ("3", Ok(300)),
             ("1E+2", Ok(10_000)),
-            ("12345e-3", Err(Misfit::TooFine)),
+            ("12345e-3", Err(Misfit::TooPrecise)),
             ("1.2300", Ok(123)),
-            ("0.001", Err(Misfit::TooFine)),
+            ("0.001", Err(Misfit::TooPrecise)),
             ("1e22", Err(Misfit::TooLarge)),
-            ("1e-999", Err(Misfit::TooFine)),
-            ("NaN", Err(Misfit::NoNumber)),
-            (".", Err(Misfit::NoNumber)),
-            ("1e", Err(Misfit::NoNumber)),
+            ("1e-999", Err(Misfit::TooPrecise)),
+            ("NaN", Err(Misfit::NotANumber)),
+            (".", Err(Misfit::NotANumber)),
+            ("1e", Err(Misfit::NotANumber)),
         ] {
             assert_eq!(parse(text, 2, false), expected, "{text}");
         }
     }
 
     #[test]
-    fn what_is_finer_is_rounded_half_to_even_where_it_may_be() {
+    fn finer_values_are_rounded_half_to_even_where_allowed() {
         for (text, expected) in [
             ("0.005", 0),
             ("0.015", 2),

@@ -143,9 +143,9 @@ impl<'a> RowWriter<'a> {
     }
 
     /// Completes a row with its measures, and those of the compared row.
-    pub(crate) fn rest(&self, out: &mut String, (sum, beside): MergedPair<'_>) {
+    pub(crate) fn rest(&self, out: &mut String, (sum, compared): MergedPair<'_>) {
         self.write_measures(out, sum);
-        if let Some(earlier) = beside {
+        if let Some(earlier) = compared {
             separate(out);
             out.push_str("\"previous\":");
             match earlier {
@@ -162,10 +162,10 @@ impl<'a> RowWriter<'a> {
 
     fn write_measures(&self, out: &mut String, sum: MergedGroup<'_>) {
         let measures = self.plan.measures.iter().zip(&self.names).enumerate();
-        for (place, ((_, measure), name)) in measures {
+        for (index, ((_, measure), name)) in measures {
             separate(out);
             out.push_str(name);
-            write_measure(out, measure, sum.row, sum.items(place));
+            write_measure(out, measure, sum.row, sum.items(index));
         }
     }
 }
@@ -174,9 +174,9 @@ fn name_of<'a>(plan: &AggregatePlan<'a>, by: GroupColumn) -> &'a str {
     let definition = plan.definition;
     let field = match by {
         GroupColumn::Bucket => definition.time.as_ref().map(|time| &time.field),
-        GroupColumn::Value(place) => {
-            let dimension = plan.dimensions.get(place);
-            dimension.and_then(|place| definition.dimensions.get(*place))
+        GroupColumn::Value(index) => {
+            let dimension = plan.dimensions.get(index);
+            dimension.and_then(|index| definition.dimensions.get(*index))
         }
     };
     field.map_or("", |field| &field.name)
@@ -297,7 +297,7 @@ fn write_measure(
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a double is asked for")]
+#[allow(clippy::cast_precision_loss, reason = "a double is requested")]
 fn write_mean(
     out: &mut String,
     number: SumType,
@@ -338,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn moments_behind_one_another_are_written_as_each_is_alone(
+        fn consecutive_times_are_written_like_single_ones(
             moments in prop::collection::vec(
                 prop_oneof![any::<i64>(), -DAY_MS..3 * DAY_MS, (0_i64..99).prop_map(|at| at * 1_800_000)],
                 1..9,

@@ -13,7 +13,7 @@ use rillbase_engine::{
 };
 
 use crate::answer::{AnswerRow, answer, answer_json};
-use crate::catalog::{AggregateCatalog, AggregateEntry, AggregateState, Defined};
+use crate::catalog::{AggregateCatalog, AggregateEntry, AggregateState, DefineOutcome};
 use crate::claims::Claims;
 use crate::definition::{AggregateDefinition, ContributionSource};
 use crate::deltas::{AggregateGeneration, Deltas};
@@ -92,7 +92,7 @@ impl Lifetime for Lifetimes {
 
 impl Lifetimes {
     /// Makes keys of these generations expire.
-    pub(crate) fn know(&self, shape: &AggregateState) {
+    pub(crate) fn register(&self, shape: &AggregateState) {
         let building = shape.building.iter().map(|building| &building.generation);
         let mut known = self.0.write();
         for generation in std::iter::once(&shape.current).chain(building) {
@@ -133,7 +133,7 @@ impl Aggregates {
         };
         let catalog = AggregateCatalog::open(db, plain("aggregates.catalog")?)?;
         for aggregate in catalog.all() {
-            lifetimes.know(&aggregate.shape());
+            lifetimes.register(&aggregate.shape());
         }
         let opened = Self {
             catalog,
@@ -205,18 +205,18 @@ impl Aggregates {
 
     /// Creates an aggregate, or returns the one with that definition; with `replaces`, another
     /// generation is built beside it. Returns the generation's number.
-    pub fn define(&self, whose: (u64, &str), text: &str, replaces: bool) -> Result<u64> {
+    pub fn define(&self, owner: (u64, &str), text: &str, replaces: bool) -> Result<u64> {
         // Writes made without the new generation are visible once there are no writers.
         let alone = self.gate.write();
         let since = || self.db.snapshot().sequence();
-        let defined = self.catalog.define(whose, text, replaces, since)?;
-        let aggregate = self.find(whose.0, whose.1)?;
+        let defined = self.catalog.define(owner, text, replaces, since)?;
+        let aggregate = self.find(owner.0, owner.1)?;
         let shape = aggregate.shape();
-        self.lifetimes.know(&shape);
+        self.lifetimes.register(&shape);
         drop(alone);
         let number = match defined {
-            Defined::Same(number) => return Ok(number),
-            Defined::New(number, left) => {
+            DefineOutcome::Same(number) => return Ok(number),
+            DefineOutcome::New(number, left) => {
                 if let Some(left) = left {
                     self.forget(&left)?;
                 }
@@ -302,7 +302,7 @@ impl Aggregates {
         own: Option<&Deltas>,
     ) -> Result<AggregateResult> {
         let generation = aggregate.generation_at(snapshot.sequence())?;
-        let rows = answer(self.sight(snapshot, own), &generation, query)?;
+        let rows = answer(self.read_snapshot(snapshot, own), &generation, query)?;
         Ok(AggregateResult { rows })
     }
 
@@ -314,7 +314,7 @@ impl Aggregates {
         out: &mut String,
     ) -> Result<()> {
         let generation = aggregate.generation_at(snapshot.sequence())?;
-        answer_json(self.sight(snapshot, own), &generation, query, out)
+        answer_json(self.read_snapshot(snapshot, own), &generation, query, out)
     }
 
     /// The period of a query: times relative to now differ with each evaluation, but the buckets
@@ -330,7 +330,11 @@ impl Aggregates {
         Ok((plan.from, plan.to))
     }
 
-    fn sight<'a>(&'a self, snapshot: &'a DbSnapshot, own: Option<&'a Deltas>) -> ReadSnapshot<'a> {
+    fn read_snapshot<'a>(
+        &'a self,
+        snapshot: &'a DbSnapshot,
+        own: Option<&'a Deltas>,
+    ) -> ReadSnapshot<'a> {
         ReadSnapshot {
             db: &self.db,
             rows: &self.spaces.rows,

@@ -28,7 +28,7 @@ const FALSE: u8 = 0x28;
 const TRUE: u8 = 0x29;
 const DATE: u8 = 0x30;
 /// The terminator of every value and every bucket.
-pub(crate) const BEHIND: u8 = 0xff;
+pub(crate) const TERMINATOR: u8 = 0xff;
 
 const SIGN: u64 = 1 << 63;
 const INTEGER: u8 = 0;
@@ -344,7 +344,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_come_back_and_are_passed_over(value in any_value(), behind in any::<u8>()) {
+        fn values_round_trip_and_can_be_skipped(value in any_value(), behind in any::<u8>()) {
             let mut bytes = value.encoded();
             bytes.push(behind);
             let mut reader = ByteReader::new(&bytes);

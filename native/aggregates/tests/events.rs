@@ -1,4 +1,5 @@
-//! Events: counted once, seen at one moment, exact whatever happens to the database.
+//! Events are counted once, read at one snapshot, and stay exact through flushes, compactions and
+//! crashes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -57,7 +58,7 @@ impl Call {
     }
 }
 
-/// What was added, in order.
+/// The events that were added, in order.
 #[derive(Debug, Clone, Default)]
 struct Model(Vec<Call>);
 
@@ -109,7 +110,8 @@ impl Model {
     }
 }
 
-/// Random transactions, with anything happening between them; snapshots see what they saw.
+/// Random transactions, with flushes, compactions and restarts between them; snapshots keep seeing
+/// the same.
 fn agrees(seed: u64) {
     let mut world = World::new(seed);
     let mut random = SeededRandom::new(seed);
@@ -150,18 +152,18 @@ fn agrees(seed: u64) {
 }
 
 #[test]
-fn every_moment_equals_the_model_whatever_happens_in_between() {
+fn every_snapshot_equals_the_model_whatever_happens_in_between() {
     (0..12).for_each(agrees);
 }
 
 #[test]
 #[ignore = "takes minutes: the long suite runs it"]
-fn every_moment_equals_the_model_in_many_more_histories() {
+fn every_snapshot_equals_the_model_in_many_more_histories() {
     (1_000..6_000).for_each(agrees);
 }
 
 #[test]
-fn a_call_is_refused_as_a_whole_and_says_which_event_was_wrong() {
+fn a_call_is_rejected_as_a_whole_and_the_error_names_the_event() {
     let world = World::new(1);
     world.define("calls", CALLS);
     for (event, expected) in [
@@ -203,7 +205,7 @@ fn buckets_that_are_past_their_retention_are_not_shown_and_then_not_kept() {
 }
 
 #[test]
-fn rows_are_sorted_cut_and_set_beside_the_period_before() {
+fn rows_are_sorted_limited_and_compared_with_the_previous_period() {
     let world = World::new(3);
     world.define("calls", CALLS);
     let call = |customer: &str, minute: u64, ms: u64| {
@@ -247,7 +249,7 @@ fn rows_are_sorted_cut_and_set_beside_the_period_before() {
 /// Rows that are stored in the order of the result are passed while they are read; any other order
 /// needs all of them.
 #[test]
-fn rows_are_the_same_whether_their_order_is_asked_for_or_not() {
+fn rows_are_the_same_whether_or_not_their_order_is_requested() {
     let mut world = World::new(5);
     let mut random = SeededRandom::new(5);
     world.define("calls", CALLS);
@@ -394,12 +396,12 @@ fn a_row_takes_a_hundred_thousand_values_and_no_other() {
 }
 
 #[test]
-fn rows_are_made_anew_of_all_events_whose_buckets_are_kept() {
+fn rows_are_rebuilt_from_all_events_whose_buckets_are_kept() {
     let world = World::new(10);
     world.define("calls", CALLS);
     let events = [r#"{"ms":1}"#.to_owned(), r#"{"ms":2}"#.to_owned()];
     world.add("calls", &events).unwrap();
-    // Within the retention behind the bucket's end, not behind the events.
+    // Within the retention after the bucket's end, not after the events.
     world.clock.advance(30 * 86_400_000 + 299_999);
     let store = world.aggregates();
     let whose = (support::NAMESPACE, "calls");
@@ -411,14 +413,14 @@ fn rows_are_made_anew_of_all_events_whose_buckets_are_kept() {
 }
 
 #[test]
-fn what_was_left_of_a_dropped_aggregate_goes_when_the_next_process_begins() {
+fn remains_of_a_dropped_aggregate_are_deleted_at_the_next_start() {
     let mut world = World::new(11);
     world.define("calls", CALLS);
     world.define("kept", CALLS);
     let call = [r#"{"customer":"a","app":1,"event_id":"e"}"#.to_owned()];
     world.add("calls", &call).unwrap();
     world.add("kept", &call).unwrap();
-    // As if the process had ended between the two writes of dropping.
+    // Simulates a process that ends between the two writes of a drop.
     let catalog = world.db().keyspace("aggregates.catalog").unwrap();
     let mut batch = WriteBatch::new();
     let key = [b"a", &support::NAMESPACE.to_be_bytes()[..], b"calls"].concat();
@@ -432,7 +434,7 @@ fn what_was_left_of_a_dropped_aggregate_goes_when_the_next_process_begins() {
 }
 
 #[test]
-fn another_definition_is_built_beside_the_one_that_is_seen_and_has_what_came_before() {
+fn another_definition_is_built_beside_the_current_one_and_has_earlier_events() {
     let world = World::new(6);
     let first = world.define("calls", CALLS);
     assert_eq!(world.define("calls", CALLS), first);

@@ -1,4 +1,4 @@
-//! Transactions over several aggregates: seen as a whole or not at all.
+//! Transactions over several aggregates are visible as a whole or not at all.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -42,7 +42,7 @@ fn sum(rows: &str) -> i64 {
 }
 
 #[test]
-fn what_moves_from_one_aggregate_to_another_always_sums_to_zero() {
+fn transfers_between_aggregates_always_sum_to_zero() {
     let mut world = World::new(11);
     world.define("left", ACCOUNT);
     world.define("right", ACCOUNT);
@@ -112,7 +112,7 @@ fn a_transaction_sees_what_it_adds_and_others_do_not() {
 }
 
 #[test]
-fn the_first_to_commit_wins_on_ordinary_rows_and_nobody_loses_on_aggregates() {
+fn the_first_commit_wins_on_ordinary_rows_and_aggregates_never_conflict() {
     let world = World::new(13);
     world.define("left", ACCOUNT);
     let (db, store) = (world.db(), world.aggregates());
@@ -143,7 +143,7 @@ fn the_first_to_commit_wins_on_ordinary_rows_and_nobody_loses_on_aggregates() {
 }
 
 #[test]
-fn of_two_who_add_the_same_event_one_does() {
+fn of_two_writers_of_the_same_event_one_adds_it() {
     let world = World::new(14);
     world.define("left", ACCOUNT);
     let (db, store) = (world.db(), world.aggregates());

@@ -1,4 +1,4 @@
-//! Views: what they show is what grouping the documents shows, whatever became of these.
+//! Views show the same as grouping the current documents.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,7 +27,7 @@ const STOCK: &str = r#"{"source":"view","dimensions":["shop"],"measures":{
 #[derive(Debug, Clone)]
 struct Item {
     shop: u64,
-    /// In quarters.
+    /// The price in quarters.
     price: u64,
     kind: u64,
 }
@@ -55,7 +55,7 @@ fn number(quarters: u64) -> String {
     }
 }
 
-/// What grouping the documents shows.
+/// The result of grouping the documents.
 fn grouped(documents: &BTreeMap<u64, Item>) -> String {
     let mut shops: BTreeMap<u64, Vec<&Item>> = BTreeMap::new();
     for item in documents.values() {
@@ -98,7 +98,7 @@ fn grouped(documents: &BTreeMap<u64, Item>) -> String {
     out + "]"
 }
 
-/// Random changes, sent again and again, some late, with anything happening in between.
+/// Random changes, sent repeatedly, some late, with flushes, compactions and restarts in between.
 fn agrees(seed: u64) {
     let mut world = World::new(seed);
     let mut random = SeededRandom::new(seed);
@@ -123,7 +123,7 @@ fn agrees(seed: u64) {
             history.push((key, *version, item));
         }
         let mut sent: BTreeSet<usize> = (first..history.len()).collect();
-        // Some of what was sent before comes again.
+        // Some earlier changes are sent again.
         for _ in 0..random.below(4) {
             sent.insert(random.below(1 + history.len() as u64) as usize);
         }
@@ -138,7 +138,7 @@ fn agrees(seed: u64) {
                 .unwrap()
         );
         if random.one_in(2) {
-            // The same again changes nothing.
+            // Repeating them changes nothing.
             let place = ("p0", position.as_str());
             assert!(!world.apply("stock", generation, place, &changes).unwrap());
         }
@@ -165,7 +165,7 @@ fn a_view_equals_grouping_the_documents_in_many_more_histories() {
 }
 
 #[test]
-fn what_went_with_its_documents_is_not_kept() {
+fn view_rows_without_documents_are_removed() {
     let world = World::new(8);
     let generation = world.define("stock", STOCK);
     let item = |shop, price| {
@@ -203,7 +203,7 @@ fn what_went_with_its_documents_is_not_kept() {
 }
 
 #[test]
-fn a_moment_of_before_a_switch_shows_the_rows_that_were_seen_then() {
+fn a_snapshot_from_before_a_switch_shows_the_rows_of_that_time() {
     let world = World::new(9);
     let store = world.aggregates();
     let define = |replaces| {
@@ -251,7 +251,7 @@ fn a_moment_of_before_a_switch_shows_the_rows_that_were_seen_then() {
 }
 
 #[test]
-fn a_view_is_built_anew_beside_the_one_that_is_seen() {
+fn a_view_is_rebuilt_beside_the_current_one() {
     let world = World::new(7);
     let first = world.define("stock", STOCK);
     let change = |version: u64, shop: u64| {

@@ -5,7 +5,7 @@ use std::fmt;
 /// Bytes that are not what a format specifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadError {
-    /// What should have been there.
+    /// What was expected.
     pub expected: &'static str,
     /// How many bytes were read before.
     pub offset: usize,
@@ -19,10 +19,10 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// What was read, or what should have been there.
+/// The value read, or what was expected instead.
 pub type ReadResult<T> = Result<T, ReadError>;
 
-/// Reads a varint of at most 64 bits at `at`, and the offset behind it.
+/// Reads a varint of at most 64 bits at `at`; also returns the offset after it.
 #[inline]
 #[must_use]
 pub fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
@@ -43,7 +43,7 @@ pub fn varint_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     None
 }
 
-/// Reads four bytes at `at`, the lowest first.
+/// Reads a little-endian `u32` at `at`.
 #[inline]
 #[must_use]
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -51,7 +51,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(raw.try_into().ok()?))
 }
 
-/// Reads eight bytes at `at`, the lowest first.
+/// Reads a little-endian `u64` at `at`.
 #[inline]
 #[must_use]
 pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
@@ -98,7 +98,7 @@ impl<'a> ByteReader<'a> {
         self.rest.is_empty()
     }
 
-    /// The error of bytes that are something else than expected.
+    /// The error for bytes that are not what was expected.
     #[must_use]
     pub const fn error(&self, expected: &'static str) -> ReadError {
         ReadError {
@@ -107,18 +107,18 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// What was decoded from bytes, if they were what is expected.
+    /// The decoded value, or an error if the bytes were not what was expected.
     #[inline]
     pub fn check<T>(&self, decoded: Option<T>, expected: &'static str) -> ReadResult<T> {
         decoded.ok_or_else(|| self.error(expected))
     }
 
-    /// Checks that no bytes follow.
+    /// Checks that no bytes are left.
     pub fn finish(self) -> ReadResult<()> {
         self.check(self.is_empty().then_some(()), "the end")
     }
 
-    /// So many bytes.
+    /// The next `length` bytes.
     #[inline]
     pub fn take(&mut self, length: usize) -> ReadResult<&'a [u8]> {
         let split = self.rest.split_at_checked(length);
@@ -127,7 +127,7 @@ impl<'a> ByteReader<'a> {
         Ok(taken)
     }
 
-    /// Bytes of a fixed number.
+    /// The next `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> ReadResult<[u8; N]> {
         let split = self.rest.split_first_chunk();
@@ -153,43 +153,43 @@ impl<'a> ByteReader<'a> {
         }
     }
 
-    /// Two bytes, the highest first.
+    /// A big-endian `u16`.
     #[inline]
     pub fn u16_be(&mut self) -> ReadResult<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes, the highest first.
+    /// A big-endian `u32`.
     #[inline]
     pub fn u32_be(&mut self) -> ReadResult<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Four bytes, the lowest first.
+    /// A little-endian `u32`.
     #[inline]
     pub fn u32_le(&mut self) -> ReadResult<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Eight bytes, the highest first.
+    /// A big-endian `u64`.
     #[inline]
     pub fn u64_be(&mut self) -> ReadResult<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// Eight bytes, the lowest first.
+    /// A little-endian `u64`.
     #[inline]
     pub fn u64_le(&mut self) -> ReadResult<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Eight bytes, the highest first.
+    /// A big-endian `i64`.
     #[inline]
     pub fn i64_be(&mut self) -> ReadResult<i64> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// Eight bytes, the lowest first.
+    /// A little-endian `f64`.
     #[inline]
     pub fn f64_le(&mut self) -> ReadResult<f64> {
         self.array().map(f64::from_le_bytes)
@@ -228,7 +228,7 @@ impl<'a> ByteReader<'a> {
         self.check(number, "a signed varint of 64 bits")
     }
 
-    /// A count, as a varint, of items that take a byte or more each.
+    /// A count of items, as a varint. Each item takes at least one byte.
     #[inline]
     pub fn count(&mut self) -> ReadResult<usize> {
         let count = usize::try_from(self.varint()?).ok();
@@ -236,20 +236,20 @@ impl<'a> ByteReader<'a> {
         self.check(fitting, "a count that the bytes can hold")
     }
 
-    /// A length as a varint, then so many bytes.
+    /// Bytes, preceded by their length as a varint.
     #[inline]
     pub fn slice(&mut self) -> ReadResult<&'a [u8]> {
         let length = self.count()?;
         self.take(length)
     }
 
-    /// A length in two bytes, the highest first, then so many bytes.
+    /// Bytes, preceded by their length as a big-endian `u16`.
     pub fn slice_16(&mut self) -> ReadResult<&'a [u8]> {
         let length = self.u16_be()?;
         self.take(length.into())
     }
 
-    /// A length in four bytes, the highest first, then so many bytes.
+    /// Bytes, preceded by their length as a big-endian `u32`.
     pub fn slice_32(&mut self) -> ReadResult<&'a [u8]> {
         let length = self.u32_be()?;
         self.take(usize::try_from(length).unwrap_or(usize::MAX))
@@ -261,7 +261,7 @@ impl<'a> ByteReader<'a> {
         self.check(text, "UTF-8")
     }
 
-    /// A count in four bytes, the highest first, then so many items of at least `least` bytes.
+    /// Items of at least `least` bytes each, preceded by their count as a big-endian `u32`.
     pub fn list_32<T>(
         &mut self,
         least: usize,

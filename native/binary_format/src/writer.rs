@@ -18,43 +18,43 @@ pub trait ByteWriter {
         self.buffer().extend_from_slice(bytes);
     }
 
-    /// Appends two bytes, the highest first.
+    /// Appends a big-endian `u16`.
     #[inline]
     fn put_u16_be(&mut self, number: u16) {
         self.put(&number.to_be_bytes());
     }
 
-    /// Appends four bytes, the highest first.
+    /// Appends a big-endian `u32`.
     #[inline]
     fn put_u32_be(&mut self, number: u32) {
         self.put(&number.to_be_bytes());
     }
 
-    /// Appends four bytes, the lowest first.
+    /// Appends a little-endian `u32`.
     #[inline]
     fn put_u32_le(&mut self, number: u32) {
         self.put(&number.to_le_bytes());
     }
 
-    /// Appends eight bytes, the highest first.
+    /// Appends a big-endian `u64`.
     #[inline]
     fn put_u64_be(&mut self, number: u64) {
         self.put(&number.to_be_bytes());
     }
 
-    /// Appends eight bytes, the lowest first.
+    /// Appends a little-endian `u64`.
     #[inline]
     fn put_u64_le(&mut self, number: u64) {
         self.put(&number.to_le_bytes());
     }
 
-    /// Appends eight bytes, the highest first.
+    /// Appends a big-endian `i64`.
     #[inline]
     fn put_i64_be(&mut self, number: i64) {
         self.put(&number.to_be_bytes());
     }
 
-    /// Appends eight bytes, the lowest first.
+    /// Appends a little-endian `f64`.
     #[inline]
     fn put_f64_le(&mut self, number: f64) {
         self.put(&number.to_le_bytes());
@@ -83,27 +83,27 @@ pub trait ByteWriter {
         out.push((folded & 0x7f) as u8);
     }
 
-    /// Appends a length as a varint, then the bytes.
+    /// Appends bytes after their length as a varint.
     #[inline]
     fn put_slice(&mut self, bytes: &[u8]) {
         self.put_varint(bytes.len() as u64);
         self.put(bytes);
     }
 
-    /// Appends a length in two bytes, then the bytes, of which those beyond 65,535 are cut.
+    /// Appends bytes after their length as a big-endian `u16`; bytes beyond 65,535 are cut off.
     fn put_slice_16(&mut self, bytes: &[u8]) {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
         self.put_u16_be(length);
         self.put(bytes.get(..length.into()).unwrap_or(bytes));
     }
 
-    /// Appends a length in four bytes, then the bytes. The caller bounds them.
+    /// Appends bytes after their length as a big-endian `u32`. The caller bounds the length.
     fn put_slice_32(&mut self, bytes: &[u8]) {
         self.put_count_32(bytes.len());
         self.put(bytes);
     }
 
-    /// Appends a count in four bytes.
+    /// Appends a count as a big-endian `u32`.
     fn put_count_32(&mut self, count: usize) {
         self.put_u32_be(u32::try_from(count).unwrap_or(u32::MAX));
     }

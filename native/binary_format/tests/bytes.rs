@@ -1,10 +1,10 @@
-//! What is written is read back; hostile bytes are refused.
+//! Values round-trip, and hostile bytes are rejected.
 #![allow(missing_docs, reason = "a test")]
 
 use proptest::prelude::*;
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadError, varint_at, varint_length};
 
-/// Takes something at random until the bytes are refused or all read.
+/// Reads random kinds of values until the bytes are rejected or all read.
 fn read_all(bytes: &[u8], kinds: &[u8]) {
     let mut reader = ByteReader::new(bytes);
     for kind in kinds {

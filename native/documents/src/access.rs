@@ -1,4 +1,4 @@
-//! By which predicates a document finds a live query.
+//! The predicates by which the index of live queries finds a query.
 //!
 //! For a conjunction the most selective predicate is used, for a disjunction one for each branch:
 //! one of them must hold for a document to match. A filter without any must be tested with every
@@ -6,7 +6,7 @@
 
 use rillbase_query::filter::{Comparison, Filter, FilterClause, Predicate, Test, Whole};
 
-/// Path and kind of a predicate.
+/// The path and the kind of a predicate.
 pub type AccessName = (String, &'static str);
 
 /// The predicates of which one must hold; `None` if every document is tested.
@@ -40,7 +40,7 @@ fn of(node: &FilterClause) -> Option<Vec<AccessName>> {
     }
 }
 
-/// Rarer kinds first.
+/// The rank of a kind of predicate; rarer kinds have lower ranks.
 fn cost(kind: &str) -> u8 {
     match kind {
         "equality" => 0,

@@ -1,12 +1,12 @@
-//! After-images in the form that the event layer takes. docs/formats/after-image.md specifies the
-//! bytes.
+//! After-images in the form that the event layer receives. docs/formats/after-image.md specifies
+//! the bytes.
 //!
 //! They leave this process as arguments of a Valkey command, so they are built in that form: for
 //! each image its key's hash and its bytes, each as a bulk string of the protocol.
 
 use std::io::Write as _;
 
-use crate::changes::{Changed, GroupChanges};
+use crate::changes::{ChangedDocument, GroupChanges};
 
 const FORMAT: u8 = 1;
 const PUT: u8 = 1;
@@ -48,7 +48,7 @@ pub fn parcels(
     for ((collection, documents), rules) in collections.zip(transaction.rules_versions) {
         for changed in documents {
             let filled = parcel.arguments.len().saturating_add(size(changed));
-            if parcel.images > 0 && max_bytes.is_some_and(|most| filled > most) {
+            if parcel.images > 0 && max_bytes.is_some_and(|max| filled > max) {
                 full.push(std::mem::take(&mut parcel));
             }
             let out = &mut parcel.arguments;
@@ -73,14 +73,14 @@ pub fn parcels(
     full
 }
 
-fn content(changed: &Changed) -> &[u8] {
+fn content(changed: &ChangedDocument) -> &[u8] {
     match &changed.body {
         Some(body) => body.as_bytes(),
         None => changed.deleted_id.as_deref().unwrap_or_default(),
     }
 }
 
-fn size(changed: &Changed) -> usize {
+fn size(changed: &ChangedDocument) -> usize {
     HEAD_BYTES + changed.key.len() + content(changed).len()
 }
 
@@ -99,7 +99,7 @@ fn head(
     out: &mut Vec<u8>,
     transaction: ImageTransaction<'_>,
     collection: &[u8; 16],
-    changed: &Changed,
+    changed: &ChangedDocument,
 ) {
     let kind = if changed.body.is_some() { PUT } else { DELETE };
     out.extend_from_slice(&[FORMAT, kind]);
@@ -109,7 +109,7 @@ fn head(
 }
 
 /// Lengths, key and content, to the end of the bulk string.
-fn contents(out: &mut Vec<u8>, changed: &Changed) {
+fn contents(out: &mut Vec<u8>, changed: &ChangedDocument) {
     let content = content(changed);
     // Keys have at most a kilobyte and documents 16 MiB.
     let key_length = u16::try_from(changed.key.len()).unwrap_or(u16::MAX);

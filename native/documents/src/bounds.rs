@@ -31,20 +31,20 @@ pub struct EncodedRange {
 
 impl EncodedRange {
     fn overlaps(&self, other: &Self) -> bool {
-        let behind =
+        let follows_end =
             |low: &Vec<u8>, high: &Option<Vec<u8>>| high.as_ref().is_some_and(|high| low >= high);
-        !behind(&self.low, &other.high) && !behind(&other.low, &self.high)
+        !follows_end(&self.low, &other.high) && !follows_end(&other.low, &self.high)
     }
 }
 
-/// Where in an index the documents of a filter are.
+/// The part of an index that contains the documents of a filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexBounds {
     /// In key order, without overlaps.
     pub ranges: Vec<EncodedRange>,
     /// How many leading fields are fixed to one value each.
     pub equalities: usize,
-    /// The bytes that those fields fix.
+    /// The encoding of those fields.
     pub prefix: Vec<u8>,
 }
 
@@ -189,8 +189,8 @@ impl Set {
             .then(|| self.ranges.iter().map(|range| range.low.clone()).collect())
     }
 
-    /// The same in the encoding of a descending field. What inverting cannot express exactly
-    /// becomes slightly larger.
+    /// The same set in the encoding of a descending field. Ranges that cannot be inverted exactly
+    /// become slightly larger.
     fn reversed(self) -> Self {
         let ranges = self.ranges.into_iter().map(|range| {
             let first = inverted(&range.low);
@@ -320,9 +320,9 @@ fn finds_elements(path: &FieldPath) -> bool {
     !segments.is_empty() && segments.iter().all(|segment| segment.index.is_none())
 }
 
-/// What `$elemMatch` at `outer` says about values at `path`: its conditions on the rest of the
-/// path. An element that is an array counts as a document without such a field, so a set that
-/// contains null does not restrict anything.
+/// The conditions that `$elemMatch` at `outer` implies for values at `path`. An element that is an
+/// array counts as a document without such a field, so a set that contains null does not restrict
+/// anything.
 fn inside_elements(inner: &FilterClause, outer: &FieldPath, path: &FieldPath) -> Option<Set> {
     if !finds_elements(path) {
         return None;

@@ -19,7 +19,7 @@ pub struct Bulk {
     pub ordered: bool,
 }
 
-/// How a body is read.
+/// How a body is parsed.
 #[derive(Debug, Clone, Copy)]
 pub struct BulkOptions {
     /// Whether each line is an operation.
@@ -30,7 +30,7 @@ pub struct BulkOptions {
     pub max_operations: usize,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub fn parse(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusal> {
     if reading.lines {
         return parse_lines(body, reading);
@@ -66,11 +66,11 @@ pub fn parse(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusal>
             "is missing",
         ));
     };
-    let place = root.key("operations");
+    let location = root.key("operations");
     let mut read = Vec::new();
     for (number, value) in operations.iter().enumerate() {
         check_count(number, reading)?;
-        let operation = one(value, reading, &place.index(number));
+        let operation = one(value, reading, &location.index(number));
         if ordered {
             read.push(Ok(operation?));
         } else {
@@ -92,8 +92,8 @@ fn parse_lines(body: &[u8], reading: BulkOptions) -> Result<Bulk, DocumentRefusa
     for (number, line) in lines.enumerate() {
         check_count(number, reading)?;
         let root = ParseLocation::root();
-        let place = root.key("operations");
-        let here = place.index(number);
+        let location = root.key("operations");
+        let here = location.index(number);
         let value =
             parse_request(line).map_err(|error| DocumentRefusal::from(error).inside(&here))?;
         bytes += value.as_ref().content_bytes();
@@ -124,31 +124,31 @@ fn check_count(number: usize, reading: BulkOptions) -> Result<(), DocumentRefusa
 fn one(
     value: ValueRef<'_>,
     reading: BulkOptions,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<DocumentOperation, DocumentRefusal> {
     let ValueRef::Document(document) = value else {
         return Err(DocumentRefusal::at(
             "invalid_body",
-            place,
+            location,
             "an operation is an object",
         ));
     };
     let mut parts = OperationParts::default();
     for (name, value) in document.iter() {
-        parts.take(name, value, reading, &place.key(name))?;
+        parts.take(name, value, reading, &location.key(name))?;
     }
-    let Some((name, argument)) = parts.asked else {
+    let Some((name, argument)) = parts.requested else {
         let detail = "an operation must be one of insert, replace, update, delete";
-        return Err(DocumentRefusal::at("invalid_body", place, detail));
+        return Err(DocumentRefusal::at("invalid_body", location, detail));
     };
     if reading.transaction && parts.collection.is_none() {
         return Err(DocumentRefusal::at(
             "invalid_body",
-            &place.key("collection"),
+            &location.key("collection"),
             "is missing",
         ));
     }
-    let here = place.key(name);
+    let here = location.key(name);
     let mut operation = operation(name, argument, &here)?;
     operation.collection = parts.collection;
     operation.if_version = parts.if_version;
@@ -157,7 +157,7 @@ fn one(
 
 #[derive(Default)]
 struct OperationParts<'a> {
-    asked: Option<(&'a str, Document<'a>)>,
+    requested: Option<(&'a str, Document<'a>)>,
     collection: Option<String>,
     if_version: Option<i64>,
 }
@@ -168,21 +168,21 @@ impl<'a> OperationParts<'a> {
         name: &'a str,
         value: ValueRef<'a>,
         reading: BulkOptions,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         match (name, value) {
             ("insert" | "replace" | "update" | "delete", ValueRef::Document(argument)) => {
-                if self.asked.replace((name, argument)).is_some() {
+                if self.requested.replace((name, argument)).is_some() {
                     return Err(DocumentRefusal::at(
                         "invalid_body",
-                        place,
+                        location,
                         "only one operation is allowed",
                     ));
                 }
             }
             ("if_version", number) => {
                 self.if_version = Some(number.as_exact_i64().ok_or_else(|| {
-                    DocumentRefusal::at("invalid_body", place, "a version must be an integer")
+                    DocumentRefusal::at("invalid_body", location, "a version must be an integer")
                 })?);
             }
             ("collection", ValueRef::String(text)) if reading.transaction => {
@@ -191,11 +191,11 @@ impl<'a> OperationParts<'a> {
             ("insert" | "replace" | "update" | "delete", _) => {
                 return Err(DocumentRefusal::at(
                     "invalid_body",
-                    place,
+                    location,
                     "an object is expected",
                 ));
             }
-            _ => return Err(unknown(place)),
+            _ => return Err(unknown(location)),
         }
         Ok(())
     }
@@ -204,11 +204,12 @@ impl<'a> OperationParts<'a> {
 fn operation(
     name: &str,
     argument: Document<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<DocumentOperation, DocumentRefusal> {
     if name == "insert" {
         let fresh = ValueRef::ObjectId(new_object_id());
-        return DocumentOperation::insert(argument, fresh).map_err(|refused| refused.inside(place));
+        return DocumentOperation::insert(argument, fresh)
+            .map_err(|refused| refused.inside(location));
     }
     let allowed: &[&str] = match name {
         "replace" => &["id", "document", "upsert"],
@@ -217,43 +218,43 @@ fn operation(
     };
     for (member, _) in argument.iter() {
         if !allowed.contains(&member) {
-            return Err(unknown(&place.key(member)));
+            return Err(unknown(&location.key(member)));
         }
     }
     let id = argument
         .get("id")
         .map(Value::from)
-        .ok_or_else(|| DocumentRefusal::at("invalid_body", &place.key("id"), "is missing"))?;
+        .ok_or_else(|| DocumentRefusal::at("invalid_body", &location.key("id"), "is missing"))?;
     match name {
         "replace" => {
-            let document = member(argument, "document", place)?;
-            let upsert = flag(argument, "upsert", true, place)?;
+            let document = member(argument, "document", location)?;
+            let upsert = flag(argument, "upsert", true, location)?;
             DocumentOperation::replace(id, document, upsert)
-                .map_err(|refused| refused.inside(&place.key("document")))
+                .map_err(|refused| refused.inside(&location.key("document")))
         }
         "update" => {
-            let update = member(argument, "update", place)?;
-            let filters = array_filters(argument, place)?;
-            let upsert = flag(argument, "upsert", false, place)?;
+            let update = member(argument, "update", location)?;
+            let filters = array_filters(argument, location)?;
+            let upsert = flag(argument, "upsert", false, location)?;
             DocumentOperation::update(id, update, filters, upsert)
-                .map_err(|refused| refused.inside(&place.key("update")))
+                .map_err(|refused| refused.inside(&location.key("update")))
         }
-        _ => DocumentOperation::delete(id).map_err(|refused| refused.inside(&place.key("id"))),
+        _ => DocumentOperation::delete(id).map_err(|refused| refused.inside(&location.key("id"))),
     }
 }
 
 fn array_filters<'a>(
     argument: Document<'a>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Option<rillbase_query::bson::Array<'a>>, DocumentRefusal> {
     match argument.get("array_filters") {
         None | Some(ValueRef::Null) => Ok(None),
         Some(ValueRef::Array(array)) => Ok(Some(array)),
         Some(_) => {
-            let place = place.key("array_filters");
+            let location = location.key("array_filters");
             Err(DocumentRefusal::at(
                 "invalid_body",
-                &place,
+                &location,
                 "an array is expected",
             ))
         }
@@ -263,18 +264,18 @@ fn array_filters<'a>(
 fn member<'a>(
     argument: Document<'a>,
     name: &str,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Document<'a>, DocumentRefusal> {
     match argument.get(name) {
         Some(ValueRef::Document(document)) => Ok(document),
         Some(_) => Err(DocumentRefusal::at(
             "invalid_body",
-            &place.key(name),
+            &location.key(name),
             "an object is expected",
         )),
         None => Err(DocumentRefusal::at(
             "invalid_body",
-            &place.key(name),
+            &location.key(name),
             "is missing",
         )),
     }
@@ -284,19 +285,19 @@ fn flag(
     argument: Document<'_>,
     name: &str,
     otherwise: bool,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<bool, DocumentRefusal> {
     match argument.get(name) {
         None => Ok(otherwise),
         Some(ValueRef::Bool(given)) => Ok(given),
         Some(_) => Err(DocumentRefusal::at(
             "invalid_body",
-            &place.key(name),
+            &location.key(name),
             "true or false is expected",
         )),
     }
 }
 
-fn unknown(place: &ParseLocation<'_>) -> DocumentRefusal {
-    DocumentRefusal::at("invalid_body", place, "unknown member")
+fn unknown(location: &ParseLocation<'_>) -> DocumentRefusal {
+    DocumentRefusal::at("invalid_body", location, "unknown member")
 }

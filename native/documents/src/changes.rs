@@ -10,7 +10,7 @@ use crate::outcome::WriteResult;
 
 /// A document as the group leaves it.
 #[derive(Debug, Clone)]
-pub struct Changed {
+pub struct ChangedDocument {
     /// Its key.
     pub key: Vec<u8>,
     /// The hash of its key.
@@ -31,7 +31,7 @@ pub struct Changed {
     pub entries: Vec<IndexEntry>,
 }
 
-impl Changed {
+impl ChangedDocument {
     pub(crate) fn document(&self) -> Option<Document<'_>> {
         self.body.as_ref().map(|body| body.as_ref().as_ref())
     }
@@ -47,7 +47,7 @@ pub struct GroupChanges {
     /// The collections' ids, in the order of the plan.
     pub collections: Vec<[u8; 16]>,
     /// By collection, the documents that changed, by key.
-    pub documents: Vec<Vec<Changed>>,
+    pub documents: Vec<Vec<ChangedDocument>>,
     /// By write; `None` if it was skipped.
     pub ended: Vec<Option<WriteResult>>,
     /// The transaction's time, in milliseconds since 1970.
@@ -84,11 +84,11 @@ impl GroupChanges {
 
     /// When a document was created, in milliseconds since 1970.
     #[must_use]
-    pub fn created_ms(&self, changed: &Changed) -> i64 {
+    pub fn created_ms(&self, changed: &ChangedDocument) -> i64 {
         changed.created_us.map_or(self.now_ms, unix_ms)
     }
 
-    fn of(&self, collection: usize) -> &[Changed] {
+    fn of(&self, collection: usize) -> &[ChangedDocument] {
         self.documents
             .get(collection)
             .map(Vec::as_slice)
@@ -104,7 +104,7 @@ impl GroupChanges {
             byteas(rows.clone().map(|each| Some(each.key.as_slice()))),
             int4s(rows.clone().map(|each| each.key_hash)),
             int8s(rows.clone().map(|each| each.version)),
-            byteas(rows.map(Changed::body)),
+            byteas(rows.map(ChangedDocument::body)),
         ])
     }
 
@@ -116,7 +116,7 @@ impl GroupChanges {
         Some([
             byteas(rows.clone().map(|each| Some(each.key.as_slice()))),
             int8s(rows.clone().map(|each| each.version)),
-            byteas(rows.clone().map(Changed::body)),
+            byteas(rows.clone().map(ChangedDocument::body)),
             timestamps(rows.map(|each| each.created_us)),
         ])
     }
@@ -158,7 +158,7 @@ impl GroupChanges {
 
     fn entries<'a>(
         &'a self,
-        pick: impl Fn(&'a Changed) -> Vec<&'a IndexEntry>,
+        pick: impl Fn(&'a ChangedDocument) -> Vec<&'a IndexEntry>,
     ) -> Option<EntryColumns> {
         let mut rows = Vec::new();
         for document in self.documents.iter().flatten() {

@@ -13,7 +13,7 @@ mod oid {
     pub(super) const TIMESTAMPTZ: i32 = 1184;
 }
 
-/// Bytes; none is null.
+/// Byte strings; `None` is null.
 #[must_use]
 pub fn byteas<'a>(items: impl Iterator<Item = Option<&'a [u8]>> + Clone) -> Vec<u8> {
     array(oid::BYTEA, items, |out, item| {
@@ -100,22 +100,22 @@ mod tests {
     use super::{byteas, int4s};
 
     #[test]
-    fn an_array_says_its_dimension_type_length_and_lower_bound() {
+    fn an_array_states_its_dimension_type_length_and_lower_bound() {
         let packed = int4s([7].into_iter());
-        let wanted = [
+        let expected = [
             0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7,
         ];
-        assert_eq!(packed, wanted);
+        assert_eq!(packed, expected);
     }
 
     #[test]
     fn a_null_has_no_length_and_is_announced() {
         let packed = byteas([Some(b"a".as_slice()), None].into_iter());
-        let wanted = [
+        let expected = [
             0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 17, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 97, 255, 255,
             255, 255,
         ];
-        assert_eq!(packed, wanted);
+        assert_eq!(packed, expected);
     }
 
     #[test]

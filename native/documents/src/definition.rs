@@ -33,7 +33,7 @@ impl CollectionDefinition {
         })
     }
 
-    /// The same with limits.
+    /// Sets the limits.
     #[must_use]
     pub const fn limited(mut self, limits: DocumentLimits) -> Self {
         self.limits = limits;

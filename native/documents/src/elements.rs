@@ -1,7 +1,7 @@
 //! The maximum number of values in a document.
 //!
-//! A filter uses about one step of its fuel for each value that it examines. Documents are kept so
-//! far below the fuel of one evaluation that ordinary filters can be evaluated on every document.
+//! A filter uses about one step of its fuel for each value that it examines. The limit is far below
+//! the fuel of one evaluation, so that ordinary filters can be evaluated on every document.
 
 use rillbase_query::bson::{Array, Document, ValueRef};
 use rillbase_query::error::ParseLocation;
@@ -9,7 +9,7 @@ use rillbase_query::error::ParseLocation;
 use crate::refusal::DocumentRefusal;
 
 /// The minimum size of a value in BSON: its type and an empty key.
-const LEAST_VALUE_BYTES: usize = 2;
+const MIN_VALUE_BYTES: usize = 2;
 
 /// The limits of a document.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +32,8 @@ impl Default for DocumentLimits {
 impl DocumentLimits {
     /// Rejects a document that exceeds them.
     pub fn check(&self, document: Document<'_>) -> Result<(), DocumentRefusal> {
-        let most = document.as_bytes().len() / LEAST_VALUE_BYTES;
-        if most <= self.array_elements.min(self.values) {
+        let max = document.as_bytes().len() / MIN_VALUE_BYTES;
+        if max <= self.array_elements.min(self.values) {
             return Ok(());
         }
         ValueCounter {
@@ -53,10 +53,10 @@ impl ValueCounter<'_> {
     fn document(
         &mut self,
         document: Document<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         for (name, value) in document.iter() {
-            self.value(value, &place.key(name))?;
+            self.value(value, &location.key(name))?;
         }
         Ok(())
     }
@@ -64,15 +64,15 @@ impl ValueCounter<'_> {
     fn array(
         &mut self,
         array: Array<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         for (index, value) in array.iter().enumerate() {
             if index >= self.limits.array_elements {
-                let most = self.limits.array_elements;
-                let detail = format!("an array has at most {most} elements");
-                return Err(DocumentRefusal::at("array_too_long", place, detail));
+                let max = self.limits.array_elements;
+                let detail = format!("an array has at most {max} elements");
+                return Err(DocumentRefusal::at("array_too_long", location, detail));
             }
-            self.value(value, &place.index(index))?;
+            self.value(value, &location.index(index))?;
         }
         Ok(())
     }
@@ -80,17 +80,17 @@ impl ValueCounter<'_> {
     fn value(
         &mut self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         self.values += 1;
         if self.values > self.limits.values {
-            let most = self.limits.values;
-            let detail = format!("a document has at most {most} values at all levels");
+            let max = self.limits.values;
+            let detail = format!("a document has at most {max} values at all levels");
             return Err(DocumentRefusal::new("document_too_complex", detail));
         }
         match value {
-            ValueRef::Document(inner) => self.document(inner, place),
-            ValueRef::Array(inner) => self.array(inner, place),
+            ValueRef::Document(inner) => self.document(inner, location),
+            ValueRef::Array(inner) => self.array(inner, location),
             _ => Ok(()),
         }
     }

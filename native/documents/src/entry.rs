@@ -11,8 +11,8 @@ use rillbase_query::path::FieldPath;
 
 use crate::refusal::DocumentRefusal;
 
-/// Longer keys are truncated to this. Truncation keeps the order, except that truncated keys may
-/// become equal; readers in key order must sort such entries again.
+/// The maximum length of a key; longer ones are truncated. Truncation keeps the order, except that
+/// truncated keys may become equal; readers in key order must sort such entries again.
 pub const ENTRY_BYTES: usize = 1_024;
 /// The key that marks a document with several keys; no value has this key.
 pub const MARK: &[u8] = &[];

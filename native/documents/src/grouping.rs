@@ -1,4 +1,4 @@
-//! Computes groups: candidates in, the groups of those that match out.
+//! Computes the groups of the candidates that match.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub struct Grouping {
     groups: GroupTable,
     now_ms: i64,
     /// The maximum number of documents in groups.
-    most: usize,
+    max: usize,
     seen: HashSet<Vec<u8>>,
     matched: usize,
     held_bytes: usize,
@@ -40,13 +40,13 @@ impl Grouping {
         (filter, readable): (Arc<Filter>, Option<Arc<Filter>>),
         group: Arc<GroupDefinition>,
         now_ms: i64,
-        most: usize,
+        max: usize,
     ) -> Self {
         Self {
             filter,
             groups: GroupTable::new(group),
             now_ms,
-            most,
+            max,
             seen: HashSet::new(),
             matched: 0,
             held_bytes: 0,
@@ -74,8 +74,8 @@ impl Grouping {
                 continue;
             }
             self.matched += 1;
-            if self.matched > self.most {
-                let detail = format!("a query may group at most {} documents", self.most);
+            if self.matched > self.max {
+                let detail = format!("a query may group at most {} documents", self.max);
                 return Err(DocumentRefusal::new("query_too_expensive", detail));
             }
             self.add(share);
@@ -88,7 +88,7 @@ impl Grouping {
         let kept = self.groups.add(share);
         self.held_bytes += kept.bytes();
         if self.groups.len() > groups {
-            // The key, the row's `_id`, and the row when it is shown.
+            // Accounts for the key, the row's `_id`, and the rendered row.
             self.held_bytes += 3 * kept.key().len();
         }
     }

@@ -100,9 +100,9 @@ pub fn key_hash(key: &[u8]) -> i32 {
 
 /// A new ObjectId: the time in seconds and nanoseconds, then 34 random bits.
 ///
-/// Usually the last bytes are a counter of the process. All tenants would share it, so the distance
-/// of two ids would reveal how many documents others have inserted in between. The time also orders
-/// the ids of one caller.
+/// The usual counter of the process would be shared by all tenants, so that the difference of two
+/// ids would reveal how many documents others inserted in between. The time also orders the ids of
+/// one caller.
 #[must_use]
 pub fn new_object_id() -> ObjectId {
     let now = SystemTime::now()

@@ -16,13 +16,13 @@ pub fn keys<'b>(
     lookups: &LookupFields,
     bodies: impl Iterator<Item = &'b [u8]>,
 ) -> Result<Vec<BTreeSet<Vec<u8>>>, DocumentRefusal> {
-    let places = lookups.places();
+    let numbers = lookups.collection_numbers();
     let mut keys = vec![BTreeSet::new(); lookups.collections().len()];
     for body in bodies {
         let document = Document::trusted(body);
-        for (lookup, place) in lookups.iter().zip(&places) {
+        for (lookup, number) in lookups.iter().zip(&numbers) {
             let ids = lookup.references(document)?.ids;
-            if let Some(keys) = keys.get_mut(*place) {
+            if let Some(keys) = keys.get_mut(*number) {
                 keys.extend(ids.into_iter().filter_map(|id| id::key(id).ok()));
             }
         }
@@ -36,10 +36,10 @@ pub fn embed<B: AsRef<[u8]>>(
     body: &[u8],
     referenced: &[ReferencedDocuments<B>],
 ) -> Result<DocumentBuf, DocumentRefusal> {
-    let places = lookups.places();
+    let numbers = lookups.collection_numbers();
     let document = Document::trusted(body);
     Ok(lookups.embed(document, &|number, referred| {
-        let referenced = referenced.get(*places.get(number)?)?;
+        let referenced = referenced.get(*numbers.get(number)?)?;
         let body = referenced.get(&id::key(referred).ok()?)?;
         Some(Document::trusted(body.as_ref()))
     })?)

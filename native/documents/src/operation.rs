@@ -42,7 +42,7 @@ pub struct DocumentOperation {
     pub key: Vec<u8>,
     /// The collection, if the operation names one.
     pub collection: Option<String>,
-    /// Only at this version.
+    /// The required version of the document, if any.
     pub if_version: Option<i64>,
     /// Whether a missing document is created.
     pub upsert: bool,
@@ -78,7 +78,7 @@ impl DocumentOperation {
         })
     }
 
-    /// An insert. A document without `_id` gets the unique `fresh`.
+    /// An insert. A document without `_id` receives `fresh`, which is unique.
     pub fn insert(document: Document<'_>, fresh: ValueRef<'_>) -> Result<Self, DocumentRefusal> {
         let own_id = document.get("_id");
         let id = Value::from(own_id.unwrap_or(fresh));
@@ -304,7 +304,7 @@ fn check_same_id(document: Document<'_>, id: ValueRef<'_>) -> Result<(), Documen
         Some(given) if !equal(given, id) => Err(DocumentRefusal::at(
             "invalid_document",
             &ParseLocation::root().key("_id"),
-            "the document's _id differs from the one in the address",
+            "the document's _id differs from the one in the URL",
         )),
         _ => Ok(()),
     }

@@ -24,12 +24,12 @@ impl DocumentOperations {
         }
     }
 
-    /// All of them.
+    /// All operations.
     pub fn as_slice(&self) -> &[Result<DocumentOperation, DocumentRefusal>] {
         self.all.get(self.part.clone()).unwrap_or_default()
     }
 
-    /// Those in this range.
+    /// The operations in a range.
     #[must_use]
     pub fn part(&self, part: Range<usize>) -> Self {
         let end = self.part.end.min(self.part.start.saturating_add(part.end));

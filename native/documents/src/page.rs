@@ -16,7 +16,7 @@ use crate::unevaluated::UnevaluatedDocuments;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRow {
     /// The sort position.
-    pub(crate) place: Vec<u8>,
+    pub(crate) sort_position: Vec<u8>,
     pub(crate) key: Vec<u8>,
     pub(crate) entry: Vec<u8>,
     pub(crate) body: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct PageRow {
 
 impl PageRow {
     pub(crate) fn size(&self) -> usize {
-        self.place.len() + self.body.len() + 96
+        self.sort_position.len() + self.body.len() + 96
     }
 }
 
@@ -38,7 +38,7 @@ impl PageRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageBoundary {
     /// The sort position.
-    pub place: Vec<u8>,
+    pub sort_position: Vec<u8>,
     /// The index entry, if one was read.
     pub entry: Vec<u8>,
     /// The document's key.
@@ -84,19 +84,19 @@ impl ResultPage {
     }
 
     /// Embeds into each document those that it refers to, as [`lookups::embed`] does. They may have
-    /// at most `most` bytes together.
+    /// at most `max` bytes together.
     pub fn embed<B: AsRef<[u8]>>(
         &mut self,
         lookups: &LookupFields,
         referenced: &[ReferencedDocuments<B>],
-        most: usize,
+        max: usize,
     ) -> Result<(), DocumentRefusal> {
         let mut bytes = 0;
         for row in &mut self.rows {
             let embedded = lookups::embed(lookups, &row.body, referenced)?.into_bytes();
             bytes += embedded.len();
             row.embedded = Some(embedded);
-            if bytes > most {
+            if bytes > max {
                 let detail = "the documents and their lookups are too large together";
                 return Err(DocumentRefusal::new("query_too_expensive", detail));
             }

@@ -1,4 +1,4 @@
-//! Errors, by stable code and place.
+//! Errors: a stable code and a location.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use rillbase_query::schema::SchemaViolation;
 pub struct DocumentRefusal {
     /// The stable name.
     pub code: Cow<'static, str>,
-    /// The offending place as an RFC 6901 pointer.
+    /// The offending location as an RFC 6901 pointer.
     pub pointer: String,
     /// One sentence for people.
     pub detail: String,
@@ -19,18 +19,18 @@ pub struct DocumentRefusal {
 }
 
 impl DocumentRefusal {
-    /// An error at `place`.
+    /// An error at `location`.
     #[must_use]
-    pub fn at(code: &'static str, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
+    pub fn at(code: &'static str, location: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
         Self {
             code: Cow::Borrowed(code),
-            pointer: place.pointer(),
+            pointer: location.pointer(),
             detail: detail.into(),
             violations: Vec::new(),
         }
     }
 
-    /// An error of the whole.
+    /// An error of the whole input.
     #[must_use]
     pub fn new(code: &'static str, detail: impl Into<String>) -> Self {
         Self::at(code, &ParseLocation::root(), detail)
@@ -38,8 +38,8 @@ impl DocumentRefusal {
 
     /// The same error inside a larger input.
     #[must_use]
-    pub fn inside(mut self, place: &ParseLocation<'_>) -> Self {
-        let prefix = place.pointer();
+    pub fn inside(mut self, location: &ParseLocation<'_>) -> Self {
+        let prefix = location.pointer();
         for (pointer, _) in &mut self.violations {
             pointer.insert_str(0, &prefix);
         }
@@ -58,7 +58,7 @@ impl DocumentRefusal {
         Self {
             code: Cow::Borrowed("invalid_document"),
             pointer,
-            detail: "the document breaks the collection's schema".into(),
+            detail: "the document violates the collection's schema".into(),
             violations,
         }
     }

@@ -36,14 +36,17 @@ pub enum AccessRule {
 
 impl AccessRule {
     /// Parses `true`, `false` or a filter.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, DocumentRefusal> {
+    pub fn parse(
+        value: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<Self, DocumentRefusal> {
         match value {
             ValueRef::Bool(true) => Ok(Self::Always),
             ValueRef::Bool(false) => Ok(Self::Never),
             ValueRef::Document(document) => {
                 let mut sample = Binding::sample();
-                let bound = sample.filter(document, place)?;
-                let filter = Filter::parse_at(bound.as_ref(), place)?;
+                let bound = sample.filter(document, location)?;
+                let filter = Filter::parse_at(bound.as_ref(), location)?;
                 if sample.inserted == 0 {
                     return Ok(Self::Fixed(Box::new(filter)));
                 }
@@ -53,7 +56,7 @@ impl AccessRule {
             }
             _ => Err(DocumentRefusal::at(
                 "invalid_filter",
-                place,
+                location,
                 "a rule must be a filter, true or false",
             )),
         }
@@ -88,9 +91,9 @@ struct Binding<'c> {
     inserted_bytes: usize,
 }
 
-/// What a claim becomes where it is inserted.
+/// The form in which a claim is inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum As {
+enum ClaimForm {
     Value,
     List,
 }
@@ -107,11 +110,11 @@ impl Binding<'_> {
     fn filter(
         &mut self,
         filter: Document<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<DocumentBuf, DocumentRefusal> {
         let mut writer = DocumentWriter::with_capacity(filter.as_bytes().len());
         for (name, value) in filter.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             if CONNECTIVES.contains(&name)
                 && let ValueRef::Array(children) = value
             {
@@ -144,15 +147,15 @@ impl Binding<'_> {
         writer: &mut DocumentWriter,
         name: &str,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
             let mut equal = DocumentWriter::with_capacity(32);
             self.insert(
                 &mut ClaimSink::Member(&mut equal, "$eq"),
                 claim,
-                As::Value,
-                place,
+                ClaimForm::Value,
+                location,
             )?;
             let equal = equal.finish();
             writer.append(name, ValueRef::Document(Document::trusted(&equal)));
@@ -160,29 +163,29 @@ impl Binding<'_> {
         }
         match value {
             ValueRef::Document(operators) if is_operators(operators) => {
-                let bound = self.operators(operators, place)?;
+                let bound = self.operators(operators, location)?;
                 writer.append(name, ValueRef::Document(bound.as_ref()));
                 Ok(())
             }
-            other => self.literal(&mut ClaimSink::Member(writer, name), other, place),
+            other => self.literal(&mut ClaimSink::Member(writer, name), other, location),
         }
     }
 
     fn operators(
         &mut self,
         operators: Document<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<DocumentBuf, DocumentRefusal> {
         let mut writer = DocumentWriter::with_capacity(operators.as_bytes().len());
         for (name, value) in operators.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             let sink = &mut ClaimSink::Member(&mut writer, name);
             match (name, value) {
                 (name, value) if VALUES.contains(&name) => {
-                    self.value(sink, value, As::Value, &here)?;
+                    self.value(sink, value, ClaimForm::Value, &here)?;
                 }
                 (name, value) if LISTS.contains(&name) => {
-                    self.value(sink, value, As::List, &here)?;
+                    self.value(sink, value, ClaimForm::List, &here)?;
                 }
                 ("$not", ValueRef::Document(inner))
                     if is_operators(inner) && claim(value).is_none() =>
@@ -211,12 +214,12 @@ impl Binding<'_> {
         &mut self,
         sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
-        wanted: As,
-        place: &ParseLocation<'_>,
+        form: ClaimForm,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         match claim(value) {
-            Some(claim) => self.insert(sink, claim, wanted, place),
-            None => self.literal(sink, value, place),
+            Some(claim) => self.insert(sink, claim, form, location),
+            None => self.literal(sink, value, location),
         }
     }
 
@@ -225,10 +228,10 @@ impl Binding<'_> {
         &mut self,
         sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
-            return self.insert(sink, claim, As::Value, place);
+            return self.insert(sink, claim, ClaimForm::Value, location);
         }
         match value {
             ValueRef::Document(inner) => {
@@ -237,7 +240,7 @@ impl Binding<'_> {
                     self.literal(
                         &mut ClaimSink::Member(&mut writer, name),
                         value,
-                        &place.key(name),
+                        &location.key(name),
                     )?;
                 }
                 let bytes = writer.finish();
@@ -249,7 +252,7 @@ impl Binding<'_> {
                     self.literal(
                         &mut ClaimSink::Element(&mut writer),
                         value,
-                        &place.index(index),
+                        &location.index(index),
                     )?;
                 }
                 let bytes = writer.finish();
@@ -265,15 +268,15 @@ impl Binding<'_> {
         &mut self,
         sink: &mut ClaimSink<'_>,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         if let Some(claim) = claim(value) {
             let mut literal = DocumentWriter::with_capacity(32);
             self.insert(
                 &mut ClaimSink::Member(&mut literal, "$literal"),
                 claim,
-                As::Value,
-                place,
+                ClaimForm::Value,
+                location,
             )?;
             let literal = literal.finish();
             sink.put(ValueRef::Document(Document::trusted(&literal)));
@@ -283,7 +286,7 @@ impl Binding<'_> {
             ValueRef::Document(inner) => {
                 let mut writer = DocumentWriter::with_capacity(inner.as_bytes().len());
                 for (name, value) in inner.iter() {
-                    let here = place.key(name);
+                    let here = location.key(name);
                     if name == "$literal" {
                         refuse_claims(value, &here)?;
                         writer.append(name, value);
@@ -300,7 +303,7 @@ impl Binding<'_> {
                     self.expression(
                         &mut ClaimSink::Element(&mut writer),
                         value,
-                        &place.index(index),
+                        &location.index(index),
                     )?;
                 }
                 let bytes = writer.finish();
@@ -315,32 +318,33 @@ impl Binding<'_> {
         &mut self,
         sink: &mut ClaimSink<'_>,
         claim: &str,
-        wanted: As,
-        place: &ParseLocation<'_>,
+        form: ClaimForm,
+        location: &ParseLocation<'_>,
     ) -> Result<(), DocumentRefusal> {
         self.inserted += 1;
         let Some(claims) = self.claims else {
-            match wanted {
-                As::Value => sink.put(ValueRef::String("")),
-                As::List => sink.put(ValueRef::Array(Array::trusted(&[5, 0, 0, 0, 0]))),
+            match form {
+                ClaimForm::Value => sink.put(ValueRef::String("")),
+                ClaimForm::List => sink.put(ValueRef::Array(Array::trusted(&[5, 0, 0, 0, 0]))),
             }
             return Ok(());
         };
-        let value = look_up(claims, claim)
-            .ok_or_else(|| DocumentRefusal::at("missing_claim", place, "the claim is missing"))?;
+        let value = look_up(claims, claim).ok_or_else(|| {
+            DocumentRefusal::at("missing_claim", location, "the claim is missing")
+        })?;
         self.inserted_bytes += value.content_bytes();
         if self.inserted_bytes > FILTER_BYTES {
             // A rule may repeat a long claim very often.
             let detail =
                 format!("a rule may have at most {FILTER_BYTES} bytes including its claims");
-            return Err(DocumentRefusal::at("filter_too_large", place, detail));
+            return Err(DocumentRefusal::at("filter_too_large", location, detail));
         }
         sink.put(value);
         Ok(())
     }
 }
 
-/// Where a bound value goes.
+/// Where a bound value is written.
 enum ClaimSink<'w> {
     Member(&'w mut DocumentWriter, &'w str),
     Element(&'w mut ArrayWriter),
@@ -389,11 +393,11 @@ fn is_connective(document: Document<'_>) -> bool {
 }
 
 /// Rejects claims where they would be more than a literal.
-fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), DocumentRefusal> {
+fn refuse_claims(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<(), DocumentRefusal> {
     match value {
         ValueRef::Document(inner) => {
             for (name, value) in inner.iter() {
-                let here = place.key(name);
+                let here = location.key(name);
                 if name == "$auth" {
                     return Err(DocumentRefusal::at(
                         "invalid_filter",
@@ -408,7 +412,7 @@ fn refuse_claims(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), D
         ValueRef::Array(inner) => inner
             .iter()
             .enumerate()
-            .try_for_each(|(index, value)| refuse_claims(value, &place.index(index))),
+            .try_for_each(|(index, value)| refuse_claims(value, &location.index(index))),
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Evaluates a query: candidates in, the result out.
+//! Evaluates a query on candidates and produces the result.
 //!
 //! The store reads rows that may match; here the filter decides, and offset, limit and cursor are
 //! applied in the requested order. Candidates arrive in that order ([`CandidateOrder::Ordered`],
@@ -172,10 +172,11 @@ impl Selection {
             return Ok(CandidateVerdict::PassedOver);
         };
         if let (CandidateOrder::ByIndex(order), Some(entry)) = (&self.arrival, candidate.entry) {
-            let place = self.index_place(order, document)?;
-            if place != entry {
+            let sort_position = self.index_position(order, document)?;
+            if sort_position != entry {
                 let elsewhere = order.ranges.iter().any(|range| {
-                    place >= range.low && range.high.as_ref().is_none_or(|high| place < *high)
+                    sort_position >= range.low
+                        && range.high.as_ref().is_none_or(|high| sort_position < *high)
                 });
                 return Ok(if elsewhere {
                     CandidateVerdict::PassedOver
@@ -184,7 +185,7 @@ impl Selection {
                 });
             }
         }
-        let place = self.place(candidate, document)?;
+        let sort_position = self.sort_position(candidate, document)?;
         self.check_parts(document)?;
         if matches!(self.arrival, CandidateOrder::Unordered)
             && candidate.entry.is_some()
@@ -194,11 +195,11 @@ impl Selection {
         }
         self.matched += 1;
         let after = self.request.after.as_ref();
-        if after.is_some_and(|after| place <= *after) {
+        if after.is_some_and(|after| sort_position <= *after) {
             return Ok(CandidateVerdict::PassedOver);
         }
         Ok(CandidateVerdict::Held(PageRow {
-            place,
+            sort_position,
             key: candidate.key.to_vec(),
             entry: candidate.entry.unwrap_or_default().to_vec(),
             body: match &self.request.group {
@@ -226,7 +227,7 @@ impl Selection {
     }
 
     /// The sort position of a document, `_id` included.
-    fn place(
+    fn sort_position(
         &self,
         candidate: CandidateRow<'_>,
         document: Document<'_>,
@@ -247,7 +248,7 @@ impl Selection {
     }
 
     /// The entry that determines a document's position in an index's order.
-    fn index_place(
+    fn index_position(
         &self,
         order: &IndexOrder,
         document: Document<'_>,
@@ -256,14 +257,14 @@ impl Selection {
             return Ok(Vec::new());
         };
         let least = sort.key_of_fields(document, &Fuel::default())?;
-        let mut place = order.prefix.clone();
+        let mut sort_position = order.prefix.clone();
         if order.backward {
-            place.extend(least.iter().map(|byte| !byte));
+            sort_position.extend(least.iter().map(|byte| !byte));
         } else {
-            place.extend(least);
+            sort_position.extend(least);
         }
-        place.truncate(ENTRY_BYTES);
-        Ok(place)
+        sort_position.truncate(ENTRY_BYTES);
+        Ok(sort_position)
     }
 
     fn hold(&mut self, held: PageRow) -> Result<SelectionProgress, DocumentRefusal> {
@@ -349,7 +350,7 @@ impl Selection {
         let mut rows = std::mem::take(&mut self.page);
         rows.drain(..self.request.offset.min(rows.len()));
         let next = rows.last().filter(|_| self.more).map(|last| PageBoundary {
-            place: last.place.clone(),
+            sort_position: last.sort_position.clone(),
             entry: last.entry.clone(),
             key: last.key.clone(),
         });

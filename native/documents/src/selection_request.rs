@@ -1,4 +1,4 @@
-//! What a query asks for, and in which order its candidates come.
+//! The parameters of a query, and the order in which its candidates arrive.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub enum CandidateOrder {
 /// An index that is read in the order of a sort.
 #[derive(Debug, Clone)]
 pub struct IndexOrder {
-    /// How many leading bytes of each entry are fixed.
+    /// The leading bytes that all entries share.
     pub prefix: Vec<u8>,
     /// The fields that follow, whose order is the sort's.
     pub fields: Vec<IndexField>,

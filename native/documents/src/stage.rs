@@ -1,7 +1,6 @@
 //! Writes applied in order to locked rows in memory.
 //!
-//! Pure: rows, operations and a time in, the resulting documents out. A rejected write has no
-//! effect and does not disturb the others.
+//! A pure function of rows, operations and a time. A rejected write has no effect on the others.
 
 use std::collections::HashMap;
 use std::mem;
@@ -11,7 +10,7 @@ use rillbase_query::bson::{Document, DocumentBuf};
 use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 
-use crate::changes::{Changed, GroupChanges};
+use crate::changes::{ChangedDocument, GroupChanges};
 use crate::columns::unix_ms;
 use crate::entry::IndexEntry;
 use crate::id::key_hash;
@@ -52,15 +51,15 @@ pub struct LockedRows {
     pub now_ms: i64,
 }
 
-type Documents<'p> = HashMap<&'p [u8], Changed>;
+type Documents<'p> = HashMap<&'p [u8], ChangedDocument>;
 
 struct WriteStaging<'p> {
     plan: &'p WritePlan,
     locked: &'p LockedRows,
     /// By collection, the documents as the group leaves them.
     documents: Vec<Documents<'p>>,
-    /// What the current write has replaced, to undo it.
-    replaced: Vec<(usize, &'p [u8], Option<Changed>)>,
+    /// The documents that the current write has replaced, for undoing it.
+    replaced: Vec<(usize, &'p [u8], Option<ChangedDocument>)>,
 }
 
 /// A document within the group; the default does not exist.
@@ -69,7 +68,7 @@ struct StagedDocument<'s> {
     document: Option<Document<'s>>,
     version: i64,
     row: Option<&'s LockedRow>,
-    known: Option<&'s Changed>,
+    known: Option<&'s ChangedDocument>,
 }
 
 impl WritePlan {
@@ -125,7 +124,7 @@ impl<'p> WriteStaging<'p> {
 
     fn finish(self, ended: Vec<Option<WriteResult>>) -> GroupChanges {
         let documents = self.documents.into_iter().map(|documents| {
-            let mut documents: Vec<Changed> = documents.into_values().collect();
+            let mut documents: Vec<ChangedDocument> = documents.into_values().collect();
             documents.sort_unstable_by(|a, b| a.key.cmp(&b.key));
             documents
         });
@@ -154,7 +153,8 @@ impl<'p> WriteStaging<'p> {
         let access = target.access.as_ref();
         let current = self.current(target.collection, &operation.key);
         let is_hidden = self.is_hidden(access, current.document);
-        // Documents that the caller may not read do not exist for it until the very end.
+        // A document that the caller may not read is treated as missing until the rules are
+        // checked.
         let current = if is_hidden {
             StagedDocument::default()
         } else {
@@ -237,7 +237,7 @@ impl<'p> WriteStaging<'p> {
         operation: &DocumentOperation,
         current: &StagedDocument<'_>,
         after: Option<DocumentBuf>,
-    ) -> Result<Changed, DocumentRefusal> {
+    ) -> Result<ChangedDocument, DocumentRefusal> {
         let definition = &collection.definition;
         let view = after.as_ref().map(DocumentBuf::as_ref);
         if let Some(view) = view {
@@ -255,7 +255,7 @@ impl<'p> WriteStaging<'p> {
         let deleted_id = after
             .is_none()
             .then(|| id_document(operation.id.as_ref()).into_bytes());
-        Ok(Changed {
+        Ok(ChangedDocument {
             key: operation.key.clone(),
             key_hash: key_hash(&operation.key),
             version: current.version.saturating_add(1),
@@ -277,7 +277,7 @@ impl<'p> WriteStaging<'p> {
         }
     }
 
-    fn put(&mut self, collection: usize, key: &'p [u8], changed: Changed, atomic: bool) {
+    fn put(&mut self, collection: usize, key: &'p [u8], changed: ChangedDocument, atomic: bool) {
         if let Some(documents) = self.documents.get_mut(collection) {
             let before = documents.insert(key, changed);
             if atomic {

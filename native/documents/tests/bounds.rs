@@ -157,8 +157,8 @@ fn any_index() -> impl Strategy<Value = Vec<(&'static str, i32)>> {
     prop::collection::vec((any_path(), prop::sample::select(vec![1, -1])), 1..4)
 }
 
-/// Every document that matches has an entry inside the bounds. How many pairs
-/// were decided by bounds.
+/// Checks that every matching document has an entry inside the bounds; returns how many pairs the
+/// bounds decided.
 fn check_superset(
     text: &str,
     docs: &[String],
@@ -244,7 +244,7 @@ proptest! {
     }
 }
 
-/// Filter, index, a document that the bounds find, one that they do not.
+/// A filter, an index, a document inside the bounds, and one outside.
 type Narrow = (&'static str, Fields, &'static str, &'static str);
 type Fields = &'static [(&'static str, i32)];
 const NARROW: &[Narrow] = &[
@@ -366,7 +366,7 @@ fn a_list_with_regular_expressions_is_bounded_by_values_and_prefixes() {
 }
 
 #[test]
-fn a_filter_that_says_nothing_about_the_first_field_has_no_bounds() {
+fn a_filter_that_does_not_restrict_the_first_field_has_no_bounds() {
     for text in [
         r#"{"b":1}"#,
         r#"{"a":{"$ne":1}}"#,

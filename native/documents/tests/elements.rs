@@ -1,4 +1,4 @@
-//! How many values a document may hold.
+//! The maximum number of values in a document.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;

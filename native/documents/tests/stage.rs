@@ -1,5 +1,4 @@
-//! What a group leaves behind, as columns, is what doing its operations one by
-//! one leaves behind.
+//! The columns that a group writes agree with applying its operations one by one.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,15 +39,15 @@ enum Step {
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
+struct RequestedStep {
     id: i32,
     step: Step,
     if_version: Option<i64>,
 }
 
-/// A document as the model has it.
+/// A document in the model.
 #[derive(Debug, Clone, PartialEq)]
-struct Known {
+struct ModelDocument {
     version: i64,
     value: Option<i32>,
     created_us: Option<i64>,
@@ -58,16 +57,16 @@ fn text(id: i32, value: i32) -> DocumentBuf {
     parse_document(format!("{{\"_id\":{id},\"a\":{value}}}").as_bytes()).unwrap()
 }
 
-fn operation(asked: &Asked) -> DocumentOperation {
-    let id = Value::Int32(asked.id);
+fn operation(requested: &RequestedStep) -> DocumentOperation {
+    let id = Value::Int32(requested.id);
     let parsed = |text: String| parse_document(text.as_bytes()).unwrap();
-    let mut made = match asked.step {
+    let mut made = match requested.step {
         Step::Insert(value) => {
-            let document = text(asked.id, value);
+            let document = text(requested.id, value);
             DocumentOperation::insert(document.as_ref(), ValueRef::Null).unwrap()
         }
         Step::Replace(value, upsert) => {
-            DocumentOperation::replace(id, text(asked.id, value).as_ref(), upsert).unwrap()
+            DocumentOperation::replace(id, text(requested.id, value).as_ref(), upsert).unwrap()
         }
         Step::Add(value, upsert) => {
             let update = parsed(format!("{{\"$inc\":{{\"a\":{value}}}}}"));
@@ -79,23 +78,25 @@ fn operation(asked: &Asked) -> DocumentOperation {
         }
         Step::Delete => DocumentOperation::delete(id).unwrap(),
     };
-    made.if_version = asked.if_version;
+    made.if_version = requested.if_version;
     made
 }
 
-/// Does one operation to the model. Returns the new version, or the code of the
-/// refusal.
-fn do_one(model: &mut BTreeMap<i32, Known>, asked: &Asked) -> Result<i64, &'static str> {
-    let before = model.get(&asked.id).cloned().unwrap_or(Known {
+/// Applies one operation to the model. Returns the new version, or the code of the refusal.
+fn do_one(
+    model: &mut BTreeMap<i32, ModelDocument>,
+    requested: &RequestedStep,
+) -> Result<i64, &'static str> {
+    let before = model.get(&requested.id).cloned().unwrap_or(ModelDocument {
         version: FLOOR,
         value: None,
         created_us: None,
     });
     let at = before.value.map(|_| before.version);
-    if asked.if_version.is_some() && asked.if_version != at {
+    if requested.if_version.is_some() && requested.if_version != at {
         return Err("precondition_failed");
     }
-    let value = match (asked.step, before.value) {
+    let value = match (requested.step, before.value) {
         (Step::Insert(_), Some(_)) => return Err("duplicate_id"),
         (
             Step::Replace(_, false) | Step::Add(_, false) | Step::Merge(_, false) | Step::Delete,
@@ -107,22 +108,26 @@ fn do_one(model: &mut BTreeMap<i32, Known>, asked: &Asked) -> Result<i64, &'stat
     };
     let created_us = before.value.and(before.created_us);
     let version = before.version + 1;
-    let known = Known {
+    let known = ModelDocument {
         version,
         value,
         created_us,
     };
-    model.insert(asked.id, known);
+    model.insert(requested.id, known);
     Ok(version)
 }
 
 type Ended = Result<Vec<Result<i64, String>>, String>;
 
-/// Does a write to the model.
-fn do_write(model: &mut BTreeMap<i32, Known>, asked: &[Asked], atomic: bool) -> Ended {
+/// Applies a write to the model.
+fn do_write(
+    model: &mut BTreeMap<i32, ModelDocument>,
+    requested: &[RequestedStep],
+    atomic: bool,
+) -> Ended {
     let before = model.clone();
     let mut ended = Vec::new();
-    for one in asked {
+    for one in requested {
         let outcome = do_one(model, one);
         if let (true, Err(code)) = (atomic, outcome) {
             *model = before;
@@ -137,7 +142,7 @@ fn id_key(id: i32) -> Vec<u8> {
     key(ValueRef::Int32(id)).unwrap()
 }
 
-fn plan(writes: &[(Vec<Asked>, bool)]) -> WritePlan {
+fn plan(writes: &[(Vec<RequestedStep>, bool)]) -> WritePlan {
     let index = IndexDefinition {
         number: INDEX,
         fields: fields(&[("a".into(), 1)]),
@@ -150,8 +155,10 @@ fn plan(writes: &[(Vec<Asked>, bool)]) -> WritePlan {
         }],
         writes: writes
             .iter()
-            .map(|(asked, atomic)| WriteRequest {
-                operations: DocumentOperations::new(asked.iter().map(operation).map(Ok).collect()),
+            .map(|(requested, atomic)| WriteRequest {
+                operations: DocumentOperations::new(
+                    requested.iter().map(operation).map(Ok).collect(),
+                ),
                 targets: vec![NamedTarget {
                     name: String::new(),
                     collection: 0,
@@ -164,7 +171,7 @@ fn plan(writes: &[(Vec<Asked>, bool)]) -> WritePlan {
     }
 }
 
-fn locked_rows(rows: &BTreeMap<i32, Known>) -> LockedRows {
+fn locked_rows(rows: &BTreeMap<i32, ModelDocument>) -> LockedRows {
     let rows = rows.iter().map(|(id, known)| {
         let row = LockedRow {
             version: known.version,
@@ -213,13 +220,13 @@ fn value_of(body: &[u8]) -> i32 {
 }
 
 /// The rows that the columns write: version, value, moment of creation, by key.
-fn written(changes: &GroupChanges) -> HashMap<Vec<u8>, (bool, Known)> {
+fn written(changes: &GroupChanges) -> HashMap<Vec<u8>, (bool, ModelDocument)> {
     let mut rows = HashMap::new();
     let mut take = |has_row: bool, keys: &[u8], versions: &[u8], bodies: &[u8], created: &[u8]| {
         let (keys, versions, bodies) = (items(keys), items(versions), items(bodies));
         let created = items(created);
         for (at, place) in keys.into_iter().enumerate() {
-            let known = Known {
+            let known = ModelDocument {
                 version: int8(versions[at].as_ref()).unwrap(),
                 value: bodies[at].as_deref().map(value_of),
                 created_us: int8(created.get(at).and_then(Option::as_ref)),
@@ -251,7 +258,10 @@ fn entry_rows(columns: Option<EntryColumns>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The entries that documents of the model must have.
-fn entries_of(plan: &WritePlan, model: &BTreeMap<i32, Known>) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
+fn entries_of(
+    plan: &WritePlan,
+    model: &BTreeMap<i32, ModelDocument>,
+) -> BTreeSet<(Vec<u8>, Vec<u8>)> {
     let there = model
         .iter()
         .filter_map(|(id, known)| Some((*id, known.value?)));
@@ -270,15 +280,15 @@ fn entries_of(plan: &WritePlan, model: &BTreeMap<i32, Known>) -> BTreeSet<(Vec<u
 fn check_columns(
     plan: &WritePlan,
     changes: &GroupChanges,
-    rows: &BTreeMap<i32, Known>,
-    model: &BTreeMap<i32, Known>,
+    rows: &BTreeMap<i32, ModelDocument>,
+    model: &BTreeMap<i32, ModelDocument>,
 ) {
-    let touched: BTreeMap<i32, Known> = model
+    let touched: BTreeMap<i32, ModelDocument> = model
         .iter()
         .filter(|(id, known)| rows.get(id) != Some(known))
         .map(|(id, known)| (*id, known.clone()))
         .collect();
-    let wanted: HashMap<Vec<u8>, (bool, Known)> = touched
+    let wanted: HashMap<Vec<u8>, (bool, ModelDocument)> = touched
         .iter()
         .map(|(id, known)| (id_key(*id), (rows.contains_key(id), known.clone())))
         .collect();
@@ -292,7 +302,7 @@ fn check_columns(
     check_images(changes, &touched);
 }
 
-fn check_announced(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
+fn check_announced(changes: &GroupChanges, touched: &BTreeMap<i32, ModelDocument>) {
     let Some([keys, _, versions, deleted]) = changes.announced(0) else {
         assert!(touched.is_empty());
         return;
@@ -319,7 +329,7 @@ fn check_announced(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
 }
 
 /// Each image is one argument: a put with the document, a delete with the id.
-fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
+fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, ModelDocument>) {
     let transaction = ImageTransaction {
         xid: 5,
         tenant: [1; 16],
@@ -382,7 +392,7 @@ fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, Known>) {
     }
 }
 
-fn operations() -> impl Strategy<Value = Asked> {
+fn operations() -> impl Strategy<Value = RequestedStep> {
     let step = prop_oneof![
         (-3..3).prop_map(Step::Insert),
         (-3..3, any::<bool>()).prop_map(|(value, upsert)| Step::Replace(value, upsert)),
@@ -391,20 +401,21 @@ fn operations() -> impl Strategy<Value = Asked> {
         Just(Step::Delete),
     ];
     let if_version = prop_oneof![5 => Just(None), 1 => (1..8_i64).prop_map(Some)];
-    (0..IDS, step, if_version).prop_map(|(id, step, if_version)| Asked {
+    (0..IDS, step, if_version).prop_map(|(id, step, if_version)| RequestedStep {
         id,
         step,
         if_version,
     })
 }
 
-fn rows() -> impl Strategy<Value = BTreeMap<i32, Known>> {
-    let known =
-        (1..8_i64, prop::option::of(-3..3), 0..9_i64).prop_map(|(version, value, at)| Known {
+fn rows() -> impl Strategy<Value = BTreeMap<i32, ModelDocument>> {
+    let known = (1..8_i64, prop::option::of(-3..3), 0..9_i64).prop_map(|(version, value, at)| {
+        ModelDocument {
             version,
             value,
             created_us: Some(at * 1_000_000),
-        });
+        }
+    });
     prop::collection::btree_map(0..IDS, known, 0..4)
 }
 
@@ -421,8 +432,8 @@ proptest! {
         let plan = plan(&writes);
         let changes = plan.apply(&locked_rows(&rows), &[]);
         let mut model = rows.clone();
-        for (number, (asked, atomic)) in writes.iter().enumerate() {
-            let wanted = do_write(&mut model, asked, *atomic);
+        for (number, (requested, atomic)) in writes.iter().enumerate() {
+            let wanted = do_write(&mut model, requested, *atomic);
             let ended: Ended = match changes.ended[number].as_ref().unwrap() {
                 Ok(outcomes) => Ok(outcomes
                     .iter()
@@ -441,7 +452,7 @@ proptest! {
 
 #[test]
 fn a_write_that_is_skipped_leaves_nothing() {
-    let insert = Asked {
+    let insert = RequestedStep {
         id: 1,
         step: Step::Insert(1),
         if_version: None,
@@ -451,7 +462,7 @@ fn a_write_that_is_skipped_leaves_nothing() {
 }
 
 #[test]
-fn documents_with_new_ids_are_not_looked_for_unless_it_is_asked() {
+fn documents_with_new_ids_are_not_looked_up_unless_requested() {
     let fresh = parse_document(b"{\"a\":1}").unwrap();
     let mut plan = plan(&[(Vec::new(), true)]);
     let made = DocumentOperation::insert(fresh.as_ref(), ValueRef::Int32(3)).unwrap();

@@ -1,7 +1,7 @@
-//! How long opening takes after a process was killed that had written 64 MiB to the log.
+//! Measures how long opening takes after the kill of a process that had written 64 MiB to the log.
 //!
-//! `reopen [DIR]`; the directory is made and removed. The median of five counts; the last line of
-//! the output is JSON.
+//! `reopen [DIR]`; the directory is created and removed. It reports the median of five runs; the
+//! last line of the output is JSON.
 #![allow(clippy::print_stdout, reason = "the figures are the purpose")]
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn open(dir: &Path) -> Result<Db> {
     Db::open(dir, options.keyspace("space", keyspace))
 }
 
-/// Writes until the log has its size, and ends without closing anything.
+/// Writes until the log has the given size, and exits without closing the database.
 fn fill(dir: &Path) -> Result<()> {
     let db = open(dir)?;
     let space = db.create_keyspace("space", KeyspaceOptions::default())?;

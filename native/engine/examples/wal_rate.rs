@@ -1,7 +1,7 @@
-//! How many durable records one thread and many threads append each second.
+//! Measures how many durable records per second one thread and many threads append.
 //!
-//! `wal_rate [DIR [SECONDS]]`; the directory is made and emptied. Runs of one and of many threads
-//! take turns, and the median of three counts. The last line of the output is JSON.
+//! `wal_rate [DIR [SECONDS]]`; the directory is created and emptied. Runs of one and of many
+//! threads alternate, and the median of three is reported. The last line of the output is JSON.
 #![allow(clippy::print_stdout, reason = "the figures are the purpose")]
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const THREADS: [u32; 4] = [1, 2, 8, 32];
 const BODY: [u8; 116] = [b'x'; 116];
 const ROUNDS: usize = 3;
 
-/// Appends from some threads for a while; records per second.
+/// Appends from several threads for `run`; returns records per second.
 fn rate(wal: &Wal, threads: u32, run: Duration, durability: Durability) -> Result<f64> {
     let stop = AtomicBool::new(false);
     let done = AtomicU64::new(0);

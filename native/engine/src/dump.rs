@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::batch::Logged;
 use crate::cache::BlockCache;
+use crate::db::batch::Logged;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Tag, split_expiry};
 use crate::table::cursor::TableCursor;

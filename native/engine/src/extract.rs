@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_may_be_anything() {
+    fn unknown_values_may_match() {
         let mut zone = sample();
         zone.add_unknown();
         assert!(zone.may_have(9, b"", b"") && zone.may_be_within(0, 0));

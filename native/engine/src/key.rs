@@ -79,6 +79,19 @@ pub(crate) fn compare(left: (&[u8], Tag), right: (&[u8], Tag)) -> Ordering {
     left.0.cmp(right.0).then_with(|| right.1.cmp(&left.1))
 }
 
+/// The part of a key that filters use: all but its tail, if it is that long.
+#[inline]
+pub(crate) fn head_of(key: &[u8], tail_bytes: usize) -> &[u8] {
+    let head = key.len().checked_sub(tail_bytes);
+    head.and_then(|length| key.get(..length)).unwrap_or(key)
+}
+
+/// The hash of a key, for filters and for the hash index of blocks.
+#[inline]
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
 /// The first eight bytes as a number with the same order, which compares without a cache miss.
 #[inline]
 pub(crate) fn prefix_number(key: &[u8]) -> u64 {

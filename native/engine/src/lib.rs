@@ -2,8 +2,14 @@
 //!
 //! It knows nothing of documents, topics or tenants. In the order in which data flows:
 //!
-//! - [`vfs`] — the only access to files: real, in memory, and one that injects faults.
+//! - [`Db`], [`WriteBatch`], [`DbTransaction`] — the interface: reads, writes, snapshots, scans.
 //! - [`wal`] — the write-ahead log: records with consecutive indexes, durable in groups.
+//! - `memtable` — the newest entries, in memory, until they are flushed.
+//! - `block`, `cache`, `table` — immutable files of sorted entries, read through a shared cache.
+//! - `version` — which tables a keyspace has, as recorded in the manifest.
+//! - `iterate` — one ordered view of several sources; `list.rs` — value lists over it.
+//! - `compaction` — which tables are rewritten, and which entries are kept.
+//! - [`vfs`] — the only access to files: real, in memory, and one that injects faults.
 //! - [`error`] — errors, grouped by what the caller does about them.
 #![allow(
     clippy::missing_errors_doc,
@@ -18,7 +24,7 @@
     reason = "the attribute is given where dropping the result is a mistake"
 )]
 
-mod batch;
+mod block;
 mod cache;
 mod checksum;
 mod clock;
@@ -28,6 +34,7 @@ mod db;
 mod dump;
 pub mod error;
 mod extract;
+mod horizon;
 mod iterate;
 mod key;
 mod lifetime;
@@ -42,13 +49,14 @@ mod version;
 pub mod vfs;
 pub mod wal;
 
-pub use batch::WriteBatch;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use compaction::layout::{Apart, KeyspaceShape, RunShape, TableLayout, TableShape};
+pub use compaction::layout::TableLayout;
 pub use compaction::plan::CompactionPlan;
+pub use compaction::shape::{KeyspaceShape, RunShape, Separation, TableShape};
 pub use db::{
     DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults, GroupTicket, GroupWrite, Keyspace,
-    KeyspaceStats, LevelStats, Scan, SearchResult, Stats, Visited, WriteGroup, restore, verify,
+    KeyspaceStats, LevelStats, Scan, SearchResult, Stats, Visited, WriteBatch, WriteGroup, restore,
+    verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};
@@ -57,6 +65,7 @@ pub use key::{EntryKind, Millis, Sequence, prefix_end};
 pub use lifetime::Lifetime;
 pub use list::{ElementTimes, ListCost, ListElement, ListFilter, ListScan};
 pub use merge::Merge;
-pub use options::{Compression, DbOptions, Expiry, KeyspaceOptions, Strategy};
+pub use options::{DbOptions, Expiry, KeyspaceOptions, Strategy};
+pub use table::codec::Compression;
 pub use value::ValueBytes;
 pub use wal::Durability;

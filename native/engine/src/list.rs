@@ -21,12 +21,12 @@ use std::sync::Arc;
 
 use rillbase_binary_format::{ByteWriter as _, u64_at};
 
-use crate::batch::WriteBatch;
+use crate::db::batch::WriteBatch;
 use crate::db::{Db, DbSnapshot, Keyspace, Passing, Scan};
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
-use crate::iterate::zones::ZoneFilter;
 use crate::key::{Millis, Sequence, prefix_end};
+use crate::table::zone_filter::ZoneFilter;
 
 /// The zone attribute for the end of validity of elements.
 const VALID_UNTIL: u8 = 0;
@@ -159,8 +159,8 @@ impl WriteBatch {
 #[derive(Debug)]
 pub struct ListScan {
     scan: Scan,
-    filter: Arc<ZoneFilter>,
-    wanted: ListFilter,
+    zones: Arc<ZoneFilter>,
+    filter: ListFilter,
     begun: bool,
     elements: u64,
 }
@@ -180,8 +180,8 @@ impl ListScan {
             }
             self.elements += 1;
             let element = element_of(self.scan.key(), self.scan.value())?;
-            let fresh = element.time >= self.wanted.from_time;
-            if fresh && element.valid_until >= self.wanted.valid_at {
+            let fresh = element.time >= self.filter.from_time;
+            if fresh && element.valid_until >= self.filter.valid_at {
                 return Ok(Some(element));
             }
         }
@@ -189,7 +189,7 @@ impl ListScan {
 
     /// The cost of reading so far.
     pub fn cost(&self) -> ListCost {
-        let (tables_skipped, blocks, blocks_skipped) = self.filter.counts();
+        let (tables_skipped, blocks, blocks_skipped) = self.zones.counts();
         ListCost {
             tables_skipped,
             blocks,
@@ -221,7 +221,7 @@ impl Db {
         keyspace: &Keyspace,
         list: &[u8],
         kind: u8,
-        wanted: ListFilter,
+        filter: ListFilter,
         snapshot: Option<&DbSnapshot>,
     ) -> Result<ListScan> {
         let extractor = keyspace
@@ -233,9 +233,9 @@ impl Db {
             let what = "lists need a keyspace with the extractor ElementTimes".into();
             return Err(Error::InvalidArgument { what });
         }
-        let filter = Arc::new(ZoneFilter::new(
+        let zones = Arc::new(ZoneFilter::new(
             ElementTimes.name(),
-            Box::new(move |zone| wanted.may_match(zone)),
+            Box::new(move |zone| filter.may_match(zone)),
         ));
         let prefix = prefix(list, kind);
         let end = prefix_end(&prefix);
@@ -243,13 +243,13 @@ impl Db {
         let bounds = (Bound::Included(prefix.as_slice()), upper);
         let heads = keyspace.options().tail_bytes == NAME_BYTES;
         let passing = Passing {
-            zones: Some(&filter),
+            zones: Some(&zones),
             head: heads.then_some(prefix.as_slice()),
         };
         Ok(ListScan {
             scan: self.scan_where(keyspace, bounds, snapshot, passing)?,
+            zones,
             filter,
-            wanted,
             begun: false,
             elements: 0,
         })

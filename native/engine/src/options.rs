@@ -8,19 +8,9 @@ use crate::extract::Extractor;
 use crate::key::Millis;
 use crate::lifetime::Lifetime;
 use crate::merge::Merge;
+use crate::table::codec::Compression;
 use crate::vfs::{RealVfs, Vfs};
 use crate::wal;
-
-/// How blocks of a level are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// No compression.
-    None,
-    /// Fast, for data that is rewritten soon.
-    Lz4,
-    /// Small, for data that stays; with its level, 1 to 19.
-    Zstd(i32),
-}
 
 /// How runs are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,9 +31,9 @@ impl Fragment {
     }
 
     fn with(mut self, sequence: Sequence) -> Self {
-        let place = self.sequences.partition_point(|&newer| newer > sequence);
-        if self.sequences.get(place) != Some(&sequence) {
-            self.sequences.insert(place, sequence);
+        let position = self.sequences.partition_point(|&newer| newer > sequence);
+        if self.sequences.get(position) != Some(&sequence) {
+            self.sequences.insert(position, sequence);
         }
         self
     }

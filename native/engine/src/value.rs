@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::table::block::Block;
+use crate::block::Block;
 
 /// Bytes of a block in the cache, or of their own.
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Writing, and seeing the moment of that write.
+//! Writes with a snapshot directly after them.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -9,7 +9,7 @@ mod group_support;
 
 use std::sync::Arc;
 
-use group_support::write_and_look;
+use group_support::write_with_snapshot;
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
     Clock, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, ManualClock,
@@ -40,7 +40,7 @@ fn keys(db: &Db, space: &Keyspace, snapshot: &DbSnapshot) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
+fn a_write_with_a_snapshot_sees_earlier_writes_and_no_later_ones() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
     let put = |key: &[u8]| {
@@ -53,7 +53,7 @@ fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
     put(b"between");
     let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
-    let behind = write_and_look(&db, batch, &since).unwrap();
+    let behind = write_with_snapshot(&db, batch, &since).unwrap();
     put(b"later");
     let mut batch = WriteBatch::new();
     batch.delete(&space, b"between");
@@ -67,7 +67,7 @@ fn who_writes_and_looks_sees_what_was_before_and_nothing_that_came_later() {
 }
 
 #[test]
-fn what_expires_during_the_write_is_still_seen() {
+fn keys_that_expire_during_the_write_are_still_visible() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
     let mut batch = WriteBatch::new();
@@ -77,7 +77,7 @@ fn what_expires_during_the_write_is_still_seen() {
     clock.advance(10);
     let mut batch = WriteBatch::new();
     batch.put(&space, b"own", b"");
-    let behind = write_and_look(&db, batch, &since).unwrap();
+    let behind = write_with_snapshot(&db, batch, &since).unwrap();
     drop(since);
     db.compact(&space).unwrap();
 
@@ -112,7 +112,7 @@ fn a_key_that_ends_in_its_sequence_is_new_each_time_and_the_newest_comes_first()
 }
 
 #[test]
-fn a_scan_shows_what_has_expired_to_who_asks_until_it_is_compacted_away() {
+fn a_scan_shows_expired_entries_on_request_until_they_are_compacted_away() {
     let clock = Arc::new(ManualClock::new(1000));
     let (db, space) = database(&clock);
     let mut batch = WriteBatch::new();

@@ -60,7 +60,7 @@ fn writers_are_stopped_until_a_compaction_has_caught_up() {
             .keyspaces
             .iter()
             .map(|space| space.levels.first().unwrap().runs);
-        // What was flushed while this write passed the gate comes on top.
+        // Runs that were flushed while this write was admitted are counted on top.
         assert!(runs.sum::<usize>() <= 6);
     }
 }
@@ -109,7 +109,7 @@ fn one_budget_bounds_memtables_cache_and_open_tables_together() {
             let held = |space: &rillbase_engine::KeyspaceStats| space.memtable_bytes;
             let memtables: usize = stats.keyspaces.iter().map(held).sum();
             let total = memtables + stats.cache_bytes + stats.open_table_bytes;
-            // A memtable takes memory in pieces.
+            // A memtable allocates memory in pieces.
             assert!(total <= BUDGET + (1 << 20), "{total}");
         }
     }

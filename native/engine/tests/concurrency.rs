@@ -26,7 +26,7 @@ fn contents(db: &Db, space: &Keyspace, snapshot: &DbSnapshot) -> Vec<(Vec<u8>, V
     found
 }
 
-/// Every batch writes the same to both keyspaces, so that they are alike at any moment.
+/// Every batch writes the same to both keyspaces, so that they are equal at any time.
 fn write(db: &Db, spaces: &[Keyspace], writer: u32) {
     for round in 0..ROUNDS {
         let key = ((round * 7 + writer * 13) % KEYS).to_be_bytes();

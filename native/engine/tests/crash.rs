@@ -1,6 +1,6 @@
-//! The whole database under losses of power, failing and full disks.
+//! The whole database with power losses, failing disks and full disks.
 //!
-//! After a crash it must hold one of the states that it went through, batches whole over all
+//! After a crash it must have one of its earlier states, with batches complete across all
 //! keyspaces, and none older than the last one that was acknowledged as durable.
 #![allow(
     clippy::unwrap_used,
@@ -17,13 +17,14 @@ use crash_support::{History, World, work};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
 use rillbase_engine::{Clock, Db, DbOptions, Durability, Error, ManualClock, WriteBatch};
 
-/// Three lives of a database, each ended by a loss of power or of the process at a random place.
+/// Runs a database three times, each time until a power loss or a crash of the process at a random
+/// operation.
 fn survives(seed: u64) {
     let vfs = FaultVfs::new(seed);
     let clock = Arc::new(ManualClock::new(1000));
     let mut random = SeededRandom::new(seed ^ 0x5EED);
     let mut history = History::new();
-    for life in 0..3 {
+    for round in 0..3 {
         let most = if random.one_in(2) { 100 } else { 1500 };
         vfs.fail_at(vfs.sites() + random.below(most), Fault::Stop);
         let worked = work(&vfs, &clock, &mut history, &mut random, 60);
@@ -34,7 +35,7 @@ fn survives(seed: u64) {
         } else {
             vfs.kill();
         }
-        let context = format!("seed {seed}, life {life}, power {power}");
+        let context = format!("seed {seed}, life {round}, power {power}");
         let world = World::open(&vfs, &clock);
         let world = world.unwrap_or_else(|error| panic!("{context}: {error}"));
         let found = world.read(None);
@@ -45,17 +46,17 @@ fn survives(seed: u64) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_and_batches_are_whole() {
+fn acknowledged_writes_survive_and_batches_are_atomic() {
     (0..300).for_each(survives);
 }
 
 #[test]
 #[ignore = "takes minutes: the long suite runs it"]
-fn what_was_acknowledged_survives_many_more_ends() {
+fn acknowledged_writes_survive_many_more_crashes() {
     (1_000..11_000).for_each(survives);
 }
 
-/// A fault at one I/O operation of a fixed piece of work. Returns whether it was reached.
+/// Injects a fault at one I/O operation of a fixed workload. Returns whether it was reached.
 fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let context = format!("seed {seed}, {fault:?} at {site}, power {power}");
     let vfs = FaultVfs::new(seed);

@@ -1,4 +1,4 @@
-//! Many threads write durably, with flushes and compactions behind them, when power is lost.
+//! Many threads write durably, with flushes and compactions in the background, until power is lost.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -45,7 +45,7 @@ fn key(thread: usize, number: u64) -> Vec<u8> {
     format!("{thread}/{number:06}").into_bytes()
 }
 
-/// Writes from `next[thread]` on until it fails; says how far the thread came.
+/// Writes from `next[thread]` on until a write fails; records the progress of the thread.
 fn write(db: &Db, thread: usize, next: &AtomicU64) -> Error {
     let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
     loop {
@@ -61,7 +61,8 @@ fn write(db: &Db, thread: usize, next: &AtomicU64) -> Error {
     }
 }
 
-/// All that was acknowledged is there, and what was under way is there as a whole or not at all.
+/// Checks that all acknowledged writes are present, and that pending ones are present as a whole or
+/// not at all.
 fn check(db: &Db, next: &[AtomicU64], context: &str) {
     let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
     for (thread, next) in next.iter().enumerate() {
@@ -87,8 +88,8 @@ fn survives(seed: u64) {
     let vfs = FaultVfs::new(seed);
     let mut random = SeededRandom::new(seed);
     let next: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
-    for life in 0..3 {
-        let context = format!("seed {seed}, life {life}");
+    for round in 0..3 {
+        let context = format!("seed {seed}, life {round}");
         let db = open(&vfs).unwrap_or_else(|error| panic!("{context}: {error}"));
         check(&db, &next, &context);
         vfs.fail_at(vfs.sites() + random.below(1000), Fault::Stop);
@@ -109,12 +110,12 @@ fn survives(seed: u64) {
 }
 
 #[test]
-fn what_any_thread_was_told_to_be_durable_survives() {
+fn every_acknowledged_write_survives() {
     (0..30).for_each(survives);
 }
 
 #[test]
 #[ignore = "takes minutes: the long suite runs it"]
-fn what_any_thread_was_told_to_be_durable_survives_many_more_ends() {
+fn every_acknowledged_write_survives_many_more_crashes() {
     (100..3000).for_each(survives);
 }

@@ -1,4 +1,4 @@
-//! Flipped bits and missing files of a whole database are found, and named.
+//! Flipped bits and missing files of a whole database are detected and reported.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -15,7 +15,7 @@ use crash_support::{DIR, History, World, work};
 use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{Clock, Error, ManualClock};
 
-/// A database that was closed, or not: its files and what they hold.
+/// The files of a database, closed or not, and their contents.
 struct Sample {
     clock: Arc<ManualClock>,
     history: History,
@@ -52,7 +52,8 @@ impl Sample {
         vfs
     }
 
-    /// Opening and reading everything gives all that was written, or an error that names a file.
+    /// Checks that opening and reading everything returns all that was written, or an error that
+    /// names a file.
     fn check(&self, vfs: &FaultVfs, damaged: &Path, context: &str) -> bool {
         let read = World::open(vfs, &self.clock).and_then(|world| world.read(None));
         match read {

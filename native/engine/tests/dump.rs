@@ -1,4 +1,4 @@
-//! Files of a database as people are shown them.
+//! Dumps of the files of a database.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

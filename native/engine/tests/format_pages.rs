@@ -1,4 +1,4 @@
-//! The pages on the formats of tables and manifests show what is really written.
+//! The examples in the documentation of tables and manifests agree with the files that are written.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
@@ -51,7 +51,7 @@ fn bytes_of(vfs: &MemoryVfs, name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The bytes that a line of a page shows, and their offset. What is behind them explains them.
+/// The bytes that a line of a page shows, and their offset. An explanation follows them.
 fn shown(line: &str) -> Option<(usize, Vec<u8>)> {
     let mut words = line.split_whitespace();
     let offset = words.next().filter(|word| word.len() == 4)?;

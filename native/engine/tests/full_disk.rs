@@ -1,4 +1,4 @@
-//! Databases on a disk that is full for a while.
+//! Databases on a disk that is temporarily full.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,17 +19,17 @@ use rillbase_engine::{
     wal,
 };
 
-/// Two lives of a database whose disk is full from time to time, each ended by a loss of power or of
-/// the process.
+/// Runs a database whose disk is full from time to time twice, each time until a power loss or a
+/// crash of the process.
 fn survives(seed: u64) -> usize {
     let vfs = FaultVfs::new(seed);
     let clock = Arc::new(ManualClock::new(1000));
     let mut random = SeededRandom::new(seed ^ 0xF0_11);
     let mut history = History::new();
     let mut refused = 0;
-    for life in 0..2 {
+    for round in 0..2 {
         let power = random.one_in(2);
-        let context = format!("seed {seed}, life {life}, power {power}");
+        let context = format!("seed {seed}, life {round}, power {power}");
         let mut world = World::open(&vfs, &clock).unwrap();
         let worked = work_in_little_room(&mut world, &mut history, &mut random);
         refused += worked.unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -48,14 +48,14 @@ fn survives(seed: u64) -> usize {
 }
 
 #[test]
-fn what_finds_no_room_has_no_effect_and_what_comes_later_is_taken() {
+fn writes_to_a_full_disk_have_no_effect_and_later_ones_succeed() {
     let refused: usize = (0..60).map(survives).sum();
     assert!(refused > 500, "only {refused} steps found no room");
 }
 
 #[test]
 #[ignore = "takes minutes: the long suite runs it"]
-fn what_finds_no_room_has_no_effect_in_many_more_histories() {
+fn writes_to_a_full_disk_have_no_effect_in_many_more_histories() {
     (1000..6000).for_each(|seed| _ = survives(seed));
 }
 
@@ -87,8 +87,8 @@ fn spaces(db: &Db) -> [Keyspace; 2] {
     ["left", "right"].map(|name| db.keyspace(name).unwrap())
 }
 
-/// Writes keys of a thread one after the other. What is refused is not there, and is written again
-/// with another value until it is taken. Returns how often it was refused.
+/// Writes keys of a thread one after the other. A rejected write has no effect, and is repeated
+/// with another value until it succeeds. Returns the number of rejections.
 fn write(db: &Db, thread: u64, keys: u64, done: &AtomicU64) -> u64 {
     let spaces = spaces(db);
     let mut refused = 0;
@@ -213,9 +213,10 @@ fn transactions_begin_read_and_commit_again_around_a_full_disk() {
     assert_eq!(&*db.get(&left, b"key").unwrap().unwrap(), b"after");
 }
 
-/// A sync that fails may leave pages that count as saved: syncing the same file again proves nothing.
+/// A failed sync may leave dirty pages marked as clean, so syncing the same file again proves
+/// nothing.
 #[test]
-fn what_is_found_after_a_failed_sync_is_durable_and_not_only_read() {
+fn data_recovered_after_a_failed_sync_is_durable_and_not_only_cached() {
     for seed in 0..50 {
         let vfs = FaultVfs::new(seed);
         let db = open(&vfs).unwrap();

@@ -56,7 +56,7 @@ fn a_group_of_several_kinds_is_durable_by_one_sync_and_survives_a_loss_of_power(
     let before = vfs.syncs();
 
     let done = Writes::new([
-        Write::Look(Some(put(&spaces[0], b"a")), &since),
+        Write::WithSnapshot(Some(put(&spaces[0], b"a")), &since),
         Write::Batch(Some(put(&spaces[1], b"b"))),
         Write::Commit(&transaction),
     ])

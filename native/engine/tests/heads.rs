@@ -1,4 +1,4 @@
-//! Filters that know the heads of keys: they spare reads, and hide nothing.
+//! Filters over the heads of keys save reads and hide nothing.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -65,7 +65,7 @@ fn values(db: &Db, space: &Keyspace, head: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The values of two heads, by one seek of a scan that is used again and again.
+/// The values of two heads, by one seek of a reused scan.
 fn by_seek(scan: &mut Scan, pair: &[Vec<u8>; 2]) -> Vec<Vec<Vec<u8>>> {
     let heads = [pair[0].as_slice(), pair[1].as_slice()];
     scan.seek_heads(heads[0], &heads).unwrap();
@@ -100,7 +100,7 @@ fn every_entry_of_a_head_is_found_whatever_filters_knew_when_it_was_written() {
         if round == 2 {
             db.compact(&space).unwrap();
         }
-        // With other tails, these are no heads to the keyspace.
+        // With other tail lengths, these are not heads of the keyspace.
         let heads = if tail_bytes == 5 { 0 } else { 220 };
         for number in 0..heads {
             let head = name(number);
@@ -110,7 +110,7 @@ fn every_entry_of_a_head_is_found_whatever_filters_knew_when_it_was_written() {
         }
         let mut scan = db.scan(&space, Unbounded, Unbounded, None).unwrap();
         for number in 1..heads {
-            // One scan goes from heads to heads, forwards and back.
+            // One scan seeks from heads to heads, forward and backward.
             let mut pair = [name(number), name(number * 31 % 220)];
             pair.sort();
             assert_eq!(
@@ -151,7 +151,7 @@ fn a_scan_of_a_head_reads_no_block_of_runs_that_do_not_have_it() {
                     b"x",
                 );
             }
-            // All runs reach over all keys.
+            // All runs cover the whole range of keys.
             put(&db, &space, b"a", b"x");
             put(&db, &space, b"z", b"x");
             db.flush().unwrap();

@@ -21,7 +21,7 @@ const DIR: &str = "RILLBASE_VICTIM_DIR";
 const ROUND: &str = "RILLBASE_VICTIM_ROUND";
 const THREADS: u64 = 4;
 
-/// Small, so that flushes and compactions are under way when the process ends.
+/// Small memtables, so that flushes and compactions are in progress when the process is killed.
 fn open(dir: &Path) -> Db {
     let keyspace = KeyspaceOptions {
         memtable_bytes: 64 << 10,
@@ -43,7 +43,7 @@ fn value(number: u64) -> Vec<u8> {
     number.to_le_bytes().repeat(20)
 }
 
-/// Writes for ever, and says after each write which one is durable.
+/// Writes forever, and reports after each write which one is durable.
 #[test]
 #[ignore = "only what `survives` starts runs this"]
 fn victim() {
@@ -78,7 +78,7 @@ fn start(dir: &Path, round: u64) -> Child {
     command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// How many writes of each thread the victim said to be durable before it was killed.
+/// The number of writes of each thread that the victim reported as durable before it was killed.
 fn run_and_kill(dir: &Path, round: u64, lines: u64) -> [u64; 4] {
     let mut child = start(dir, round);
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -103,7 +103,7 @@ fn run_and_kill(dir: &Path, round: u64, lines: u64) -> [u64; 4] {
 fn check(db: &Db, round: u64, durable: [u64; 4]) {
     let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
     for (thread, durable) in (0..).zip(durable) {
-        // At most one write of each thread was under way; it is there as a whole or not at all.
+        // At most one write of each thread was pending; it is present as a whole or not at all.
         for number in 0..durable + 2 {
             let key = key(round, thread, number);
             let found = db.get(&left, &key).unwrap();

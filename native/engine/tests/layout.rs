@@ -1,4 +1,4 @@
-//! Layouts that the engine does not have: tables that lie apart by place, and plans that are wrong.
+//! Custom layouts: tables that are separated by location, and invalid plans.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    Apart, CompactionPlan, Db, DbOptions, DbSnapshot, Durability, Extractor, Keyspace,
-    KeyspaceOptions, KeyspaceShape, Merge, Rectangle, TableLayout, TableShape, WriteBatch, ZoneMap,
+    CompactionPlan, Db, DbOptions, DbSnapshot, Durability, Extractor, Keyspace, KeyspaceOptions,
+    KeyspaceShape, Merge, Rectangle, Separation, TableLayout, TableShape, WriteBatch, ZoneMap,
 };
 
 /// Cells of a side.
@@ -49,8 +49,8 @@ fn cell_bounds(cell: u8) -> Rectangle {
     [west, south, west + CELL, south + CELL]
 }
 
-/// Each level below the flushed runs is divided into the cells of a grid. Cells take turns, and
-/// the cursor is whose turn it was.
+/// Each level below the flushed runs is divided into the cells of a grid. Cells are compacted in
+/// rotation, and the cursor is the last one.
 #[derive(Debug, Default)]
 struct Cells {
     shown: Mutex<Vec<Vec<u8>>>,
@@ -61,11 +61,11 @@ impl TableLayout for Cells {
         "cells"
     }
 
-    fn apart(&self) -> Apart {
-        Apart::Zones
+    fn separation(&self) -> Separation {
+        Separation::Zones
     }
 
-    fn asks_for_attributes(&self) -> bool {
+    fn requires_attributes(&self) -> bool {
         true
     }
 
@@ -88,7 +88,7 @@ impl TableLayout for Cells {
             let runs = shape.runs(1).filter(|run| run.part() == Some(cell));
             if runs.count() >= 3 {
                 let tables = of(1).into_iter().chain(of(2));
-                return Some(CompactionPlan::merge(tables, 2).leaving([cell]));
+                return Some(CompactionPlan::merge(tables, 2).with_cursor([cell]));
             }
         }
         None
@@ -133,7 +133,7 @@ fn coordinate(random: &mut SeededRandom) -> f64 {
     f64::from(u32::try_from(random.below(10_000)).unwrap()) / 100.0
 }
 
-/// Objects come, move and go; some at once, by a range.
+/// Adds, moves and removes objects; sometimes a range at once.
 fn change(db: &Db, space: &Keyspace, model: &mut Model, random: &mut SeededRandom) {
     let mut batch = WriteBatch::new();
     let key = key(random);
@@ -249,7 +249,7 @@ fn a_search_in_one_cell_passes_over_the_tables_of_others() {
 }
 
 #[test]
-fn a_layout_goes_on_where_it_was_after_opening_and_from_a_copy() {
+fn a_layout_continues_from_its_cursor_after_opening_and_in_a_copy() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Cells::default()));
     let (mut model, mut random) = (Model::new(), SeededRandom::new(9));
@@ -287,7 +287,7 @@ fn a_layout_goes_on_where_it_was_after_opening_and_from_a_copy() {
 }
 
 #[test]
-fn deletes_must_say_what_they_delete_where_the_layout_asks() {
+fn deletes_must_describe_their_target_if_the_layout_requires_it() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, Arc::new(Cells::default()));
     let mut batch = WriteBatch::new();
@@ -336,7 +336,7 @@ fn tables_that_lie_apart_by_place_hold_no_operands_and_need_an_extractor() {
     }
 }
 
-/// Brings the newest flushed run below older ones.
+/// An invalid layout, which moves the newest flushed run below older ones.
 #[derive(Debug)]
 struct Upside;
 
@@ -362,7 +362,7 @@ fn a_plan_that_would_put_older_entries_over_newer_ones_is_refused() {
         let mut batch = WriteBatch::new();
         batch.put(&space, b"object", &value_of(0.0, 0.0, note));
         db.write(batch, Durability::Buffered).unwrap();
-        // The writer that flushes also compacts: the second time, it meets the wrong plan.
+        // The writer that flushes also compacts: the second time, it reaches the invalid plan.
         let _ = db.flush();
     }
     assert!(db.compact_due(&space).is_err());

@@ -98,7 +98,7 @@ fn a_list_is_read_newest_first_and_apart_from_its_neighbours() {
 }
 
 #[test]
-fn old_blocks_and_tables_are_passed_over_unread() {
+fn old_blocks_and_tables_are_skipped_unread() {
     let lists = Lists::new();
     for part in 0..4 {
         for time in 0..500 {
@@ -121,7 +121,7 @@ fn old_blocks_and_tables_are_passed_over_unread() {
 }
 
 #[test]
-fn elements_that_are_no_longer_valid_are_passed_over_wherever_they_lie() {
+fn invalid_elements_are_skipped_wherever_they_are() {
     let lists = Lists::new();
     for time in 0..300 {
         lists.append(b"list", 1, time, None);

@@ -1,5 +1,5 @@
-//! The engine against an ordered map with snapshots: whatever is done, in whatever order and with
-//! whatever options, both must give the same answers.
+//! Compares the engine with an ordered map with snapshots: for any operations in any order and with
+//! any options, both must return the same results.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -12,7 +12,7 @@ mod model_support;
 use model_support::{Operation, Tuning, World, operation, tuning};
 use proptest::prelude::*;
 
-/// Operations of one history of the everyday suite.
+/// The number of operations in a history of the everyday suite.
 const EVERYDAY: usize = 160;
 
 fn history(operations: &[Operation], tunings: &[Tuning]) {
@@ -21,7 +21,7 @@ fn history(operations: &[Operation], tunings: &[Tuning]) {
         world.apply(operation);
     }
     world.check_everything();
-    // The same data opened with other options gives the same answers.
+    // The same data opened with other options returns the same results.
     for tuning in &tunings[1..] {
         world.reopen(*tuning);
         world.check_everything();

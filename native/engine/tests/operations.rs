@@ -175,7 +175,7 @@ fn a_bulk_load_under_load_loses_nothing() {
 }
 
 #[test]
-fn a_dropped_keyspace_is_gone_and_its_name_free() {
+fn a_dropped_keyspace_disappears_and_its_name_can_be_reused() {
     let vfs = memory();
     let db = Db::open("/db", options(&vfs)).unwrap();
     let space = db.keyspace("k").unwrap();

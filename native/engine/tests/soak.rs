@@ -1,4 +1,5 @@
-//! Memory under a long mixed load. The only test of its program, since it looks at the process.
+//! Memory usage under a long mixed load. It is the only test of its program, because it measures
+//! the process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::Bound::{Included, Unbounded};
@@ -16,7 +17,7 @@ const MIB: usize = 1 << 20;
 const MEMTABLES: usize = 16 * MIB;
 const CACHE: usize = 16 * MIB;
 const TABLES: usize = 8 * MIB;
-/// Buffers of flushes and compactions, threads, the program itself, what the allocator keeps.
+/// The additional memory of flushes, compactions, threads, the program itself and the allocator.
 const BESIDE: usize = 72 * MIB;
 const KEYS: u64 = 400_000;
 const THREADS: u64 = 3;
@@ -98,7 +99,7 @@ fn open(dir: &std::path::Path) -> Load {
     }
 }
 
-/// What the process holds in memory, from Linux; `None` elsewhere.
+/// The resident memory of the process; `None` except on Linux.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! Databases with merge operands in the hands of a program that does not know the merge.
+//! Databases with merge operands, opened by a program that does not know the merge.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Merge for Append {
     }
 }
 
-/// How the program opens it that made it, and how one that only looks after it.
+/// A database that is opened by the program that created it, and by a maintenance program.
 struct World {
     vfs: Arc<dyn Vfs>,
     clock: Arc<ManualClock>,

@@ -1,4 +1,4 @@
-//! A database whose log is of version 1, as programs wrote it until 2026.
+//! A database whose log has version 1, which was written until 2026.
 //!
 //! `version_1/database` was written by such a program and never closed: keyspaces `plain` and
 //! `merged`, some of it in tables, the rest in three segments of the log. The logs beside it are
@@ -89,8 +89,8 @@ fn entries(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {
     entries
 }
 
-/// What was written: puts to tables and to the log, a delete, a range delete, one that expires at
-/// 2000, and one that is named by its sequence.
+/// The entries that were written: puts in tables and in the log, a delete, a range delete, an entry
+/// that expires at 2000, and one that is named by its sequence.
 fn expected(now: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let numbers = (0..20_u8).filter(|number| ![3, 5, 6, 7].contains(number));
     let mut entries: BTreeMap<_, _> = numbers
@@ -128,7 +128,7 @@ fn versions(vfs: &MemoryVfs) -> Vec<u8> {
 }
 
 #[test]
-fn all_that_an_old_log_holds_is_there_and_it_goes_on_in_the_new_version() {
+fn an_old_log_is_read_completely_and_continues_in_the_new_version() {
     let vfs = old_database();
     assert_eq!(versions(&vfs), [1, 1, 1]);
     for now in [1500, 2500] {

@@ -1,4 +1,4 @@
-//! File systems, real and simulated, keep the promises of the trait.
+//! Real and simulated file systems satisfy the contract of the trait.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,7 +40,7 @@ fn for_each_vfs(name: &str, test: impl Fn(&dyn Vfs, &Path)) {
 }
 
 #[test]
-fn what_is_created_is_for_its_account_alone() {
+fn created_files_are_private_to_their_account() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = Folder::new("modes");

@@ -38,7 +38,7 @@ fn files(vfs: &MemoryVfs, kind: &str) -> usize {
 }
 
 #[test]
-fn records_come_back_in_order_after_close_and_after_none() {
+fn records_are_recovered_in_order_with_or_without_a_close() {
     for closed in [true, false] {
         let vfs = MemoryVfs::new();
         let wal = open(&vfs);
@@ -112,7 +112,7 @@ fn dropped_records_stay_dropped_and_their_segments_are_used_again() {
 }
 
 #[test]
-fn the_end_may_be_dropped_and_written_anew() {
+fn the_end_may_be_dropped_and_rewritten() {
     let vfs = MemoryVfs::new();
     let wal = open(&vfs);
     for body in ["a", "b", "c", "d"] {
@@ -212,7 +212,7 @@ fn many_threads_share_syncs_and_each_record_is_there_once() {
 }
 
 #[test]
-fn a_failed_sync_ends_the_log_and_says_why() {
+fn a_failed_sync_poisons_the_log_with_a_reason() {
     let vfs = FaultVfs::new(1);
     let wal = Wal::open(Arc::new(vfs.clone()), Path::new(DIR), &small()).unwrap();
     wal.append(b"kept", Durability::Sync).unwrap();
@@ -260,7 +260,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..60)
 }
 
-/// A log is a list that is pushed to, and dropped from at both ends.
+/// The model of a log: a list with appends at the end and drops at both ends.
 #[derive(Default)]
 struct Model {
     first: usize,

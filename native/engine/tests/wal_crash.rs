@@ -1,7 +1,7 @@
-//! The write-ahead log under losses of power, failing disks and flipped bits.
+//! The write-ahead log with power losses, failing disks and flipped bits.
 //!
-//! What a log holds after each step is kept in a history. After a crash it must hold one of these
-//! states, and none older than the last one that was acknowledged as durable.
+//! The contents of the log after each step are kept in a history. After a crash, the log must have
+//! one of these states, and none older than the last one that was acknowledged as durable.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -64,8 +64,8 @@ impl State {
     }
 }
 
-/// The states that the log went through. Those from `durable` on may be found after a loss of
-/// power, those from `done` on after the end of the process.
+/// The states of the log. Those from `durable` on are allowed after a power loss, those from `done`
+/// on after a crash of the process.
 struct History {
     states: Vec<State>,
     durable: usize,
@@ -125,7 +125,7 @@ fn durability(random: &mut SeededRandom) -> Durability {
     Durability::Buffered
 }
 
-/// Does something to the log; what it may change is in the history before it begins.
+/// Runs a random operation on the log, whose possible results are added to the history first.
 fn step(wal: &Wal, history: &mut History, random: &mut SeededRandom) -> Result<()> {
     match random.below(10) {
         0..4 => {
@@ -183,7 +183,7 @@ fn step(wal: &Wal, history: &mut History, random: &mut SeededRandom) -> Result<(
     Ok(())
 }
 
-/// Works on the log until something fails or `steps` are done; now and then it opens it again.
+/// Runs operations on the log until one fails or `steps` are done; occasionally reopens it.
 fn work(
     vfs: &FaultVfs,
     history: &mut History,
@@ -198,7 +198,7 @@ fn work(
                 history.acknowledge(Durability::Sync);
             }
             wal = open(vfs)?;
-            // What opening found is durable.
+            // Everything that opening recovered is durable.
             history.acknowledge(Durability::Sync);
             assert!(
                 State::of(&wal)? == history.newest(),
@@ -210,15 +210,15 @@ fn work(
     wal.close()
 }
 
-/// Three lives of a log, each ended by a loss of power or of the process at a random place. Some
-/// logs begin with segments of version 1.
+/// Runs a log three times, each time until a power loss or a crash of the process at a random
+/// operation. Some logs begin with segments of version 1.
 fn survives(seed: u64) {
     let mut random = SeededRandom::new(seed ^ 0x5EED);
     let old = (seed % 4 == 3).then(|| image_of_version_1(random.one_in(2)));
     let vfs = made_of(&old.unwrap_or_default(), seed);
     let begun = open(&vfs).and_then(|wal| State::of(&wal)).unwrap();
     let mut history = History::from(begun);
-    for life in 0..3 {
+    for round in 0..3 {
         let stop = vfs.sites() + random.below(120);
         vfs.fail_at(stop, Fault::Stop);
         let worked = work(&vfs, &mut history, &mut random, 60);
@@ -229,13 +229,13 @@ fn survives(seed: u64) {
         } else {
             vfs.kill();
         }
-        let wal = open(&vfs).unwrap_or_else(|error| panic!("seed {seed} life {life}: {error}"));
+        let wal = open(&vfs).unwrap_or_else(|error| panic!("seed {seed} life {round}: {error}"));
         let found = State::of(&wal).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let oldest = if power { history.durable } else { history.done };
         history.check(
             &found,
             oldest,
-            &format!("seed {seed}, life {life}, power {power}"),
+            &format!("seed {seed}, life {round}, power {power}"),
         );
         history = History::from(found);
         verify(&vfs, Path::new(DIR)).unwrap();
@@ -243,17 +243,17 @@ fn survives(seed: u64) {
 }
 
 #[test]
-fn what_was_acknowledged_survives_and_nothing_is_half_there() {
+fn acknowledged_records_survive_and_no_record_is_partial() {
     (0..600).for_each(survives);
 }
 
 #[test]
 #[ignore = "takes a minute: the long suite runs it"]
-fn what_was_acknowledged_survives_many_more_ends() {
+fn acknowledged_writes_survive_many_more_crashes() {
     (1_000..31_000).for_each(survives);
 }
 
-/// A fault at one I/O operation of a fixed piece of work.
+/// Injects a fault at one I/O operation of a fixed workload.
 fn fails_soundly(seed: u64, site: u64, fault: Fault, power: bool) -> bool {
     let context = format!("seed {seed}, {fault:?} at {site}, power {power}");
     let vfs = FaultVfs::new(seed);
@@ -299,7 +299,7 @@ fn a_fault_at_each_io_operation_surfaces_and_leaves_a_sound_log() {
 }
 
 #[test]
-fn after_a_fault_an_open_log_only_says_that_it_is_poisoned() {
+fn after_a_fault_an_open_log_only_reports_that_it_is_poisoned() {
     let vfs = FaultVfs::new(7);
     let wal = open(&vfs).unwrap();
     wal.append(b"first", Durability::Sync).unwrap();
@@ -318,7 +318,7 @@ fn after_a_fault_an_open_log_only_says_that_it_is_poisoned() {
 }
 
 #[test]
-fn a_log_without_room_refuses_records_and_goes_on_without_them_once_there_is_room() {
+fn a_full_log_rejects_records_and_continues_without_them_once_there_is_space() {
     for power in [false, true] {
         let vfs = FaultVfs::new(8);
         let wal = open(&vfs).unwrap();
@@ -366,8 +366,8 @@ fn sample(close: bool) -> (FaultVfs, State) {
     (vfs, state)
 }
 
-/// What opening a damaged log may answer: all of it, an end that is cut and said to be, or an
-/// error that names the damaged file.
+/// Checks the allowed results of opening a damaged log: all of it, a reported truncation of its
+/// end, or an error that names the damaged file.
 fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, context: &str) {
     let names_it = |error: &Error| match error {
         Error::Corruption { file, .. } => assert_eq!(file, damaged, "{context}: {error}"),
@@ -390,7 +390,7 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
         assert!(!close, "{context}: everything was known to be synced");
         let cut = wal.recovery().cut.clone().unwrap();
         assert_eq!(cut.file, damaged, "{context}");
-        // Each record says that those before it are synced: only the last one may be lost.
+        // Each record states that those before it are synced, so only the last one may be lost.
         assert_eq!(found.records.len() + 1, original.records.len(), "{context}");
     }
 }
@@ -398,7 +398,7 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
 /// Files with their bytes.
 type Image = Vec<(PathBuf, Vec<u8>)>;
 
-/// The files of a log, to make it again from them.
+/// The files of a log, from which it can be recreated.
 fn image_of(vfs: &FaultVfs) -> Image {
     let read = |(path, size): (PathBuf, u64)| {
         let mut bytes = vec![0; usize::try_from(size).unwrap()];
@@ -409,7 +409,7 @@ fn image_of(vfs: &FaultVfs) -> Image {
     vfs.files().into_iter().map(read).collect()
 }
 
-/// A log of version 1 to which the same was done as to `sample`.
+/// A log of version 1 with the same operations as `sample`.
 fn image_of_version_1(close: bool) -> Image {
     let name = if close { "log_closed" } else { "log_open" };
     let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -425,7 +425,7 @@ fn image_of_version_1(close: bool) -> Image {
     image
 }
 
-/// A disk that has these files, durably.
+/// A disk with these files, durably.
 fn made_of(image: &[(PathBuf, Vec<u8>)], seed: u64) -> FaultVfs {
     let vfs = FaultVfs::new(seed);
     vfs.create_dir_all(Path::new(DIR)).unwrap();
@@ -440,12 +440,12 @@ fn made_of(image: &[(PathBuf, Vec<u8>)], seed: u64) -> FaultVfs {
     vfs
 }
 
-/// The files of a log, and what they hold.
+/// The files of a log, and their contents.
 struct Sample {
     image: Image,
     original: State,
     close: bool,
-    /// How many bytes lie from one flipped bit to the next.
+    /// The distance between flipped bits, in bytes.
     step: usize,
 }
 
@@ -499,22 +499,22 @@ fn a_segment_or_block_file_that_is_short_or_missing_is_named() {
         let newest = image
             .iter()
             .rposition(|(path, _)| path.extension().unwrap() == "wal");
-        for (place, (path, bytes)) in image.iter().enumerate() {
+        for (number, (path, bytes)) in image.iter().enumerate() {
             for length in (0..bytes.len()).step_by(7) {
                 let vfs = made_of(image, 1);
                 vfs.damage(path, |bytes| bytes.truncate(length)).unwrap();
                 let context = format!("{} to {length}, closed {close}", path.display());
-                check_shortened(&vfs, original, path, Some(place) == newest, &context);
+                check_shortened(&vfs, original, path, Some(number) == newest, &context);
             }
             let vfs = made_of(image, 1);
             vfs.remove(path).unwrap();
-            check_shortened(&vfs, original, path, Some(place) == newest, "missing");
+            check_shortened(&vfs, original, path, Some(number) == newest, "missing");
         }
     }
 }
 
-/// A log whose newest segment ends early looks like one whose last writes never came; any other
-/// file is missed.
+/// A log whose newest segment ends early looks like one without its last writes; for any other
+/// file, the damage is detected.
 fn check_shortened(vfs: &FaultVfs, original: &State, damaged: &Path, newest: bool, context: &str) {
     match open(vfs).and_then(|wal| State::of(&wal)) {
         Ok(found) => assert!(newest || found == *original, "{context}"),

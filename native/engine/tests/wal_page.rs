@@ -1,4 +1,4 @@
-//! The page on the log's format shows what the log really writes.
+//! The example in the documentation of the log's format agrees with what the log writes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;

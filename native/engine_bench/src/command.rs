@@ -8,8 +8,8 @@
 //!     [--sync-delay-us N]
 //! ```
 //!
-//! Workloads are in `workload.rs`. One line of JSON each. A store whose library is not there says
-//! `{"missing": name}` and does nothing.
+//! Workloads are in `workload.rs`. One line of JSON each. For a store whose library is not
+//! installed, it only prints `{"missing": name}`.
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Arguments {
     }
 }
 
-/// Does what the words behind the program's name say.
+/// Runs the program with its command-line arguments.
 pub fn main() -> Result<()> {
     let arguments = Arguments::read();
     let bytes = |name, otherwise| -> Result<usize> {

@@ -1,15 +1,12 @@
-//! Stores to be measured, each by its native interface: the engine, and what people use instead.
+//! Benchmarked stores, each used through its native interface: the engine and its peers.
 //!
-//! `command.rs` is the program that `benchmarks/engine.py` runs. [`sorted`] lends the peers to other
-//! benchmarks, which do a whole job on them.
+//! `command.rs` is the program that `benchmarks/engine.py` runs. [`sorted`] offers the peers to
+//! other benchmarks, which implement an application on them.
 #![allow(
     clippy::print_stdout,
     reason = "the figures are what the program is for"
 )]
-#![allow(
-    clippy::missing_errors_doc,
-    reason = "whatever a store says is passed on"
-)]
+#![allow(clippy::missing_errors_doc, reason = "errors of a store are passed on")]
 
 pub mod command;
 mod engine_store;
@@ -20,6 +17,7 @@ mod rocks;
 mod slow;
 pub mod sorted;
 mod store;
+mod stores;
 mod workload;
 
 pub use store::{Result, StoreSetup};

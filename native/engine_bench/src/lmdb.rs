@@ -1,5 +1,5 @@
-//! LMDB as a store to be measured, by its C interface: a copy-on-write tree in mapped memory, which
-//! has no memtable and no cache of its own.
+//! LMDB as a benchmarked store, through its C interface: a copy-on-write tree in mapped memory,
+//! which has no memtable and no cache of its own.
 #![allow(
     unsafe_code,
     reason = "calling a C library is the purpose of this module"
@@ -78,7 +78,8 @@ struct Lmdb {
     table: c_uint,
 }
 
-// SAFETY: LMDB's environment may be shared; with NOTLS a transaction belongs to who began it.
+// SAFETY: LMDB's environment may be shared; with NOTLS a transaction belongs to the object that
+// began it.
 unsafe impl Sync for Lmdb {}
 
 fn check(code: c_int) -> Result<()> {
@@ -88,7 +89,7 @@ fn check(code: c_int) -> Result<()> {
     Err(format!("LMDB failed with code {code}").into())
 }
 
-/// Opens an environment; `None`: the library is not there.
+/// Opens an environment; `None` if the library is not installed.
 pub(crate) fn open(dir: &Path) -> Result<Option<Box<dyn BenchStore>>> {
     let Some(library) = Library::open(&[c"liblmdb.so", c"liblmdb.so.0"]) else {
         return Ok(None);
@@ -96,7 +97,7 @@ pub(crate) fn open(dir: &Path) -> Result<Option<Box<dyn BenchStore>>> {
     let functions = Functions::load(&library, "mdb_")?;
     let path = CString::new(dir.as_os_str().as_bytes())?;
     let (mut environment, mut transaction, mut table) = (null_mut(), null_mut(), 0);
-    // SAFETY: the calls are in the order that the header asks for, each checked before the next.
+    // SAFETY: the calls are in the order that the header requires, each checked before the next.
     unsafe {
         check((functions.env_create)(&raw mut environment))?;
         check((functions.env_set_mapsize)(environment, MAP_BYTES))?;
@@ -156,7 +157,7 @@ impl BenchStore for Lmdb {
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let transaction = self.begin(RDONLY)?;
         let (mut key, mut value) = (Slice::of(key), Slice::empty());
-        // SAFETY: the value is looked at before the transaction ends.
+        // SAFETY: the value is read before the transaction ends.
         let code = unsafe {
             let code = (self.functions.get)(transaction, self.table, &raw mut key, &raw mut value);
             if code == 0 {
@@ -175,7 +176,7 @@ impl BenchStore for Lmdb {
         let transaction = self.begin(RDONLY)?;
         let (mut key, mut value) = (Slice::of(from), Slice::empty());
         let (mut bytes, mut count, mut cursor) = (0, 0, null_mut());
-        // SAFETY: keys and values are looked at before the transaction ends.
+        // SAFETY: keys and values are read before the transaction ends.
         let code = unsafe {
             let functions = &self.functions;
             check((functions.cursor_open)(

@@ -14,8 +14,8 @@ pub(crate) fn written_bytes() -> Result<u64> {
     counted("wchar: ")
 }
 
-/// The number of read calls of all threads: one for each block that was in no cache of
-/// theirs, unless they map files into memory.
+/// The number of read calls of all threads: one for each block that was not in the store's cache,
+/// unless it maps files into memory.
 pub(crate) fn read_calls() -> Result<u64> {
     counted("syscr: ")
 }
@@ -28,7 +28,7 @@ fn counted(name: &str) -> Result<u64> {
         .parse()?)
 }
 
-/// Seconds that all threads have run on a processor.
+/// The CPU time of all threads, in seconds.
 pub(crate) fn processor_seconds() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     // The name of the program is in parentheses and may contain anything.

@@ -1,7 +1,7 @@
-//! `RocksDB` and `LevelDB` as stores to be measured, by their C interfaces.
+//! `RocksDB` and `LevelDB` as benchmarked stores, through their C interfaces.
 //!
-//! `RocksDB` kept `LevelDB`'s functions under its own prefix, so one module speaks to both; what is
-//! set up differently has functions of its own.
+//! `RocksDB` kept `LevelDB`'s functions under its own prefix, so one module serves both; each has
+//! its own function for options that differ.
 #![allow(
     unsafe_code,
     reason = "calling C libraries is the purpose of this module"
@@ -33,11 +33,11 @@ type Filter = unsafe extern "C" fn(
     *mut c_uchar,
 ) -> c_uchar;
 
-/// Background threads, as many as ours has.
+/// The number of background threads, as in our engine.
 const BACKGROUND: c_int = 2;
 /// `RocksDB`'s number of LZ4.
 const ROCKSDB_LZ4: c_int = 4;
-/// What `LevelDB` has instead.
+/// `LevelDB`'s alternative.
 const LEVELDB_SNAPPY: c_int = 1;
 const BITS_A_KEY: c_int = 10;
 /// The defaults of both.
@@ -130,14 +130,14 @@ fn names_of(name: &str) -> &'static [&'static CStr] {
     }
 }
 
-/// Opens one of the two; `None`: its library is not there.
+/// Opens one of the two; `None` if its library is not installed.
 pub(crate) fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<Rocks>> {
     let Some(library) = Library::open(names_of(name)) else {
         return Ok(None);
     };
     let prefix = format!("{name}_");
     let common = Common::load(&library, &prefix)?;
-    // SAFETY: options are made and set as the header says, and live as long as the process.
+    // SAFETY: options are created and set as the header requires, and live as long as the process.
     let options = unsafe {
         let options = (common.options_create)();
         (common.options_set_create_if_missing)(options, 1);
@@ -165,10 +165,10 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<
     };
     let path = CString::new(dir.as_os_str().as_bytes())?;
     let mut error = null_mut();
-    // SAFETY: options and path are valid; the error is looked at before the handle is used.
+    // SAFETY: options and path are valid; the error is checked before the handle is used.
     let db = unsafe { (common.open)(options, path.as_ptr(), &raw mut error) };
     check(error)?;
-    // SAFETY: made as the header says.
+    // SAFETY: created as the header requires.
     let (buffered, durable, read) = unsafe {
         let durable = (common.writeoptions_create)();
         (common.writeoptions_set_sync)(durable, 1);
@@ -187,7 +187,7 @@ pub(crate) fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<
 
 fn set_up_rocksdb(common: &Common, rocks: &RocksOnly, options: Handle, setup: &StoreSetup) {
     let memtable = setup.memtable_bytes as u64;
-    // SAFETY: as the header says; the table options own cache and policy from then on.
+    // SAFETY: as the header requires; the table options own cache and policy from then on.
     unsafe {
         (rocks.options_set_max_background_jobs)(options, BACKGROUND);
         (rocks.options_set_max_write_buffer_number)(options, 3);
@@ -217,7 +217,7 @@ unsafe extern "C" fn name_of_filter(_: *mut c_void) -> *const c_char {
     c"ended".as_ptr()
 }
 
-/// Whether a value has ended, as its first bytes say.
+/// Whether a value has expired, according to its first bytes.
 unsafe extern "C" fn has_ended(
     clock: *mut c_void,
     _level: c_int,
@@ -229,7 +229,8 @@ unsafe extern "C" fn has_ended(
     _new_length: *mut usize,
     _changed: *mut c_uchar,
 ) -> c_uchar {
-    // SAFETY: the clock is the one that the filter was made with, the value is lent for the call.
+    // SAFETY: the clock is the one that the filter was created with, and the value is valid for the
+    // call.
     let (now, value) = unsafe {
         let clock: *const AtomicU64 = clock.cast_const().cast();
         ((*clock).load(Ordering::Relaxed), lent(value, length))
@@ -238,7 +239,7 @@ unsafe extern "C" fn has_ended(
 }
 
 fn set_up_leveldb(common: &Common, level: &LevelOnly, options: Handle, setup: &StoreSetup) {
-    // SAFETY: as the header says; cache and policy live as long as the process.
+    // SAFETY: as the header requires; cache and policy live as long as the process.
     unsafe {
         (level.options_set_cache)(options, (common.cache_create_lru)(setup.cache_bytes));
         let policy = (level.filterpolicy_create_bloom)(BITS_A_KEY);
@@ -261,10 +262,10 @@ fn pointer(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// Bytes that a library lent.
+/// Bytes that a library owns.
 ///
 /// # Safety
-/// `start` is null with a length of 0, or has `length` bytes that stay as they are for as long.
+/// `start` is null with a length of 0, or has `length` bytes that stay unchanged for the lifetime.
 unsafe fn lent<'a>(start: *const c_char, length: usize) -> &'a [u8] {
     if start.is_null() {
         return &[];
@@ -283,7 +284,7 @@ impl Rocks {
         check(error)
     }
 
-    /// Shows what follows a key until `visit` has enough.
+    /// Passes the entries from a key on to `visit` until it returns false.
     pub(crate) fn range(
         &self,
         from: &[u8],
@@ -310,7 +311,7 @@ impl Rocks {
         check(error)
     }
 
-    /// Whether compactions drop what has ended.
+    /// Whether compactions drop expired entries.
     pub(crate) fn forgets(&self) -> bool {
         self.own.is_some()
     }
@@ -323,7 +324,7 @@ impl Rocks {
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<bool> {
         let mut error = null_mut();
-        // SAFETY: the pinned value is used only until it is given back.
+        // SAFETY: the pinned value is used only until it is released.
         unsafe {
             let (start, length) = (pointer(key), key.len());
             let value = (rocks.get_pinned)(self.db, self.read, start, length, &raw mut error);
@@ -421,7 +422,7 @@ impl BenchStore for Rocks {
                 "leveldb"
             };
             let name = CString::new(format!("{prefix}.num-files-at-level{level}"))?;
-            // SAFETY: as the header says; a property that is not known gives null.
+            // SAFETY: as the header requires; an unknown property returns null.
             let files = unsafe {
                 let text = (self.common.property_value)(self.db, name.as_ptr());
                 if text.is_null() {
@@ -431,7 +432,7 @@ impl BenchStore for Rocks {
                 (self.common.free)(text.cast());
                 files?
             };
-            // Those of the first level overlap, those of another do not.
+            // Files of the first level overlap, those of other levels do not.
             runs += if level == 0 { files } else { files.min(1) };
         }
         Ok(Some(runs))
@@ -442,7 +443,7 @@ impl BenchStore for Rocks {
             return Ok(());
         };
         let mut error = null_mut();
-        // SAFETY: as the header says.
+        // SAFETY: as the header requires.
         unsafe { (rocks.flush)(self.db, (rocks.flushoptions_create)(), &raw mut error) };
         check(error)
     }

@@ -1,5 +1,5 @@
-//! A disk whose syncs take a while, for the engine alone: what is gained by syncing together shows
-//! only where a sync costs more than waking who waits for it.
+//! A disk with slow syncs, for the engine only: group commit pays off only where a sync costs more
+//! than waking the threads that wait for it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use rillbase_engine::Result;
 use rillbase_engine::vfs::{AppendFile, LockGuard, RandomRead, RealVfs, SegmentFile, Vfs};
 
-/// The operating system's file system, but for syncs.
+/// The operating system's file system with delayed syncs.
 #[derive(Debug)]
 pub(crate) struct SlowVfs {
-    /// What each sync takes beside what it takes.
+    /// The additional time of each sync.
     pub(crate) by: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Peers that keep their keys in order, for benchmarks that do a whole job on them.
+//! Peers that keep their keys in order, for benchmarks that implement an application on them.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::store::{BenchStore as _, Result, StoreSetup};
 pub struct Sorted(Rocks);
 
 impl Sorted {
-    /// Opens one of them by its name; `None`: its library is not there.
+    /// Opens one of them by its name; `None` if its library is not installed.
     pub fn open(name: &str, dir: &Path, setup: &StoreSetup) -> Result<Option<Self>> {
         Ok(crate::rocks::open(name, dir, setup)?.map(Self))
     }
 
-    /// Writes one key, without waiting for the disk.
+    /// Writes one key without a sync.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.0.put(key, value, false)
     }
@@ -31,7 +31,7 @@ impl Sorted {
         self.0.delete(key)
     }
 
-    /// Shows what lies at and behind a key, until `visit` has enough.
+    /// Passes the entries from a key on to `visit` until it returns false.
     pub fn range(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         self.0.range(from, visit)
     }

@@ -1,5 +1,5 @@
-//! The workloads. All that is rolled depends on the seed, the workload and the thread only, so that
-//! every store gets the same data and must find the same.
+//! The workloads. All random numbers depend only on the seed, the workload and the thread, so that
+//! every store receives the same data and must return the same results.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -8,19 +8,20 @@ use std::time::{Duration, Instant};
 
 use crate::process::{data_bytes, processor_seconds, read_calls, written_bytes};
 use crate::store::{self, BenchStore, Result, StoreSetup};
+use crate::stores;
 
 const KEY_BYTES: usize = 16;
-/// At or before every key; LMDB has no empty ones.
+/// At or before every key; LMDB has no empty keys.
 const FIRST: &[u8] = &[0];
 /// Counters of `merge`.
 const COUNTERS: u64 = 1000;
-/// A store that has written nothing for so long has settled.
-const CALM: Duration = Duration::from_millis(300);
+/// A store that has written nothing for this long has settled.
+const SETTLED_AFTER: Duration = Duration::from_millis(300);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// Entries that are read behind each position of `seekrandom`.
+/// The number of entries that are read from each position of `seekrandom`.
 const SEEK_ENTRIES: u64 = 10;
 
-/// How much is done.
+/// The size of a workload.
 pub(crate) struct WorkloadSize {
     pub(crate) keys: u64,
     pub(crate) reads: u64,
@@ -29,7 +30,7 @@ pub(crate) struct WorkloadSize {
     pub(crate) seed: u64,
 }
 
-/// A fast generator whose numbers look random enough.
+/// A fast pseudorandom number generator.
 struct Xorshift(u64);
 
 impl Xorshift {
@@ -57,7 +58,7 @@ fn key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// A key that lies between others.
+/// A missing key between existing ones.
 fn missing_key(number: u64) -> [u8; KEY_BYTES] {
     let mut key = key(number);
     if let Some(last) = key.last_mut() {
@@ -66,36 +67,36 @@ fn missing_key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Reads a value as far as needed for its length.
+/// Reads a value as far as its length requires.
 fn look(value: &[u8]) {
     std::hint::black_box(value.len());
 }
 
-/// One store and what is done to it.
+/// A store under test.
 pub(crate) struct Bench {
     name: String,
     dir: PathBuf,
     setup: StoreSetup,
     load: WorkloadSize,
-    /// `None` only while it is made anew.
+    /// `None` only while it is recreated.
     store: Option<Box<dyn BenchStore>>,
-    /// Values are pieces of this; half of it is compressible.
+    /// Values are slices of this; half of it is compressible.
     filling: Vec<u8>,
-    /// Bytes of keys and values that were put since the store was made, and what the system had
-    /// counted by then.
+    /// Bytes of keys and values that were put since the store was created, and the system's count
+    /// at that time.
     put_bytes: u64,
     written_before: u64,
 }
 
 impl Bench {
-    /// `None`: the store's library is not there.
+    /// `None` if the store's library is not installed.
     pub(crate) fn open(
         name: &str,
         dir: PathBuf,
         setup: StoreSetup,
         load: WorkloadSize,
     ) -> Result<Option<Self>> {
-        let Some(store) = store::open(name, &dir, &setup)? else {
+        let Some(store) = stores::open(name, &dir, &setup)? else {
             return Ok(None);
         };
         let mut dice = Xorshift::new(0, "filling", 0);
@@ -122,17 +123,17 @@ impl Bench {
         Ok(self.store.as_deref().ok_or("the store is closed")?)
     }
 
-    /// Closes the store, removes it and makes an empty one.
+    /// Closes the store, removes it and creates an empty one.
     fn renew(&mut self) -> Result<()> {
         self.store = None;
         std::fs::remove_dir_all(&self.dir)?;
-        self.store = store::open(&self.name, &self.dir, &self.setup)?;
+        self.store = stores::open(&self.name, &self.dir, &self.setup)?;
         self.put_bytes = 0;
         self.written_before = written_bytes()?;
         Ok(())
     }
 
-    /// Runs one workload and says in JSON what it took.
+    /// Runs one workload and returns its measurements in JSON.
     pub(crate) fn measure(&mut self, name: &str) -> Result<String> {
         if name == "settle" {
             return self.settle();
@@ -159,7 +160,7 @@ impl Bench {
         self.filling.get(at..end).unwrap_or_default()
     }
 
-    /// Lets each thread do its share of `count` operations; returns the sum of what they returned.
+    /// Distributes `count` operations over the threads; returns the sum of their results.
     fn share(
         &self,
         name: &str,
@@ -198,7 +199,7 @@ impl Bench {
         })
     }
 
-    /// Runs a workload; returns how many operations it did and how many entries it found.
+    /// Runs a workload; returns the number of operations and of entries found.
     fn run(&mut self, name: &str) -> Result<(u64, u64)> {
         let (keys, reads) = (self.load.keys, self.load.reads);
         let mut puts = 0;
@@ -244,13 +245,13 @@ impl Bench {
                 entries
             }
             "merge" => self.merge(name)?,
-            _ => return Err(format!("there is no workload {name:?}").into()),
+            _ => return Err(format!("unknown workload {name:?}").into()),
         };
         self.put_bytes += puts * (KEY_BYTES + self.load.value_bytes) as u64;
         Ok((operations, entries))
     }
 
-    /// Adds to counters, and returns their sum, which must be the number of additions.
+    /// Increments counters and returns their sum, which must equal the number of increments.
     fn merge(&self, name: &str) -> Result<u64> {
         self.share(name, self.load.reads, |store, dice, _| {
             store.add(&key(dice.roll() % COUNTERS)).map(|()| 0)
@@ -263,13 +264,14 @@ impl Bench {
         Ok(sum)
     }
 
-    /// Waits until the store has written all it is going to, and tells what it wrote and takes.
+    /// Waits until the store has finished its background writes; returns what it has written and
+    /// its size.
     fn settle(&self) -> Result<String> {
         let started = Instant::now();
         self.store()?.flush()?;
         let mut last = written_bytes()?;
         let mut since = Instant::now();
-        while since.elapsed() < CALM {
+        while since.elapsed() < SETTLED_AFTER {
             std::thread::sleep(LOOK_AGAIN);
             let now = written_bytes()?;
             if now != last {

@@ -1,4 +1,4 @@
-//! Whatever the log holds: the database opens or says what is wrong.
+//! With any log the database opens or returns an error.
 #![no_main]
 
 mod database;

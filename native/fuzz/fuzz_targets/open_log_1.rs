@@ -1,4 +1,4 @@
-//! Whatever a log of version 1 holds: the database opens or says what is wrong.
+//! With any log of version 1 the database opens or returns an error.
 #![no_main]
 
 mod database;

@@ -1,4 +1,4 @@
-//! Whatever a table holds: the database opens or says what is wrong.
+//! With any table the database opens or returns an error.
 #![no_main]
 
 mod database;

@@ -1,4 +1,5 @@
-//! Whatever the filter: an answer or a refusal; its canonical form says the same and is its own.
+//! Any filter is evaluated or rejected, and its canonical form is equivalent to it and canonical
+//! itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Whatever a client sends: requests lie inside the bytes, and bytes that come one by one mean the same.
+//! Any bytes of a client are parsed within bounds, and with the same result if they arrive one by
+//! one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +7,7 @@ use rillbase_storage_node::resp::{RequestLimits, RequestParser, RequestSyntaxErr
 
 const LIMITS: RequestLimits = RequestLimits { words: 16, word_bytes: 256, request_bytes: 1024 };
 
-/// The words of all requests, and what ended them.
+/// The words of all requests, and the error that ended parsing.
 fn requests(bytes: &[u8], step: usize) -> (Vec<Vec<Vec<u8>>>, Option<RequestSyntaxError>) {
     let (mut found, mut begin, mut parser) = (Vec::new(), 0, RequestParser::default());
     let mut seen = step.min(bytes.len());

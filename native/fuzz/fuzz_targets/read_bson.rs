@@ -1,4 +1,4 @@
-//! Whatever the bytes: a document or a refusal; and what is accepted prints and reads back.
+//! Any bytes are a valid document or an error, and a valid document round-trips through text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Whatever the bytes: an answer, a place inside them, and the same answer once more.
+//! Any bytes are a document or an error with a location inside them, and reading is deterministic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,8 +9,8 @@ fuzz_target!(|bytes: &[u8]| {
     match read(bytes, &limits, &mut Ignore) {
         Ok(()) => assert!(std::str::from_utf8(bytes).is_ok()),
         Err(ReadFailure::Json(error)) => {
-            assert!(error.place.offset <= bytes.len());
-            assert!(error.place.pointer.len() <= 1_024);
+            assert!(error.location.offset <= bytes.len());
+            assert!(error.location.pointer.len() <= 1_024);
             let Err(ReadFailure::Json(again)) = read(bytes, &limits, &mut Ignore) else {
                 panic!("refused once, accepted the second time");
             };

@@ -1,4 +1,4 @@
-//! Tells a node to stop, and others how it is doing.
+//! Stops a node, and reports its state.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

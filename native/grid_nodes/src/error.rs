@@ -1,28 +1,30 @@
-//! Why the event layer could not be used.
+//! Errors of the event layer.
 
 use std::fmt;
 use std::io;
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug)]
 pub enum ValkeyError {
-    /// The connection broke, or there was no answer in time.
-    Away(io::Error),
-    /// The server refused a command, in its words. The connection is as good as before.
+    /// The connection broke, or the reply timed out.
+    Unavailable(io::Error),
+    /// The server rejected a command with this message. The connection remains usable.
     Refused(String),
-    /// An answer has another form than the command's.
-    Form(&'static str),
-    /// What was asked for cannot work.
-    Unusable(&'static str),
+    /// A reply does not have the form that the command requires.
+    UnexpectedReply(&'static str),
+    /// The configuration cannot work.
+    Misconfigured(&'static str),
 }
 
 impl fmt::Display for ValkeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Away(error) => write!(f, "the event layer is unavailable: {error}"),
+            Self::Unavailable(error) => write!(f, "the event layer is unavailable: {error}"),
             Self::Refused(text) => write!(f, "the event layer rejected a call: {text}"),
-            Self::Form(text) => write!(f, "the event layer returned an unexpected reply: {text}"),
-            Self::Unusable(text) => f.write_str(text),
+            Self::UnexpectedReply(text) => {
+                write!(f, "the event layer returned an unexpected reply: {text}")
+            }
+            Self::Misconfigured(text) => f.write_str(text),
         }
     }
 }
@@ -31,6 +33,6 @@ impl std::error::Error for ValkeyError {}
 
 impl From<io::Error> for ValkeyError {
     fn from(error: io::Error) -> Self {
-        Self::Away(error)
+        Self::Unavailable(error)
     }
 }

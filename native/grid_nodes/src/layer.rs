@@ -17,7 +17,7 @@ const MISSING: &str = "Function not found";
 /// The identity of this node, and the services that it needs.
 #[derive(Debug, Clone)]
 pub struct NodeSettings {
-    /// The event layer.
+    /// The event layer's address.
     pub server: ValkeyServer,
     /// The prefix of all names of the installation.
     pub prefix: String,
@@ -25,7 +25,7 @@ pub struct NodeSettings {
     pub epoch: u32,
     /// The node's query partition.
     pub query_partition: u16,
-    /// How many write partitions the epoch has.
+    /// The number of write partitions of the epoch.
     pub write_partitions: u16,
     /// The node's name in leases.
     pub node: String,
@@ -40,9 +40,9 @@ impl NodeSettings {
     }
 }
 
-/// The positions where reading starts, all taken at one time.
+/// The positions where reading starts, all read at the same time.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Beginning {
+pub struct StartPositions {
     /// The end of the node's write stream.
     pub writes: StreamId,
     /// How many entries had been appended up to there.
@@ -72,19 +72,19 @@ pub struct ValkeyEntry {
 
 /// The server's answer to a node's request for a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leased {
+pub enum LeaseReply {
     /// The lease was granted, with this token.
-    Ours(FencingToken),
-    /// Another node has it.
-    Others,
+    Granted(FencingToken),
+    /// Another node holds it.
+    Held,
 }
 
 /// A request for the lease, or its release.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct LeaseCall<'a> {
     /// The name of the holder.
     pub holder: &'a str,
-    /// For how long; 0 releases it.
+    /// Its duration; 0 releases it.
     pub ttl_ms: u64,
     /// Figures in JSON.
     pub report: &'a str,
@@ -92,7 +92,7 @@ pub struct Ask<'a> {
 
 /// The outcome of one round trip.
 #[derive(Debug, Default)]
-pub struct Exchanged {
+pub struct RoundTripResult {
     /// Whether notifications were passed and are in the log now.
     pub appended: bool,
     /// Whether the partition has another holder.
@@ -107,7 +107,7 @@ pub struct RoundTrip<'a> {
     /// Notifications to append, with the token.
     pub notifications: Option<(FencingToken, &'a [Vec<u8>])>,
     /// The lease to renew.
-    pub renewal: Option<Ask<'a>>,
+    pub renewal: Option<LeaseCall<'a>>,
     /// The streams to read, from which positions, and how many ms to wait for entries.
     pub reads: Option<(&'a [(String, StreamId)], u64)>,
 }
@@ -116,14 +116,17 @@ pub struct RoundTrip<'a> {
 #[derive(Debug)]
 pub struct Layer {
     connection: ValkeyConnection,
-    place: NodeSettings,
+    settings: NodeSettings,
 }
 
 impl Layer {
     /// Connects, and loads the function if it is missing.
-    pub fn open(place: NodeSettings) -> Result<Self, ValkeyError> {
-        let connection = ValkeyConnection::open(&place.server)?;
-        Ok(Self { connection, place })
+    pub fn open(settings: NodeSettings) -> Result<Self, ValkeyError> {
+        let connection = ValkeyConnection::open(&settings.server)?;
+        Ok(Self {
+            connection,
+            settings,
+        })
     }
 
     /// The server's time in microseconds.
@@ -131,13 +134,13 @@ impl Layer {
         let mut time = self.connection.call(&[b"TIME"])?.list()?.into_iter();
         let mut part = || -> Result<u64, ValkeyError> {
             let bytes = time.next().unwrap_or(ValkeyReply::Nil).bytes()?;
-            decimal(&bytes).ok_or(ValkeyError::Form("a time was expected"))
+            decimal(&bytes).ok_or(ValkeyError::UnexpectedReply("a time was expected"))
         };
         Ok(part()? * 1_000_000 + part()?)
     }
 
     /// Requests the lease once.
-    pub fn lease(&mut self, ask: Ask<'_>) -> Result<Leased, ValkeyError> {
+    pub fn lease(&mut self, ask: LeaseCall<'_>) -> Result<LeaseReply, ValkeyError> {
         self.queue_lease(ask);
         self.connection.flush()?;
         let reply = self.connection.reply()?;
@@ -167,16 +170,16 @@ impl Layer {
     }
 
     /// The positions where reading starts. A sort node has no write partition.
-    pub fn begin(&mut self, write_partition: Option<u16>) -> Result<Beginning, ValkeyError> {
+    pub fn begin(&mut self, write_partition: Option<u16>) -> Result<StartPositions, ValkeyError> {
         let writes = write_partition.map_or_else(String::new, |number| number.to_string());
-        let qp = self.place.query_partition.to_string();
+        let qp = self.settings.query_partition.to_string();
         self.queue_function("begin", 2);
         self.connection.argument(writes.as_bytes());
         self.connection.argument(qp.as_bytes());
         self.connection.flush()?;
         let mut replies = self.connection.reply()?.list()?.into_iter();
         let mut next = || replies.next().unwrap_or(ValkeyReply::Nil);
-        Ok(Beginning {
+        Ok(StartPositions {
             writes: stream_id(next())?,
             write_count: next().number()?,
             requests: stream_id(next())?,
@@ -188,8 +191,8 @@ impl Layer {
 
     /// All queries of the partition. Those that cannot be decoded are only counted.
     pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), ValkeyError> {
-        let name = format!("registry:{}", self.place.query_partition);
-        let key = self.place.stream(&name);
+        let name = format!("registry:{}", self.settings.query_partition);
+        let key = self.settings.stream(&name);
         let (mut definitions, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
         loop {
             let command = [
@@ -219,11 +222,11 @@ impl Layer {
     }
 
     /// Appends, renews and reads, in this order and in one round trip.
-    pub fn exchange(&mut self, round: &RoundTrip<'_>) -> Result<Exchanged, ValkeyError> {
+    pub fn exchange(&mut self, round: &RoundTrip<'_>) -> Result<RoundTripResult, ValkeyError> {
         self.queue_round(round);
         self.connection.flush()?;
-        let mut reply = |asked| {
-            if asked {
+        let mut reply = |requested| {
+            if requested {
                 self.connection.reply()
             } else {
                 Ok(ValkeyReply::Nil)
@@ -232,12 +235,12 @@ impl Layer {
         let appended = reply(round.notifications.is_some())?;
         let renewed = reply(round.renewal.is_some())?;
         let read = reply(round.reads.is_some())?;
-        let mut done = Exchanged::default();
+        let mut done = RoundTripResult::default();
         if round.notifications.is_some() {
             self.appended(appended, &mut done)?;
         }
         if round.renewal.is_some() {
-            done.fenced |= leased(renewed)? == Leased::Others;
+            done.fenced |= leased(renewed)? == LeaseReply::Held;
         }
         if let Some((streams, _)) = round.reads {
             done.entries = read_entries(read, streams)?;
@@ -248,9 +251,9 @@ impl Layer {
     fn queue_round(&mut self, round: &RoundTrip<'_>) {
         if let Some((token, notifications)) = round.notifications {
             self.queue_function("append", 3 + notifications.len());
-            let qp = self.place.query_partition.to_string();
+            let qp = self.settings.query_partition.to_string();
             let token = token.0.to_string();
-            self.connection.argument(self.place.node.as_bytes());
+            self.connection.argument(self.settings.node.as_bytes());
             self.connection.argument(token.as_bytes());
             self.connection.argument(qp.as_bytes());
             for notification in notifications {
@@ -280,10 +283,10 @@ impl Layer {
         }
     }
 
-    fn queue_lease(&mut self, ask: Ask<'_>) {
+    fn queue_lease(&mut self, ask: LeaseCall<'_>) {
         self.queue_function("lease", 4);
         let ttl = ask.ttl_ms.to_string();
-        for part in [&self.place.node, ask.holder, &ttl, ask.report] {
+        for part in [&self.settings.node, ask.holder, &ttl, ask.report] {
             self.connection.argument(part.as_bytes());
         }
     }
@@ -292,14 +295,18 @@ impl Layer {
     fn queue_function(&mut self, name: &str, arguments: usize) {
         self.connection.begin(5 + arguments);
         let name = format!("rillbase_grid_1_{name}");
-        let epoch = self.place.epoch.to_string();
-        for part in ["FCALL", &name, "1", &self.place.prefix, &epoch] {
+        let epoch = self.settings.epoch.to_string();
+        for part in ["FCALL", &name, "1", &self.settings.prefix, &epoch] {
             self.connection.argument(part.as_bytes());
         }
     }
 
     /// A server without memory, or without the function, has appended nothing: this can be retried.
-    fn appended(&mut self, reply: ValkeyReply, done: &mut Exchanged) -> Result<(), ValkeyError> {
+    fn appended(
+        &mut self,
+        reply: ValkeyReply,
+        done: &mut RoundTripResult,
+    ) -> Result<(), ValkeyError> {
         if matches!(&reply, ValkeyReply::Error(_)) {
             self.loaded_for(&reply)?;
             return Ok(());
@@ -315,7 +322,7 @@ impl Layer {
     fn loaded_for(&mut self, reply: &ValkeyReply) -> Result<bool, ValkeyError> {
         match reply {
             ValkeyReply::Error(text) if text.contains(MISSING) => {
-                let function = Arc::clone(&self.place.function);
+                let function = Arc::clone(&self.settings.function);
                 let command: [&[u8]; 4] = [b"FUNCTION", b"LOAD", b"REPLACE", &function];
                 self.connection.call(&command)?;
                 Ok(true)
@@ -325,14 +332,14 @@ impl Layer {
     }
 }
 
-fn leased(reply: ValkeyReply) -> Result<Leased, ValkeyError> {
+fn leased(reply: ValkeyReply) -> Result<LeaseReply, ValkeyError> {
     let mut parts = reply.list()?.into_iter();
     let verdict = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
     let token = parts.next().unwrap_or(ValkeyReply::Nil).number()?;
     Ok(if verdict == b"ok" {
-        Leased::Ours(FencingToken(token))
+        LeaseReply::Granted(FencingToken(token))
     } else {
-        Leased::Others
+        LeaseReply::Held
     })
 }
 
@@ -346,11 +353,11 @@ fn read_entries(
         let mut parts = stream.list()?.into_iter();
         let name = parts.next().unwrap_or(ValkeyReply::Nil).bytes()?;
         let items = parts.next().unwrap_or(ValkeyReply::Nil).list()?;
-        let asked = streams
+        let index = streams
             .iter()
-            .position(|(asked, _)| asked.as_bytes() == name);
-        if let Some(place) = asked.and_then(|index| entries.get_mut(index)) {
-            *place = items.into_iter().map(entry).collect::<Result<_, _>>()?;
+            .position(|(requested, _)| requested.as_bytes() == name);
+        if let Some(settings) = index.and_then(|index| entries.get_mut(index)) {
+            *settings = items.into_iter().map(entry).collect::<Result<_, _>>()?;
         }
     }
     Ok(entries)
@@ -389,7 +396,7 @@ fn stream_id(reply: ValkeyReply) -> Result<StreamId, ValkeyError> {
                 number: decimal(number.get(1..)?)?,
             })
         });
-    parsed.ok_or(ValkeyError::Form("an id was expected"))
+    parsed.ok_or(ValkeyError::UnexpectedReply("an id was expected"))
 }
 
 fn decimal(bytes: &[u8]) -> Option<u64> {
@@ -405,12 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_in_the_order_in_which_their_streams_were_asked_for() {
+    fn entries_are_in_the_order_of_the_requested_streams() {
         let fields = ValkeyReply::List(vec![bytes("e"), bytes("body"), bytes("n"), bytes("7")]);
         let one = ValkeyReply::List(vec![bytes("5-1"), fields]);
         let stream = ValkeyReply::List(vec![bytes("second"), ValkeyReply::List(vec![one])]);
-        let asked = ["first", "second"].map(|name| (name.to_owned(), StreamId::default()));
-        let entries = read_entries(ValkeyReply::List(vec![stream]), &asked).unwrap();
+        let streams = ["first", "second"].map(|name| (name.to_owned(), StreamId::default()));
+        let entries = read_entries(ValkeyReply::List(vec![stream]), &streams).unwrap();
         assert!(entries[0].is_empty());
         assert_eq!(entries[1][0].id, StreamId { ms: 5, number: 1 });
         assert_eq!(entries[1][0].body, b"body");
@@ -419,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_read_that_came_back_with_nothing_has_no_entries() {
-        let asked = [("only".to_owned(), StreamId::default())];
-        assert!(read_entries(ValkeyReply::Nil, &asked).unwrap()[0].is_empty());
+        let streams = [("only".to_owned(), StreamId::default())];
+        assert!(read_entries(ValkeyReply::Nil, &streams).unwrap()[0].is_empty());
     }
 }

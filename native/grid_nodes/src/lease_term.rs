@@ -14,24 +14,26 @@ use rillbase_live::wire::{notification, request};
 
 use crate::control::{Control, stop_without_parent};
 use crate::error::ValkeyError;
-use crate::layer::{Ask, ENTRIES_AT_ONCE, Exchanged, Layer, NodeSettings, RoundTrip, ValkeyEntry};
+use crate::layer::{
+    ENTRIES_AT_ONCE, Layer, LeaseCall, NodeSettings, RoundTrip, RoundTripResult, ValkeyEntry,
+};
 use crate::machine::{Machine, MachineInput};
-use crate::report::{Busy, NodeState, thread_cpu_us};
+use crate::report::{CpuShare, NodeState, thread_cpu_us};
 use crate::rows::{CopyReader, DocumentReadError, DocumentSource};
 
 /// The requested duration of a lease.
 pub const LEASE_MS: u64 = 2_000;
 const RENEWAL: Duration = Duration::from_millis(500);
-/// Figures of the index cost more the more queries there are, and writes wait meanwhile: the
-/// interval is so long that only one write in a thousand does.
-const LOOK: Duration = Duration::from_secs(2);
+/// Computing the figures of the index takes longer with more queries, and writes wait meanwhile. At
+/// this interval, fewer than one write in a thousand waits.
+const FIGURES_INTERVAL: Duration = Duration::from_secs(2);
 const LOOK_SHARE: u32 = 1_000;
 /// How long a read waits for entries; the machine receives `Idle` at least this often.
 const BLOCK_MS: u64 = 50;
 /// Pending notifications are appended at the latest when they have this many bytes.
 const PENDING_BYTES: usize = 4 << 20;
 /// How often the machine may panic on an input before that is quarantined.
-const TRIES: u32 = 2;
+const MAX_PANICS: u32 = 2;
 const MAX_SUSPECTS: usize = 10_000;
 
 /// Why a lease term ended.
@@ -42,20 +44,20 @@ pub enum TermEnd {
     /// The partition has another holder.
     Fenced,
     /// The event layer failed.
-    Away(ValkeyError),
+    Unavailable(ValkeyError),
     /// The documents could not be read.
-    Unread(DocumentReadError),
+    ReadFailed(DocumentReadError),
 }
 
 impl From<ValkeyError> for TermEnd {
     fn from(failure: ValkeyError) -> Self {
-        Self::Away(failure)
+        Self::Unavailable(failure)
     }
 }
 
 impl From<DocumentReadError> for TermEnd {
     fn from(unread: DocumentReadError) -> Self {
-        Self::Unread(unread)
+        Self::ReadFailed(unread)
     }
 }
 
@@ -75,7 +77,7 @@ enum Suspect {
 
 impl Suspects {
     /// Records that the machine panicked on the current input.
-    pub fn accuse(&mut self) {
+    pub fn record_panic(&mut self) {
         if self.broke.len() >= MAX_SUSPECTS {
             self.broke.clear();
         }
@@ -89,7 +91,7 @@ impl Suspects {
         let guilty = self
             .broke
             .get(&suspect)
-            .is_some_and(|&times| times >= TRIES);
+            .is_some_and(|&times| times >= MAX_PANICS);
         self.current = Some(suspect);
         guilty
     }
@@ -111,7 +113,7 @@ impl ServerClock {
 
 /// A lease term. See the module.
 pub struct LeaseTerm<'a, M> {
-    place: &'a NodeSettings,
+    settings: &'a NodeSettings,
     write_partition: u16,
     holder: &'a str,
     token: FencingToken,
@@ -123,7 +125,7 @@ pub struct LeaseTerm<'a, M> {
     clock: ServerClock,
     renewed: Instant,
     look_due: Instant,
-    busy: Busy,
+    busy: CpuShare,
     outputs: Vec<NodeOutput>,
     /// Encoded notifications that are not in the log yet.
     pending: Vec<Vec<u8>>,
@@ -139,7 +141,7 @@ pub struct LeaseTerm<'a, M> {
 impl<'a, M: Machine> LeaseTerm<'a, M> {
     /// Starts a term with a token that was just granted.
     pub fn new(
-        (place, write_partition): (&'a NodeSettings, u16),
+        (settings, write_partition): (&'a NodeSettings, u16),
         (holder, token): (&'a str, FencingToken),
         layer: &'a mut Layer,
         documents: &'a mut dyn DocumentSource,
@@ -150,12 +152,15 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             base_us: layer.time_us()?,
             since: Instant::now(),
         };
-        let requests = format!("requests:{}", place.query_partition);
-        let streams = [M::stream(place, write_partition), place.stream(&requests)];
+        let requests = format!("requests:{}", settings.query_partition);
+        let streams = [
+            M::stream(settings, write_partition),
+            settings.stream(&requests),
+        ];
         Ok(Self {
-            machine: M::new(place, write_partition, token),
+            machine: M::new(settings, write_partition, token),
             streams: streams.map(|name| (name, StreamId::default())),
-            place,
+            settings,
             write_partition,
             holder,
             token,
@@ -166,7 +171,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             clock,
             renewed: Instant::now(),
             look_due: Instant::now(),
-            busy: Busy::begin(Instant::now(), thread_cpu_us()),
+            busy: CpuShare::begin(Instant::now(), thread_cpu_us()),
             outputs: Vec::new(),
             pending: Vec::new(),
             pending_bytes: 0,
@@ -203,31 +208,31 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             figures.rebuilds += 1;
         });
         self.rebuild = false;
-        self.give(MachineInput::Start);
+        self.pass_to_machine(MachineInput::Start);
         self.flush()?;
         let beginning = self.layer.begin(M::reads_writes(self.write_partition))?;
         let (queries, unreadable) = self.layer.registry()?;
         self.control
             .change(|figures| figures.quarantined += unreadable);
-        let wanted = M::rebuild_scope(self.place, self.write_partition, &queries);
-        let opened = self.documents.open(&wanted)?;
-        self.give(MachineInput::Begin(beginning, queries, opened));
+        let scope = M::rebuild_scope(self.settings, self.write_partition, &queries);
+        let opened = self.documents.open(&scope)?;
+        self.pass_to_machine(MachineInput::Begin(beginning, queries, opened));
         let left_out = self.read_rows()?;
-        self.give(MachineInput::End);
+        self.pass_to_machine(MachineInput::End);
         let [(_, own), (_, requests)] = &mut self.streams;
         *own = M::position(&beginning);
         self.number = M::number(&beginning);
         *requests = beginning.requests;
         self.request_number = beginning.request_number;
         for collection in left_out {
-            self.give(MachineInput::RowLeftOut(collection));
+            self.pass_to_machine(MachineInput::RowLeftOut(collection));
         }
         self.flush()?;
-        let took = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.look();
+        let elapsed_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.update_figures();
         self.control.change(|figures| {
             figures.state = NodeState::Running;
-            figures.rebuild_us = took;
+            figures.rebuild_us = elapsed_us;
         });
         self.flush_with_renewal()
     }
@@ -246,7 +251,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                     left_out.push(collection);
                     self.control.change(|figures| figures.quarantined += 1);
                 } else {
-                    self.give(MachineInput::Row(collection, row));
+                    self.pass_to_machine(MachineInput::Row(collection, row));
                 }
             }
             self.suspects.current = None;
@@ -283,7 +288,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             self.take_entry(entry);
         }
         if all_read && !self.rebuild {
-            self.give(MachineInput::Idle);
+            self.pass_to_machine(MachineInput::Idle);
         }
         if let Some(last) = own.last() {
             let lag_us = self
@@ -300,7 +305,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         let [(_, own), _] = &mut self.streams;
         *own = entry.id;
         self.number += 1;
-        // Some were trimmed before they were read.
+        // Entries were trimmed before they were read.
         self.rebuild = entry
             .number
             .map_or(M::NUMBERED, |number| number != self.number);
@@ -313,9 +318,9 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         } else {
             MachineInput::Entry(entry)
         };
-        if !self.give(step) {
+        if !self.pass_to_machine(step) {
             self.control.change(|figures| figures.quarantined += 1);
-            self.give(MachineInput::Quarantined(entry));
+            self.pass_to_machine(MachineInput::Quarantined(entry));
         }
         self.suspects.current = None;
         self.control.change(|figures| figures.entries += 1);
@@ -326,7 +331,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         *requests = entry.id;
         self.request_number += 1;
         if entry.number != Some(self.request_number) {
-            // Some were trimmed before they were read.
+            // Entries were trimmed before they were read.
             self.rebuild = true;
         }
         if self.rebuild {
@@ -334,8 +339,8 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         }
         if self.suspects.handling(Suspect::Request(entry.id)) {
             self.control.change(|figures| figures.quarantined += 1);
-        } else if let Ok(asked) = request::decode(&entry.body) {
-            self.give(MachineInput::Request(entry.id, asked));
+        } else if let Ok(request) = request::decode(&entry.body) {
+            self.pass_to_machine(MachineInput::Request(entry.id, request));
         } else {
             self.control.change(|figures| figures.quarantined += 1);
         }
@@ -343,14 +348,15 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.control.change(|figures| figures.requests += 1);
     }
 
-    /// Passes a step to the machine and keeps its notifications; returns whether it could be read.
-    fn give(&mut self, step: MachineInput<'_>) -> bool {
+    /// Passes an input to the machine and keeps its notifications; returns whether the input could
+    /// be decoded.
+    fn pass_to_machine(&mut self, step: MachineInput<'_>) -> bool {
         let mut outputs = std::mem::take(&mut self.outputs);
         let read = self.machine.handle(step, self.clock.now_us(), &mut outputs);
         for output in outputs.drain(..) {
             match output {
-                NodeOutput::Notify(said) => {
-                    let bytes = notification::encode(&said);
+                NodeOutput::Notify(notifications) => {
+                    let bytes = notification::encode(&notifications);
                     self.pending_bytes += bytes.len();
                     self.pending.push(bytes);
                 }
@@ -383,25 +389,25 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
     fn exchange(
         &mut self,
         reads: Option<(&[(String, StreamId)], u64)>,
-    ) -> Result<Exchanged, TermEnd> {
+    ) -> Result<RoundTripResult, TermEnd> {
         let due = self.renewed.elapsed() >= RENEWAL;
         if due && Instant::now() >= self.look_due {
-            self.look();
+            self.update_figures();
         }
         let report = if due {
             self.control.json()
         } else {
             String::new()
         };
-        let ask = Ask {
+        let renewal = LeaseCall {
             holder: self.holder,
             ttl_ms: LEASE_MS,
             report: &report,
         };
-        let asked = !self.pending.is_empty();
+        let has_pending = !self.pending.is_empty();
         let done = self.layer.exchange(&RoundTrip {
-            notifications: asked.then_some((self.token, &self.pending)),
-            renewal: due.then_some(ask),
+            notifications: has_pending.then_some((self.token, &self.pending)),
+            renewal: due.then_some(renewal),
             reads: reads.filter(|_| self.pending_bytes < PENDING_BYTES),
         })?;
         if done.fenced {
@@ -416,23 +422,23 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 .change(|figures| figures.notifications += count);
             self.pending.clear();
             self.pending_bytes = 0;
-        } else if asked {
+        } else if has_pending {
             std::thread::sleep(Duration::from_millis(BLOCK_MS));
         }
         Ok(done)
     }
 
-    fn look(&mut self) {
+    fn update_figures(&mut self) {
         let began = Instant::now();
         let machine = &self.machine;
         let cpu_us = thread_cpu_us();
-        let busy_ppm = self.busy.look(began, cpu_us);
+        let busy_ppm = self.busy.sample(began, cpu_us);
         self.control.change(|figures| {
             machine.figures(figures);
             figures.cpu_us = cpu_us;
             figures.busy_ppm = busy_ppm.or(figures.busy_ppm);
         });
-        self.look_due = Instant::now() + LOOK.max(began.elapsed() * LOOK_SHARE);
+        self.look_due = Instant::now() + FIGURES_INTERVAL.max(began.elapsed() * LOOK_SHARE);
     }
 }
 
@@ -454,7 +460,7 @@ mod tests {
             if suspects.handling(entry(number)) {
                 left_out.push(number);
             } else {
-                assert!(number != 3, "a machine may break");
+                assert!(number != 3, "the machine panics");
             }
             suspects.current = None;
         }
@@ -462,23 +468,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_breaks_on_twice_is_left_out_and_nothing_else() {
+    fn inputs_that_panic_twice_are_skipped_and_no_others() {
         let mut suspects = Suspects::default();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_PANICS {
             assert!(catch_unwind(AssertUnwindSafe(|| live(&mut suspects))).is_err());
-            suspects.accuse();
+            suspects.record_panic();
         }
         assert_eq!(live(&mut suspects), [3]);
         assert_eq!(live(&mut suspects), [3]);
     }
 
     #[test]
-    fn a_life_that_ends_between_two_things_accuses_none() {
+    fn a_term_that_ends_between_two_inputs_suspects_neither() {
         let mut suspects = Suspects::default();
-        for _ in 0..=TRIES {
+        for _ in 0..=MAX_PANICS {
             suspects.handling(entry(1));
             suspects.current = None;
-            suspects.accuse();
+            suspects.record_panic();
         }
         assert!(!suspects.handling(entry(1)));
     }

@@ -1,4 +1,4 @@
-//! What the two kinds of node have in common, as the loop sees them.
+//! The interface of both kinds of node to the loop.
 
 use rillbase_live::filter_node::{self, FilterNode};
 use rillbase_live::message::{FencingToken, NodeRequest, QueryDefinition, ResultRow, StreamId};
@@ -6,7 +6,7 @@ use rillbase_live::node::{Begin, NodeInput, NodeOutput};
 use rillbase_live::sort_node::{self, SortNode};
 use rillbase_live::wire::{ReadError, notification, write_entry};
 
-use crate::layer::{Beginning, NodeSettings, ValkeyEntry};
+use crate::layer::{NodeSettings, StartPositions, ValkeyEntry};
 use crate::report::NodeFigures;
 use crate::rows::{RebuildScope, RebuildSnapshot};
 
@@ -17,7 +17,7 @@ pub enum MachineInput<'a> {
     Start,
     /// The rebuild starts: the positions where reading will continue, the queries, the snapshot of
     /// the rows.
-    Begin(Beginning, Vec<QueryDefinition>, RebuildSnapshot),
+    Begin(StartPositions, Vec<QueryDefinition>, RebuildSnapshot),
     /// A document that the snapshot sees.
     Row([u8; 16], ResultRow),
     /// All rows have been passed.
@@ -37,25 +37,25 @@ pub enum MachineInput<'a> {
 /// A node's state machine during one lease term.
 pub trait Machine: Sized {
     /// A new machine without state.
-    fn new(place: &NodeSettings, write_partition: u16, token: FencingToken) -> Self;
+    fn new(settings: &NodeSettings, write_partition: u16, token: FencingToken) -> Self;
     /// The stream that it reads besides the requests.
-    fn stream(place: &NodeSettings, write_partition: u16) -> String;
+    fn stream(settings: &NodeSettings, write_partition: u16) -> String;
     /// The position where reading that stream starts.
-    fn position(beginning: &Beginning) -> StreamId;
-    /// Whether all entries of that stream carry their numbers; otherwise those of batches do, and
-    /// ticks count the rest.
+    fn position(beginning: &StartPositions) -> StreamId;
+    /// Whether all entries of that stream carry their numbers. Otherwise only entries of batches
+    /// do, and ticks count the others.
     const NUMBERED: bool;
     /// The number of the last entry before that position.
-    fn number(beginning: &Beginning) -> u64;
+    fn number(beginning: &StartPositions) -> u64;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
     /// The documents that it needs for a rebuild.
     fn rebuild_scope(
-        place: &NodeSettings,
+        settings: &NodeSettings,
         write_partition: u16,
         queries: &[QueryDefinition],
     ) -> RebuildScope;
-    /// Handles a step.
+    /// Handles an input.
     fn handle(
         &mut self,
         step: MachineInput<'_>,
@@ -76,21 +76,21 @@ fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
 impl Machine for FilterNode {
     const NUMBERED: bool = false;
 
-    fn new(place: &NodeSettings, write_partition: u16, token: FencingToken) -> Self {
+    fn new(settings: &NodeSettings, write_partition: u16, token: FencingToken) -> Self {
         let config =
-            filter_node::FilterNodeConfig::new(write_partition, place.write_partitions, token);
+            filter_node::FilterNodeConfig::new(write_partition, settings.write_partitions, token);
         Self::new(config)
     }
 
-    fn stream(place: &NodeSettings, write_partition: u16) -> String {
-        place.stream(&write_partition.to_string())
+    fn stream(settings: &NodeSettings, write_partition: u16) -> String {
+        settings.stream(&write_partition.to_string())
     }
 
-    fn position(beginning: &Beginning) -> StreamId {
+    fn position(beginning: &StartPositions) -> StreamId {
         beginning.writes
     }
 
-    fn number(beginning: &Beginning) -> u64 {
+    fn number(beginning: &StartPositions) -> u64 {
         beginning.write_count
     }
 
@@ -99,14 +99,14 @@ impl Machine for FilterNode {
     }
 
     fn rebuild_scope(
-        place: &NodeSettings,
+        settings: &NodeSettings,
         write_partition: u16,
         queries: &[QueryDefinition],
     ) -> RebuildScope {
         RebuildScope {
             collections: collections(queries.iter().map(|query| query.collection)),
             partition: write_partition,
-            partitions: place.write_partitions,
+            partitions: settings.write_partitions,
         }
     }
 
@@ -135,10 +135,10 @@ impl Machine for FilterNode {
     }
 }
 
-/// The input of a step.
+/// Converts an input.
 fn input<E>(
     step: MachineInput<'_>,
-    position: fn(&Beginning) -> StreamId,
+    position: fn(&StartPositions) -> StreamId,
     decode: impl Fn(&ValkeyEntry) -> Result<E, ReadError>,
     collection_of: impl Fn(&ValkeyEntry) -> Option<[u8; 16]>,
 ) -> Result<NodeInput<E>, ReadError> {
@@ -183,22 +183,22 @@ fn collection_of(entry: &ValkeyEntry) -> Option<[u8; 16]> {
 impl Machine for SortNode {
     const NUMBERED: bool = true;
 
-    fn new(place: &NodeSettings, _: u16, token: FencingToken) -> Self {
+    fn new(settings: &NodeSettings, _: u16, token: FencingToken) -> Self {
         Self::new(sort_node::SortNodeConfig::new(
-            place.write_partitions,
+            settings.write_partitions,
             token,
         ))
     }
 
-    fn stream(place: &NodeSettings, _: u16) -> String {
-        place.stream(&format!("log:{}", place.query_partition))
+    fn stream(settings: &NodeSettings, _: u16) -> String {
+        settings.stream(&format!("log:{}", settings.query_partition))
     }
 
-    fn position(beginning: &Beginning) -> StreamId {
+    fn position(beginning: &StartPositions) -> StreamId {
         beginning.log
     }
 
-    fn number(beginning: &Beginning) -> u64 {
+    fn number(beginning: &StartPositions) -> u64 {
         beginning.log_number
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// What a node is doing.
+/// The state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NodeState {
     /// Another holder has its partition, or the event layer is unavailable.
@@ -48,9 +48,9 @@ pub struct NodeFigures {
     pub candidates: u64,
     /// Those of them that matched.
     pub verified: u64,
-    /// Evaluations of queries that no index finds.
+    /// Evaluations of residual queries.
     pub residual_evaluations: u64,
-    /// About how many bytes the index takes.
+    /// The approximate size of the index in bytes.
     pub index_bytes: usize,
     /// CPU time of the node's thread, in µs.
     pub cpu_us: u64,
@@ -114,14 +114,14 @@ impl NodeFigures {
     }
 }
 
-/// Measures a thread's share of a core, a minute at a time.
+/// Measures the CPU share of a thread, minute by minute.
 #[derive(Debug)]
-pub struct Busy {
+pub struct CpuShare {
     began: Instant,
     cpu_us: u64,
 }
 
-impl Busy {
+impl CpuShare {
     /// The duration of one measurement.
     const MINUTE: Duration = Duration::from_secs(60);
 
@@ -131,7 +131,7 @@ impl Busy {
     }
 
     /// The share in millionths once a minute has passed; also starts the next one.
-    pub fn look(&mut self, now: Instant, cpu_us: u64) -> Option<u64> {
+    pub fn sample(&mut self, now: Instant, cpu_us: u64) -> Option<u64> {
         let passed = now.duration_since(self.began);
         if passed < Self::MINUTE {
             return None;
@@ -159,11 +159,11 @@ mod tests {
     fn a_share_is_that_of_a_minute_each_time() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let mut busy = Busy::begin(start, 500);
-        assert_eq!(busy.look(after(59), 30_000_500), None);
-        assert_eq!(busy.look(after(60), 30_000_500), Some(500_000));
-        assert_eq!(busy.look(after(100), 30_000_500), None);
-        assert_eq!(busy.look(after(180), 30_000_500), Some(0));
+        let mut busy = CpuShare::begin(start, 500);
+        assert_eq!(busy.sample(after(59), 30_000_500), None);
+        assert_eq!(busy.sample(after(60), 30_000_500), Some(500_000));
+        assert_eq!(busy.sample(after(100), 30_000_500), None);
+        assert_eq!(busy.sample(after(180), 30_000_500), Some(0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! A blocking connection to Valkey: RESP2, with commands pipelined as the caller likes.
+//! A blocking connection to Valkey: RESP2, with pipelined commands.
 //!
-//! Each connection belongs to one thread. Commands are queued and leave together; replies come in
-//! their order. After any failure but a refusal the connection is of no more use.
+//! Each connection belongs to one thread. Queued commands are sent together, and replies arrive in
+//! their order. After any failure except a rejected command, the connection is unusable.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,32 +13,32 @@ use crate::error::ValkeyError;
 use crate::server::{ValkeyAddress, ValkeyServer};
 use crate::tls;
 
-/// Longer than any command here blocks.
+/// Longer than any command blocks.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const BUFFER_BYTES: usize = 1 << 18;
-/// As large as Valkey itself lets a string become.
+/// The maximum size of a string in Valkey.
 const MAX_BULK_BYTES: usize = 512 << 20;
 const MAX_ITEMS: usize = 1 << 24;
 const MAX_DEPTH: usize = 8;
 
-/// What a command is answered with.
+/// A reply to a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValkeyReply {
     /// A string, or a status.
     Bytes(Vec<u8>),
     /// A number.
     Integer(i64),
-    /// Several answers.
+    /// A list of replies.
     List(Vec<ValkeyReply>),
     /// Nothing.
     Nil,
-    /// A refusal.
+    /// An error.
     Error(String),
 }
 
 impl ValkeyReply {
-    /// The answer, unless it is a refusal.
+    /// The reply, or the error that it contains.
     pub fn accepted(self) -> Result<Self, ValkeyError> {
         match self {
             Self::Error(text) => Err(ValkeyError::Refused(text)),
@@ -46,12 +46,12 @@ impl ValkeyReply {
         }
     }
 
-    /// The items of a list; nothing is an empty one.
+    /// The items of a list; nil is an empty list.
     pub fn list(self) -> Result<Vec<Self>, ValkeyError> {
         match self.accepted()? {
             Self::List(items) => Ok(items),
             Self::Nil => Ok(Vec::new()),
-            _ => Err(ValkeyError::Form("a list was expected")),
+            _ => Err(ValkeyError::UnexpectedReply("a list was expected")),
         }
     }
 
@@ -59,27 +59,26 @@ impl ValkeyReply {
     pub fn bytes(self) -> Result<Vec<u8>, ValkeyError> {
         match self.accepted()? {
             Self::Bytes(bytes) => Ok(bytes),
-            _ => Err(ValkeyError::Form("a string was expected")),
+            _ => Err(ValkeyError::UnexpectedReply("a string was expected")),
         }
     }
 
-    /// A number that is not negative.
+    /// A non-negative number.
     pub fn number(self) -> Result<u64, ValkeyError> {
         match self.accepted()? {
-            Self::Integer(number) => {
-                u64::try_from(number).map_err(|_| ValkeyError::Form("a number was negative"))
-            }
-            _ => Err(ValkeyError::Form("a number was expected")),
+            Self::Integer(number) => u64::try_from(number)
+                .map_err(|_| ValkeyError::UnexpectedReply("a number was negative")),
+            _ => Err(ValkeyError::UnexpectedReply("a number was expected")),
         }
     }
 }
 
-/// What goes both ways. Reading and writing take turns.
+/// A bidirectional stream. Reading and writing alternate.
 trait DuplexStream: Read + Write + Send {}
 
 impl<S: Read + Write + Send> DuplexStream for S {}
 
-/// A connection that has been greeted.
+/// An open, authenticated connection.
 pub struct ValkeyConnection {
     stream: BufReader<Box<dyn DuplexStream>>,
     unsent: Vec<u8>,
@@ -92,7 +91,7 @@ impl fmt::Debug for ValkeyConnection {
 }
 
 impl ValkeyConnection {
-    /// Connects, logs in and chooses the database.
+    /// Connects, authenticates and selects the database.
     pub fn open(server: &ValkeyServer) -> Result<Self, ValkeyError> {
         let stream = connect(server)?;
         let mut connection = Self {
@@ -113,7 +112,7 @@ impl ValkeyConnection {
         Ok(connection)
     }
 
-    /// Puts a command behind those that are not sent yet.
+    /// Queues a command.
     pub fn queue(&mut self, command: &[&[u8]]) {
         self.begin(command.len());
         for part in command {
@@ -121,7 +120,7 @@ impl ValkeyConnection {
         }
     }
 
-    /// Begins a command of so many parts; `argument` adds each.
+    /// Begins a command of `parts` parts; `argument` adds each of them.
     pub fn begin(&mut self, parts: usize) {
         self.unsent
             .extend_from_slice(format!("*{parts}\r\n").as_bytes());
@@ -135,9 +134,9 @@ impl ValkeyConnection {
         self.unsent.extend_from_slice(b"\r\n");
     }
 
-    /// Sends what was queued.
+    /// Sends the queued commands.
     pub fn flush(&mut self) -> Result<(), ValkeyError> {
-        // What was read stays in the buffer.
+        // Bytes that were read stay in the buffer.
         let stream = self.stream.get_mut();
         stream.write_all(&self.unsent)?;
         stream.flush()?;
@@ -145,12 +144,12 @@ impl ValkeyConnection {
         Ok(())
     }
 
-    /// The next reply.
+    /// Reads the next reply.
     pub fn reply(&mut self) -> Result<ValkeyReply, ValkeyError> {
         read_reply(&mut self.stream, 0)
     }
 
-    /// Sends one command and waits for what it is answered.
+    /// Sends one command and waits for its reply.
     pub fn call(&mut self, command: &[&[u8]]) -> Result<ValkeyReply, ValkeyError> {
         self.queue(command);
         self.flush()?;
@@ -195,7 +194,7 @@ fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<ValkeyReply, Va
     let line = read_line(reader)?;
     let (kind, text) = line
         .split_first()
-        .ok_or(ValkeyError::Form("an empty line"))?;
+        .ok_or(ValkeyError::UnexpectedReply("an empty line"))?;
     match kind {
         b'+' => Ok(ValkeyReply::Bytes(text.to_vec())),
         b'-' => Ok(ValkeyReply::Error(
@@ -210,7 +209,7 @@ fn read_reply(reader: &mut impl BufRead, depth: usize) -> Result<ValkeyReply, Va
             Ok(length) => read_list(reader, length, depth + 1),
             Err(_) => Ok(ValkeyReply::Nil),
         },
-        _ => Err(ValkeyError::Form("an unknown kind of reply")),
+        _ => Err(ValkeyError::UnexpectedReply("an unknown kind of reply")),
     }
 }
 
@@ -220,7 +219,7 @@ fn read_list(
     depth: usize,
 ) -> Result<ValkeyReply, ValkeyError> {
     if length > MAX_ITEMS || depth > MAX_DEPTH {
-        return Err(ValkeyError::Form("a reply is too large"));
+        return Err(ValkeyError::UnexpectedReply("a reply is too large"));
     }
     let mut items = Vec::with_capacity(length.min(1024));
     for _ in 0..length {
@@ -231,7 +230,7 @@ fn read_list(
 
 fn read_bulk(reader: &mut impl BufRead, length: usize) -> Result<ValkeyReply, ValkeyError> {
     if length > MAX_BULK_BYTES {
-        return Err(ValkeyError::Form("a reply is too large"));
+        return Err(ValkeyError::UnexpectedReply("a reply is too large"));
     }
     let mut bytes = vec![0; length];
     reader.read_exact(&mut bytes)?;
@@ -240,11 +239,13 @@ fn read_bulk(reader: &mut impl BufRead, length: usize) -> Result<ValkeyReply, Va
     if end == *b"\r\n" {
         Ok(ValkeyReply::Bytes(bytes))
     } else {
-        Err(ValkeyError::Form("a string does not end where it should"))
+        Err(ValkeyError::UnexpectedReply(
+            "a string does not end where it should",
+        ))
     }
 }
 
-/// A line without its end.
+/// Reads a line, without its terminator.
 fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, ValkeyError> {
     let mut line = Vec::new();
     reader.take(1 << 16).read_until(b'\n', &mut line)?;
@@ -253,7 +254,7 @@ fn read_line(reader: &mut impl BufRead) -> Result<Vec<u8>, ValkeyError> {
     }
     match line.strip_suffix(b"\r\n") {
         Some(text) => Ok(text.to_vec()),
-        None => Err(ValkeyError::Form("a line does not end")),
+        None => Err(ValkeyError::UnexpectedReply("a line does not end")),
     }
 }
 
@@ -261,7 +262,7 @@ fn number(text: &[u8]) -> Result<i64, ValkeyError> {
     std::str::from_utf8(text)
         .ok()
         .and_then(|text| text.parse().ok())
-        .ok_or(ValkeyError::Form("not a number"))
+        .ok_or(ValkeyError::UnexpectedReply("not a number"))
 }
 
 #[cfg(test)]
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_of_another_protocol_is_an_error() {
+    fn truncated_and_foreign_replies_are_errors() {
         for bytes in [
             &b"$5\r\nab"[..],
             b"*2\r\n:1\r\n",
@@ -303,10 +304,10 @@ mod tests {
             assert!(read(bytes).is_err(), "{bytes:?}");
         }
         let deep = b"*1\r\n".repeat(MAX_DEPTH + 1);
-        assert!(matches!(read(&deep), Err(ValkeyError::Form(_))));
+        assert!(matches!(read(&deep), Err(ValkeyError::UnexpectedReply(_))));
         assert!(matches!(
             read(b"$99999999999\r\n"),
-            Err(ValkeyError::Form(_))
+            Err(ValkeyError::UnexpectedReply(_))
         ));
     }
 }

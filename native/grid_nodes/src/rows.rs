@@ -13,11 +13,11 @@ use rillbase_live::snapshot::PgSnapshot;
 /// The documents that a node needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuildScope {
-    /// Of these collections.
+    /// The collections.
     pub collections: Vec<[u8; 16]>,
-    /// Those whose key's hash leaves this remainder …
+    /// Documents whose key hash, divided by `partitions`, leaves this remainder.
     pub partition: u16,
-    /// … when divided by this.
+    /// The number of partitions.
     pub partitions: u16,
 }
 
@@ -33,7 +33,7 @@ pub struct RebuildSnapshot {
 /// A source of documents.
 pub trait DocumentSource {
     /// Takes a snapshot and starts reading in it.
-    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError>;
+    fn open(&mut self, scope: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError>;
     /// The next block of the copy; `None` at the end.
     fn next_block(&mut self) -> Result<Option<Vec<u8>>, DocumentReadError>;
 }

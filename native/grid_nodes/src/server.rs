@@ -41,7 +41,8 @@ impl ValkeyServer {
     /// Parses `redis://[[user]:password@]host[:port][/database]` or `unix://[…@]path`. `rediss`
     /// selects TLS; `?ssl_ca_certs=path` names the trusted authorities.
     pub fn parse(url: &str) -> Result<Self, ValkeyError> {
-        let wrong = || ValkeyError::Unusable("not a URL of a Valkey server that nodes can reach");
+        let wrong =
+            || ValkeyError::Misconfigured("not a URL of a Valkey server that nodes can reach");
         let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (login, place) = rest.rsplit_once('@').unwrap_or(("", rest));
@@ -70,7 +71,8 @@ impl ValkeyServer {
 }
 
 fn tls(address: &ValkeyAddress, options: &str) -> Result<Tls, ValkeyError> {
-    let wrong = || ValkeyError::Unusable("the only supported TLS option is `ssl_ca_certs=<path>`");
+    let wrong =
+        || ValkeyError::Misconfigured("the only supported TLS option is `ssl_ca_certs=<path>`");
     let ValkeyAddress::Tcp(place) = address else {
         return Err(wrong());
     };
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_usual_value() {
+    fn omitted_settings_have_their_defaults() {
         let server = ValkeyServer::parse("redis://:secret@[::1]").unwrap();
         assert_eq!(server.address, ValkeyAddress::Tcp("[::1]:6379".into()));
         assert_eq!(
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn by_tls_a_server_is_known_by_its_name_and_who_vouches_for_it() {
+    fn a_tls_server_is_verified_by_its_name_and_issuer() {
         let server =
             ValkeyServer::parse("rediss://u:p@example.org/2?ssl_ca_certs=%2Fca.pem").unwrap();
         assert_eq!(
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_cannot_reach_is_refused() {
+    fn unreachable_addresses_are_rejected() {
         for url in [
             "rediss://host?ssl_cert_reqs=none",
             "http://host",

@@ -27,7 +27,7 @@ pub(crate) type Stream = StreamOwned<ClientConnection, TcpStream>;
 pub(crate) fn over(stream: TcpStream, tls: &Tls) -> Result<Stream, ValkeyError> {
     let name = ServerName::try_from(tls.name.clone());
     let name =
-        name.map_err(|_| ValkeyError::Unusable("the server has no name for a certificate"))?;
+        name.map_err(|_| ValkeyError::Misconfigured("the server has no name for a certificate"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -53,7 +53,7 @@ fn authorities(path: &str) -> Result<RootCertStore, ValkeyError> {
         let _ = roots.add(certificate);
     }
     if roots.is_empty() {
-        return Err(ValkeyError::Unusable(
+        return Err(ValkeyError::Misconfigured(
             "no trusted certificate authority is available",
         ));
     }

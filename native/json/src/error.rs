@@ -65,12 +65,12 @@ pub struct Error {
     /// What is wrong, in words; never holds text of the document.
     pub detail: &'static str,
     /// Where.
-    pub place: JsonLocation,
+    pub location: JsonLocation,
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JsonLocation { line, column, .. } = self.place;
+        let JsonLocation { line, column, .. } = self.location;
         write!(f, "{} at line {line} column {column}", self.detail)
     }
 }
@@ -86,7 +86,7 @@ pub enum ReadFailure<E> {
     Sink {
         /// What the sink answered.
         error: E,
-        /// The place of that value.
-        place: JsonLocation,
+        /// The location of that value.
+        location: JsonLocation,
     },
 }

@@ -4,15 +4,16 @@
 //! is built: the Python binding creates dicts and lists, other crates may write BSON, and
 //! [`Ignore`] only validates.
 //!
-//! The RFC leaves open what different parsers then decide differently, and an attacker lives in
-//! that difference. Here each such case is an error: text that is not UTF-8, a byte order mark,
-//! a key given twice, an escape that names half a character, U+0000 in a string (no `PostgreSQL`
-//! text can hold it), and numbers that no double can hold. Depth, values and digits are bounded,
-//! so time and memory are linear in the length of the input.
+//! Where the RFC leaves a choice, parsers differ, and attackers exploit the differences. Here each
+//! such case is an error: text that is not UTF-8, a byte order mark, a key given twice, an escape
+//! that names half a character, U+0000 in a string (no `PostgreSQL` text can hold it), and numbers
+//! that no double can hold. Depth, values and digits are bounded, so time and memory are linear in
+//! the length of the input.
 //!
 //! Errors carry a stable [`JsonErrorCode`] and a [`JsonLocation`]: byte offset, line, column and JSON pointer.
 
 mod error;
+mod items;
 mod limits;
 mod number;
 mod path;
@@ -21,6 +22,7 @@ mod sink;
 mod text;
 
 pub use error::{Error, JsonErrorCode, JsonLocation, ReadFailure};
+pub use items::{Item, ItemReader, ItemsFailure};
 pub use limits::JsonLimits;
 pub use reader::read;
 pub use sink::{Ignore, Integer, JsonSink};

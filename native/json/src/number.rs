@@ -3,14 +3,14 @@
 use crate::error::JsonErrorCode;
 use crate::sink::Integer;
 
-/// A number as written, with what reading it decided.
+/// A number as written, and its parsed value.
 #[derive(Debug, PartialEq)]
 pub(crate) enum JsonNumber<'i> {
     Integer(Integer<'i>),
     Double(f64),
 }
 
-/// What is wrong, and how many bytes after the number's first one.
+/// What is wrong, and its offset from the start of the number.
 pub(crate) type Refusal = (JsonErrorCode, &'static str, usize);
 
 /// Decimal digits that always fit into an `i64`.

@@ -1,4 +1,4 @@
-//! The open arrays and objects: enough to reject duplicate keys and to report the place.
+//! The open arrays and objects: enough to reject duplicate keys and to report the location.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -41,7 +41,7 @@ struct JsonReader<'i, 's, S> {
     sink: &'s mut S,
 }
 
-/// Why the walk stops; the place is worked out only then.
+/// Why the walk stops; the location is worked out only then.
 enum ReadStop<E> {
     Json {
         code: JsonErrorCode,
@@ -374,7 +374,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
         match stop {
             ReadStop::Sink { error, offset } => ReadFailure::Sink {
                 error,
-                place: self.place(offset),
+                location: self.location(offset),
             },
             // At the end of valid UTF-8 the following bytes are the error.
             ReadStop::Json {
@@ -386,7 +386,7 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
                 ReadFailure::Json(Error {
                     code,
                     detail,
-                    place: self.place(self.text.len()),
+                    location: self.location(self.text.len()),
                 })
             }
             ReadStop::Json {
@@ -396,12 +396,12 @@ impl<'i, 's, S: JsonSink> JsonReader<'i, 's, S> {
             } => ReadFailure::Json(Error {
                 code,
                 detail,
-                place: self.place(offset),
+                location: self.location(offset),
             }),
         }
     }
 
-    fn place(&self, offset: usize) -> JsonLocation {
+    fn location(&self, offset: usize) -> JsonLocation {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |line_feed| line_feed + 1);
         let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();

@@ -82,7 +82,7 @@ pub trait JsonSink {
     fn end_array(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Takes everything and keeps nothing: for asking only whether a document is valid.
+/// Discards everything: for checking only whether a document is valid.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ignore;
 

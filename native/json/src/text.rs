@@ -2,7 +2,7 @@
 
 use crate::error::JsonErrorCode;
 
-/// What is wrong, and how many bytes after the place where the look began.
+/// What is wrong, and its offset from where the scan began.
 pub(crate) type Refusal = (JsonErrorCode, &'static str, usize);
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -22,7 +22,8 @@ pub(crate) fn plain_length(bytes: &[u8]) -> usize {
         let special = (quotes.wrapping_sub(ONES) & !quotes)
             | (escapes.wrapping_sub(ONES) & !escapes)
             | (word.wrapping_sub(ONES * 0x20) & !word);
-        // A borrow can only falsely mark a byte above a rightly marked one: the lowest is right.
+        // A borrow can only mark a byte falsely above one that is marked correctly, so the lowest
+        // mark is correct.
         let special = special & HIGHS;
         if special != 0 {
             return length + special.trailing_zeros() as usize / WORD;
@@ -80,8 +81,8 @@ fn unescape_unicode(bytes: &[u8]) -> Result<(char, usize), Refusal> {
 /// Four hexadecimal digits at `at`.
 fn code_unit(bytes: &[u8], at: usize) -> Result<u16, Refusal> {
     let mut unit = 0_u16;
-    for place in at..at + 4 {
-        let digit = match bytes.get(place) {
+    for offset in at..at + 4 {
+        let digit = match bytes.get(offset) {
             Some(&byte @ b'0'..=b'9') => byte - b'0',
             Some(&byte @ b'a'..=b'f') => byte - b'a' + 10,
             Some(&byte @ b'A'..=b'F') => byte - b'A' + 10,
@@ -89,7 +90,7 @@ fn code_unit(bytes: &[u8], at: usize) -> Result<u16, Refusal> {
                 return Err((
                     JsonErrorCode::Malformed,
                     "expected four hexadecimal digits",
-                    place,
+                    offset,
                 ));
             }
         };

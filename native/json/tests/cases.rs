@@ -1,4 +1,4 @@
-//! Documents that are read and documents that are refused, by the rule that decides it.
+//! Documents that are accepted or rejected, grouped by rule.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -292,9 +292,9 @@ fn a_key_given_twice_is_found_in_objects_of_every_size() {
             .collect();
         accepted(&format!("{{{}}}", members.join(",")));
         for again in 0..size {
-            let (code, place) = refused(format!("{{{},\"k{again}\":1}}", members.join(",")));
+            let (code, location) = refused(format!("{{{},\"k{again}\":1}}", members.join(",")));
             assert_eq!(
-                (code, place.pointer),
+                (code, location.pointer),
                 (JsonErrorCode::DuplicateKey, format!("/k{again}"))
             );
         }
@@ -379,9 +379,9 @@ fn bytes_that_are_not_utf8_are_refused_where_they_stand() {
         (b"\xff\xfe[\x00]\x00", 0), // UTF-16
     ];
     for (document, offset) in cases {
-        let (code, place) = refused(document);
+        let (code, location) = refused(document);
         assert_eq!(
-            (code, place.offset),
+            (code, location.offset),
             (JsonErrorCode::BadUtf8, offset),
             "{document:?}"
         );
@@ -426,17 +426,20 @@ fn the_number_of_values_is_bounded() {
         ..JsonLimits::default()
     };
     assert!(tree(br#"{"a":[1,2]}"#, &limits).is_ok());
-    let (code, place) = tree(br#"{"a":[1,2,3]}"#, &limits).unwrap_err();
+    let (code, location) = tree(br#"{"a":[1,2,3]}"#, &limits).unwrap_err();
     assert_eq!(
-        (code, place.pointer.as_str()),
+        (code, location.pointer.as_str()),
         (JsonErrorCode::TooManyValues, "/a/2")
     );
 }
 
 #[test]
 fn errors_name_offset_line_and_column() {
-    let (_, place) = refused("{\n  \"é\": 1,\n  \"né\": tru\n}");
-    assert_eq!((place.offset, place.line, place.column), (22, 3, 9));
+    let (_, location) = refused("{\n  \"é\": 1,\n  \"né\": tru\n}");
+    assert_eq!(
+        (location.offset, location.line, location.column),
+        (22, 3, 9)
+    );
 }
 
 #[test]
@@ -470,8 +473,8 @@ fn pointers_are_cut_to_an_enclosing_value_when_long() {
         "/a/0"
     );
     let key = "k".repeat(400);
-    let (_, place) = refused(format!("{{\"{key}\":{{\"{key}\":{{\"{key}\":nope}}}}}}"));
-    assert_eq!(place.pointer, format!("/{key}/{key}"));
+    let (_, location) = refused(format!("{{\"{key}\":{{\"{key}\":{{\"{key}\":nope}}}}}}"));
+    assert_eq!(location.pointer, format!("/{key}/{key}"));
 }
 
 #[test]

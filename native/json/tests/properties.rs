@@ -1,4 +1,4 @@
-//! The reader against a model: whatever tree is written, in whatever spelling, is what is read.
+//! Checks the reader against a model: any tree, written in any valid form, is read back unchanged.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -139,7 +139,7 @@ fn written(value: &Tree, choices: &[u8]) -> String {
 
 proptest! {
     #[test]
-    fn what_is_written_is_what_is_read(value in trees(), choices in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn values_survive_a_round_trip(value in trees(), choices in prop::collection::vec(any::<u8>(), 1..40)) {
         let document = written(&value, &choices);
         prop_assert_eq!(tree(document.as_bytes(), &JsonLimits::default()), Ok(value), "{}", document);
     }
@@ -153,9 +153,9 @@ proptest! {
 
     #[test]
     fn any_bytes_are_answered_and_errors_lie_inside(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Err((_, place)) = tree(&bytes, &JsonLimits::default()) {
-            prop_assert!(place.offset <= bytes.len());
-            prop_assert!(place.line >= 1 && place.column >= 1);
+        if let Err((_, location)) = tree(&bytes, &JsonLimits::default()) {
+            prop_assert!(location.offset <= bytes.len());
+            prop_assert!(location.line >= 1 && location.column >= 1);
         }
     }
 

@@ -1,4 +1,4 @@
-//! How many events a hub gives out in a second on one core, rendered and with their tokens sealed:
+//! Measures how many events per second a hub emits on one core, rendered and with sealed tokens:
 //! `cargo run --release -p rillbase-live --example fan_out -- [subscribers] [writes]`.
 #![allow(clippy::print_stdout, reason = "its figures are what it is for")]
 
@@ -160,7 +160,7 @@ fn drain(hub: &mut Hub) -> usize {
     drained(hub).0
 }
 
-/// Takes all frames, as clients do that are quick.
+/// Takes all frames, as fast clients do.
 fn drained(hub: &mut Hub) -> (usize, usize) {
     let (mut count, mut bytes) = (0, 0);
     loop {

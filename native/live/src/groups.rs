@@ -9,7 +9,7 @@ use rillbase_query::filter::Filter;
 use rillbase_query::group::{GroupDefinition, GroupRow, GroupTable};
 
 use crate::message::{QueryDefinition, ResultRow};
-use crate::sort_node::SortOrder;
+use crate::sort_order::SortOrder;
 
 /// How a query groups documents; `None` if it does not.
 pub fn group_of(query: &QueryDefinition) -> Result<Option<Arc<GroupDefinition>>, DocumentRefusal> {
@@ -17,8 +17,8 @@ pub fn group_of(query: &QueryDefinition) -> Result<Option<Arc<GroupDefinition>>,
         return Ok(None);
     }
     let document = Document::parse(&query.group)?;
-    let place = ParseLocation::root();
-    let group = GroupDefinition::parse(rillbase_query::bson::ValueRef::Document(document), &place)?;
+    let root = ParseLocation::root();
+    let group = GroupDefinition::parse(rillbase_query::bson::ValueRef::Document(document), &root)?;
     Ok(Some(Arc::new(group)))
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn rows(
     let order = SortOrder::parse(query, Filter::everything())?;
     let rows = groups.rows().filter_map(|shown| {
         let row = row(&shown);
-        Some((order.place(&row)?, row))
+        Some((order.sort_position(&row)?, row))
     });
     let mut rows: Vec<_> = rows.collect();
     rows.sort_unstable_by(|a, b| a.0.cmp(&b.0));

@@ -37,4 +37,5 @@ pub mod partition;
 pub mod registered_rows;
 pub mod snapshot;
 pub mod sort_node;
+mod sort_order;
 pub mod wire;

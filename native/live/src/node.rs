@@ -93,12 +93,12 @@ pub enum NodeOutput {
     Notify(Notification),
     /// The node no longer knows that its state is complete. It ignores all input until it is
     /// rebuilt: `Start`, `Begin`, `Rows` …, `End`.
-    Rebuild(Why),
+    Rebuild(RebuildReason),
 }
 
 /// Why a node must be rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Why {
+pub enum RebuildReason {
     /// Entries were lost: the counts disagree.
     Lost,
     /// The event layer or the database started another incarnation.
@@ -111,13 +111,13 @@ pub enum Why {
 
 /// Numbers a node's notifications.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct NotificationWriter {
     source: NotificationSource,
     token: FencingToken,
     count: u64,
 }
 
-impl Voice {
+impl NotificationWriter {
     pub(crate) const fn new(source: NotificationSource, token: FencingToken) -> Self {
         Self {
             source,

@@ -8,7 +8,7 @@ use rillbase_documents::id::key_hash;
 use crate::message::QueryHash;
 
 /// The maximum number of write partitions in a grid.
-const MOST_WRITE_PARTITIONS: u16 = 64;
+const MAX_WRITE_PARTITIONS: u16 = 64;
 /// Up to this many hashes cover a batch unchanged.
 const FEW_HASHES: usize = 500;
 
@@ -30,8 +30,8 @@ pub fn covering_hashes(hashes: Vec<i32>) -> Vec<i32> {
         return hashes;
     }
     // By number of partitions, a bit for each partition that no chosen hash covers yet.
-    let mut missing: Vec<(u16, u64)> = (1..=MOST_WRITE_PARTITIONS)
-        .map(|partitions| (partitions, u64::MAX >> (MOST_WRITE_PARTITIONS - partitions)))
+    let mut missing: Vec<(u16, u64)> = (1..=MAX_WRITE_PARTITIONS)
+        .map(|partitions| (partitions, u64::MAX >> (MAX_WRITE_PARTITIONS - partitions)))
         .collect();
     let mut chosen = Vec::new();
     for hash in hashes {
@@ -66,7 +66,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::{
-        FEW_HASHES, MOST_WRITE_PARTITIONS, covering_hashes, of_key_hash, query_partition,
+        FEW_HASHES, MAX_WRITE_PARTITIONS, covering_hashes, of_key_hash, query_partition,
         write_partition,
     };
     use crate::message::QueryHash;
@@ -109,7 +109,7 @@ mod tests {
                 .collect();
             let covering = covering_hashes(hashes.clone());
             assert!(covering.len() <= FEW_HASHES);
-            for partitions in 1..=MOST_WRITE_PARTITIONS {
+            for partitions in 1..=MAX_WRITE_PARTITIONS {
                 let touched = |hashes: &[i32]| -> BTreeSet<u16> {
                     hashes
                         .iter()

@@ -1,4 +1,4 @@
-//! A sort node that keeps groups: what it tells of them.
+//! A sort node that keeps groups: its reports about them.
 #![allow(
     clippy::panic,
     clippy::indexing_slicing,
@@ -21,7 +21,7 @@ use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
 
-/// Documents by `n`, how many of them there are, and the greatest `_id`; the most first.
+/// Documents grouped by `n`, with their number and the greatest `_id`; the largest group first.
 fn by_n(limit: Option<u32>) -> QueryDefinition {
     QueryDefinition {
         sorted: true,
@@ -34,7 +34,7 @@ fn by_n(limit: Option<u32>) -> QueryDefinition {
     }
 }
 
-/// A node, and the log in which two filter nodes speak.
+/// A node, and the log with the reports of two filter nodes.
 struct Stage {
     node: SortNode,
     said: [u64; 2],
@@ -66,11 +66,11 @@ impl Stage {
             rules: std::collections::HashMap::new(),
         };
         let (collection, rows) = (COLLECTION, rows.to_vec());
-        let mut told = stage.give(Input::Start);
-        told.extend(stage.give(Input::Begin(begin)));
-        told.extend(stage.give(Input::Rows { collection, rows }));
-        told.extend(stage.give(Input::End));
-        (stage, told)
+        let mut lines = stage.give(Input::Start);
+        lines.extend(stage.give(Input::Begin(begin)));
+        lines.extend(stage.give(Input::Rows { collection, rows }));
+        lines.extend(stage.give(Input::End));
+        (stage, lines)
     }
 
     fn give(&mut self, input: Input) -> Vec<String> {
@@ -95,10 +95,10 @@ impl Stage {
     fn register(&mut self, query: &QueryDefinition, rows: &[ResultRow]) -> Vec<String> {
         self.requests += 1;
         let (id, request) = (at(self.requests), register(query, 0, &until(5), rows, true));
-        let mut told = self.give(Input::Request { id, request });
+        let mut lines = self.give(Input::Request { id, request });
         for partition in [0, 1] {
             let (query, activation, request) = (query.hash, 1, id);
-            told.extend(self.notify(
+            lines.extend(self.notify(
                 partition,
                 NodeEvent::Active {
                     query,
@@ -107,7 +107,7 @@ impl Stage {
                 },
             ));
         }
-        told
+        lines
     }
 
     fn put(&mut self, image: AfterImage) -> Vec<String> {
@@ -187,26 +187,26 @@ fn a_write_changes_the_row_of_its_group_and_of_the_one_that_it_leaves() {
         rows,
         [r#"{"n":7,"c":2,"m":"b"}"#, r#"{"n":8,"c":1,"m":"c"}"#]
     );
-    let told = stage.put(image(6, "b", 2, Some(8)));
+    let lines = stage.put(image(6, "b", 2, Some(8)));
     assert_eq!(
-        told,
+        lines,
         [
             r#"=0 {"n":7,"c":1,"m":"a"}"#,
             r#"1>0 {"n":8,"c":2,"m":"c"}"#
         ]
     );
-    let told = stage.leave(image(7, "a", 2, None));
-    assert_eq!(told, [r#"-1 {"_id":{"n":7}}"#]);
-    let told = stage.put(image(8, "d", 1, Some(1)));
-    assert_eq!(told, [r#"+1 {"n":1,"c":1,"m":"d"}"#]);
+    let lines = stage.leave(image(7, "a", 2, None));
+    assert_eq!(lines, [r#"-1 {"_id":{"n":7}}"#]);
+    let lines = stage.put(image(8, "d", 1, Some(1)));
+    assert_eq!(lines, [r#"+1 {"n":1,"c":1,"m":"d"}"#]);
 }
 
 #[test]
-fn nobody_is_told_of_what_changes_no_row() {
+fn a_write_that_changes_no_row_is_not_reported() {
     let (mut stage, _) = Stage::new(100, &[], &[]);
     stage.register(&by_n(None), &three());
     assert!(stage.put(image(6, "a", 2, Some(7))).is_empty());
-    // It was repeated, and then overtaken.
+    // The write is repeated, and then superseded.
     assert!(stage.put(image(6, "a", 2, Some(8))).is_empty());
     assert!(stage.put(image(4, "a", 1, Some(8))).is_empty());
 }
@@ -224,9 +224,9 @@ fn a_batch_changes_all_its_rows_at_once() {
     assert!(stage.notify(0, NodeEvent::Done { xid: 6 }).is_empty());
     let second = of_batch(image(6, "b", 2, Some(8)));
     assert!(stage.notify(1, matching(second)).is_empty());
-    let told = stage.notify(1, NodeEvent::Done { xid: 6 });
+    let lines = stage.notify(1, NodeEvent::Done { xid: 6 });
     assert_eq!(
-        told,
+        lines,
         [r#"-0 {"_id":{"n":7}}"#, r#"=0 {"n":8,"c":3,"m":"c"}"#]
     );
 }
@@ -234,8 +234,8 @@ fn a_batch_changes_all_its_rows_at_once() {
 #[test]
 fn a_node_that_was_rebuilt_shows_the_same_rows_in_the_same_versions() {
     let query = by_n(Some(1));
-    let (_, told) = Stage::new(100, std::slice::from_ref(&query), &three());
-    assert_eq!(told, [r#"{"n":7,"c":2,"m":"b"}"#]);
+    let (_, lines) = Stage::new(100, std::slice::from_ref(&query), &three());
+    assert_eq!(lines, [r#"{"n":7,"c":2,"m":"b"}"#]);
     let again = |rows| {
         registered_rows::rows(&query, rows, &[]).unwrap_or_else(|refusal| panic!("{refusal:?}"))
     };
@@ -252,10 +252,10 @@ fn more_documents_than_may_be_grouped_end_the_query() {
         ["failed result_too_large"]
     );
     let four = [three(), vec![row("d", 1, 7)]].concat();
-    let (_, told) = Stage::new(3, &[by_n(Some(1))], &four);
+    let (_, lines) = Stage::new(3, &[by_n(Some(1))], &four);
     assert!(
-        told.contains(&"failed result_too_large".to_owned()),
-        "{told:?}"
+        lines.contains(&"failed result_too_large".to_owned()),
+        "{lines:?}"
     );
 }
 
@@ -273,20 +273,20 @@ fn a_document_that_cannot_be_grouped_is_in_no_group() {
     assert_eq!(rows, [r#"{"t":null,"c":3}"#]);
     let mut large = image(6, "a", 2, Some(7));
     large.content = ImageContent::Document(Arc::clone(&wide));
-    let told = stage.put(large);
-    assert_eq!(told, ["unevaluated", r#"=0 {"t":null,"c":2}"#]);
-    let told = stage.put(image(7, "a", 3, Some(7)));
-    assert_eq!(told, [r#"=0 {"t":null,"c":3}"#]);
+    let lines = stage.put(large);
+    assert_eq!(lines, ["unevaluated", r#"=0 {"t":null,"c":2}"#]);
+    let lines = stage.put(image(7, "a", 3, Some(7)));
+    assert_eq!(lines, [r#"=0 {"t":null,"c":3}"#]);
 
     let mut rows = three();
     rows[0].body = wide;
-    let (mut rebuilt, told) = Stage::new(100, std::slice::from_ref(&by_text), &rows);
-    assert_eq!(told, [r#"{"t":null,"c":2}"#]);
+    let (mut rebuilt, lines) = Stage::new(100, std::slice::from_ref(&by_text), &rows);
+    assert_eq!(lines, [r#"{"t":null,"c":2}"#]);
     let (mut again, _) = Stage::new(100, &[], &[]);
-    assert_eq!(again.register(&by_text, &rows), told);
+    assert_eq!(again.register(&by_text, &rows), lines);
     for stage in [&mut rebuilt, &mut again] {
-        let told = stage.put(image(7, "b", 2, Some(8)));
-        assert!(told.is_empty(), "{told:?}");
+        let lines = stage.put(image(7, "b", 2, Some(8)));
+        assert!(lines.is_empty(), "{lines:?}");
     }
     let made = registered_rows::rows(&by_text, rows, &[]);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A sort node that keeps documents with others: what it asks for and what it tells.
+//! A sort node that keeps documents with lookups: its requests and its reports.
 #![allow(
     clippy::panic,
     clippy::indexing_slicing,
@@ -106,19 +106,19 @@ fn fetched(id: &str, version: u64, xid: u64) -> FetchedDocument {
     }
 }
 
-/// A node, and the log in which two filter nodes speak: 0 of documents, 1 of people.
+/// A node, and the log with the reports of two filter nodes: 0 for documents, 1 for people.
 struct Stage {
     node: SortNode,
     said: [u64; 2],
     read: u64,
     requests: u64,
     now_us: u64,
-    /// What it asked last.
+    /// Its last request.
     fetch: Option<FetchId>,
 }
 
 impl Stage {
-    /// A node that keeps `a`, which refers to `ann`, of all that a snapshot below 10 sees.
+    /// A node with the document `a`, which refers to `ann`, from a snapshot below 10.
     fn new() -> Self {
         let mut stage = Self {
             node: SortNode::new(SortNodeConfig::new(2, FencingToken(7))),
@@ -220,7 +220,7 @@ impl Stage {
         self.write(1, side().hash, image)
     }
 
-    /// Answers what it asked last.
+    /// Answers its last request.
     fn answer(&mut self, documents: Vec<FetchedDocument>) -> Vec<String> {
         let fetch = self.fetch.unwrap_or_else(|| panic!("nothing was asked"));
         self.answer_to(fetch, documents)
@@ -232,13 +232,13 @@ impl Stage {
     }
 
     fn tick(&mut self, count: u64, snapshot: &PgSnapshot) -> Vec<String> {
-        let mut told = self.notify(0, NodeEvent::Tick(tick(count, snapshot.clone())));
-        told.extend(self.notify(1, NodeEvent::Tick(tick(count, snapshot.clone()))));
-        told
+        let mut lines = self.notify(0, NodeEvent::Tick(tick(count, snapshot.clone())));
+        lines.extend(self.notify(1, NodeEvent::Tick(tick(count, snapshot.clone()))));
+        lines
     }
 }
 
-/// Keys as letters and no versions, which are made of content.
+/// The line with letters as keys and without versions, which are derived from content.
 fn without_versions(line: &str) -> String {
     let letters = line.chars().filter(|letter| !letter.is_control());
     let words: String = letters.collect();
@@ -254,40 +254,40 @@ fn without_versions(line: &str) -> String {
 }
 
 #[test]
-fn a_document_that_is_not_known_is_asked_for_and_told_with_the_one_that_refers_to_it() {
+fn an_unknown_document_is_requested_and_reported_with_the_one_that_refers_to_it() {
     let mut node = Stage::new();
-    let told = node.put(refers(20, "a", 2, "bob"));
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("fetch s "), "{told:?}");
-    let told = node.answer(vec![fetched("bob", 3, 5)]);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
+    let lines = node.put(refers(20, "a", 2, "bob"));
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("fetch s "), "{lines:?}");
+    let lines = node.answer(vec![fetched("bob", 3, 5)]);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
 }
 
 #[test]
 fn a_document_that_never_was_is_absent_at_once() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "nobody"));
-    let told = node.answer(vec![fetched("nobody", 0, 0)]);
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
+    let lines = node.answer(vec![fetched("nobody", 0, 0)]);
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
 }
 
 #[test]
-fn what_is_found_missing_while_an_answer_is_on_its_way_is_asked_for_together_afterwards() {
+fn documents_found_missing_while_an_answer_is_pending_are_requested_together_afterwards() {
     let mut node = Stage::new();
     assert_eq!(node.put(refers(20, "a", 2, "bob")).len(), 1);
     assert!(node.put(refers(21, "b", 1, "cid")).is_empty());
     assert!(node.put(refers(22, "c", 1, "dan")).is_empty());
-    let told = node.answer(vec![fetched("bob", 3, 5)]);
-    assert_eq!(told.len(), 1);
+    let lines = node.answer(vec![fetched("bob", 3, 5)]);
+    assert_eq!(lines.len(), 1);
     assert!(
-        told[0].contains("cid") && told[0].contains("dan"),
-        "{told:?}"
+        lines[0].contains("cid") && lines[0].contains("dan"),
+        "{lines:?}"
     );
-    let told = node.answer(vec![fetched("cid", 1, 5), fetched("dan", 1, 5)]);
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
-    assert_eq!(told[0].matches('+').count(), 2);
+    let lines = node.answer(vec![fetched("cid", 1, 5), fetched("dan", 1, 5)]);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
+    assert_eq!(lines[0].matches('+').count(), 2);
 }
 
 #[test]
@@ -296,9 +296,9 @@ fn a_document_that_was_read_ahead_of_its_batch_waits_for_a_tick() {
     node.put(refers(20, "a", 2, "bob"));
     assert!(node.answer(vec![fetched("bob", 3, 40)]).is_empty());
     assert_eq!(node.tick(1, &until(40)), ["tick 1"]);
-    let told = node.tick(2, &until(41));
-    assert_eq!(told.len(), 2);
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
+    let lines = node.tick(2, &until(41));
+    assert_eq!(lines.len(), 2);
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
 }
 
 #[test]
@@ -309,18 +309,21 @@ fn a_document_that_was_read_ahead_of_its_batch_is_shown_with_the_rest_of_that() 
     assert!(node.put_person(both(ages(40, "bob", 3))).is_empty());
     assert!(node.put(both(refers(40, "b", 1, "bob"))).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 40 }).is_empty());
-    let told = node.notify(0, NodeEvent::Done { xid: 40 });
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains("=0") && told[0].contains('+'), "{told:?}");
+    let lines = node.notify(0, NodeEvent::Done { xid: 40 });
+    assert_eq!(lines.len(), 1);
+    assert!(
+        lines[0].contains("=0") && lines[0].contains('+'),
+        "{lines:?}"
+    );
 }
 
 #[test]
 fn a_write_of_the_document_itself_makes_it_known() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "bob"));
-    let told = node.put_person(ages(41, "bob", 4));
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
-    // What was asked for is known already, in a newer version.
+    let lines = node.put_person(ages(41, "bob", 4));
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
+    // The requested document is already known in a newer version.
     assert!(node.answer(vec![fetched("bob", 3, 40)]).is_empty());
 }
 
@@ -337,11 +340,11 @@ fn the_answer_to_an_earlier_question_is_nobodys() {
 }
 
 #[test]
-fn a_reference_that_goes_again_needs_no_answer() {
+fn a_removed_reference_needs_no_answer() {
     let mut node = Stage::new();
     node.put(refers(20, "a", 2, "bob"));
-    let told = node.put(refers(21, "a", 3, "ann"));
-    assert!(told[0].starts_with("window s [=0"), "{told:?}");
+    let lines = node.put(refers(21, "a", 3, "ann"));
+    assert!(lines[0].starts_with("window s [=0"), "{lines:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The bytes of messages: whatever is written is read again, and nothing else is.
+//! The encoding of messages round-trips, and nothing else is accepted.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -367,8 +367,8 @@ proptest! {
     }
 
     #[test]
-    fn notifications_are_read_as_they_were_written(told in any_notification()) {
-        prop_assert_eq!(notification::decode(&notification::encode(&told)), Ok(told));
+    fn notifications_are_read_as_they_were_written(message in any_notification()) {
+        prop_assert_eq!(notification::decode(&notification::encode(&message)), Ok(message));
     }
 
     #[test]
@@ -385,8 +385,8 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused(told in any_notification(), cut in 1_usize..30) {
-        let bytes = notification::encode(&told);
+    fn truncated_messages_are_rejected(message in any_notification(), cut in 1_usize..30) {
+        let bytes = notification::encode(&message);
         let kept = bytes.len().saturating_sub(cut);
         prop_assert!(notification::decode(&bytes[..kept]).is_err());
     }
@@ -444,12 +444,15 @@ fn the_active_of_the_specification_is_read() {
     bytes.extend(12_u64.to_be_bytes());
     bytes.extend(1_700_000_000_000_u64.to_be_bytes());
     bytes.extend(3_u64.to_be_bytes());
-    let told = notification::decode(&bytes).unwrap();
-    assert_eq!(told.source, NotificationSource::Filter(1));
-    assert_eq!((told.token, told.count), (FencingToken(7), 2));
+    let notification = notification::decode(&bytes).unwrap();
+    assert_eq!(notification.source, NotificationSource::Filter(1));
+    assert_eq!(
+        (notification.token, notification.count),
+        (FencingToken(7), 2)
+    );
     let query = QueryHash([0xab; 16]);
     assert_eq!(
-        told.event,
+        notification.event,
         NodeEvent::Active {
             query,
             activation: 12,

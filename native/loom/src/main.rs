@@ -1,8 +1,8 @@
-//! Every order of steps of threads that fill and read a memtable's skip list.
+//! Explores every interleaving of threads that write and read a memtable's skip list.
 //!
-//! The list, its arena and the memtable's filter are the engine's own source files; only the atomics
-//! that they use are loom's, which runs each model below in every order that the memory model allows,
-//! and what stands for the bytes of nodes, which must be written before they are read.
+//! The list, its arena and the memtable's filter are the engine's own source files. Their atomics
+//! are replaced by loom's, which runs each model below in every order that the memory model allows.
+//! A stand-in for the bytes of a node checks that they are written before they are read.
 #![allow(dead_code, reason = "not all of the engine's files is used here")]
 
 #[path = "../../engine/src/coding.rs"]
@@ -37,16 +37,16 @@ use sync::{AtomicU32, Ordering};
 
 fn main() {
     let models: [(&str, fn()); 6] = [
-        ("pieces taken by two threads lie apart", pieces),
-        ("entries at two places come in order", at_two_places),
-        ("entries at one place come in order", at_one_place),
-        ("entries at the end come in order", at_the_end),
+        ("pieces of two threads do not overlap", pieces),
+        ("entries at two positions are in order", at_two_positions),
+        ("entries at one position are in order", at_one_position),
+        ("entries at the end are in order", at_the_end),
         ("a reader finds what was published", published),
-        ("a walk beside an insert is in order", walked),
+        ("a walk during an insert is in order", walked),
     ];
     for (name, model) in models {
         loom::model(model);
-        println!("{name}: every order tried");
+        println!("{name}: every interleaving explored");
     }
 }
 
@@ -56,7 +56,7 @@ fn insert(list: &SkipList, key: &[u8], tag: u64) {
 
 fn key(list: &SkipList, at: ListCursor) -> Option<Vec<u8>> {
     list.entry(at).map(|entry| {
-        assert_eq!(entry.key(), entry.value(), "who finds a node sees it whole");
+        assert_eq!(entry.key(), entry.value(), "a node that is found is complete");
         entry.key().to_vec()
     })
 }
@@ -75,8 +75,8 @@ fn is_sorted(keys: &[Vec<u8>]) -> bool {
     keys.windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// Two threads insert while the list has some entries already; all are there, found by a walk and by
-/// a search from the highest level.
+/// Two threads insert into a list that already has entries; a walk and a search from the highest
+/// level find all of them.
 fn two_inserts(before: &[&'static [u8]], first: &'static [u8], second: &'static [u8]) {
     let list = Arc::new(SkipList::new());
     for key in before {
@@ -98,11 +98,11 @@ fn two_inserts(before: &[&'static [u8]], first: &'static [u8], second: &'static 
     assert_eq!(key(&list, list.last()).as_ref(), found.last());
 }
 
-fn at_two_places() {
+fn at_two_positions() {
     two_inserts(&[b"f", b"m"], b"c", b"p");
 }
 
-fn at_one_place() {
+fn at_one_position() {
     two_inserts(&[b"a", b"z"], b"m", b"n");
 }
 
@@ -110,7 +110,7 @@ fn at_the_end() {
     two_inserts(&[b"a"], b"m", b"n");
 }
 
-/// Pieces that fill the first chunk and begin the next; each lies where its number says.
+/// Pieces fill the first chunk and start the next one; the number of each locates it.
 fn pieces() {
     let arena = Arc::new(Arena::new());
     let take = |arena: &Arena| {
@@ -129,7 +129,7 @@ fn pieces() {
     assert!(numbers.iter().all(|&number| arena.find(number).is_some()));
 }
 
-/// The filter and the entry are there for who learned of the entry from its writer.
+/// A thread that learns of an entry from its writer sees the entry, and the filter that admits it.
 fn published() {
     let shared = Arc::new((SkipList::new(), Bloom::new(0), AtomicU32::new(0)));
     let writer = Arc::clone(&shared);
@@ -149,7 +149,7 @@ fn published() {
     thread.join().expect("the writer ended");
 }
 
-/// What was there before is seen by every walk; what comes beside it is seen whole or not at all.
+/// Every walk sees the earlier entries; it sees a concurrent entry completely or not at all.
 fn walked() {
     let list = Arc::new(SkipList::new());
     insert(&list, b"a", 1);

@@ -1,16 +1,16 @@
-//! What takes the place of the `sync.rs` of list and filter: atomics whose every order loom tries, and sizes small
-//! enough for that.
+//! Replaces the `sync.rs` of the list and the filter: with atomics whose every order loom explores,
+//! and with sizes that are small enough for that.
 
 use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Few, so that all orders can be tried, but more than one.
+/// Few, so that all orders can be explored, but more than one.
 pub(crate) const LEVELS: usize = 3;
-/// The first chunk has 16 units, room for one or two nodes, so that chunks are made while others are
-/// used.
+/// The first chunk has 16 units, room for one or two nodes, so that chunks are allocated while
+/// others are in use.
 pub(crate) const FIRST_BITS: u32 = 4;
 
-/// Stands for the bytes of a node: loom fails where they are read and that is not behind the write.
+/// Stands for the bytes of a node: loom fails if a read of them is not ordered after the write.
 #[derive(Debug)]
 pub(crate) struct Witness(UnsafeCell<()>);
 
@@ -26,9 +26,9 @@ impl Witness {
     }
 }
 
-/// A cell that is filled once. The flag is loom's, and orders memory as the standard library's does:
-/// who sees the cell full sees what it was filled with. The value itself may lie in a standard cell,
-/// since loom runs one thread at a time.
+/// A cell that is filled once. Its flag is an atomic of loom and orders memory as the standard
+/// library's does: a thread that sees the flag also sees the value. The value itself may be in a
+/// standard cell, because loom runs one thread at a time.
 #[derive(Debug)]
 pub(crate) struct OnceLock<T> {
     full: AtomicU32,

@@ -1,13 +1,12 @@
-//! What a document costs among very many live queries, by class of predicate;
-//! what a query takes; how fast queries come and go.
+//! Measures the matcher by class of predicate: the time to match one document with very many live
+//! queries, the memory per query, and the rate at which queries are added and removed.
 //!
 //! `index_rate [--queries 1000,29000,1000000] [--classes range,equality,…] [--seconds 0.5]`
 //!
-//! The documents have the paper's shape: five strings of ten characters and
-//! five integers, of which one is unique and random. Whatever the number of
-//! queries, about one of them matches a document, so that what grows is the
-//! index and not the answer. Time is the thread's own on a core. The last line
-//! is JSON.
+//! The documents have the paper's shape: five strings of ten characters and five integers, of which
+//! one is unique and random. Whatever the number of queries, about one of them matches a document,
+//! so that what grows is the index and not the answer. Times are CPU time of the thread. The last
+//! line is JSON.
 
 #![allow(clippy::print_stdout, reason = "the figures are the purpose")]
 
@@ -28,11 +27,11 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const GROUP: [u8; 16] = [1; 16];
 const QUOTA: [u8; 16] = [2; 16];
-/// Documents that are matched in turns.
+/// The documents that are matched in rotation.
 const DOCUMENTS: u64 = 4_000;
-/// More queries than this cannot be residual here.
+/// The maximum number of residual queries.
 const RESIDUAL: u64 = 10_000;
-/// Queries that are removed and added again while that is measured.
+/// How many queries are removed and added again to measure the rates.
 const CHANGED: u64 = 50_000;
 
 const HEAD: &str = "class        queries  us/document  candidates  matches   B/query accounted   kadds/s   krems/s  Mpredicates/s";
@@ -41,7 +40,7 @@ struct RateOptions {
     queries: Vec<u64>,
     classes: Vec<&'static str>,
     /// The only class, measured in this process.
-    alone: Option<&'static str>,
+    child_class: Option<&'static str>,
     run: Duration,
 }
 
@@ -61,14 +60,14 @@ struct ClassFigures {
 
 fn class(name: &str) -> Outcome<&'static str> {
     let known = CLASSES.into_iter().find(|class| *class == name);
-    known.ok_or_else(|| format!("{name} is no class").into())
+    known.ok_or_else(|| format!("{name} is not a class").into())
 }
 
 fn options() -> Outcome<RateOptions> {
     let mut options = RateOptions {
         queries: vec![1_000, 29_000, 1_000_000],
         classes: CLASSES.into(),
-        alone: None,
+        child_class: None,
         run: Duration::from_millis(500),
     };
     let mut words = std::env::args().skip(1);
@@ -80,16 +79,15 @@ fn options() -> Outcome<RateOptions> {
                 options.queries = parsed?;
             }
             "--classes" => options.classes = value.split(',').map(class).collect::<Outcome<_>>()?,
-            "--alone" => options.alone = Some(class(&value)?),
+            "--alone" => options.child_class = Some(class(&value)?),
             "--seconds" => options.run = Duration::try_from_secs_f64(value.parse()?)?,
-            _ => return Err(format!("{word} is no option").into()),
+            _ => return Err(format!("{word} is not an option").into()),
         }
     }
     Ok(options)
 }
 
-/// This thread's own time on a core; where the system does not tell, time as
-/// it passes.
+/// The CPU time of this thread, or wall-clock time where the system does not report it.
 fn core_time(start: Instant) -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
@@ -116,7 +114,8 @@ fn per_second(count: u64, spent: Duration) -> f64 {
     float(count) / spent.as_secs_f64().max(1e-9)
 }
 
-/// Removes some of the queries and adds them again; how many of each a second.
+/// Removes some of the queries and adds them again; returns how many were added and removed per
+/// second.
 fn change(
     matcher: &mut Matcher,
     workload: &ClassWorkload,
@@ -147,7 +146,7 @@ fn change(
     Ok((per_second(count, adding), per_second(count, removing)))
 }
 
-/// What matching documents for a while took.
+/// The result of matching documents for some time.
 struct MatchRun {
     documents: u64,
     matches: u64,
@@ -156,7 +155,7 @@ struct MatchRun {
     spent: Duration,
 }
 
-/// Matches the documents in turns, for a while and at least once each.
+/// Matches the documents in rotation for `run`, each at least once.
 fn match_all(matcher: &mut Matcher, documents: &[DocumentBuf], run: Duration) -> MatchRun {
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     let first = matcher.statistics();
@@ -246,9 +245,9 @@ fn json(figures: &ClassFigures) -> String {
     format!(r#"{text},"{name}_evaluations_per_second":{rate:.0}"#)
 }
 
-/// Measures one class in a process of its own, so that its memory is known;
-/// prints its row and gives its figures.
-fn apart(class: &str, queries: u64, run: Duration) -> Outcome<String> {
+/// Measures one class in a separate process, so that its memory can be measured; prints its line
+/// and returns its figures.
+fn measure_in_child(class: &str, queries: u64, run: Duration) -> Outcome<String> {
     let output = Command::new(std::env::current_exe()?)
         .args(["--alone", class, "--queries", &queries.to_string()])
         .args(["--seconds", &run.as_secs_f64().to_string()])
@@ -262,7 +261,7 @@ fn apart(class: &str, queries: u64, run: Duration) -> Outcome<String> {
 
 fn main() -> Outcome<()> {
     let options = options()?;
-    if let Some(class) = options.alone {
+    if let Some(class) = options.child_class {
         let queries = options.queries.first().copied().unwrap_or(1);
         let figures = measure(class, queries, options.run)?;
         print(&figures);
@@ -274,7 +273,7 @@ fn main() -> Outcome<()> {
     for class in &options.classes {
         for queries in &options.queries {
             if *class != "residual" || *queries <= RESIDUAL {
-                all.push(apart(class, *queries, options.run)?);
+                all.push(measure_in_child(class, *queries, options.run)?);
             }
         }
     }

@@ -7,9 +7,9 @@ use rillbase_query::filter::{Comparison, FilterClause, Predicate, Test};
 use rillbase_query::key::encode_key;
 use rillbase_query::path::FieldPath;
 
+use crate::class::Class;
 use crate::entry::{Probe, is_compound};
-use crate::placement::Class;
-use crate::plan::{MatchPlan, is_too_long, joined, one};
+use crate::match_plan::{MatchPlan, is_too_long, joined, one};
 use crate::point::{Interval, Point};
 
 /// A bound, or a pair of bounds.
@@ -18,8 +18,7 @@ pub(crate) struct ValueBounds<'n> {
     pub(crate) plan: MatchPlan,
 }
 
-/// The comparison that a node is, if it bounds values other than documents
-/// and arrays.
+/// The path and the interval of a comparison that bounds values other than documents and arrays.
 fn bound(node: &FilterClause) -> Option<(&FieldPath, Interval)> {
     let FilterClause::Field(Predicate {
         path,
@@ -53,15 +52,15 @@ pub(crate) fn is_one_interval(root: &FilterClause) -> bool {
             return false;
         };
         let operand = operand.as_ref();
-        let place = (path, operand.rank());
+        let subject = (path, operand.rank());
         is_range(node)
-            && *first.get_or_insert(place) == place
+            && *first.get_or_insert(subject) == subject
             && !operand.is_nan()
             && Point::holds(&encode_key(operand))
     })
 }
 
-/// The values that a comparison lets through, where they are in order.
+/// The interval of values that satisfy a comparison; `None` if they are not ordered.
 pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<Interval> {
     let out_of_order = matches!(
         operand,
@@ -77,12 +76,11 @@ pub(crate) fn interval(comparison: Comparison, operand: ValueRef<'_>) -> Option<
         Comparison::Greater => (false, false),
         Comparison::GreaterOrEqual => (false, true),
     };
-    Some(Interval::beside(operand, less, inclusive))
+    Some(Interval::bounded_by(operand, less, inclusive))
 }
 
-/// The bounds among the children, those of one path and one type together:
-/// some value lies above the greatest lower bound and some below the least
-/// upper one.
+/// The bounds among the children, combined by path and type: some value lies above the greatest
+/// lower bound and some below the least upper one.
 pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Vec<ValueBounds<'n>> {
     let mut ranges: BTreeMap<(&FieldPath, u8), (Interval, Vec<&'n FilterClause>)> = BTreeMap::new();
     for child in children {
@@ -110,7 +108,7 @@ pub(crate) fn ranges<'n>(children: &'n [FilterClause], prefix: &FieldPath) -> Ve
     planned.filter(|range| !deep(range)).collect()
 }
 
-/// The bounds that one element must meet; of several types none can.
+/// The bounds that a single element must meet. No element meets bounds of several types.
 pub(crate) fn element_range(path: &FieldPath, children: &[FilterClause]) -> Option<MatchPlan> {
     let bounds = children.iter().filter_map(bound);
     let both = bounds.map(|(_, interval)| interval).reduce(Interval::and)?;

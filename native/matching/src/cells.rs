@@ -1,26 +1,26 @@
-//! Finding very many regions by where a geometry is.
+//! Finds the regions that contain a geometry, among very many.
 //!
-//! Space is cut into cells at each of several levels, the cells of a level
-//! being twice as wide as those of the one below. A region waits in the cells
-//! of the lowest level at which three cells in each direction cover it; a
-//! geometry is looked up in its cells at each level in use. Cells that the
-//! sphere does not pass through hold nothing and are left out.
+//! Space is cut into cells at each of several levels, the cells of a level being twice as wide as
+//! those of the one below. A region is registered in the cells of the lowest level at which three
+//! cells in each direction cover it; a geometry is looked up in its cells at each level in use.
+//! Cells that the sphere does not pass through are omitted.
 
 use std::collections::BTreeMap;
 
 use rillbase_query::bson::ValueRef;
 use rillbase_query::geo::{Region, Space, locate};
 
-use crate::entry::{Hashes, Probe, mixed};
+use crate::entry::Probe;
+use crate::hashes::{Hashes, mixed};
 
-/// Levels of cells, by the power of two that their width is.
+/// Levels of cells; the width of a cell is two to the power of its level.
 const LEVELS: std::ops::RangeInclusive<i16> = -40..=60;
-/// Geometries in more cells of a level are looked up as wide.
+/// A geometry that covers more cells of a level than this is looked up as wide.
 const CELLS: usize = 64;
-/// Beyond what rounding can move.
+/// Larger than any rounding error.
 const MARGIN: f64 = 1e-9;
 
-/// How many entries of each level wait at a node, and wide ones.
+/// The numbers of entries at a node, by level, and of wide ones.
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     counts: BTreeMap<(Space, i16), u32>,
@@ -57,23 +57,26 @@ type Cell = [i64; 3];
 
 fn of_cell(space: Space, level: i16, cell: Cell, hashes: &Hashes) -> Probe {
     let [x, y, z] = cell.map(i64::cast_unsigned);
-    let place = mixed(mixed(mixed(hashes.seed(), x), y), z);
+    let coordinates = mixed(mixed(mixed(hashes.seed(), x), y), z);
     Probe::Cell {
         space,
         level,
-        hash: mixed(place, u64::from(level.cast_unsigned()) << 2 | space as u64),
+        hash: mixed(
+            coordinates,
+            u64::from(level.cast_unsigned()) << 2 | space as u64,
+        ),
     }
 }
 
 #[allow(
     clippy::cast_possible_truncation,
-    reason = "what is too far away for an integer is in the last cell"
+    reason = "coordinates that exceed an integer are in the last cell"
 )]
 fn cell_of(coordinate: f64, level: i16) -> i64 {
     (coordinate / width(level)).floor() as i64
 }
 
-/// Tells `visit` the cells between two corners.
+/// Passes the cells between two corners to `visit`.
 fn each_cell(
     space: Space,
     level: i16,
@@ -125,7 +128,7 @@ fn cells_between(level: i16, low: [f64; 3], high: [f64; 3]) -> usize {
 }
 
 impl Levels {
-    /// The number of entries of a level that wait.
+    /// Counts an entry of a level, or removes it from the count.
     pub(crate) fn change(&mut self, space: Space, level: i16, more: bool) {
         let count = self.counts.entry((space, level)).or_default();
         *count = if more {
@@ -138,12 +141,12 @@ impl Levels {
         }
     }
 
-    /// Whether none wait.
+    /// Whether there are no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.wide == 0
     }
 
-    /// Tells `visit` the cells that a value is in and where someone may wait.
+    /// Passes the cells that contain a value and may have entries to `visit`.
     pub(crate) fn cells(
         &self,
         value: ValueRef<'_>,
@@ -160,7 +163,7 @@ impl Levels {
                 Space::Part => located.whole.map(|whole| (whole.low, whole.high)),
             };
             let Some((low, high)) = corners else {
-                // Something on the sphere that no box holds.
+                // A geometry on the sphere without a bounding box.
                 if space == Space::Part && located.position.is_some() {
                     visit(Probe::Wide);
                 }

@@ -1,10 +1,9 @@
-//! The filters themselves, as they wait to verify a candidate.
+//! The filters of live queries, in the compact form in which they are kept for verifying
+//! candidates.
 //!
-//! A waiting query keeps its tree, with paths shared between all queries.
-//! What is large when compiled (regular expressions that are more than plain
-//! text, schemas, expressions) is kept as the bytes of its canonical form and
-//! compiled when a document comes by; recently compiled ones are kept for a
-//! while.
+//! A query keeps its tree and shares its paths with all other queries. Parts that are large when
+//! compiled (regular expressions other than plain text, schemas, expressions) are kept in canonical
+//! form and compiled when a document needs them; a cache keeps the recently compiled ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +16,10 @@ use rillbase_query::path::FieldPath;
 
 use crate::plain::PlainPattern;
 
-/// Compiled filters that are kept; up to twice as many for a while.
+/// The number of compiled filters in the cache, which may temporarily hold twice as many.
 const COMPILED: usize = 1024;
 
-/// A filter that waits.
+/// A filter in compact form.
 #[derive(Debug)]
 pub(crate) enum Check {
     Tree(CheckTree),
@@ -28,7 +27,7 @@ pub(crate) enum Check {
     Source(Box<[u8]>),
 }
 
-/// A filter whose leaves take little room.
+/// A filter whose leaves are small.
 #[derive(Debug)]
 pub(crate) enum CheckTree {
     And(Box<[CheckTree]>),
@@ -38,13 +37,13 @@ pub(crate) enum CheckTree {
     Plain(Box<PlainPattern>),
 }
 
-/// Paths that queries share, with the number of their uses.
+/// Paths that queries share, with reference counts.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     uses: HashMap<FieldPath, u32>,
 }
 
-/// Filters that were compiled lately, by query.
+/// Recently compiled filters, by query.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
     recent: HashMap<u32, Arc<Filter>>,
@@ -59,12 +58,12 @@ impl Check {
         Self::Tree(paths.tree(filter.root()))
     }
 
-    /// For a check that is never used.
+    /// A check that is never used.
     pub(crate) fn none() -> Self {
         Self::Source(Box::default())
     }
 
-    /// Gives back what it shares.
+    /// Releases what it shares.
     pub(crate) fn release(&self, query: u32, paths: &mut Paths, compiled: &mut Compiled) {
         match self {
             Self::Tree(tree) => paths.release_tree(tree),
@@ -192,7 +191,7 @@ impl Compiled {
         Ok(filter)
     }
 
-    /// The query is gone; its number may be given again.
+    /// Removes the filter of a query whose number may be reused.
     fn forget(&mut self, query: u32) {
         self.recent.remove(&query);
         self.older.remove(&query);
@@ -296,13 +295,13 @@ impl Paths {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.uses.len() * 160
     }
 }
 
-/// Whether a part takes much more room compiled than written.
+/// Whether a part is much larger compiled than in canonical form.
 fn is_large(node: &FilterClause) -> bool {
     match node {
         FilterClause::And(children) | FilterClause::Or(children) => children.iter().any(is_large),
@@ -317,7 +316,7 @@ fn is_large(node: &FilterClause) -> bool {
     }
 }
 
-/// Whether there is a regular expression, plain or not.
+/// Whether it contains a regular expression.
 fn has_pattern(node: &FilterClause) -> bool {
     match node {
         FilterClause::And(children) | FilterClause::Or(children) => {

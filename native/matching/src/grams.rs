@@ -1,30 +1,30 @@
-//! Finding very many literals in a text.
+//! Finds which of very many literals a text contains.
 //!
-//! A literal waits in the posting of one piece of it, whose length is the
-//! largest of [`LENGTHS`] that fits. A text is cut at each place into pieces
-//! of the lengths in use; each is looked up by its hash. So a text costs its
-//! length times the lengths in use, however many literals there are, and
-//! literals come and go without anything being rebuilt.
+//! A literal is registered in the posting list of one of its fragments, whose length is the largest
+//! of [`LENGTHS`] that fits. For a text, the fragments of the lengths in use at each position are
+//! looked up by their hashes. So the cost is the length of the text times the number of lengths in
+//! use, regardless of the number of literals, and literals are added and removed without a rebuild.
 
 use rillbase_query::bson::ValueRef;
 
-use crate::entry::{Hashes, Probe, mixed};
+use crate::entry::Probe;
+use crate::hashes::{Hashes, mixed};
 use crate::literal::{Literal, folded};
 
-/// Lengths of pieces in bytes.
+/// Lengths of fragments in bytes.
 const LENGTHS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// How many pieces of each length wait at a node.
+/// The number of fragments of each length at a node.
 #[derive(Debug, Default)]
 pub(crate) struct Grams {
-    /// Those at the beginning of the text.
+    /// Those anchored at the beginning of the text.
     first: [u32; LENGTHS.len()],
     /// Those anywhere.
     anywhere: [u32; LENGTHS.len()],
 }
 
-/// The piece by which a literal is found: its last one, because common parts of literals are
-/// usually at the front.
+/// The fragment by which a literal is found: its last one, because literals often have common
+/// prefixes.
 pub(crate) fn probe(literal: &Literal, hashes: &Hashes) -> Probe {
     let bytes = literal.text.as_bytes();
     let fitting = LENGTHS.iter().rposition(|length| *length <= bytes.len());
@@ -62,7 +62,7 @@ fn hash(piece: &[u8], anchored: bool, hashes: &Hashes) -> u64 {
 }
 
 impl Grams {
-    /// The number of pieces of a class that wait.
+    /// The counter of the fragments of a class.
     pub(crate) fn counter(&mut self, class: u8, anchored: bool) -> Option<&mut u32> {
         let counters = if anchored {
             &mut self.first
@@ -72,7 +72,7 @@ impl Grams {
         counters.get_mut(usize::from(class))
     }
 
-    /// Whether none wait.
+    /// Whether there are no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.first
             .iter()
@@ -80,7 +80,7 @@ impl Grams {
             .all(|count| *count == 0)
     }
 
-    /// Tells `visit` the pieces of a text that may wait; `buffer` is overwritten.
+    /// Passes the fragments of a text that may have entries to `visit`; `buffer` is overwritten.
     pub(crate) fn pieces(
         &self,
         value: ValueRef<'_>,

@@ -1,4 +1,4 @@
-//! The queries of one collection, in the structures that find them.
+//! The queries of one collection, in the index structures that find them.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,13 @@ use rillbase_query::filter_set::FilterId;
 use rillbase_query::geo::Space;
 use rillbase_query::path::FieldPath;
 
-use crate::entry::{EntrySpec, Hashes, Probe, TrieEntry};
+use crate::entry::NodeId;
+use crate::entry::{EntrySpec, Probe, TrieEntry};
+use crate::hashes::Hashes;
 use crate::postings::Postings;
 use crate::residual::Residual;
 use crate::sample::DocumentSample;
-use crate::trie::{NodeId, Trie};
+use crate::trie::Trie;
 use crate::walk::{Candidates, DocumentWalk, WalkBuffers};
 
 /// One collection's queries.
@@ -23,7 +25,7 @@ pub(crate) struct CollectionQueries {
     everything: BTreeSet<u32>,
     pub(crate) residual: Residual,
     pub(crate) sample: DocumentSample,
-    /// Documents that were matched; the number comes round.
+    /// The number of documents that were matched; it wraps around.
     pub(crate) documents: u32,
 }
 
@@ -40,7 +42,7 @@ pub(crate) enum AccessPath {
     Cells(Box<Cells>),
 }
 
-/// Cells as they take the least room.
+/// Cells in a compact form.
 #[derive(Debug)]
 pub(crate) struct Cells {
     node: NodeId,
@@ -118,11 +120,8 @@ impl CollectionQueries {
         AccessPath::Residual(self.residual.insert(filter, query))
     }
 
-    pub(crate) fn add_entries(&mut self, wanted: &[EntrySpec], query: u32) -> AccessPath {
-        let entries: Vec<TrieEntry> = wanted
-            .iter()
-            .map(|wanted| self.enter(wanted, query))
-            .collect();
+    pub(crate) fn add_entries(&mut self, specs: &[EntrySpec], query: u32) -> AccessPath {
+        let entries: Vec<TrieEntry> = specs.iter().map(|spec| self.enter(spec, query)).collect();
         match entries.as_slice() {
             [only] => AccessPath::One(*only),
             several => match Cells::of(several) {
@@ -132,9 +131,9 @@ impl CollectionQueries {
         }
     }
 
-    fn enter(&mut self, wanted: &EntrySpec, query: u32) -> TrieEntry {
-        let node = self.trie.enter(&wanted.path);
-        let probe = wanted.probe;
+    fn enter(&mut self, spec: &EntrySpec, query: u32) -> TrieEntry {
+        let node = self.trie.enter(&spec.path);
+        let probe = spec.probe;
         if let Some(key) = probe.key(node) {
             self.postings.insert(key, query);
         }
@@ -142,7 +141,7 @@ impl CollectionQueries {
         TrieEntry { node, probe }
     }
 
-    /// Takes a query out of where it was put.
+    /// Removes a query from the structures of its access path.
     pub(crate) fn take_out(&mut self, access: &AccessPath, query: u32) {
         match access {
             AccessPath::Everything => {
@@ -160,17 +159,17 @@ impl CollectionQueries {
         }
     }
 
-    /// The entries as they were wanted, in order.
+    /// The entries as they were planned, in order.
     pub(crate) fn entry_specs(&self, access: &AccessPath) -> Vec<EntrySpec> {
         let entries = access.entries().into_iter();
-        let mut wanted: Vec<EntrySpec> = entries
+        let mut specs: Vec<EntrySpec> = entries
             .map(|entry| EntrySpec {
                 path: self.trie.path(entry.node),
                 probe: entry.probe,
             })
             .collect();
-        wanted.sort_unstable();
-        wanted
+        specs.sort_unstable();
+        specs
     }
 
     pub(crate) fn paths(&self, access: &AccessPath) -> Vec<String> {
@@ -190,8 +189,8 @@ impl CollectionQueries {
         nodes.any(|node| node.numeric)
     }
 
-    /// Passes the queries that a document may concern; false if entries below positions had to be
-    /// abandoned.
+    /// Passes on the candidates of a document. Returns false if entries below array positions had
+    /// to be abandoned.
     pub(crate) fn candidates(
         &mut self,
         document: Document<'_>,
@@ -208,12 +207,12 @@ impl CollectionQueries {
         self.everything.iter().copied()
     }
 
-    /// Forgets the numbers of documents: they have come round.
+    /// Forgets the numbers of documents, which have wrapped around.
     pub(crate) fn restart(&mut self) {
         self.postings.restart();
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.trie.memory()
             + self.postings.memory()

@@ -1,21 +1,19 @@
-//! Intervals in a B-tree that knows the greatest upper end below each node.
+//! Intervals in a B-tree that stores the greatest upper end below each node.
 //!
-//! Entries are ordered by their lower ends. An interval meets `[from, to]`
-//! iff its lower end is not above `to` and its upper end not below `from`: of
-//! the children whose lower ends are all small enough, those are entered
-//! whose greatest upper end is large enough, and each of them holds an answer.
-//! So finding k of n intervals costs O(log n + k) nodes however long the
-//! intervals are and however they overlap, and adding or removing one
-//! O(log n).
+//! Entries are ordered by their lower ends. An interval meets `[from, to]` if and only if its lower
+//! end is not above `to` and its upper end is not below `from`. Among the children whose lower ends
+//! are small enough, the search descends into those whose greatest upper end is large enough, and
+//! each of these contains a result. So finding k of n intervals visits O(log n + k) nodes,
+//! regardless of their lengths and overlaps; adding or removing one visits O(log n).
 //!
 //! Lower ends may be above upper ends: `{a: {$gt: 7, $lt: 3}}` is met by `{a: [0, 9]}`, whose
 //! values reach from 0 to 9.
 
 use crate::point::{Interval, Point};
 
-/// Most entries of a leaf.
+/// The maximum number of entries of a leaf.
 const LEAF: usize = 32;
-/// Most children of an inner node.
+/// The maximum number of children of an inner node.
 const FAN: usize = 8;
 
 /// An interval with the query that it belongs to.
@@ -23,7 +21,7 @@ const FAN: usize = 8;
 struct IntervalEntry {
     interval: Interval,
     query: u32,
-    /// What the caller says of it.
+    /// Whether meeting it proves a match, as stated by the caller.
     sure: bool,
 }
 
@@ -45,7 +43,7 @@ enum IntervalNode {
 /// A node with a summary of the entries below.
 #[derive(Debug)]
 struct Child {
-    /// Not above any of their keys.
+    /// A lower bound of their keys.
     first: Key,
     /// Their greatest upper end.
     greatest: Point,
@@ -73,7 +71,7 @@ impl Intervals {
         self.len
     }
 
-    /// Adds an interval of a query; it must not be there yet.
+    /// Adds an interval of a query, which must not be present yet.
     pub(crate) fn insert(&mut self, interval: Interval, query: u32, sure: bool) {
         self.len += 1;
         let entry = IntervalEntry {
@@ -104,13 +102,12 @@ impl Intervals {
         }
     }
 
-    /// Tells `visit` the queries of the intervals that meet `[from, to]`, and
-    /// what was said of them.
+    /// Passes the queries of the intervals that meet `[from, to]` to `visit`, each with its `sure`.
     pub(crate) fn meeting(&self, from: Point, to: Point, visit: &mut impl FnMut(u32, bool)) {
         self.root.meeting(from, to, visit);
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) const fn memory(&self) -> usize {
         // Leaves are at least half full except after removals.
         self.len * size_of::<IntervalEntry>() * 3 / 2
@@ -153,8 +150,8 @@ impl IntervalNode {
         }
     }
 
-    /// Adds an entry; the part that no longer fits is returned as the node to the right. Entries in
-    /// ascending order leave full nodes.
+    /// Adds an entry. If the node is split, returns its right half. Insertion in ascending order
+    /// leaves full nodes.
     fn insert(&mut self, entry: IntervalEntry) -> Option<Self> {
         match self {
             Self::Leaf(entries) => {
@@ -164,7 +161,7 @@ impl IntervalNode {
                 split(entries, LEAF, ascending).map(Self::Leaf)
             }
             Self::Inner(children) => {
-                let at = place(children, &entry.key());
+                let at = child_index(children, &entry.key());
                 let ascending = at + 1 == children.len();
                 let child = children.get_mut(at)?;
                 child.first = child.first.min(entry.key());
@@ -184,7 +181,7 @@ impl IntervalNode {
                 visit.map(|at| entries.remove(at)).is_ok()
             }
             Self::Inner(children) => {
-                let at = place(children, key);
+                let at = child_index(children, key);
                 let Some(child) = children.get_mut(at) else {
                     return false;
                 };
@@ -192,7 +189,7 @@ impl IntervalNode {
                     return false;
                 }
                 child.greatest = child.node.greatest();
-                tidy(children, at);
+                merge_underfull(children, at);
                 true
             }
         }
@@ -215,7 +212,7 @@ impl IntervalNode {
         }
     }
 
-    /// Takes over what the node to the right has, if both are of one kind.
+    /// Appends the contents of the node to the right, if both are of the same kind.
     fn absorb(&mut self, right: Self) {
         match (self, right) {
             (Self::Leaf(entries), Self::Leaf(more)) => entries.extend(more),
@@ -233,13 +230,13 @@ impl IntervalNode {
 }
 
 /// The child that a key belongs to.
-fn place(children: &[Child], key: &Key) -> usize {
+fn child_index(children: &[Child], key: &Key) -> usize {
     children
         .partition_point(|child| child.first <= *key)
         .saturating_sub(1)
 }
 
-/// The right part of an overfull list.
+/// Splits an overfull list and returns its right part.
 fn split<T>(items: &mut Vec<T>, most: usize, ascending: bool) -> Option<Vec<T>> {
     if items.len() <= most {
         return None;
@@ -250,9 +247,9 @@ fn split<T>(items: &mut Vec<T>, most: usize, ascending: bool) -> Option<Vec<T>> 
     Some(right)
 }
 
-/// After a removal below the child at `at`: joins it with a neighbour if both
-/// fit into half a node, so that few entries never take many nodes.
-fn tidy(children: &mut Vec<Child>, at: usize) {
+/// Merges the child at `at` with a neighbour after a removal, if both fit into half a node, so that
+/// few entries never occupy many nodes.
+fn merge_underfull(children: &mut Vec<Child>, at: usize) {
     let len = |index: usize| children.get(index).map(|child| child.node.len());
     if len(at) == Some(0) {
         children.remove(at);
@@ -322,7 +319,7 @@ mod tests {
                     let (low, high, query) = held.swap_remove(at);
                     tree.remove(interval(low, high), query);
                 } else {
-                    // Narrow ones, wide ones, and ends that are crossed.
+                    // Narrow intervals, wide ones, and ones whose ends are reversed.
                     let high = if kind == 1 { high } else { low + high % 7 };
                     held.push((low, high, query));
                     tree.insert(interval(low, high), query, false);

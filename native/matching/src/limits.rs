@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// Bounds of a matcher.
+/// The limits of a matcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatcherLimits {
-    /// Most residual queries of one group: it bounds what a document costs.
+    /// The maximum number of residual queries of one group, which bounds the cost of a document.
     pub residual_per_group: usize,
-    /// Most residual queries that count against one quota.
+    /// The maximum number of residual queries that count against one quota.
     pub residual_per_quota: usize,
-    /// Most bytes of documents that are kept as samples, of all groups.
+    /// The maximum size of the sample documents of all groups, in bytes.
     pub sample_bytes: usize,
 }
 

@@ -1,12 +1,13 @@
-//! Text that a regular expression cannot match without.
+//! Literals that a regular expression requires in any text that it matches.
 //!
-//! [`needed`] gives a few literals of which every text that matches has one, and which of them must
-//! be at the beginning. Letters are folded: the result holds whether or not the expression is
+//! [`needed`] returns a few literals; every matching text contains one of them, and anchored ones
+//! at its beginning. Letters are folded: the result holds whether or not the expression is
 //! case-sensitive, as long as the text is folded by the same [`fold`].
 //!
-//! The expression is decomposed as Cox describes for code search: a part either matches exactly a
-//! few strings, or needs one of a few. Along a concatenation exact strings grow; where they would
-//! become too many they turn into something needed, and the best of that is kept.
+//! The expression is decomposed as Cox describes for code search: a part either matches exactly one
+//! of a few strings, or requires one of a few. In a concatenation, exact strings are combined;
+//! where they would become too many, they become required strings, and the most selective set is
+//! kept.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +15,16 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use rillbase_query::pattern::Pattern;
 
-/// Most strings that a part matches exactly, or needs one of.
+/// The maximum number of strings that a part matches exactly, or of which it requires one.
 const STRINGS: usize = 16;
-/// Longest string that is kept, in bytes; longer ones are cut.
+/// The maximum length of a string in bytes; longer ones are truncated.
 const STRING_BYTES: usize = 64;
 /// The maximum number of characters of a class that are distinguished.
 const CHARACTERS: u32 = 32;
-/// Stands for the beginning of the text. No text that is searched for has it.
+/// Marks the beginning of the text. It occurs in no literal.
 const START: char = '\u{FFFF}';
 
-/// A literal that is needed.
+/// A required literal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Literal {
     /// Whether it is at the beginning of the text.
@@ -35,13 +36,13 @@ pub(crate) struct Literal {
 /// What is known of a part of an expression.
 #[derive(Debug, Clone)]
 struct RegexPart {
-    /// All that it matches, if that is few.
+    /// All strings that it matches, if they are few.
     exact: Option<BTreeSet<String>>,
-    /// Strings of which one is in what it matches, if there are any.
+    /// Strings of which every matching text contains one, if there are any.
     needed: Option<BTreeSet<String>>,
 }
 
-/// The literals of which a matching text has at least one; `None` if no literal is needed.
+/// The literals of which every matching text contains at least one; `None` if none is required.
 pub(crate) fn needed(pattern: &Pattern) -> Option<Vec<Literal>> {
     let options = pattern.options();
     let hir = ParserBuilder::new()
@@ -162,8 +163,7 @@ fn concatenation(parts: impl Iterator<Item = RegexPart>) -> RegexPart {
     }
 }
 
-/// Every string of one followed by every one of the other, if they are few
-/// and short.
+/// Every string of one set followed by every string of the other, if the results are few and short.
 fn product(first: &BTreeSet<String>, second: &BTreeSet<String>) -> Option<BTreeSet<String>> {
     let longest = |set: &BTreeSet<String>| set.iter().map(String::len).max().unwrap_or(0);
     let few = first.len() * second.len() <= STRINGS;
@@ -197,8 +197,8 @@ fn united(mut all: BTreeSet<String>, more: &BTreeSet<String>) -> Option<BTreeSet
     (all.len() <= STRINGS).then_some(all)
 }
 
-/// The set whose shortest string is longer, and which is therefore rarer. A string at the beginning
-/// counts as longer than it is.
+/// The set whose shortest string is longer, which is rarer. An anchored string counts as longer
+/// than it is.
 fn better(a: Option<BTreeSet<String>>, b: Option<BTreeSet<String>>) -> Option<BTreeSet<String>> {
     let shortest = |set: &Option<BTreeSet<String>>| {
         let lengths = set.iter().flatten().map(String::len);
@@ -240,7 +240,7 @@ impl RegexPart {
         }
     }
 
-    /// The needed literals; an empty string is no restriction.
+    /// The required literals; `None` if one is empty, which is no restriction.
     fn into_needed(self) -> Option<BTreeSet<String>> {
         let strings = better(self.needed, self.exact)?;
         let bare = |text: &String| text.trim_start_matches(START).is_empty();
@@ -248,9 +248,9 @@ impl RegexPart {
     }
 }
 
-/// The representative of all characters that differ only in case, as far as one character can be;
-/// characters that an expression equates in another case have one here, or are distinguished as
-/// characters of a class.
+/// The representative of all characters that differ only in case. Characters that a
+/// case-insensitive expression considers equal have the same representative, or are distinguished
+/// as members of a class.
 pub(crate) fn fold(character: char) -> char {
     if character.is_ascii() {
         return character.to_ascii_lowercase();

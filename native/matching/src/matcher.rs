@@ -1,4 +1,4 @@
-//! Adding, removing and matching queries of all collections.
+//! Adds, removes and matches queries of all collections.
 
 use std::hint::black_box;
 
@@ -6,20 +6,22 @@ use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
 use crate::check::{Check, Compiled, Paths};
-use crate::entry::Hashes;
+use crate::class::Class;
 use crate::group::{AccessPath, CollectionQueries};
+use crate::hashes::Hashes;
 use crate::limits::{MatcherLimits, QueryRefusal};
+use crate::match_plan::MatchPlan;
 use crate::names::InternedNames;
-use crate::placement::{Class, Placement, QueryReach, is_everything};
-use crate::plan::{MatchPlan, Planner};
+use crate::placement::{Placement, QueryReach, is_everything, placement};
+use crate::plan::Planner;
 use crate::query::{IndexedQuery, Trials};
 use crate::statistics::Statistics;
 use crate::walk::{Candidates, WalkBuffers};
 
-/// Most queries that are reconsidered after one document.
+/// The maximum number of queries whose plans are reconsidered after one document.
 const RECONSIDERED: usize = 4;
 
-/// Dense number of a live query; numbers of removed queries are reused.
+/// The number of a live query. Numbers are dense, and those of removed queries are reused.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct QueryId(pub u32);
 
@@ -30,7 +32,7 @@ pub struct Matcher {
     hashes: Hashes,
     group_names: InternedNames,
     groups: Vec<CollectionQueries>,
-    /// Tenants, each used as often as it has residual queries.
+    /// Tenants; their use counts are the numbers of their residual queries.
     quotas: InternedNames,
     paths: Paths,
     compiled: Compiled,
@@ -38,8 +40,8 @@ pub struct Matcher {
     free: Vec<u32>,
     scratch: WalkBuffers,
     proposals: Proposals,
-    /// Those that were proposed in vain lately.
-    doubtful: Vec<u32>,
+    /// Queries that were recently proposed without matching.
+    to_reconsider: Vec<u32>,
     sampled_bytes: usize,
     statistics: Statistics,
     /// How many queries there are of each class.
@@ -47,13 +49,13 @@ pub struct Matcher {
     check_bytes: usize,
 }
 
-/// The queries that a document may concern, each once.
+/// The candidates of a document, each once.
 #[derive(Debug, Default)]
 struct Proposals {
     queries: Vec<u32>,
-    /// Those that match for sure.
+    /// Those that certainly match.
     sure: Vec<u32>,
-    /// For each query the document for which it was proposed last.
+    /// For each query, the last document for which it was proposed.
     proposed: Vec<u32>,
     document: u32,
 }
@@ -88,7 +90,7 @@ impl Matcher {
             free: Vec::new(),
             scratch: WalkBuffers::default(),
             proposals: Proposals::default(),
-            doubtful: Vec::new(),
+            to_reconsider: Vec::new(),
             sampled_bytes: 0,
             statistics: Statistics::default(),
             classes: [0; Class::ALL.len()],
@@ -101,7 +103,7 @@ impl Matcher {
     ///
     /// # Errors
     ///
-    /// It would be residual and there are as many as are allowed.
+    /// It would be residual and exceed a limit.
     pub fn add(
         &mut self,
         group: [u8; 16],
@@ -113,14 +115,14 @@ impl Matcher {
             self.groups
                 .resize_with(number as usize + 1, CollectionQueries::default);
         }
-        let placed = self.place(number, quota, filter);
+        let placed = self.choose_plan(number, quota, filter);
         if placed.is_err() {
             self.release_group(number);
         }
         placed
     }
 
-    fn place(
+    fn choose_plan(
         &mut self,
         number: u32,
         quota: [u8; 16],
@@ -146,7 +148,7 @@ impl Matcher {
             }
         };
         let check = match access {
-            // The set of residual filters has its own form of them.
+            // The set of residual filters keeps its own copies.
             AccessPath::Everything | AccessPath::Residual(_) => Check::none(),
             AccessPath::One(_) | AccessPath::Any(_) | AccessPath::Cells(_) => {
                 Check::new(filter, &mut self.paths)
@@ -190,7 +192,7 @@ impl Matcher {
         }
     }
 
-    /// Removes a query; its number may be given again.
+    /// Removes a query, whose number may be reused.
     pub fn remove(&mut self, id: QueryId) {
         let slot = self.queries.get_mut(id.0 as usize);
         let Some(query) = slot.and_then(Option::take) else {
@@ -211,9 +213,8 @@ impl Matcher {
         self.release_group(query.group);
     }
 
-    /// The queries of a group that a document matches are stored in `propose`, sorted and without
-    /// duplicates; those whose evaluation failed in `failed`, likewise. Their previous contents are
-    /// dropped.
+    /// Stores the queries of a group that match a document in `matched`, and those whose evaluation
+    /// failed in `failed`, both sorted and without duplicates. Previous contents are dropped.
     pub fn matches(
         &mut self,
         group: &[u8; 16],
@@ -228,14 +229,14 @@ impl Matcher {
         };
         let documents = self.propose(number, document);
         self.verify(documents, document, matched, failed);
-        self.rest(number, document, matched, failed);
+        self.add_unindexed(number, document, matched, failed);
         matched.sort_unstable();
         failed.sort_unstable();
         self.statistics.failures += failed.len() as u64;
         self.reconsider();
     }
 
-    /// Finds the candidates; gives the group's number of documents.
+    /// Finds the candidates; returns how many documents the group has matched.
     fn propose(&mut self, number: u32, document: Document<'_>) -> u32 {
         let Some(group) = self.groups.get_mut(number as usize) else {
             self.begin();
@@ -248,12 +249,12 @@ impl Matcher {
         group.sample.offer(document, room);
         self.sampled_bytes = self.sampled_bytes + group.sample.memory() - before;
         let documents = group.documents;
-        self.lead(number, document);
+        self.collect_candidates(number, document);
         documents
     }
 
-    /// Leads a document through the index to whom it may concern.
-    fn lead(&mut self, number: u32, document: Document<'_>) {
+    /// Walks a document through the index and collects its candidates.
+    fn collect_candidates(&mut self, number: u32, document: Document<'_>) {
         self.begin();
         let Some(group) = self.groups.get_mut(number as usize) else {
             return;
@@ -267,12 +268,12 @@ impl Matcher {
             proposals,
         );
         if !whole {
-            self.give_up(number);
+            self.propose_all_numeric(number);
         }
         self.proposals.queries.sort_unstable();
     }
 
-    /// Assigns the document a number.
+    /// Assigns a number to the document.
     fn begin(&mut self) {
         self.proposals.queries.clear();
         self.proposals.sure.clear();
@@ -285,9 +286,9 @@ impl Matcher {
         }
     }
 
-    /// There were too many paths through positions: all queries below them are evaluated. Omitting
-    /// some would be a decision about their filters.
-    fn give_up(&mut self, number: u32) {
+    /// Proposes all queries below array positions, after too many paths through positions. Omitting
+    /// some would decide their filters without evaluating them.
+    fn propose_all_numeric(&mut self, number: u32) {
         let Some(group) = self.groups.get(number as usize) else {
             return;
         };
@@ -305,7 +306,7 @@ impl Matcher {
         }
     }
 
-    /// Lets each candidate's filter decide.
+    /// Evaluates the filter of each candidate.
     fn verify(
         &mut self,
         documents: u32,
@@ -313,10 +314,10 @@ impl Matcher {
         matched: &mut Vec<QueryId>,
         failed: &mut Vec<QueryId>,
     ) {
-        let (asked, sure) = (&self.proposals.queries, &self.proposals.sure);
-        self.statistics.candidates += (asked.len() + sure.len()) as u64;
+        let (proposed, sure) = (&self.proposals.queries, &self.proposals.sure);
+        self.statistics.candidates += (proposed.len() + sure.len()) as u64;
         matched.extend(sure.iter().copied().map(QueryId));
-        self.look_ahead();
+        self.prefetch();
         for id in &self.proposals.queries {
             let Some(Some(query)) = self.queries.get_mut(*id as usize) else {
                 continue;
@@ -328,24 +329,23 @@ impl Matcher {
                 Ok(false) => {}
                 Err(_) => failed.push(QueryId(*id)),
             }
-            if query.trials.count(is_match, documents) && self.doubtful.len() < RECONSIDERED {
-                self.doubtful.push(*id);
+            if query.trials.count(is_match, documents) && self.to_reconsider.len() < RECONSIDERED {
+                self.to_reconsider.push(*id);
             }
         }
         self.statistics.verified += matched.len() as u64;
     }
 
-    /// Asks for the memory of all candidates, so that the waits for it overlap
-    /// instead of following one another.
-    fn look_ahead(&self) {
+    /// Reads the memory of all candidates in advance, so that cache misses overlap.
+    fn prefetch(&self) {
         let queries = self.proposals.queries.iter();
         let queries = queries.filter_map(|id| self.queries.get(*id as usize)?.as_ref());
         black_box(queries.clone().map(|query| query.group).max());
         black_box(queries.map(|query| query.check.peek()).sum::<usize>());
     }
 
-    /// Those that no index proposes.
-    fn rest(
+    /// Adds the queries that no index entry proposes.
+    fn add_unindexed(
         &mut self,
         number: u32,
         document: Document<'_>,
@@ -364,10 +364,10 @@ impl Matcher {
         );
     }
 
-    /// Moves queries that are often proposed in vain, if something better is
-    /// known by now.
+    /// Moves queries that are often proposed without matching, if a better predicate is known by
+    /// now.
     fn reconsider(&mut self) {
-        while let Some(id) = self.doubtful.pop() {
+        while let Some(id) = self.to_reconsider.pop() {
             self.reconsider_one(id);
         }
     }
@@ -380,16 +380,17 @@ impl Matcher {
             return;
         };
         let observed = query.trials.observed(group.documents);
-        let wanted = group.entry_specs(&query.access);
-        let planner = Planner::new(&self.hashes, Some(&group.sample)).knowing(&wanted, observed);
+        let specs = group.entry_specs(&query.access);
+        let planner =
+            Planner::new(&self.hashes, Some(&group.sample)).with_observed(&specs, observed);
         let tree = query.check.node(id, &mut self.compiled);
         let plan = tree.and_then(|tree| planner.plan(&tree));
         query.trials.restart(group.documents);
         let Some(plan) = plan else {
             return;
         };
-        if plan.entries == wanted || plan.selectivity > observed / 2.0 {
-            query.trials.be_patient();
+        if plan.entries == specs || plan.selectivity > observed / 2.0 {
+            query.trials.double_interval();
             return;
         }
         self.check_bytes = self.check_bytes.saturating_sub(query.memory());
@@ -414,19 +415,19 @@ impl Matcher {
         }
     }
 
-    /// How many queries there are.
+    /// The number of queries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.queries.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no queries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// By what a query is found. A number that no query has never matches.
+    /// How the index finds a query. An unknown number is reported as never matching.
     #[must_use]
     pub fn explain(&self, id: QueryId) -> Placement {
         let query = self.queries.get(id.0 as usize).and_then(Option::as_ref);
@@ -441,8 +442,8 @@ impl Matcher {
         }
     }
 
-    /// Says whether a document is led to a query, and by what, without counting it. A number that no
-    /// query has is never reached.
+    /// Returns whether the index leads a document to a query, and how, without counting the
+    /// document. An unknown number is never reached.
     pub fn reach(&mut self, id: QueryId, document: Document<'_>) -> QueryReach {
         let placement = self.explain(id);
         let query = self.queries.get(id.0 as usize).and_then(Option::as_ref);
@@ -454,7 +455,7 @@ impl Matcher {
         };
         let whoever = matches!(access, AccessPath::Everything | AccessPath::Residual(_));
         if !whoever {
-            self.lead(number, document);
+            self.collect_candidates(number, document);
         }
         let Proposals { queries, sure, .. } = &self.proposals;
         let reached = whoever || queries.contains(&id.0) || sure.contains(&id.0);
@@ -473,7 +474,7 @@ impl Matcher {
         }
     }
 
-    /// About how many bytes all of it takes.
+    /// The approximate total size in bytes.
     #[must_use]
     pub fn memory(&self) -> usize {
         let slots = self.queries.capacity() * size_of::<Option<IndexedQuery>>()
@@ -491,10 +492,23 @@ fn summary(plan: Option<&MatchPlan>, everything: bool) -> (Class, f32) {
     let placement = Placement::of(plan, everything);
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "a share of documents needs no more digits"
+        reason = "a share of documents needs no more precision"
     )]
     let selectivity = placement.selectivity as f32;
     (placement.class, selectivity)
+}
+
+/// How an empty index would lead a document to a filter.
+#[must_use]
+pub fn reach(filter: &Filter, document: Document<'_>) -> QueryReach {
+    let mut matcher = Matcher::new(MatcherLimits::default());
+    match matcher.add([0; 16], [0; 16], filter) {
+        Ok(id) => matcher.reach(id, document),
+        Err(QueryRefusal::ResidualQuota) => QueryReach {
+            placement: placement(filter),
+            reached: true,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -510,7 +524,7 @@ mod tests {
         let id = matcher.add([1; 16], [1; 16], &query).expect("room");
         let body = parse_document(br#"{"a":[1,2,2],"b":1}"#).expect("json");
         let (mut ids, mut failed) = (Vec::new(), Vec::new());
-        // Long ago the same numbers were in use.
+        // The same numbers were in use before they wrapped around.
         matcher.matches(&[1; 16], body.as_ref(), &mut ids, &mut failed);
         matcher.proposals.document = u32::MAX - 2;
         for _ in 0..5 {

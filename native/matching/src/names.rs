@@ -1,8 +1,8 @@
-//! Small numbers in place of names of sixteen bytes.
+//! Interns names of sixteen bytes as small numbers.
 
 use std::collections::HashMap;
 
-/// Numbers of names, reused when they are no longer needed.
+/// Interned names with use counts; numbers are reused.
 #[derive(Debug, Default)]
 pub(crate) struct InternedNames {
     numbers: HashMap<[u8; 16], u32>,
@@ -16,7 +16,7 @@ impl InternedNames {
         self.numbers.get(name).copied()
     }
 
-    /// The number of a name, which has one more use from now on.
+    /// Returns the number of a name and increments its use count.
     pub(crate) fn hold(&mut self, name: [u8; 16]) -> u32 {
         let number = self.numbers.get(&name).copied();
         let number = number.unwrap_or_else(|| self.give(name));
@@ -45,7 +45,7 @@ impl InternedNames {
         held.map_or(0, |(_, uses)| *uses)
     }
 
-    /// Gives up one use; whether that was the last.
+    /// Decrements the use count; returns whether that was the last use.
     pub(crate) fn release(&mut self, number: u32) -> bool {
         let Some((name, uses)) = self.held.get_mut(number as usize) else {
             return false;

@@ -1,6 +1,6 @@
-//! Regular expressions that are plain text, perhaps at the beginning and
-//! perhaps in any case: searched for without being compiled, because compiled
-//! ones take thousands of bytes each.
+//! Regular expressions that are plain text, possibly anchored at the beginning or case-insensitive.
+//! They are evaluated without being compiled, because a compiled expression takes thousands of
+//! bytes.
 
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::error::EvaluationFailure;
@@ -11,20 +11,21 @@ use rillbase_query::pattern::Pattern;
 
 use crate::literal::folded;
 
-/// Bytes of text that are searched for one step of fuel, as the filter counts.
+/// The binary logarithm of the bytes of text that are searched for one step of fuel, as in the
+/// filter.
 const TEXT_BYTES_LOG2: u32 = 8;
 
-/// A predicate whose regular expression is plain.
+/// A predicate whose regular expression is plain text.
 #[derive(Debug)]
 pub(crate) struct PlainPattern {
     pub(crate) path: FieldPath,
-    /// As it was given.
+    /// The original source.
     source: Box<str>,
     options: Box<str>,
 }
 
 impl PlainPattern {
-    /// The predicate, if it is such a one.
+    /// Converts a predicate, if its regular expression is plain text.
     pub(crate) fn of(predicate: &Predicate) -> Option<Self> {
         let Test::Regex(pattern) = &predicate.test else {
             return None;
@@ -32,7 +33,7 @@ impl PlainPattern {
         let (source, options) = (pattern.source(), pattern.options());
         let (anchored, text) = parts(source);
         let in_any_case = options.contains('i');
-        // Only of ASCII letters it is known what differs by case alone.
+        // Only for ASCII letters is it known which characters differ only in case.
         let plain = text
             .chars()
             .all(|c| is_plain(c) && (c.is_ascii() || !in_any_case));
@@ -44,7 +45,7 @@ impl PlainPattern {
         })
     }
 
-    /// The predicate in the form that it was made from.
+    /// The original predicate.
     pub(crate) fn predicate(&self) -> Option<Predicate> {
         Some(Predicate {
             path: self.path.clone(),
@@ -52,7 +53,7 @@ impl PlainPattern {
         })
     }
 
-    /// What [`Predicate`] says.
+    /// Whether the document matches, as [`Predicate`] decides.
     pub(crate) fn matches(
         &self,
         document: Document<'_>,
@@ -76,28 +77,28 @@ impl PlainPattern {
     }
 
     fn is_in(&self, text: &str) -> bool {
-        let (anchored, wanted) = parts(&self.source);
+        let (anchored, literal) = parts(&self.source);
         if !self.options.contains('i') {
             return if anchored {
-                text.starts_with(wanted)
+                text.starts_with(literal)
             } else {
-                text.contains(wanted)
+                text.contains(literal)
             };
         }
         let mut bytes = Vec::with_capacity(text.len());
         folded(text, &mut bytes);
-        let (text, wanted) = (String::from_utf8(bytes), wanted.to_ascii_lowercase());
+        let (text, literal) = (String::from_utf8(bytes), literal.to_ascii_lowercase());
         let Ok(text) = text else {
             return false;
         };
         if anchored {
-            text.starts_with(&wanted)
+            text.starts_with(&literal)
         } else {
-            text.contains(&wanted)
+            text.contains(&literal)
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.source.len().max(24) + 8 + self.options.len()
     }
@@ -111,7 +112,7 @@ fn parts(source: &str) -> (bool, &str) {
     }
 }
 
-/// Whether a character means itself in every expression without the option x.
+/// Whether a character is literal in every expression without the option x.
 fn is_plain(character: char) -> bool {
     character.is_alphanumeric() || " _-:/@,;=%&!~\"'<>".contains(character)
 }

@@ -1,55 +1,45 @@
-//! From a filter to what it waits for.
+//! Plans the entries of a filter.
 //!
-//! A conjunction may wait for any of its children: the rarest is chosen. A
-//! disjunction waits for all of its children. A negation says little about
-//! where its documents are; only `$exists: false` does.
+//! A conjunction can be found by any of its children, so the rarest is chosen. A disjunction needs
+//! the entries of all of its children. A negation is not selective, except `$exists: false`.
 //!
-//! What is promised, and what the tests hold this to: a document that matches
-//! meets one of the entries.
+//! Invariant, which the tests check: a document that matches meets at least one of the entries.
 
 use rillbase_query::bson::{BsonType, Regex, ValueRef};
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::filter::{Comparison, FilterClause, List, Predicate, Test, Whole};
 use rillbase_query::fuel::Fuel;
 use rillbase_query::geo::Region;
-use rillbase_query::limits::{EVALUATION_BYTES, NESTING_DEPTH};
+use rillbase_query::limits::EVALUATION_BYTES;
 use rillbase_query::path::FieldPath;
 use rillbase_query::pattern::Pattern;
 use rillbase_query::text::TextQuery;
 
 use crate::bounds::{element_range, interval, is_one_interval, is_range, ranged, ranges};
 use crate::cells;
-use crate::entry::{EntrySpec, Hashes, Probe, is_compound};
+use crate::class::Class;
+use crate::entry::{EntrySpec, Probe, is_compound};
 use crate::grams;
+use crate::hashes::Hashes;
 use crate::literal::needed;
-use crate::placement::Class;
+use crate::match_plan::{MatchPlan, any_of, is_too_long, joined, of_kinds, one, several};
 use crate::probe_counts::analyzer_number;
 use crate::sample::DocumentSample;
 
-/// Steps of evaluation that are worth taking for a good choice.
+/// The maximum number of evaluation steps for choosing a plan.
 const SAMPLE_STEPS: u64 = 20_000;
 /// The types of values that a regular expression can match.
 const TEXT_KINDS: [BsonType; 3] = [BsonType::String, BsonType::Symbol, BsonType::Regex];
-
-/// The entries of a query.
-#[derive(Debug, Clone)]
-pub(crate) struct MatchPlan {
-    /// None of them: it never matches.
-    pub(crate) entries: Vec<EntrySpec>,
-    pub(crate) class: Class,
-    /// The share of documents that are expected to meet one.
-    pub(crate) selectivity: f64,
-}
 
 /// Chooses plans.
 #[derive(Debug)]
 pub(crate) struct Planner<'p> {
     hashes: &'p Hashes,
-    /// What documents look like, if that is known.
+    /// A sample of documents, if there is one.
     sample: Option<&'p DocumentSample>,
-    /// For looking at the sample.
+    /// For evaluating the sample.
     environment: EvaluationContext,
-    /// The plan that is in force, with the share of documents that it met.
+    /// The current plan, with the share of documents that met it.
     tried: Option<(&'p [EntrySpec], f64)>,
 }
 
@@ -66,9 +56,8 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The same, knowing that a plan with these entries met this share of the
-    /// documents.
-    pub(crate) const fn knowing(mut self, entries: &'p [EntrySpec], met: f64) -> Self {
+    /// Sets the observed selectivity of the plan with these entries.
+    pub(crate) const fn with_observed(mut self, entries: &'p [EntrySpec], met: f64) -> Self {
         self.tried = Some((entries, met));
         self
     }
@@ -115,7 +104,7 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// The rarest of the children, and of what pairs of bounds make together.
+    /// The plan of the rarest child, where bounds of one path are combined.
     fn conjunction(&self, children: &[FilterClause], prefix: &FieldPath) -> Option<MatchPlan> {
         let mut choices = Vec::new();
         for range in ranges(children, prefix) {
@@ -177,8 +166,8 @@ impl<'p> Planner<'p> {
         }
     }
 
-    /// `$elemMatch` of values. Where a position leads to an array its elements
-    /// are not looked at by the walk.
+    /// `$elemMatch` of values. The walk does not look at the elements of an array that a position
+    /// leads to.
     fn element(&self, path: &FieldPath, inner: &FilterClause) -> MatchPlan {
         let sure = path
             .segments()
@@ -260,24 +249,25 @@ impl Planner<'_> {
         let mut selectivity = 0.0;
         let mut probes = vec![itself];
         for literal in &literals {
-            // Longer text is rarer, and rarest at one place.
-            let places = if literal.anchored { 0.1 } else { 0.4 };
-            selectivity += places / f64::from(u8::try_from(literal.text.len()).unwrap_or(u8::MAX));
+            // Longer text is rarer, and anchored text is the rarest.
+            let geometry_types = if literal.anchored { 0.1 } else { 0.4 };
+            selectivity +=
+                geometry_types / f64::from(u8::try_from(literal.text.len()).unwrap_or(u8::MAX));
             probes.push(grams::probe(literal, self.hashes));
         }
         several(path, probes, Class::Literal, selectivity.min(0.5))
     }
 
-    /// A geometry in a region; without one any geometry.
+    /// A geometry in a region, or any geometry if there is none.
     fn region(&self, path: &FieldPath, region: Option<Region>) -> MatchPlan {
         let probes = region.and_then(|region| cells::probes(&region, self.hashes));
         match probes {
             Some(probes) => several(path, probes, Class::Geo, 0.01),
-            None => of_kinds(path, places(), 0.5),
+            None => of_kinds(path, geometry_types(), 0.5),
         }
     }
 
-    /// One of the terms, somewhere.
+    /// One of the terms, anywhere in the document.
     fn terms(&self, text: &TextQuery) -> MatchPlan {
         let analyzer = analyzer_number(text.analyzer());
         let probes = text.terms().iter().map(|term| Probe::Term {
@@ -293,7 +283,7 @@ impl Planner<'_> {
 
 /// Whether a plan that was just made consists of these entries, in order.
 fn is_same(plan: &[EntrySpec], entries: &[EntrySpec]) -> bool {
-    // Doubles are dropped only at the end.
+    // Duplicates are removed only at the end.
     if plan.len() < entries.len() {
         return false;
     }
@@ -301,12 +291,6 @@ fn is_same(plan: &[EntrySpec], entries: &[EntrySpec]) -> bool {
     sorted.sort_unstable();
     sorted.dedup();
     sorted.into_iter().eq(entries)
-}
-
-/// Whether no document is deep enough for a path to find something. It would
-/// take much room in the tree of paths for nothing.
-pub(crate) fn is_too_long(path: &FieldPath) -> bool {
-    path.segments().len() > NESTING_DEPTH
 }
 
 /// A single order comparison. MinKey and MaxKey compare with everything, even with missing values.
@@ -332,67 +316,6 @@ fn numbers() -> impl Iterator<Item = BsonType> {
 }
 
 /// The types that geometries have.
-fn places() -> impl Iterator<Item = BsonType> {
+fn geometry_types() -> impl Iterator<Item = BsonType> {
     [BsonType::Document, BsonType::Array].into_iter()
-}
-
-pub(crate) fn one(path: FieldPath, probe: Probe, class: Class, selectivity: f64) -> MatchPlan {
-    MatchPlan {
-        entries: vec![EntrySpec { path, probe }],
-        class,
-        selectivity,
-    }
-}
-
-fn several(
-    path: &FieldPath,
-    probes: impl IntoIterator<Item = Probe>,
-    class: Class,
-    selectivity: f64,
-) -> MatchPlan {
-    let wanted = |probe| EntrySpec {
-        path: path.clone(),
-        probe,
-    };
-    MatchPlan {
-        entries: probes.into_iter().map(wanted).collect(),
-        class,
-        selectivity,
-    }
-}
-
-fn of_kinds(
-    path: &FieldPath,
-    kinds: impl Iterator<Item = BsonType>,
-    selectivity: f64,
-) -> MatchPlan {
-    several(path, kinds.map(Probe::Kind), Class::Existence, selectivity)
-}
-
-/// All of the plans at once.
-fn any_of(plans: Vec<MatchPlan>) -> MatchPlan {
-    let mut all = MatchPlan {
-        entries: Vec::new(),
-        class: Class::Never,
-        selectivity: 0.0,
-    };
-    for plan in plans {
-        all.class = match all.class {
-            Class::Never => plan.class,
-            class if class == plan.class => class,
-            _ => Class::Mixed,
-        };
-        all.selectivity = (all.selectivity + plan.selectivity).min(1.0);
-        all.entries.extend(plan.entries);
-    }
-    all
-}
-
-pub(crate) fn joined(prefix: &FieldPath, path: &FieldPath) -> FieldPath {
-    if prefix.segments().is_empty() {
-        return path.clone();
-    }
-    let segments = prefix.segments().iter().chain(path.segments());
-    let names: Vec<&str> = segments.map(|segment| &*segment.name).collect();
-    FieldPath::new(&names.join("."))
 }

@@ -1,18 +1,17 @@
-//! Values as points on one line, for the index of intervals.
+//! Maps values to points on a line, for the index of intervals.
 //!
-//! A point is the first sixteen bytes of a value's order-preserving key, the
-//! rank of its type included. The map keeps the order, so an interval of
-//! values becomes an interval of points that misses nothing. Keys of sixteen
-//! bytes or fewer (all numbers, dates and ids, short text) lose nothing
-//! either: no key is another's beginning.
+//! A point is the first sixteen bytes of a value's order-preserving key, the rank of its type
+//! included. The mapping preserves the order, so an interval of values is contained in an interval
+//! of points. For keys of at most sixteen bytes (all numbers, dates and ids, and short text) it is
+//! exact, because no key is a prefix of another.
 
 use rillbase_query::bson::ValueRef;
 use rillbase_query::key::{encode, encode_key};
 
-/// Bytes of a key that a point holds.
+/// The number of bytes of a key in a point.
 const WIDTH: usize = 16;
 
-/// The beginning of a key; the order is that of the bytes.
+/// The beginning of a key, ordered by its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Point {
     high: u64,
@@ -46,8 +45,7 @@ impl Point {
         Self::new(u128::from_be_bytes(bytes))
     }
 
-    /// The point of a value; `buffer` is overwritten. Of long text only the
-    /// beginning is looked at.
+    /// The point of a value; `buffer` is overwritten. Only the beginning of long text is read.
     pub(crate) fn of_value(value: ValueRef<'_>, buffer: &mut Vec<u8>) -> Self {
         buffer.clear();
         match value {
@@ -106,13 +104,13 @@ pub(crate) struct Interval {
 impl Interval {
     /// All values of the operand's type that are less (or greater) than it,
     /// or equal if `inclusive`.
-    pub(crate) fn beside(operand: ValueRef<'_>, less: bool, inclusive: bool) -> Self {
+    pub(crate) fn bounded_by(operand: ValueRef<'_>, less: bool, inclusive: bool) -> Self {
         let key = encode_key(operand);
         let (point, exact) = (Point::of_key(&key), key.len() <= WIDTH);
         let strictly = exact && !inclusive;
         let rank = operand.rank();
         if less {
-            // NaN is the least number and less than none.
+            // NaN is the least number, but `$lt` does not consider it less than others.
             let skip = operand.is_number() && !operand.is_nan();
             let first = Point::first(rank);
             return Self {

@@ -1,18 +1,18 @@
-//! From a key to the queries that wait for it.
+//! Posting lists: from a key to the queries that are registered for it.
 //!
 //! Keys are 64-bit hashes with a secret of the process, so collisions cannot be provoked from
-//! outside; accidental ones are resolved by verification. A posting remembers the document for
-//! which it was last read: a value that a document repeats costs one lookup, however many queries
-//! use it.
+//! outside; verification resolves accidental ones. A posting list remembers the document for which
+//! it was last read, so a value that a document repeats costs one lookup, regardless of the number
+//! of queries.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Queries that are searched one after the other; beyond, a tree takes them.
+/// The maximum number of queries in a list that is searched linearly; larger ones become trees.
 const FEW: usize = 64;
 
-/// Hands on keys that are hashes already.
+/// Passes on keys that are already hashes.
 #[derive(Debug, Default, Clone)]
 struct KeyHasher(u64);
 
@@ -35,7 +35,7 @@ impl Hasher for KeyHasher {
 #[derive(Debug)]
 #[allow(
     clippy::box_collection,
-    reason = "almost all keys have one query, so the others pay with a pointer more"
+    reason = "almost all keys have one query, so the others take one more indirection"
 )]
 enum PostingList {
     One(u32),
@@ -45,7 +45,7 @@ enum PostingList {
 
 #[derive(Debug)]
 struct Posting {
-    /// The document for which it was read last.
+    /// The last document for which it was read.
     read: u32,
     queries: PostingList,
 }
@@ -74,7 +74,7 @@ impl PostingList {
         }
     }
 
-    /// Whether there are others left.
+    /// Removes a query; returns whether others are left.
     fn remove(&mut self, query: u32) -> bool {
         match self {
             Self::One(only) => *only != query,
@@ -99,7 +99,7 @@ impl PostingList {
 }
 
 impl Postings {
-    /// Adds a query that is not yet among those of the key.
+    /// Adds a query to the list of a key, which must not contain it yet.
     pub(crate) fn insert(&mut self, key: u64, query: u32) {
         match self.map.entry(key) {
             Entry::Vacant(slot) => {
@@ -115,7 +115,7 @@ impl Postings {
         }
     }
 
-    /// Removes a query from those of the key.
+    /// Removes a query from the list of a key.
     pub(crate) fn remove(&mut self, key: u64, query: u32) {
         let Entry::Occupied(mut slot) = self.map.entry(key) else {
             return;
@@ -127,7 +127,7 @@ impl Postings {
         }
     }
 
-    /// Tells `visit` the queries of a key, once for each document.
+    /// Passes the queries of a key to `visit`, once for each document.
     pub(crate) fn read(&mut self, key: u64, document: u32, visit: &mut impl FnMut(u32)) {
         let Some(posting) = self.map.get_mut(&key) else {
             return;
@@ -142,14 +142,14 @@ impl Postings {
         }
     }
 
-    /// Forgets which documents were read: their numbers have come round.
+    /// Forgets which documents were read, since their numbers have wrapped around.
     pub(crate) fn restart(&mut self) {
         for posting in self.map.values_mut() {
             posting.read = 0;
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         let slot = size_of::<(u64, Posting)>() + 1;
         self.map.capacity() * slot + self.more * 2 * size_of::<u32>()

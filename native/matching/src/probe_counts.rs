@@ -1,4 +1,5 @@
-//! What is registered at a node of the tree of paths, so that nothing is computed without need.
+//! Counts the entries at a node of the tree of paths by kind of probe, so that only probes in use
+//! are computed.
 
 use rillbase_query::text::{Analyzer, Language};
 
@@ -7,10 +8,10 @@ use crate::entry::Probe;
 use crate::grams::Grams;
 use crate::intervals::Intervals;
 
-/// Ways to make terms of a text.
+/// The number of analyzers that extract terms from text.
 const ANALYZERS: u8 = 8;
 
-/// What waits at a node.
+/// The entries at a node, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeCounts {
     /// Hashes of values other than documents and arrays.
@@ -19,15 +20,15 @@ pub(crate) struct ProbeCounts {
     pub(crate) compounds: u32,
     /// Types.
     pub(crate) kinds: u32,
-    /// Those who wait for any value.
+    /// Entries for any value.
     pub(crate) present: u32,
-    /// Those who wait for null or nothing.
+    /// Entries for null or nothing.
     pub(crate) nothing: u32,
-    /// Those who wait for no value at all.
+    /// Entries for no value.
     pub(crate) absent: u32,
     /// Intervals, if there are any.
     pub(crate) ranges: Option<Box<Ranges>>,
-    /// Pieces of text, if there are any.
+    /// Fragments of text, if there are any.
     pub(crate) grams: Option<Box<Grams>>,
     /// Cells, if there are any.
     pub(crate) levels: Option<Box<Levels>>,
@@ -35,18 +36,17 @@ pub(crate) struct ProbeCounts {
     pub(crate) terms: Option<Box<[u32; ANALYZERS as usize]>>,
 }
 
-/// Intervals that wait at a node.
+/// The intervals at a node.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    /// Bounds that two values of a document may meet one each: the values'
-    /// hull decides.
+    /// Bounds that two different values of a document may meet: the hull of the values decides.
     pub(crate) hull: Intervals,
-    /// Bounds that one value must meet.
+    /// Bounds that a single value must meet.
     pub(crate) each: Intervals,
 }
 
 impl ProbeCounts {
-    /// Notes that a query waits from now on (`more`), or no longer.
+    /// Adds an entry of a query (`more`) or removes it.
     pub(crate) fn change(&mut self, probe: &Probe, query: u32, more: bool) {
         match probe {
             Probe::Interval {
@@ -104,12 +104,12 @@ impl ProbeCounts {
         }
     }
 
-    /// Whether someone waits for null or nothing.
+    /// Whether there are entries for null or nothing.
     pub(crate) const fn is_watched(&self) -> bool {
         self.nothing + self.absent > 0
     }
 
-    /// The analyzers whose terms someone waits for, with their numbers.
+    /// The analyzers whose terms have entries, with their numbers.
     pub(crate) fn analyzers(&self) -> impl Iterator<Item = (u8, Analyzer)> {
         let counts = self.terms.iter().flat_map(|terms| terms.iter());
         let numbered = (0..ANALYZERS).zip(counts);
@@ -118,7 +118,7 @@ impl ProbeCounts {
             .map(|(number, _)| (number, numbered_analyzer(number)))
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         let ranges = self.ranges.as_ref();
         ranges.map_or(0, |ranges| ranges.hull.memory() + ranges.each.memory())

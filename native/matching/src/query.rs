@@ -1,39 +1,39 @@
-//! One live query, and whether its predicate is well chosen.
+//! One live query, and statistics on how well its predicate was chosen.
 
 use crate::check::Check;
+use crate::class::Class;
 use crate::group::AccessPath;
-use crate::placement::Class;
 
 /// The number of proposals after which their usefulness is checked.
 const PROPOSALS: u16 = 32;
-/// Proposals are in vain when fewer than one of this many matched.
-const VAIN: u16 = 8;
-/// Most times that the patience with a query doubles.
-const PATIENCE: u8 = 9;
+/// A query is reconsidered when fewer than one in this many proposals matched.
+const MATCH_RATIO: u16 = 8;
+/// The maximum number of times that the interval between reconsiderations doubles.
+const MAX_DOUBLINGS: u8 = 9;
 
 /// A live query.
 #[derive(Debug)]
 pub(crate) struct IndexedQuery {
     pub(crate) group: u32,
-    /// Whose quota it counts against; only residual queries do.
+    /// The quota that it counts against, if it is residual.
     pub(crate) quota: u32,
     pub(crate) access: AccessPath,
     pub(crate) check: Check,
     pub(crate) class: Class,
-    /// Expected, as a share of the documents.
+    /// The expected share of documents for which it is proposed.
     pub(crate) selectivity: f32,
     pub(crate) trials: Trials,
 }
 
-/// How often a query was proposed, and in vain.
+/// How often a query was proposed, and how often it matched.
 #[derive(Debug)]
 pub(crate) struct Trials {
     /// The group's number of documents when counting began.
     since: u32,
     proposed: u16,
     matched: u16,
-    /// How often it was reconsidered for nothing.
-    patience: u8,
+    /// How often it was reconsidered without a change.
+    doublings: u8,
 }
 
 impl IndexedQuery {
@@ -44,24 +44,24 @@ impl IndexedQuery {
 }
 
 impl Trials {
-    /// None so far, after `documents` documents.
+    /// Starts counting after `documents` documents.
     pub(crate) const fn since(documents: u32) -> Self {
         Self {
             since: documents,
             proposed: 0,
             matched: 0,
-            patience: 0,
+            doublings: 0,
         }
     }
 
-    /// Counts a proposal; whether it is time to reconsider.
+    /// Counts a proposal; returns whether the query should be reconsidered.
     pub(crate) fn count(&mut self, matched: bool, documents: u32) -> bool {
         self.proposed += 1;
         self.matched += u16::from(matched);
-        if self.proposed < PROPOSALS << self.patience {
+        if self.proposed < PROPOSALS << self.doublings {
             return false;
         }
-        let vain = self.matched < self.proposed / VAIN;
+        let vain = self.matched < self.proposed / MATCH_RATIO;
         if !vain {
             self.restart(documents);
         }
@@ -79,8 +79,8 @@ impl Trials {
         (self.proposed, self.matched, self.since) = (0, 0, documents);
     }
 
-    /// It was reconsidered for nothing: the next time comes later.
-    pub(crate) fn be_patient(&mut self) {
-        self.patience = (self.patience + 1).min(PATIENCE);
+    /// Doubles the interval until the next reconsideration, because this one changed nothing.
+    pub(crate) fn double_interval(&mut self) {
+        self.doublings = (self.doublings + 1).min(MAX_DOUBLINGS);
     }
 }

@@ -1,5 +1,5 @@
-//! Queries of which nothing useful must hold: each is evaluated for every
-//! document, predicates that they share once.
+//! Residual queries: each is evaluated for every document. Predicates that they share are evaluated
+//! once.
 
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
@@ -41,7 +41,7 @@ impl Residual {
         self.set.len()
     }
 
-    /// Evaluates all; `failed` gets those that came to no answer.
+    /// Evaluates all queries; adds those whose evaluation fails to `failed`.
     pub(crate) fn matches(
         &mut self,
         document: Document<'_>,
@@ -64,7 +64,7 @@ impl Residual {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.set.len() * FILTER_BYTES
     }

@@ -4,26 +4,26 @@ use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
 use rillbase_query::filter::FilterClause;
 
-/// Documents that are kept.
+/// The number of documents in a sample.
 const DOCUMENTS: usize = 32;
-/// Larger ones are not.
+/// Larger documents are not kept, in bytes.
 const DOCUMENT_BYTES: usize = 4096;
-/// Of this many documents one takes another's place.
+/// One in this many documents replaces another.
 const REPLACE: u32 = 64;
 
-/// Some of the documents that came by, recent ones more often than old ones.
+/// A sample of the documents that were matched, biased toward recent ones.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentSample {
     documents: Vec<Box<[u8]>>,
-    /// Documents that came since one was taken.
+    /// Documents since one was last kept.
     passed: u32,
-    /// Whose place is taken next.
+    /// The index of the document that is replaced next.
     next: usize,
     bytes: usize,
 }
 
 impl DocumentSample {
-    /// Looks at a document and perhaps keeps it; `room` bytes may be added.
+    /// Keeps a document if it is its turn; at most `room` bytes may be added.
     pub(crate) fn offer(&mut self, document: Document<'_>, room: usize) {
         self.passed += 1;
         let full = self.documents.len() >= DOCUMENTS;
@@ -66,7 +66,7 @@ impl DocumentSample {
         met / all
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) const fn memory(&self) -> usize {
         self.bytes + self.documents.capacity() * size_of::<Box<[u8]>>()
     }

@@ -1,13 +1,13 @@
-//! Figures of a matcher.
+//! Statistics of a matcher.
 
-use crate::placement::Class;
+use crate::class::Class;
 
-/// The contents of a matcher, and its work since it was created.
+/// The contents of a matcher, and counters since it was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Queries by class; classes without any are left out.
+    /// Queries by class; classes without any are omitted.
     pub queries: Vec<(Class, usize)>,
-    /// Residual queries by quota; quotas without any are left out.
+    /// Residual queries by quota; quotas without any are omitted.
     pub residual: Vec<([u8; 16], usize)>,
     /// Documents that were matched.
     pub documents: u64,
@@ -17,10 +17,10 @@ pub struct Statistics {
     pub verified: u64,
     /// Evaluations of residual queries.
     pub residual_evaluations: u64,
-    /// Evaluations that came to no answer.
+    /// Evaluations that failed.
     pub failures: u64,
     /// Queries that were moved to a better predicate.
     pub moves: u64,
-    /// About how many bytes all of it takes.
+    /// The approximate total size in bytes.
     pub memory_bytes: usize,
 }

@@ -1,18 +1,15 @@
 //! The paths of a group's access predicates as a tree of segments.
 //!
 //! A document is walked once for all paths, and only into fields that some path names: neither the
-//! number of paths nor what else the document holds makes the walk longer. Each node records what
-//! is registered there, so that nothing is computed without need.
+//! number of paths nor other fields of the document make the walk longer. Each node counts its
+//! entries by kind, so that only probes in use are computed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rillbase_query::path::{FieldPath, PathSegment};
 
-use crate::entry::Probe;
+use crate::entry::{NodeId, Probe};
 use crate::probe_counts::ProbeCounts;
-
-/// A node's number in its tree; numbers of removed nodes are reused.
-pub(crate) type NodeId = u32;
 
 /// The node of the path without segments.
 pub(crate) const ROOT: NodeId = 0;
@@ -22,14 +19,14 @@ pub(crate) const ROOT: NodeId = 0;
 pub(crate) struct TrieNode {
     parent: NodeId,
     segment: PathSegment,
-    /// Where documents lead, by key.
+    /// Children for the keys of a document.
     children: BTreeMap<Box<str>, NodeId>,
-    /// Where arrays lead, by position.
+    /// Children for the positions of an array.
     positions: BTreeMap<u32, NodeId>,
-    /// Entries of queries at this node.
+    /// The number of entries at this node.
     uses: u32,
-    /// Whether a segment up to here is a position too, so that ways to it can
-    /// double from level to level.
+    /// Whether a segment up to here can also be an array position, so that the number of routes to
+    /// it can double at each level.
     pub(crate) numeric: bool,
     pub(crate) waiting: ProbeCounts,
 }
@@ -39,7 +36,7 @@ pub(crate) struct TrieNode {
 pub(crate) struct Trie {
     nodes: Vec<TrieNode>,
     free: Vec<NodeId>,
-    /// Nodes at which someone waits for null or for nothing.
+    /// Nodes that have entries for null or for a missing value.
     watched: BTreeSet<NodeId>,
 }
 
@@ -66,7 +63,7 @@ impl TrieNode {
         }
     }
 
-    /// Where a key of a document leads.
+    /// The child for a key of a document.
     pub(crate) fn child(&self, key: &[u8]) -> Option<NodeId> {
         if let [_, ..] = key
             && self.children.len() == 1
@@ -78,7 +75,7 @@ impl TrieNode {
         self.children.get(key).copied()
     }
 
-    /// Where a position of an array leads.
+    /// The child for a position of an array.
     pub(crate) fn position(&self, index: u32) -> Option<NodeId> {
         self.positions.get(&index).copied()
     }
@@ -91,7 +88,7 @@ impl TrieNode {
         !self.children.is_empty()
     }
 
-    /// Whether values are needed here.
+    /// Whether there are entries here.
     pub(crate) const fn is_end(&self) -> bool {
         self.uses > 0
     }
@@ -107,16 +104,16 @@ impl Trie {
         self.nodes.len()
     }
 
-    /// Nodes at which someone waits for null or for nothing.
+    /// Nodes that have entries for null or for a missing value.
     pub(crate) const fn watched(&self) -> &BTreeSet<NodeId> {
         &self.watched
     }
 
-    /// The node of a path, which has one more entry from now on.
+    /// Returns the node of a path and counts one more entry there.
     pub(crate) fn enter(&mut self, path: &FieldPath) -> NodeId {
         let mut at = ROOT;
         for segment in path.segments() {
-            at = self.step(at, segment);
+            at = self.child_or_insert(at, segment);
         }
         if let Some(node) = self.nodes.get_mut(at as usize) {
             node.uses += 1;
@@ -138,7 +135,7 @@ impl Trie {
         FieldPath::new(&names.join("."))
     }
 
-    fn step(&mut self, at: NodeId, segment: &PathSegment) -> NodeId {
+    fn child_or_insert(&mut self, at: NodeId, segment: &PathSegment) -> NodeId {
         let Some(node) = self.nodes.get(at as usize) else {
             return at;
         };
@@ -164,7 +161,7 @@ impl Trie {
         id
     }
 
-    /// An entry of a node is gone; nodes that lead nowhere go too.
+    /// Removes an entry of a node, and nodes that no longer lead to entries.
     pub(crate) fn leave(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id as usize) {
             node.uses = node.uses.saturating_sub(1);
@@ -187,12 +184,12 @@ impl Trie {
         }
     }
 
-    /// Notes at a node that a query waits there.
+    /// Adds an entry of a query to a node's counts.
     pub(crate) fn wait(&mut self, id: NodeId, probe: &Probe, query: u32) {
         self.change(id, probe, query, true);
     }
 
-    /// Notes at a node that a query does not wait there any more.
+    /// Removes an entry of a query from a node's counts.
     pub(crate) fn stop(&mut self, id: NodeId, probe: &Probe, query: u32) {
         self.change(id, probe, query, false);
     }
@@ -209,7 +206,7 @@ impl Trie {
         }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         let node = size_of::<TrieNode>() + 3 * size_of::<(Box<str>, NodeId)>();
         self.nodes.len() * node

@@ -1,14 +1,13 @@
-//! A document through the paths of a group: which queries it may concern.
+//! Walks a document along the paths of a group and collects the candidates.
 //!
-//! The walk finds what [`FieldPath::any`](rillbase_query::path::FieldPath) finds, for
-//! all paths at once, and sometimes more: an array inside an array is also
-//! entered as the document that `$elemMatch` takes it for. What is found only
-//! so does not count as present.
+//! The walk finds what [`FieldPath::any`](rillbase_query::path::FieldPath) finds, for all paths at
+//! once, and sometimes more: an array inside an array is also entered as a document, because
+//! `$elemMatch` treats it as one. Values that are found only in this way do not count as present.
 //!
-//! A numeric segment has two readings at each array, so that the ways to one value can double from
-//! level to level. A place that was reached by a position is therefore entered once for each node
-//! of the tree of paths, and after [`STEPS`] such places the walk abandons everything below
-//! positions. Everything else is linear in the document.
+//! A numeric segment has two readings at each array, so the number of routes to a value can double
+//! at each level. Therefore a location that was reached through a position is entered once for each
+//! node of the tree of paths, and after [`STEPS`] such locations the walk abandons everything below
+//! positions. Everything else is linear in the size of the document.
 
 use std::collections::HashSet;
 
@@ -16,30 +15,32 @@ use rillbase_query::bson::{Array, Document, ValueRef};
 
 use rillbase_query::text::Analyzer;
 
-use crate::entry::{Hashes, Probe, is_compound};
+use crate::entry::NodeId;
+use crate::entry::{Probe, is_compound};
+use crate::hashes::Hashes;
 use crate::point::Point;
 use crate::postings::Postings;
 use crate::probe_counts::Ranges;
-use crate::trie::{NodeId, ROOT, Trie, TrieNode};
+use crate::trie::{ROOT, Trie, TrieNode};
 
-/// The maximum number of places below positions that are visited in one document.
+/// The maximum number of locations below positions that are visited in one document.
 const STEPS: u32 = 1_000_000;
-/// More values than this are met with their hull where each would be met.
+/// If a node has more values than this, their hull is looked up instead of each value.
 const EACH: usize = 16;
 
-/// What a document has at a node.
+/// What was observed of a document at a node.
 #[derive(Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "they are observations of their own"
+    reason = "they are independent observations"
 )]
 struct WalkState {
-    /// The document for which the rest was noted.
+    /// The document to which the other fields refer.
     document: u32,
-    /// From which document, by its address, a key led here last.
+    /// The document and the address from which a key last led here.
     parent: (u32, usize),
-    /// Whether an array was on the way, so that there may be several values,
-    /// or parts without one.
+    /// Whether the route passed an array, so that there may be several values, or elements without
+    /// one.
     several: bool,
     /// Whether there is a value.
     present: bool,
@@ -55,16 +56,16 @@ struct WalkState {
     overflow: bool,
 }
 
-/// Room for walking, used again from document to document.
+/// Buffers that are reused for each document.
 #[derive(Debug, Default)]
 pub(crate) struct WalkBuffers {
     states: Vec<WalkState>,
-    /// Nodes at which intervals have to be met.
+    /// Nodes whose intervals must be looked up.
     touched: Vec<NodeId>,
-    /// Places below positions that were entered.
+    /// Locations below positions that were entered.
     entered: HashSet<(NodeId, usize, ArrayReading)>,
     buffer: Vec<u8>,
-    /// What is to be looked up.
+    /// The probes to look up.
     probes: Vec<Probe>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct DocumentWalk<'w, C> {
     /// The number of the document.
     pub(crate) number: u32,
     pub(crate) candidates: &'w mut C,
-    /// The remaining number of places below positions.
+    /// How many more locations below positions may be entered.
     steps: u32,
 }
 
@@ -114,7 +115,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         }
     }
 
-    /// Walks the document; false if it had to abandon everything below positions.
+    /// Walks the document. Returns false if it had to abandon everything below positions.
     pub(crate) fn run(mut self, document: Document<'_>) -> bool {
         let whole = self.document(ROOT, document, WalkRoute::default());
         self.meet_intervals();
@@ -123,12 +124,12 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         whole.is_some()
     }
 
-    fn document(&mut self, at: NodeId, document: Document<'_>, way: WalkRoute) -> Option<()> {
+    fn document(&mut self, at: NodeId, document: Document<'_>, route: WalkRoute) -> Option<()> {
         let trie = self.trie;
         let node = trie.node(at)?;
         let mut whole = Some(());
         let address = document.as_bytes().as_ptr().addr();
-        if !node.has_children() || !self.enter((at, address, ArrayReading::Keys), way)? {
+        if !node.has_children() || !self.enter((at, address, ArrayReading::Keys), route)? {
             return whole;
         }
         for element in document.elements() {
@@ -136,119 +137,119 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
                 && let Some(value) = element.value()
                 && self.is_first(child, address)
             {
-                whole = whole.and(self.field(child, value, way));
+                whole = whole.and(self.field(child, value, route));
             }
         }
         whole
     }
 
-    /// A value that a key of a document leads to.
-    fn field(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) -> Option<()> {
+    /// Handles a value that a key of a document leads to.
+    fn field(&mut self, at: NodeId, value: ValueRef<'_>, route: WalkRoute) -> Option<()> {
         match value {
             ValueRef::Array(array) => {
-                let way = WalkRoute {
+                let route = WalkRoute {
                     several: true,
-                    ..way
+                    ..route
                 };
-                self.elements(at, array, way);
-                self.array(at, array, way)
+                self.elements(at, array, route);
+                self.array(at, array, route)
             }
             ValueRef::Document(inner) => {
-                self.value(at, value, way);
-                self.document(at, inner, way)
+                self.value(at, value, route);
+                self.document(at, inner, route)
             }
             _ => {
-                self.value(at, value, way);
+                self.value(at, value, route);
                 Some(())
             }
         }
     }
 
-    /// The elements of an array that a path ends at, then the array.
-    fn elements(&mut self, at: NodeId, array: Array<'_>, way: WalkRoute) {
+    /// Handles the elements of an array at the end of a path, then the array itself.
+    fn elements(&mut self, at: NodeId, array: Array<'_>, route: WalkRoute) {
         if self.trie.node(at).is_some_and(TrieNode::is_end) {
             for value in array.iter() {
-                self.value(at, value, way);
+                self.value(at, value, route);
             }
-            self.value(at, ValueRef::Array(array), way);
+            self.value(at, ValueRef::Array(array), route);
         }
     }
 
-    /// The continuations of a path from an array.
-    fn array(&mut self, at: NodeId, array: Array<'_>, way: WalkRoute) -> Option<()> {
+    /// Continues a path from an array.
+    fn array(&mut self, at: NodeId, array: Array<'_>, route: WalkRoute) -> Option<()> {
         let trie = self.trie;
         let node = trie.node(at)?;
         let mut whole = Some(());
-        let place = (
+        let location = (
             at,
             array.as_bytes().as_ptr().addr(),
             ArrayReading::Positions,
         );
-        if !node.has_children() || !self.enter(place, way)? {
+        if !node.has_children() || !self.enter(location, route)? {
             return whole;
         }
         for (index, value) in (0..).zip(array.iter()) {
             match value {
-                ValueRef::Document(inner) => whole = whole.and(self.document(at, inner, way)),
+                ValueRef::Document(inner) => whole = whole.and(self.document(at, inner, route)),
                 ValueRef::Array(inner) => {
-                    let way = WalkRoute {
+                    let route = WalkRoute {
                         doubtful: true,
-                        ..way
+                        ..route
                     };
-                    whole = whole.and(self.document(at, inner.as_document(), way));
+                    whole = whole.and(self.document(at, inner.as_document(), route));
                 }
                 _ => {}
             }
             if node.has_positions()
                 && let Some(next) = node.position(index)
             {
-                whole = whole.and(self.at_position(next, value, way));
+                whole = whole.and(self.at_position(next, value, route));
             }
         }
         whole
     }
 
-    /// A value that a position of an array leads to.
-    fn at_position(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) -> Option<()> {
-        let way = WalkRoute {
+    /// Handles a value that a position of an array leads to.
+    fn at_position(&mut self, at: NodeId, value: ValueRef<'_>, route: WalkRoute) -> Option<()> {
+        let route = WalkRoute {
             by_position: true,
-            ..way
+            ..route
         };
-        self.spend(way)?;
-        self.value(at, value, way);
+        self.spend(route)?;
+        self.value(at, value, route);
         match value {
-            ValueRef::Document(inner) => self.document(at, inner, way),
-            ValueRef::Array(inner) => self.array(at, inner, way),
+            ValueRef::Document(inner) => self.document(at, inner, route),
+            ValueRef::Array(inner) => self.array(at, inner, route),
             _ => Some(()),
         }
     }
 
-    /// Whether a place, identified by its address, must be entered.
-    fn enter(&mut self, place: (NodeId, usize, ArrayReading), way: WalkRoute) -> Option<bool> {
-        if !way.by_position {
+    /// Whether a location, identified by its address, must be entered.
+    fn enter(&mut self, location: (NodeId, usize, ArrayReading), route: WalkRoute) -> Option<bool> {
+        if !route.by_position {
             return Some(true);
         }
-        self.spend(way)?;
-        Some(self.scratch.entered.insert(place))
+        self.spend(route)?;
+        Some(self.scratch.entered.insert(location))
     }
 
-    /// Whether a key of the document at this address is the first of its name:
-    /// the others do not count.
+    /// Whether a key of the document at this address is the first with its name; later ones are
+    /// ignored.
     fn is_first(&mut self, child: NodeId, address: usize) -> bool {
         let from = (self.number, address);
         let state = self.scratch.states.get_mut(child as usize);
         state.is_some_and(|state| std::mem::replace(&mut state.parent, from) != from)
     }
 
-    fn spend(&mut self, way: WalkRoute) -> Option<()> {
-        if way.by_position {
+    fn spend(&mut self, route: WalkRoute) -> Option<()> {
+        if route.by_position {
             self.steps = self.steps.checked_sub(1)?;
         }
         Some(())
     }
 
-    /// A value at the end of a path.
-    fn value(&mut self, at: NodeId, value: ValueRef<'_>, way: WalkRoute) {
+    /// Handles a value at the end of a path.
+    fn value(&mut self, at: NodeId, value: ValueRef<'_>, route: WalkRoute) {
         let Some(node) = self.trie.node(at).filter(|node| node.is_end()) else {
             return;
         };
@@ -258,8 +259,8 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         if state.begin(self.number) && node.waiting.ranges.is_some() {
             self.scratch.touched.push(at);
         }
-        state.several |= way.several;
-        state.present |= !way.doubtful;
+        state.several |= route.several;
+        state.present |= !route.doubtful;
         state.null |= matches!(value, ValueRef::Null);
         if let Some(ranges) = &node.waiting.ranges
             && !is_compound(value)
@@ -302,7 +303,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         self.scratch.probes = probes;
     }
 
-    /// The terms of all text of the document.
+    /// Looks up the terms of all text of the document.
     fn terms(&mut self, document: Document<'_>) {
         let trie = self.trie;
         let Some(root) = trie.node(ROOT) else {
@@ -373,12 +374,12 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
         }
     }
 
-    /// Those who wait for null or nothing, wherever it is not sure that each
-    /// way led to a value that is not null.
+    /// Proposes the queries for null or nothing at nodes where some route may not have led to a
+    /// value other than null.
     fn propose_absent(&mut self) {
         let trie = self.trie;
         for at in trie.watched() {
-            let (nothing, absent) = self.lacks(*at);
+            let (nothing, absent) = self.may_lack_value(*at);
             if nothing {
                 self.read(*at, &Probe::Nothing);
             }
@@ -390,7 +391,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
 
     /// Whether there may be null or nothing at a node, and whether there may
     /// be no value at all.
-    fn lacks(&self, at: NodeId) -> (bool, bool) {
+    fn may_lack_value(&self, at: NodeId) -> (bool, bool) {
         let state = self.scratch.states.get(at as usize);
         match state.filter(|state| state.document == self.number) {
             Some(state) => (state.null || state.several, !state.present),
@@ -399,7 +400,7 @@ impl<'w, C: Candidates> DocumentWalk<'w, C> {
     }
 }
 
-/// How a place was reached.
+/// The route by which a location was reached.
 #[derive(Debug, Clone, Copy, Default)]
 struct WalkRoute {
     /// Through an array.
@@ -460,12 +461,12 @@ impl WalkState {
 }
 
 impl WalkBuffers {
-    /// Forgets the numbers of documents: they have come round.
+    /// Forgets the numbers of documents, which have wrapped around.
     pub(crate) fn restart(&mut self) {
         self.states.clear();
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.states.capacity() * (size_of::<WalkState>() + 2 * size_of::<(Point, Point)>())
     }

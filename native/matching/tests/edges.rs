@@ -1,5 +1,4 @@
-//! Cases that an index of predicates gets wrong easily, each with the reason
-//! in its name.
+//! Edge cases of an index of predicates. The names of the tests state the reasons.
 
 #![allow(
     clippy::panic,
@@ -15,11 +14,11 @@ mod support;
 
 use rillbase_matching::{Class, Matcher, QueryId, placement};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter, ValueRef};
-use support::{Beside, GROUP, filter};
+use support::{GROUP, MatcherWithModel, filter};
 
 /// One query on some documents, by the index and alone.
 fn check(query: &str, class: Class, documents: &[&str]) {
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     let id = beside.add(query).expect("a filter");
     assert_eq!(beside.matcher.explain(id).class, class, "{query}");
     for text in documents {
@@ -73,7 +72,7 @@ fn zero_equals_minus_zero_and_not_a_number_equals_itself() {
 }
 
 #[test]
-fn integers_beyond_the_doubles_are_told_apart() {
+fn integers_beyond_exact_doubles_are_distinguished() {
     let documents = [
         r#"{"a":{"$numberLong":"9007199254740992"}}"#,
         r#"{"a":{"$numberLong":"9007199254740993"}}"#,
@@ -158,7 +157,7 @@ fn null_means_missing_too_but_an_array_without_documents_has_nothing() {
 }
 
 #[test]
-fn what_does_not_exist_may_be_hidden_by_an_array_read_as_a_document() {
+fn missing_fields_may_be_hidden_by_an_array_read_as_a_document() {
     check(
         r#"{"a.3":{"$exists":false}}"#,
         Class::Existence,
@@ -173,7 +172,7 @@ fn what_does_not_exist_may_be_hidden_by_an_array_read_as_a_document() {
 
 #[test]
 fn the_first_of_two_fields_of_one_name_counts() {
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     for query in [
         r#"{"a.b":{"$exists":false}}"#,
         r#"{"a.b":null}"#,
@@ -207,7 +206,7 @@ fn a_position_and_a_key_are_both_meant_by_a_number() {
         r#"{"a.0":[2]}"#,
         r#"{"a.0":{"$gt":1,"$lt":3}}"#,
     ] {
-        let mut beside = Beside::new();
+        let mut beside = MatcherWithModel::new();
         beside.add(query);
         for text in [
             r#"{"a":[2]}"#,
@@ -231,7 +230,7 @@ fn an_element_that_is_an_array_is_a_document_for_an_element_match() {
         r#"{"a":{"$elemMatch":{"b":{"$exists":false}}}}"#,
         r#"{"a.0":{"$elemMatch":{"$gt":0}}}"#,
     ] {
-        let mut beside = Beside::new();
+        let mut beside = MatcherWithModel::new();
         beside.add(query);
         for text in [
             r#"{"a":[[1]]}"#,
@@ -332,7 +331,7 @@ fn near_the_poles_and_the_date_line_places_are_neighbours() {
 #[test]
 fn a_loop_that_crosses_itself_is_not_sought_on_one_side_of_the_sphere_only() {
     let query = r#"{"a":{"$geoWithin":{"$geometry":{"type":"Polygon","coordinates":[[[0,0],[20,20],[20,0],[0,30],[0,0]]]}}}}"#;
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     beside.add(query);
     for longitude in (-180..180).step_by(5) {
         for latitude in (-90..=90).step_by(5) {
@@ -372,7 +371,7 @@ fn a_disjunction_waits_for_each_branch() {
             r#"{"b":5,"c":0}"#,
         ],
     );
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     let id = beside
         .add(r#"{"$or":[{"a":1},{"b":{"$ne":5}}]}"#)
         .expect("a filter");

@@ -1,4 +1,4 @@
-//! Index, then verify, finds what evaluating each filter finds.
+//! The index with verification finds the same queries as the evaluation of each filter.
 
 #![allow(
     clippy::panic,
@@ -9,9 +9,9 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{Beside, any_filter, any_near_document};
+use support::{MatcherWithModel, any_filter, any_near_document};
 
-/// What happens to a matcher.
+/// An operation on a matcher.
 #[derive(Debug, Clone)]
 enum Step {
     Add(String),
@@ -28,7 +28,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 fn play(first: &[String], steps: &[Step], again: usize) {
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     for text in first {
         beside.add(text);
     }
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn the_matcher_finds_what_each_filter_says_while_queries_come_and_go(
+    fn the_matcher_agrees_with_each_filter_while_queries_are_added_and_removed(
         first in prop::collection::vec(any_filter(), 0..60),
         steps in prop::collection::vec(any_step(), 1..40),
     ) {
@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     #[ignore = "minutes: millions of pairs of document and filter"]
-    fn the_matcher_finds_what_each_filter_says_in_a_long_run(
+    fn the_matcher_agrees_with_each_filter_in_a_long_run(
         first in prop::collection::vec(any_filter(), 0..100),
         steps in prop::collection::vec(any_step(), 1..60),
     ) {

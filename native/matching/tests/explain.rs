@@ -14,7 +14,7 @@ use rillbase_query::filter::{Connective, Filter, FilterReason};
 use support::common::document;
 use support::{GROUP, QUOTA, any_filter, any_near_document, filter, roomy};
 
-/// What the parts together say; none where one of them came to no answer.
+/// The combined result of the parts; `None` if one of them failed.
 fn of_parts(reason: &FilterReason) -> Option<bool> {
     let mut parts = reason.parts.iter().map(|part| {
         let said = part.holds.clone().ok()?;
@@ -32,7 +32,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn an_explanation_says_matches_exactly_when_the_matcher_matches(
+    fn an_explanation_agrees_with_the_matcher(
         query in any_filter(),
         texts in prop::collection::vec(any_near_document(), 1..5),
     ) {
@@ -60,7 +60,7 @@ proptest! {
 }
 
 #[test]
-fn a_document_is_led_to_whom_it_may_concern_and_to_nobody_else() {
+fn a_document_reaches_exactly_the_queries_that_it_may_match() {
     for (query, text, expected) in [
         (
             r#"{"a":1,"b":{"$gt":5}}"#,

@@ -1,5 +1,5 @@
-//! Whether a document can be evaluated does not depend on how its queries are
-//! kept: alone, behind the index, or among others that share predicates.
+//! Whether a document can be evaluated does not depend on whether a query is evaluated alone,
+//! through the index, or in a set of queries that share predicates.
 
 #![allow(
     clippy::panic,
@@ -11,9 +11,9 @@ mod support;
 
 use proptest::prelude::*;
 use rillbase_query::fuel::limit_steps;
-use support::{Beside, any_filter, any_near_document};
+use support::{MatcherWithModel, any_filter, any_near_document};
 
-/// Less than many of the filters need on many of the documents.
+/// Too few steps for many filters on many documents.
 const STEPS: u64 = 6;
 
 proptest! {
@@ -25,7 +25,7 @@ proptest! {
         documents in prop::collection::vec(any_near_document(), 1..10),
     ) {
         limit_steps(STEPS);
-        let mut beside = Beside::new();
+        let mut beside = MatcherWithModel::new();
         for text in &filters {
             beside.add(text);
         }

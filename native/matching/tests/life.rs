@@ -1,5 +1,5 @@
-//! What queries cost while they live: quotas, moves, memory, and what hostile
-//! documents and filters cannot do.
+//! The cost of live queries: quotas, moves, memory, and the limits of hostile documents and
+//! filters.
 
 #![allow(
     clippy::panic,
@@ -16,7 +16,7 @@ mod support;
 use rillbase_matching::{Class, Matcher, MatcherLimits, QueryId, QueryRefusal};
 use rillbase_query::bson::DocumentBuf;
 use support::common::document;
-use support::{Beside, GROUP, QUOTA, filter, roomy};
+use support::{GROUP, MatcherWithModel, QUOTA, filter, roomy};
 
 fn matches_of(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
     let (mut found, mut failed) = (Vec::new(), Vec::new());
@@ -98,7 +98,7 @@ fn a_group_never_sees_the_queries_of_another() {
 #[test]
 fn a_query_that_is_proposed_in_vain_moves_to_a_rarer_predicate() {
     let mut matcher = roomy();
-    // Nothing is known yet, so equality seems rarer than the range.
+    // Before any document is seen, equality is assumed to be rarer than the range.
     let query = filter(r#"{"kind":"order","price":{"$gt":100,"$lt":110}}"#);
     let id = matcher.add(GROUP, QUOTA, &query).expect("room");
     assert_eq!(matcher.explain(id).class, Class::Equality);
@@ -156,7 +156,7 @@ fn ways_that_double_at_each_level_are_walked_once_each() {
 #[test]
 fn queries_behind_more_positions_than_are_walked_are_evaluated_instead() {
     let body = format!(r#"{{"a":[[{}]],"b":1}}"#, vec!["{}"; 1_050_000].join(","));
-    let mut beside = Beside::new();
+    let mut beside = MatcherWithModel::new();
     for query in [r#"{"a.0.c":1}"#, r#"{"b":1,"a.0.c":2}"#, r#"{"b":1}"#] {
         beside.add(query);
     }
@@ -186,7 +186,7 @@ fn a_path_deeper_than_any_document_takes_no_room_in_the_tree_of_paths() {
 }
 
 #[test]
-fn an_evaluation_without_an_answer_is_told_apart_from_one_that_fails_to_match() {
+fn a_failed_evaluation_is_distinguished_from_a_mismatch() {
     let mut matcher = roomy();
     let id = matcher
         .add(
@@ -247,14 +247,14 @@ fn an_idle_query_of_three_predicates_takes_less_than_a_kibibyte() {
 }
 
 #[test]
-fn queries_that_are_gone_give_their_room_back() {
+fn removed_queries_release_their_memory() {
     let mut matcher = roomy();
     matcher
         .add(GROUP, QUOTA, &filter(r#"{"stays":1}"#))
         .expect("room");
     let mut first = None;
     for round in 0..20 {
-        // Paths and values that no other round has.
+        // Paths and values that are unique to the round.
         let added: Vec<QueryId> = (0..500)
             .map(|number| {
                 let query = format!(

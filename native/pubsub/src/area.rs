@@ -20,7 +20,7 @@ pub enum TopicArea {
         /// The distance.
         radius: f64,
     },
-    /// All points between two parallels and two meridians.
+    /// All points of an axis-aligned rectangle.
     Box(Rectangle),
 }
 
@@ -146,17 +146,17 @@ mod tests {
     #[test]
     fn areas_intersect_where_they_touch() {
         let circle = TopicArea::circle([0.0, 0.0], 1.0).unwrap();
-        let meets = |other: Result<TopicArea>| circle.intersects(&other.unwrap());
-        assert!(meets(TopicArea::circle([2.0, 0.0], 1.0)));
-        assert!(!meets(TopicArea::circle([2.0, 0.1], 1.0)));
-        assert!(meets(TopicArea::rectangle([1.0, -1.0, 2.0, 1.0])));
+        let matches = |other: Result<TopicArea>| circle.intersects(&other.unwrap());
+        assert!(matches(TopicArea::circle([2.0, 0.0], 1.0)));
+        assert!(!matches(TopicArea::circle([2.0, 0.1], 1.0)));
+        assert!(matches(TopicArea::rectangle([1.0, -1.0, 2.0, 1.0])));
         // The corner of its bounds is outside a circle.
-        assert!(!meets(TopicArea::rectangle([0.9, 0.9, 2.0, 2.0])));
-        assert!(meets(TopicArea::rectangle([-9.0, -9.0, 9.0, 9.0])));
+        assert!(!matches(TopicArea::rectangle([0.9, 0.9, 2.0, 2.0])));
+        assert!(matches(TopicArea::rectangle([-9.0, -9.0, 9.0, 9.0])));
     }
 
     #[test]
-    fn what_is_no_area_is_refused() {
+    fn invalid_areas_are_rejected() {
         assert!(TopicArea::circle([f64::NAN, 0.0], 1.0).is_err());
         assert!(TopicArea::circle([0.0, 0.0], -1.0).is_err());
         assert!(TopicArea::rectangle([1.0, 0.0, 0.0, 1.0]).is_err());

@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// The maximum number of compiled filters; beyond it all are evicted, and compiled again when
 /// needed.
-const MOST: usize = 4096;
+const MAX_COMPILED: usize = 4096;
 
 /// Compiled filters by their bytes.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Conditions {
         }
         let filter = Arc::new(Filter::parse(Document::parse(bytes)?)?);
         let mut compiled = self.compiled.write();
-        if compiled.len() >= MOST {
+        if compiled.len() >= MAX_COMPILED {
             compiled.clear();
         }
         compiled.insert(bytes.into(), Arc::clone(&filter));

@@ -33,7 +33,7 @@ pub enum Error {
     },
     /// A stored record, or the name of a subscription, was not written by this code.
     Malformed {
-        /// What was read.
+        /// What was being read.
         what: &'static str,
     },
 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::id::DeweyId;
 
 /// The maximum number of cells that an operation may write.
-pub(crate) const MOST_CELLS: u64 = 1 << 16;
+pub(crate) const MAX_CELLS: u64 = 1 << 16;
 
 /// How an area, or a node of a tree, is represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl CellGrid {
     /// The leaves that an area intersects.
     fn leaves_of(&self, area: &TopicArea) -> Result<Vec<DeweyId>> {
         let span = self.span(area.bounds(), self.depth);
-        if span.count() > MOST_CELLS {
+        if span.count() > MAX_CELLS {
             return Err(Error::TooManyCells);
         }
         let mut leaves = self.cells(&span);
@@ -215,7 +215,7 @@ impl CellGrid {
         }
         let left = self.depth - u32::try_from(cell.depth()).unwrap_or(self.depth);
         let children = self.sides * self.sides;
-        if children.saturating_pow(left) > MOST_CELLS {
+        if children.saturating_pow(left) > MAX_CELLS {
             return Err(Error::TooManyCells);
         }
         let mut cells = vec![cell.clone()];
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_belongs_to_the_outermost_cells() {
+    fn points_outside_belong_to_the_outermost_cells() {
         let outside = TopicArea::circle([-50.0, 90.0], 1.0).unwrap();
         let leaves = quad().cover(&outside, Granularity::Fixed).unwrap();
         assert_eq!(names(&leaves), ["3.3.3.3.3"]);

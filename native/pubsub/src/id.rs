@@ -21,11 +21,11 @@ use crate::error::{Error, Result};
 /// The tag before words.
 const WORD: u8 = u8::MAX;
 /// The maximum length of a number or word.
-const MOST_COMPONENT_BYTES: usize = 253;
+const MAX_COMPONENT_BYTES: usize = 253;
 /// The maximum length of an id, which is part of each key.
-const MOST_BYTES: usize = 4096;
+const MAX_BYTES: usize = 4096;
 /// The maximum number of components: each costs a lookup.
-const MOST_COMPONENTS: usize = 64;
+const MAX_COMPONENTS: usize = 64;
 
 /// A node in a hierarchy of topics or cells.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,13 +43,13 @@ impl DeweyId {
         if text.is_empty() {
             return Ok(id);
         }
-        if text.split('.').count() > MOST_COMPONENTS {
+        if text.split('.').count() > MAX_COMPONENTS {
             return Err(refused("an id may have at most 64 components"));
         }
         for component in text.split('.') {
             id.push_text(component)?;
         }
-        if id.0.len() > MOST_BYTES {
+        if id.0.len() > MAX_BYTES {
             return Err(refused("an id is longer than 4,096 bytes"));
         }
         Ok(id)
@@ -84,7 +84,7 @@ impl DeweyId {
     }
 
     /// Whether one equals the other, or is its ancestor or descendant.
-    pub fn meets(&self, other: &Self) -> bool {
+    pub fn matches(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)
     }
 
@@ -160,7 +160,7 @@ impl DeweyId {
         if component.contains('\0') {
             return Err(refused("an id must not contain zero bytes"));
         }
-        if component.len() > MOST_COMPONENT_BYTES {
+        if component.len() > MAX_COMPONENT_BYTES {
             return Err(refused("a component of an id is too long"));
         }
         self.0.push(WORD);
@@ -197,7 +197,7 @@ fn digits_of(decimal: &str) -> Result<Vec<u8>> {
         if carry > 0 {
             digits.insert(0, (carry & 0xff) as u8);
         }
-        if digits.len() >= MOST_COMPONENT_BYTES {
+        if digits.len() >= MAX_COMPONENT_BYTES {
             return Err(refused("a number of an id is too large"));
         }
     }
@@ -305,14 +305,14 @@ mod tests {
 
     #[test]
     fn ids_meet_along_a_line_of_descent_only() {
-        assert!(id("1.4").meets(&id("1.4.2")) && id("1.4.2").meets(&id("1.4")));
-        assert!(id("").meets(&id("news")));
-        assert!(!id("1.4").meets(&id("1.42")) && !id("1.4.1").meets(&id("1.4.2")));
-        assert!(!id("pol").meets(&id("politics")));
+        assert!(id("1.4").matches(&id("1.4.2")) && id("1.4.2").matches(&id("1.4")));
+        assert!(id("").matches(&id("news")));
+        assert!(!id("1.4").matches(&id("1.42")) && !id("1.4.1").matches(&id("1.4.2")));
+        assert!(!id("pol").matches(&id("politics")));
     }
 
     #[test]
-    fn what_is_above_an_id_begins_with_the_root() {
+    fn ancestors_of_an_id_begin_with_the_root() {
         let low = id("1.politics.300");
         let above: Vec<&[u8]> = low.ancestors().collect();
         assert_eq!(
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_ids_are_rejected() {
         for text in [".", "1..2", "a.", "x\0y"] {
             assert!(DeweyId::parse(text).is_err(), "{text}");
         }

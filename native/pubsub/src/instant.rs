@@ -14,14 +14,14 @@ use rillbase_engine::{Db, DbSnapshot, Millis, Sequence, WriteBatch};
 
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
-use crate::gather::Gather;
 use crate::keys::{self, SUBSCRIPTIONS, TopicKeyspaces};
-use crate::look::{Cost, Look, LookWindows, TimeWindow};
+use crate::lookup::{Cost, ListLookup, LookupWindows, TimeWindow};
 use crate::name::SubscriptionLocator;
 use crate::once::Once;
 use crate::place::TopicPlace;
-use crate::record::{self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord};
-use crate::rule::{MeetingRule, is_alive};
+use crate::record::{self, MatchSide, PublicationRecord, StoredRecord, SubscriptionRecord};
+use crate::record_collector::RecordCollector;
+use crate::rule::{MatchRule, is_alive};
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec};
 use crate::subscription_history::{self, SubscriptionHistory};
 use crate::turns::OperationTurns;
@@ -52,8 +52,8 @@ impl ReadMoment<'_> {
     }
 
     /// A record that arrives now.
-    pub(crate) fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MeetingSide<'a, T> {
-        MeetingSide {
+    pub(crate) fn side<'a, T>(&self, place: &'a TopicPlace, record: &'a T) -> MatchSide<'a, T> {
+        MatchSide {
             sequence: self.before,
             received: self.now(),
             extent: place.extent(),
@@ -84,8 +84,8 @@ impl Instant {
         *self.cost.lock()
     }
 
-    fn rule(&self, topic: &TopicSpec) -> MeetingRule<'_> {
-        MeetingRule {
+    fn rule(&self, topic: &TopicSpec) -> MatchRule<'_> {
+        MatchRule {
             ids: topic.ids,
             conditions: &self.conditions,
         }
@@ -118,15 +118,15 @@ impl Instant {
                 ..
             } => {
                 let side = moment.side(place, publication);
-                self.met_by_publication(moment, place, side, *self_join)?
+                self.matches_of_publication(moment, place, side, *self_join)?
             }
             TopicOperation::Subscribe {
                 place,
                 subscription,
                 self_join,
             } => {
-                let wish = moment.side(place, subscription);
-                let mut answer = self.met_by_subscription(moment, place, wish, *self_join)?;
+                let side = moment.side(place, subscription);
+                let mut answer = self.matches_of_subscription(moment, place, side, *self_join)?;
                 answer.name = Some(SubscriptionLocator {
                     sequence: moment.before,
                     until: subscription.until,
@@ -140,109 +140,119 @@ impl Instant {
         Ok(answer)
     }
 
-    fn met_by_publication(
+    fn matches_of_publication(
         &self,
         moment: &ReadMoment<'_>,
         place: &TopicPlace,
-        publication: MeetingSide<'_, PublicationRecord>,
+        publication: MatchSide<'_, PublicationRecord>,
         self_join: bool,
     ) -> Result<StoreAnswer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
         if !is_alive(publication.record.until, now) {
             return Ok(StoreAnswer::default());
         }
-        let wanted = LookWindows {
+        let windows = LookupWindows {
             subscriptions: Some(TimeWindow::since(publication.record.at.max(now))),
             publications: self_join.then(|| TimeWindow::since(moment.oldest())),
         };
         let alike = |other: &StoredRecord<PublicationRecord>| is_alive(other.record.until, now);
-        let meets =
-            |wish: &StoredRecord<SubscriptionRecord>| rule.meets(wish.side(), publication, now);
-        let mut answer = self.look(
+        let matches = |subscription: &StoredRecord<SubscriptionRecord>| {
+            rule.matches(subscription.side(), publication, now)
+        };
+        let mut answer = self.lookup(
             moment,
             place,
-            wanted,
-            Gather::new((moment.before, (place.extent(), rule.ids)), &alike, &meets),
+            windows,
+            RecordCollector::new(
+                (moment.before, (place.extent(), rule.ids)),
+                &alike,
+                &matches,
+            ),
         )?;
         subscription_history::oldest_of_users(&mut answer.subscriptions);
         Ok(answer)
     }
 
-    fn met_by_subscription(
+    fn matches_of_subscription(
         &self,
         moment: &ReadMoment<'_>,
         place: &TopicPlace,
-        wish: MeetingSide<'_, SubscriptionRecord>,
+        subscription: MatchSide<'_, SubscriptionRecord>,
         self_join: bool,
     ) -> Result<StoreAnswer> {
         let (now, rule) = (moment.now(), self.rule(moment.topic));
-        if !is_alive(wish.record.until, now) {
+        if !is_alive(subscription.record.until, now) {
             return Ok(StoreAnswer::default());
         }
-        let wanted = LookWindows {
+        let windows = LookupWindows {
             publications: Some(TimeWindow {
-                from: wish.record.from.max(moment.oldest()),
-                to: wish.record.until,
+                from: subscription.record.from.max(moment.oldest()),
+                to: subscription.record.until,
             }),
-            subscriptions: self_join.then(|| TimeWindow::since(wish.record.from.max(now))),
+            subscriptions: self_join.then(|| TimeWindow::since(subscription.record.from.max(now))),
         };
-        let meets = |publication: &StoredRecord<PublicationRecord>| {
-            rule.meets(wish, publication.side(), now)
+        let matches = |publication: &StoredRecord<PublicationRecord>| {
+            rule.matches(subscription, publication.side(), now)
         };
         let alike = |other: &StoredRecord<SubscriptionRecord>| {
-            is_alive(other.record.until, now) && other.record.from <= wish.record.until
+            is_alive(other.record.until, now) && other.record.from <= subscription.record.until
         };
-        let mut answer = self.look(
+        let mut answer = self.lookup(
             moment,
             place,
-            wanted,
-            Gather::new((moment.before, (place.extent(), rule.ids)), &meets, &alike),
+            windows,
+            RecordCollector::new(
+                (moment.before, (place.extent(), rule.ids)),
+                &matches,
+                &alike,
+            ),
         )?;
-        if wish.record.unseen_only && !answer.publications.is_empty() {
-            self.leave_unseen(moment, wish, &mut answer.publications)?;
+        if subscription.record.unseen_only && !answer.publications.is_empty() {
+            self.retain_unseen(moment, subscription, &mut answer.publications)?;
         }
         Ok(answer)
     }
 
     /// Removes what an older subscription of the user with `unseen_only` has already matched.
-    fn leave_unseen(
+    fn retain_unseen(
         &self,
         moment: &ReadMoment<'_>,
-        wish: MeetingSide<'_, SubscriptionRecord>,
+        subscription: MatchSide<'_, SubscriptionRecord>,
         publications: &mut Vec<StoredRecord<PublicationRecord>>,
     ) -> Result<()> {
-        let from = wish.record.from.max(moment.oldest());
+        let from = subscription.record.from.max(moment.oldest());
         let at = (&*self.db, &self.spaces.subscriptions, moment.snapshot);
-        let user = (moment.topic, wish.record.user.as_slice());
+        let user = (moment.topic, subscription.record.user.as_slice());
         let memory = SubscriptionHistory::read(at, user, (from, moment.before))?;
         let rule = self.rule(moment.topic);
-        publications.retain(|publication| !memory.has_met(publication, wish.sequence, rule));
+        publications
+            .retain(|publication| !memory.has_matched(publication, subscription.sequence, rule));
         Ok(())
     }
 
     /// Searches the lists that match a place: in one scan if one keyspace has all of them.
-    fn look(
+    fn lookup(
         &self,
         moment: &ReadMoment<'_>,
         place: &TopicPlace,
-        wanted: LookWindows,
-        mut gather: Gather<'_>,
+        windows: LookupWindows,
+        mut record_collector: RecordCollector<'_>,
     ) -> Result<StoreAnswer> {
         let topic = keys::topic(moment.topic.number);
         let mut cost = Cost::default();
-        for (keyspace, wanted) in self.spaces.looks(wanted) {
-            let look = Look {
+        for (keyspace, windows) in self.spaces.lookups(windows) {
+            let lookup = ListLookup {
                 db: &self.db,
                 keyspace,
                 topic: &topic,
-                wanted,
+                windows,
                 snapshot: moment.snapshot,
             };
-            let visit = &mut |entry: crate::look::ListEntry<'_>| gather.take(entry);
-            cost.add(&look.run(place.ids(), moment.topic.ids, visit)?);
+            let visit = &mut |entry: crate::lookup::ListEntry<'_>| record_collector.take(entry);
+            cost.add(&lookup.run(place.ids(), moment.topic.ids, visit)?);
         }
         self.cost.lock().add(&cost);
-        let mut answer = gather.finish();
+        let mut answer = record_collector.finish();
         answer.cost = cost;
         Ok(answer)
     }
@@ -262,7 +272,7 @@ impl Instant {
             before: Sequence::MAX,
         };
         let now = moment.now();
-        let wanted = LookWindows {
+        let windows = LookupWindows {
             publications: window.map(|window| TimeWindow {
                 from: window.from.max(moment.oldest()),
                 to: window.to,
@@ -271,13 +281,14 @@ impl Instant {
         };
         let data =
             |publication: &StoredRecord<PublicationRecord>| is_alive(publication.record.until, now);
-        let subscribers =
-            |wish: &StoredRecord<SubscriptionRecord>| keep.is_some_and(|keep| keep(&wish.record));
-        self.look(
+        let subscribers = |subscription: &StoredRecord<SubscriptionRecord>| {
+            keep.is_some_and(|keep| keep(&subscription.record))
+        };
+        self.lookup(
             &moment,
             place,
-            wanted,
-            Gather::new(
+            windows,
+            RecordCollector::new(
                 (Sequence::MAX, (place.extent(), topic.ids)),
                 &data,
                 &subscribers,
@@ -324,7 +335,7 @@ impl Instant {
         position: Sequence,
     ) -> Result<Option<Vec<StoredRecord<PublicationRecord>>>> {
         let snapshot = self.db.snapshot();
-        let Some(wish) = self.subscription(topic, name, &snapshot)? else {
+        let Some(subscription) = self.subscription(topic, name, &snapshot)? else {
             return Ok(None);
         };
         let moment = ReadMoment {
@@ -333,26 +344,29 @@ impl Instant {
             before: Sequence::MAX,
         };
         let window = TimeWindow {
-            from: wish.record.from.max(moment.oldest()),
-            to: wish.record.until,
+            from: subscription.record.from.max(moment.oldest()),
+            to: subscription.record.until,
         };
-        let wanted = LookWindows {
+        let windows = LookupWindows {
             publications: Some(window),
             subscriptions: None,
         };
         let (now, rule) = (moment.now(), self.rule(topic));
-        let meets = |publication: &StoredRecord<PublicationRecord>| {
-            publication.sequence > position && rule.meets(wish.side(), publication.side(), now)
+        let matches = |publication: &StoredRecord<PublicationRecord>| {
+            publication.sequence > position
+                && rule.matches(subscription.side(), publication.side(), now)
         };
-        let place = TopicPlace::of_parts(name.ids.clone(), wish.extent.clone());
-        let gather = Gather::new(
+        let place = TopicPlace::of_parts(name.ids.clone(), subscription.extent.clone());
+        let record_collector = RecordCollector::new(
             (moment.before, (place.extent(), topic.ids)),
-            &meets,
+            &matches,
             &|_| false,
         );
-        let mut publications = self.look(&moment, &place, wanted, gather)?.publications;
-        if wish.record.unseen_only {
-            self.leave_unseen(&moment, wish.side(), &mut publications)?;
+        let mut publications = self
+            .lookup(&moment, &place, windows, record_collector)?
+            .publications;
+        if subscription.record.unseen_only {
+            self.retain_unseen(&moment, subscription.side(), &mut publications)?;
         }
         Ok(Some(publications))
     }

@@ -7,7 +7,7 @@ use rillbase_engine::{Db, Expiry, KeyspaceOptions, Millis, Sequence};
 use crate::error::Result;
 use crate::instant::Instant;
 use crate::keys::{self, TopicKeyspaces};
-use crate::look::{Cost, TimeWindow};
+use crate::lookup::{Cost, TimeWindow};
 use crate::name::SubscriptionLocator;
 use crate::place::TopicPlace;
 use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
@@ -110,7 +110,7 @@ macro_rules! answers_at_once {
                 place: &TopicPlace,
                 at: Millis,
             ) -> Result<StoreAnswer> {
-                let keep = |wish: &_| is_about(wish, at);
+                let keep = |subscription: &_| is_in_window(subscription, at);
                 self.0.find(topic, place, None, Some(&keep))
             }
 
@@ -120,7 +120,7 @@ macro_rules! answers_at_once {
                 place: &TopicPlace,
                 (window, at): (TimeWindow, Millis),
             ) -> Result<StoreAnswer> {
-                let keep = |wish: &_| is_about(wish, at);
+                let keep = |subscription: &_| is_in_window(subscription, at);
                 self.0.find(topic, place, Some(window), Some(&keep))
             }
 
@@ -160,6 +160,6 @@ answers_at_once!(DualDb);
 answers_at_once!(TwoDb);
 
 /// Whether the time of a publication is within a subscription's.
-fn is_about(wish: &SubscriptionRecord, at: Millis) -> bool {
-    (wish.from..=wish.until).contains(&at)
+fn is_in_window(subscription: &SubscriptionRecord, at: Millis) -> bool {
+    (subscription.from..=subscription.until).contains(&at)
 }

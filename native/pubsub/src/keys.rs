@@ -24,9 +24,9 @@ pub(crate) const SUBSCRIPTIONS: u8 = 1;
 /// Publications of an id.
 pub(crate) const PUBLICATIONS: u8 = 2;
 /// After both.
-pub(crate) const BEHIND: u8 = 3;
+pub(crate) const AFTER_LISTS: u8 = 3;
 /// Subscriptions of a user with a history.
-pub(crate) const BEGUN: u8 = 1;
+pub(crate) const STARTED: u8 = 1;
 /// Those that were ended.
 pub(crate) const ENDED: u8 = 2;
 
@@ -34,7 +34,7 @@ const LISTS: u8 = 1;
 const USERS: u8 = 2;
 const NAMES: u8 = 3;
 /// The maximum size of a kind and a topic's number.
-const MOST_TOPIC_BYTES: usize = 10;
+const MAX_TOPIC_BYTES: usize = 10;
 /// The size of time and sequence, after the prefix of a list's keys.
 pub(crate) const PLACE_BYTES: usize = 16;
 /// Kind, time and sequence.
@@ -46,7 +46,7 @@ pub(crate) fn topic(number: u64) -> Vec<u8> {
 }
 
 fn of_topic(kind: u8, number: u64) -> Vec<u8> {
-    let mut key = Vec::with_capacity(MOST_TOPIC_BYTES);
+    let mut key = Vec::with_capacity(MAX_TOPIC_BYTES);
     key.push(kind);
     put_component(&mut key, number);
     key

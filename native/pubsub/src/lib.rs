@@ -10,7 +10,7 @@
 //! - [`TopicStore`] — the interface of all stores. [`DualDb`] and [`TwoDb`] match immediately,
 //!   [`RepQueries`] polls; the last two are baselines for measuring the first.
 //! - `instant.rs` — the steps of an operation: write without reading, take a snapshot, search.
-//! - `look.rs` — one scan through the lists that match an id, bounded in time.
+//! - `lookup.rs` — one scan through the lists that match an id, bounded in time.
 //! - `rule.rs`, `condition.rs`, `subscription_history.rs` — when records match, and what a
 //!   user has seen.
 //! - `once.rs` — publications that are applied once even if sent twice.
@@ -27,18 +27,18 @@
 mod area;
 mod condition;
 mod error;
-mod gather;
 mod grid;
 mod id;
 mod instant;
 mod instant_stores;
 mod keys;
-mod look;
+mod lookup;
 mod name;
 mod once;
 mod place;
 mod polling;
 mod record;
+mod record_collector;
 mod rule;
 mod staged;
 mod store;
@@ -50,7 +50,7 @@ pub use error::{Error, Result};
 pub use grid::{CellGrid, Granularity};
 pub use id::DeweyId;
 pub use instant_stores::{DualDb, TwoDb, keyspace_options};
-pub use look::{Cost, TimeWindow};
+pub use lookup::{Cost, TimeWindow};
 pub use name::SubscriptionLocator;
 pub use place::{Ids, TopicExtent, TopicPlace};
 pub use polling::{PollResult, RepQueries};

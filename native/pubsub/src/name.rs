@@ -65,11 +65,11 @@ impl SubscriptionLocator {
 
     /// The name of a stored subscription, which is stored under `ids`.
     pub fn of(stored: &StoredRecord<SubscriptionRecord>, ids: &[DeweyId]) -> Self {
-        let wish = &stored.record;
+        let subscription = &stored.record;
         Self {
             sequence: stored.sequence,
-            until: wish.until,
-            user: wish.unseen_only.then(|| wish.user.clone()),
+            until: subscription.until,
+            user: subscription.unseen_only.then(|| subscription.user.clone()),
             ids: ids.to_vec(),
         }
     }

@@ -42,10 +42,10 @@ impl Once {
         &self,
         operations: &[(&TopicSpec, &TopicOperation)],
     ) -> PublicationClaim<'_> {
-        let asked = operations
+        let names = operations
             .iter()
             .filter_map(|(topic, operation)| name(topic.number, operation));
-        let names: HashSet<PublicationName> = asked.collect();
+        let names: HashSet<PublicationName> = names.collect();
         if !names.is_empty() {
             let mut claimed = self.claimed.lock();
             while names.iter().any(|name| claimed.contains(name)) {

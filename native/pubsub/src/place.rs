@@ -32,7 +32,7 @@ pub enum TopicExtent {
 
 impl TopicExtent {
     /// Whether two extents match. An id that is not a cell never matches an area.
-    pub(crate) fn meets(&self, other: &Self, ids: Ids) -> bool {
+    pub(crate) fn matches(&self, other: &Self, ids: Ids) -> bool {
         match (self, other) {
             (Self::Area(one), Self::Area(two)) => one.intersects(two),
             (Self::Area(area), Self::Cell(_, sides)) | (Self::Cell(_, sides), Self::Area(area)) => {
@@ -41,7 +41,7 @@ impl TopicExtent {
             (Self::Area(_), Self::Id(_)) | (Self::Id(_), Self::Area(_)) => false,
             (Self::Id(one), Self::Id(two)) if ids == Ids::Flat => one == two,
             (Self::Id(one) | Self::Cell(one, _), Self::Id(two) | Self::Cell(two, _)) => {
-                one.meets(two)
+                one.matches(two)
             }
         }
     }

@@ -14,16 +14,16 @@ use rillbase_engine::{Db, DbSnapshot, KeyspaceOptions, Millis, Sequence, WriteBa
 
 use crate::condition::Conditions;
 use crate::error::{Error, Result};
-use crate::gather::Gather;
 use crate::instant::check;
 use crate::keys::{self, PUBLICATIONS};
-use crate::look::{Cost, Look, LookWindows, TimeWindow};
+use crate::lookup::{Cost, ListLookup, LookupWindows, TimeWindow};
 use crate::name::SubscriptionLocator;
 use crate::place::TopicPlace;
 use crate::record::{
-    self, MeetingSide, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord,
+    self, MatchSide, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord,
 };
-use crate::rule::{MeetingRule, is_alive};
+use crate::record_collector::RecordCollector;
+use crate::rule::{MatchRule, is_alive};
 use crate::store::{StoreAnswer, StoreOptions, TopicOperation, TopicSpec, TopicStore};
 
 /// Publications, and the subscriptions that poll for them.
@@ -61,21 +61,21 @@ struct Polls {
 
 #[derive(Debug, Clone)]
 struct Polling {
-    about: Arc<About>,
+    about: Arc<PolledQuery>,
     /// What the last poll saw.
     seen: (Sequence, Millis),
 }
 
 /// The query of a polled subscription.
 #[derive(Debug)]
-struct About {
+struct PolledQuery {
     topic: TopicSpec,
     place: TopicPlace,
-    wish: StoredRecord<SubscriptionRecord>,
+    subscription: StoredRecord<SubscriptionRecord>,
 }
 
 impl Polls {
-    fn add(&mut self, about: About, at: &DbSnapshot) -> Sequence {
+    fn add(&mut self, about: PolledQuery, at: &DbSnapshot) -> Sequence {
         self.next += 1;
         let polling = Polling {
             about: Arc::new(about),
@@ -89,7 +89,7 @@ impl Polls {
         let Some(polling) = self.polled.get(&number) else {
             return;
         };
-        let until = polling.about.wish.record.until;
+        let until = polling.about.subscription.record.until;
         if after >= until {
             self.polled.remove(&number);
         } else {
@@ -169,17 +169,21 @@ impl RepQueries {
         snapshot: &DbSnapshot,
     ) -> Result<Vec<StoredRecord<PublicationRecord>>> {
         let (sequence, time) = polling.seen;
-        let About { topic, place, wish } = &*polling.about;
-        let wish = wish.side();
+        let PolledQuery {
+            topic,
+            place,
+            subscription,
+        } = &*polling.about;
+        let subscription = subscription.side();
         let window = TimeWindow {
-            from: wish.record.from.max(time),
-            to: wish.record.until.min(snapshot.time()),
+            from: subscription.record.from.max(time),
+            to: subscription.record.until.min(snapshot.time()),
         };
         let is_new = |publication: &StoredRecord<PublicationRecord>| {
             publication.record.at > time || publication.sequence > sequence
         };
         let at = (topic, snapshot);
-        let answer = self.find(at, place, window, (wish, &is_new))?;
+        let answer = self.find(at, place, window, (subscription, &is_new))?;
         Ok(answer.publications)
     }
 
@@ -188,22 +192,22 @@ impl RepQueries {
         (topic, snapshot): (&TopicSpec, &DbSnapshot),
         place: &TopicPlace,
         window: TimeWindow,
-        (wish, keep): (MeetingSide<'_, SubscriptionRecord>, &Keep<'_>),
+        (subscription, keep): (MatchSide<'_, SubscriptionRecord>, &Keep<'_>),
     ) -> Result<StoreAnswer> {
         let (now, rule) = (
             snapshot.time(),
-            MeetingRule {
+            MatchRule {
                 ids: topic.ids,
                 conditions: &self.conditions,
             },
         );
         let bytes = keys::topic(topic.number);
         let oldest = now.saturating_sub(topic.retention);
-        let look = Look {
+        let lookup = ListLookup {
             db: &self.db,
             keyspace: &self.keyspace,
             topic: &bytes,
-            wanted: LookWindows {
+            windows: LookupWindows {
                 publications: Some(TimeWindow {
                     from: window.from.max(oldest),
                     to: window.to,
@@ -212,20 +216,26 @@ impl RepQueries {
             },
             snapshot,
         };
-        let meets = |publication: &StoredRecord<PublicationRecord>| {
+        let matches = |publication: &StoredRecord<PublicationRecord>| {
             // The subscription's last poll may be slightly late.
             keep(publication)
-                && rule.meets(wish, publication.side(), now.min(wish.record.until))
+                && rule.matches(
+                    subscription,
+                    publication.side(),
+                    now.min(subscription.record.until),
+                )
                 && is_alive(publication.record.until, now)
         };
-        let mut gather = Gather::new(
+        let mut record_collector = RecordCollector::new(
             (Sequence::MAX, (place.extent(), topic.ids)),
-            &meets,
+            &matches,
             &|_| false,
         );
-        let cost = look.run(place.ids(), topic.ids, &mut |entry| gather.take(entry))?;
+        let cost = lookup.run(place.ids(), topic.ids, &mut |entry| {
+            record_collector.take(entry)
+        })?;
         self.cost.lock().add(&cost);
-        let mut answer = gather.finish();
+        let mut answer = record_collector.finish();
         answer.cost = cost;
         Ok(answer)
     }
@@ -263,7 +273,7 @@ impl RepQueries {
         if !is_alive(subscription.until, now) {
             return Ok(StoreAnswer::default());
         }
-        let wish = MeetingSide {
+        let side = MatchSide {
             sequence: snapshot.sequence(),
             received: now,
             extent: place.extent(),
@@ -273,12 +283,12 @@ impl RepQueries {
             from: subscription.from,
             to: subscription.until.min(now),
         };
-        let mut answer = self.find((topic, &snapshot), place, window, (wish, &|_| true))?;
+        let mut answer = self.find((topic, &snapshot), place, window, (side, &|_| true))?;
         let mut polls = self.polls.lock();
-        let about = About {
+        let about = PolledQuery {
             topic: *topic,
             place: place.clone(),
-            wish: wish.stored(),
+            subscription: side.stored(),
         };
         let number = polls.add(about, &snapshot);
         let polling = polls.polled.get(&number);
@@ -289,10 +299,10 @@ impl RepQueries {
     }
 }
 
-fn name_of(number: Sequence, about: &About) -> SubscriptionLocator {
+fn name_of(number: Sequence, about: &PolledQuery) -> SubscriptionLocator {
     SubscriptionLocator {
         sequence: number,
-        until: about.wish.record.until,
+        until: about.subscription.record.until,
         user: None,
         ids: about.place.ids().to_vec(),
     }
@@ -360,7 +370,7 @@ impl TopicStore for RepQueries {
             until: Millis::MAX,
             ..SubscriptionRecord::default()
         };
-        let all = MeetingSide {
+        let all = MatchSide {
             sequence: 0,
             received: 0,
             extent: place.extent(),

@@ -64,22 +64,22 @@ pub struct StoredRecord<T> {
 
 /// One side of a match: a record that is stored, or is about to be.
 #[derive(Debug)]
-pub(crate) struct MeetingSide<'a, T> {
+pub(crate) struct MatchSide<'a, T> {
     pub(crate) sequence: Sequence,
     pub(crate) received: Millis,
     pub(crate) extent: &'a TopicExtent,
     pub(crate) record: &'a T,
 }
 
-impl<T> Clone for MeetingSide<'_, T> {
+impl<T> Clone for MatchSide<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for MeetingSide<'_, T> {}
+impl<T> Copy for MatchSide<'_, T> {}
 
-impl<T: Clone> MeetingSide<'_, T> {
+impl<T: Clone> MatchSide<'_, T> {
     /// The stored form of the record.
     pub(crate) fn stored(self) -> StoredRecord<T> {
         StoredRecord {
@@ -92,8 +92,8 @@ impl<T: Clone> MeetingSide<'_, T> {
 }
 
 impl<T> StoredRecord<T> {
-    pub(crate) fn side(&self) -> MeetingSide<'_, T> {
-        MeetingSide {
+    pub(crate) fn side(&self) -> MatchSide<'_, T> {
+        MatchSide {
             sequence: self.sequence,
             received: self.received,
             extent: &self.extent,

@@ -4,7 +4,7 @@ use rillbase_engine::Millis;
 
 use crate::condition::Conditions;
 use crate::place::Ids;
-use crate::record::{MeetingSide, PublicationRecord, SubscriptionRecord};
+use crate::record::{MatchSide, PublicationRecord, SubscriptionRecord};
 
 /// Whether a record that lives `until` a time is alive.
 pub(crate) fn is_alive(until: Millis, now: Millis) -> bool {
@@ -18,39 +18,38 @@ pub(crate) fn in_time(subscription: &SubscriptionRecord, publication: &Publicati
 
 /// Decides matches within a topic.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MeetingRule<'a> {
+pub(crate) struct MatchRule<'a> {
     pub(crate) ids: Ids,
     pub(crate) conditions: &'a Conditions,
 }
 
-impl MeetingRule<'_> {
+impl MatchRule<'_> {
     /// Whether they match if the later of them arrived at `now`.
-    pub(crate) fn meets(
+    pub(crate) fn matches(
         &self,
-        subscription: MeetingSide<'_, SubscriptionRecord>,
-        publication: MeetingSide<'_, PublicationRecord>,
+        subscription: MatchSide<'_, SubscriptionRecord>,
+        publication: MatchSide<'_, PublicationRecord>,
         now: Millis,
     ) -> bool {
-        let (wish, message) = (subscription.record, publication.record);
-        let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &message.data);
-        in_time(wish, message)
-            && is_alive(wish.until, now)
-            && is_alive(message.until, now)
-            && subscription.extent.meets(publication.extent, self.ids)
-            && wish.filter.as_ref().is_none_or(passes)
+        let passes = |filter: &Vec<u8>| self.conditions.matches(filter, &publication.record.data);
+        in_time(subscription.record, publication.record)
+            && is_alive(subscription.record.until, now)
+            && is_alive(publication.record.until, now)
+            && subscription.extent.matches(publication.extent, self.ids)
+            && subscription.record.filter.as_ref().is_none_or(passes)
     }
 
     /// Whether the two matched when the later one was received.
     pub(crate) fn is_match(
         &self,
-        subscription: MeetingSide<'_, SubscriptionRecord>,
-        publication: MeetingSide<'_, PublicationRecord>,
+        subscription: MatchSide<'_, SubscriptionRecord>,
+        publication: MatchSide<'_, PublicationRecord>,
     ) -> bool {
         let later = if subscription.sequence > publication.sequence {
             subscription.received
         } else {
             publication.received
         };
-        self.meets(subscription, publication, later)
+        self.matches(subscription, publication, later)
     }
 }

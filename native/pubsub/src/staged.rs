@@ -38,7 +38,7 @@ impl GroupWrite for StagedOperations<'_> {
 
     fn contribute<'g>(&'g mut self, group: &mut WriteGroup<'g>) {
         let batch = self.batch.take();
-        self.ticket = batch.map(|batch| group.write_and_look(batch, &self.since));
+        self.ticket = batch.map(|batch| group.write_with_snapshot(batch, &self.since));
     }
 
     fn complete(self, results: &mut GroupResults) -> Result<Vec<StoreAnswer>> {
@@ -196,7 +196,7 @@ fn deliver_in_order(
         && !answer.subscriptions.is_empty()
     {
         let stored = moment.side(place, publication).stored();
-        turn.met(answer.sequence, deliveries(answer, stored));
+        turn.matched(answer.sequence, deliveries(answer, stored));
     }
 }
 

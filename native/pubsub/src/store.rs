@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rillbase_engine::{Durability, Millis, Sequence};
 
 use crate::error::Result;
-use crate::look::{Cost, TimeWindow};
+use crate::lookup::{Cost, TimeWindow};
 use crate::name::SubscriptionLocator;
 use crate::place::{Ids, TopicPlace};
 use crate::record::{PublicationRecord, StoredRecord, SubscriptionRecord};
@@ -165,7 +165,7 @@ pub trait TopicStore: Debug + Send + Sync {
         at: Millis,
     ) -> Result<StoreAnswer>;
 
-    /// Both in one snapshot: publications of a window, and subscriptions at a time.
+    /// Finds the publications of a window and the subscriptions at a time, in one snapshot.
     fn get_data_and_subscribers(
         &self,
         topic: &TopicSpec,

@@ -1,4 +1,4 @@
-//! What a user has received: publications are not repeated for subscriptions with `unseen_only`.
+//! The history of a user's subscriptions, by which `unseen_only` avoids repeated publications.
 //!
 //! No list of deliveries is stored. Whether a subscription has matched a publication follows from
 //! both records, so it is enough to remember such subscriptions of a user for as long as a
@@ -13,15 +13,15 @@ use rillbase_binary_format::{ByteReader, ByteWriter as _};
 use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Sequence, WriteBatch, prefix_end};
 
 use crate::error::{Error, Result};
-use crate::keys::{self, BEGUN, ENDED};
+use crate::keys::{self, ENDED, STARTED};
 use crate::name::SubscriptionLocator;
 use crate::place::TopicPlace;
 use crate::record::{self, PublicationRecord, StoredRecord, SubscriptionRecord};
-use crate::rule::MeetingRule;
+use crate::rule::MatchRule;
 use crate::store::TopicSpec;
 
 /// Until when a subscription is remembered.
-fn forgotten(topic: &TopicSpec, until: Millis) -> Millis {
+fn remembered_until(topic: &TopicSpec, until: Millis) -> Millis {
     until.saturating_add(topic.retention).saturating_add(1)
 }
 
@@ -34,8 +34,13 @@ pub(crate) fn begin(
 ) {
     let part = place.ids().len() as u64 + 1;
     let value = record::encode(subscription, part, received, (place.extent(), None));
-    let key = keys::user(topic.number, &subscription.user, BEGUN, subscription.until);
-    let expiry = forgotten(topic, subscription.until);
+    let key = keys::user(
+        topic.number,
+        &subscription.user,
+        STARTED,
+        subscription.until,
+    );
+    let expiry = remembered_until(topic, subscription.until);
     batch.put_sequenced(keyspace, &key, &value, Some(expiry));
 }
 
@@ -50,7 +55,12 @@ pub(crate) fn end(
     let mut value = Vec::new();
     value.put_varint(name.sequence);
     let key = keys::user(topic.number, user, ENDED, name.until);
-    batch.put_sequenced(keyspace, &key, &value, Some(forgotten(topic, name.until)));
+    batch.put_sequenced(
+        keyspace,
+        &key,
+        &value,
+        Some(remembered_until(topic, name.until)),
+    );
 }
 
 /// The remembered subscriptions of a user.
@@ -68,7 +78,7 @@ impl SubscriptionHistory {
         (from, before): (Millis, Sequence),
     ) -> Result<Self> {
         let mut memory = Self::default();
-        for kind in [BEGUN, ENDED] {
+        for kind in [STARTED, ENDED] {
             let lower = keys::user(topic.number, user, kind, Millis::MAX);
             let upper = prefix_end(&keys::user(topic.number, user, kind, from));
             let upper = upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -102,11 +112,11 @@ impl SubscriptionHistory {
     }
 
     /// Whether one of them that is older than `than` has matched a publication.
-    pub(crate) fn has_met(
+    pub(crate) fn has_matched(
         &self,
         publication: &StoredRecord<PublicationRecord>,
         than: Sequence,
-        rule: MeetingRule<'_>,
+        rule: MatchRule<'_>,
     ) -> bool {
         self.begun.iter().any(|known| {
             let later = known.sequence.max(publication.sequence);
@@ -122,7 +132,7 @@ impl SubscriptionHistory {
 pub(crate) fn oldest_of_users(subscriptions: &mut Vec<StoredRecord<SubscriptionRecord>>) {
     let mut users: HashSet<Vec<u8>> = HashSet::new();
     subscriptions.retain(|subscription| {
-        let wish = &subscription.record;
-        !wish.unseen_only || users.insert(wish.user.clone())
+        let subscription = &subscription.record;
+        !subscription.unseen_only || users.insert(subscription.user.clone())
     });
 }

@@ -1,9 +1,9 @@
 //! Delivering to subscribers in the order of the matching operations.
 //!
 //! Operations read concurrently and finish in any order. The matches of a publication are delivered
-//! once every earlier operation has read, so that each subscription sees increasing positions. An
-//! operation that is still being written has no known sequence; it comes after everything that was
-//! visible when it started, which is all that is assumed.
+//! once every earlier operation has read, so that each subscription sees increasing positions. The
+//! sequence of an operation that is still being written is unknown; it is only certain to be above
+//! everything that was visible when the operation started.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -45,7 +45,7 @@ struct TurnState {
     waiting: BTreeMap<Sequence, Vec<Delivery>>,
 }
 
-/// An operation's place among the running ones. Dropping it marks it as finished or failed.
+/// The registration of a running operation. Dropping it marks it as finished or failed.
 #[derive(Debug)]
 pub(crate) struct OperationTurn<'a> {
     turns: &'a OperationTurns,
@@ -81,7 +81,7 @@ impl OperationTurn<'_> {
     }
 
     /// Queues the matches of a publication for delivery in order.
-    pub(crate) fn met(&self, sequence: Sequence, deliveries: Vec<Delivery>) {
+    pub(crate) fn matched(&self, sequence: Sequence, deliveries: Vec<Delivery>) {
         if !deliveries.is_empty() {
             let mut state = self.turns.state.lock();
             state.waiting.insert(sequence, deliveries);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_met_waits_for_those_before_it() {
+    fn matches_wait_for_earlier_operations() {
         let sink = Arc::new(Told::default());
         let turns = OperationTurns::new(Arc::clone(&sink) as Arc<dyn DeliverySink>);
         let slow = turns.begin(10);
@@ -148,15 +148,15 @@ mod tests {
         let late = turns.begin(11);
         slow.written(11);
         quick.written(12);
-        quick.met(12, delivery(12));
+        quick.matched(12, delivery(12));
         drop(quick);
         assert!(sink.0.lock().is_empty());
-        slow.met(11, delivery(11));
+        slow.matched(11, delivery(11));
         drop(slow);
         // The sequence of `late` may still be 12.
         assert_eq!(*sink.0.lock(), [11]);
         late.written(13);
-        late.met(13, delivery(13));
+        late.matched(13, delivery(13));
         drop(late);
         assert_eq!(*sink.0.lock(), [11, 12, 13]);
     }

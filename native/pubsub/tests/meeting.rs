@@ -1,4 +1,4 @@
-//! Many threads publish and subscribe: each pair that should match does so once.
+//! Many threads publish and subscribe: each pair that should match is reported exactly once.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -14,7 +14,7 @@ use rillbase_engine::{Sequence, Strategy};
 use rillbase_pubsub::{
     DeliverySink, DeweyId, Ids, StoreAnswer, TopicOperation, TopicPlace, TopicStore,
 };
-use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, topic};
+use support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 120;
@@ -25,7 +25,7 @@ struct Seen {
     published: BTreeMap<Sequence, DeweyId>,
     subscribed: BTreeMap<Sequence, DeweyId>,
     met: HashMap<(Sequence, Sequence), usize>,
-    told: HashSet<(Sequence, Sequence)>,
+    reported: HashSet<(Sequence, Sequence)>,
 }
 
 impl Seen {
@@ -37,7 +37,7 @@ impl Seen {
                 for wish in &answer.subscriptions {
                     let pair = (answer.sequence, wish.sequence);
                     *self.met.entry(pair).or_default() += 1;
-                    self.told.insert(pair);
+                    self.reported.insert(pair);
                 }
             }
             TopicOperation::Subscribe { place, .. } => {
@@ -92,7 +92,7 @@ fn work(store: &dyn TopicStore, thread: usize, seen: &Mutex<Seen>) {
 fn meets_once(kind: Kind) {
     let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 2);
     let db = disk.open();
-    let sink = Arc::new(Told::default());
+    let sink = Arc::new(DeliveryLog::default());
     let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn DeliverySink>));
     let seen = Mutex::new(Seen::default());
     std::thread::scope(|scope| {
@@ -111,16 +111,19 @@ fn meets_once(kind: Kind) {
                 .unwrap_or(0);
             assert_eq!(
                 met,
-                usize::from(id.meets(wish)),
+                usize::from(id.matches(wish)),
                 "{publication} and {subscription}"
             );
         }
     }
-    let told = sink.pairs();
-    assert!(told.is_sorted(), "positions rise");
-    assert_eq!(told.iter().copied().collect::<HashSet<_>>(), seen.told);
-    assert_eq!(told.len(), seen.told.len());
-    assert!(!told.is_empty());
+    let reported = sink.pairs();
+    assert!(reported.is_sorted(), "positions rise");
+    assert_eq!(
+        reported.iter().copied().collect::<HashSet<_>>(),
+        seen.reported
+    );
+    assert_eq!(reported.len(), seen.reported.len());
+    assert!(!reported.is_empty());
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn publications_and_subscriptions_of_many_threads_meet_exactly_once_in_two_keysp
 }
 
 #[test]
-fn who_unsubscribes_while_others_publish_is_told_of_exactly_what_came_before() {
+fn a_subscription_that_ends_during_publishing_receives_exactly_the_earlier_publications() {
     let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 2);
     let db = disk.open();
     let store = disk.store(&db, Kind::Dual, None);
@@ -150,21 +153,27 @@ fn who_unsubscribes_while_others_publish_is_told_of_exactly_what_came_before() {
                 for part in 0..4 {
                     let published = publication(&format!("{round}.{part}"), START, RETENTION);
                     let answer = store.publish(&topic, place(), published, false).unwrap();
-                    let told = answer
+                    let is_reported = answer
                         .subscriptions
                         .iter()
-                        .any(|wish| wish.sequence == made.sequence);
-                    reported.lock().unwrap().push((answer.sequence, told));
+                        .any(|subscription| subscription.sequence == made.sequence);
+                    reported
+                        .lock()
+                        .unwrap()
+                        .push((answer.sequence, is_reported));
                 }
             });
             scope.spawn(|| assert!(store.unsubscribe(&topic, &name).unwrap()));
         });
         let mut reported = reported.lock().unwrap();
         reported.sort_unstable();
-        let told: Vec<bool> = reported.drain(..).map(|(_, told)| told).collect();
+        let reported: Vec<bool> = reported
+            .drain(..)
+            .map(|(_, is_reported)| is_reported)
+            .collect();
         assert!(
-            told.is_sorted_by(|earlier, later| *earlier || !*later),
-            "{told:?}"
+            reported.is_sorted_by(|earlier, later| *earlier || !*later),
+            "{reported:?}"
         );
         assert_eq!(store.resume(&topic, &name, 0).unwrap(), None);
     }

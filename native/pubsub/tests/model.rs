@@ -20,7 +20,7 @@ use rillbase_pubsub::{
 use support::model::{Cover, Model};
 use support::{Disk, Kind, bson, publication_names, publications, subscriptions, topic};
 
-/// How covers are written.
+/// How areas are represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Flat,
@@ -126,7 +126,7 @@ impl Tested {
     }
 }
 
-/// Does an action to store and model and compares them.
+/// Applies actions to the store and the model, and compares them.
 struct Game {
     model: Model,
     now: u64,
@@ -148,10 +148,10 @@ impl Game {
             .store
             .publish(&tested.topic(), place, record.clone(), true)
             .unwrap();
-        let (told, alike) = self
+        let (expected, alike) = self
             .model
             .publish(cover.clone(), (record, number), self.now);
-        assert_eq!(subscriptions(&answer), told, "told");
+        assert_eq!(subscriptions(&answer), expected, "told");
         assert_eq!(publications(&answer), alike, "self-join");
     }
 
@@ -162,10 +162,10 @@ impl Game {
             .store
             .subscribe(&tested.topic(), place, record.clone(), true)
             .unwrap();
-        let (told, alike) = self
+        let (expected, alike) = self
             .model
             .subscribe(cover.clone(), (record, least), self.now);
-        assert_eq!(publications(&answer), told, "told");
+        assert_eq!(publications(&answer), expected, "told");
         assert_eq!(subscriptions(&answer), alike, "self-join");
         let name = answer.name.unwrap();
         tested
@@ -268,7 +268,7 @@ fn nodes() -> impl Strategy<Value = Vec<u64>> + Clone {
 }
 
 fn areas() -> impl Strategy<Value = Cover> + Clone {
-    // Quarters come to lie on lines between cells, and areas touch one another.
+    // With multiples of a quarter, points lie on lines between cells, and areas touch.
     let at = || (-4..=68_i32).prop_map(|quarters| f64::from(quarters) / 4.0);
     let size = || (0..=12_i32).prop_map(|quarters| f64::from(quarters) / 4.0);
     prop_oneof![

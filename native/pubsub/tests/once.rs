@@ -15,7 +15,7 @@ use rillbase_pubsub::{
     DeliverySink, DeweyId, Ids, REMEMBERED, StoreAnswer, TimeWindow, TopicOperation, TopicPlace,
     TopicSpec, TopicStore,
 };
-use support::{Disk, Kind, RETENTION, START, Told, publication, subscription, topic};
+use support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 
 fn named(name: &str) -> TopicOperation {
     TopicOperation::Publish {
@@ -41,7 +41,7 @@ fn a_name_is_published_once_whatever_happens_in_between() {
     for kind in [Kind::Dual, Kind::Two] {
         let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 0);
         let topic = topic(Ids::Hierarchy);
-        let sink = Arc::new(Told::default());
+        let sink = Arc::new(DeliveryLog::default());
         let first = {
             let db = disk.open();
             let store = disk.store(&db, kind, Some(Arc::clone(&sink) as Arc<dyn DeliverySink>));
@@ -116,7 +116,7 @@ fn many_threads_that_send_the_same_names_publish_each_once() {
 }
 
 #[test]
-fn what_was_in_a_topic_is_forgotten_and_nothing_else() {
+fn forgetting_a_topic_removes_only_its_data() {
     let disk = Disk::new(Strategy::Leveled { fanout: 4 }, 0);
     let db = disk.open();
     let store = disk.store(&db, Kind::Dual, None);

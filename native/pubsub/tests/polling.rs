@@ -1,4 +1,4 @@
-//! The store that asks again and again, against a model of polling.
+//! The polling store, compared with a model of polling.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -60,7 +60,7 @@ fn place(id: u64) -> TopicPlace {
     TopicPlace::id(DeweyId::root().child(id))
 }
 
-/// Naively, what a poll at `now` finds that did not exist, or lay in the future, at the last one.
+/// The model: what a poll at `now` finds that did not exist, or was in the future, at the last one.
 fn poll_results(log: &[(u64, PublicationRecord)], polling: &Polling, now: u64) -> Vec<String> {
     let found = log.iter().enumerate().filter(|(made, (id, published))| {
         let is_new =
@@ -137,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn what_lives_for_less_than_the_time_between_two_polls_is_missed() {
+fn messages_that_expire_between_two_polls_are_missed() {
     let disk = Disk::new(Compaction::Leveled { fanout: 2 }, 0);
     let db = disk.open();
     let store = open(&disk, &db);
@@ -157,7 +157,7 @@ fn what_lives_for_less_than_the_time_between_two_polls_is_missed() {
 }
 
 #[test]
-fn what_needs_stored_subscriptions_is_refused() {
+fn operations_that_need_stored_subscriptions_are_rejected() {
     let disk = Disk::new(Compaction::Leveled { fanout: 2 }, 0);
     let db = disk.open();
     let store = open(&disk, &db);

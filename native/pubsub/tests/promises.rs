@@ -1,4 +1,4 @@
-//! What is promised of topics, one by one.
+//! The guarantees of topics, one by one.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -49,7 +49,7 @@ fn compact(db: &Db) {
 }
 
 #[test]
-fn what_has_expired_is_neither_returned_nor_kept() {
+fn expired_records_are_neither_returned_nor_kept() {
     let Setting { disk, db, store } = setting();
     for number in 0..200 {
         let published = publication(&number.to_string(), START, 100);
@@ -113,7 +113,7 @@ fn ending_a_newer_subscription_revives_no_older_one() {
 }
 
 #[test]
-fn a_look_at_the_last_moments_of_a_long_list_reads_no_more_than_they_hold() {
+fn a_lookup_of_the_newest_entries_of_a_long_list_reads_only_those() {
     let Setting { disk, db, store } = setting();
     for number in 0..5000 {
         let published = publication(&number.to_string(), START + number, RETENTION - 10_000);
@@ -140,7 +140,7 @@ fn a_look_at_the_last_moments_of_a_long_list_reads_no_more_than_they_hold() {
 }
 
 #[test]
-fn a_look_below_an_id_passes_by_what_is_too_old_in_each_list() {
+fn a_lookup_below_an_id_skips_old_entries_of_each_list() {
     let Setting { disk, db, store } = setting();
     let topic = topic(Ids::Hierarchy);
     for number in 0..900 {
@@ -163,7 +163,7 @@ fn a_look_below_an_id_passes_by_what_is_too_old_in_each_list() {
 }
 
 #[test]
-fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
+fn a_subscription_with_a_filter_receives_what_matches_it() {
     let Setting { store, .. } = setting();
     let wish = SubscriptionRecord {
         filter: Some(bson("{\"kind\":\"accident\"}")),
@@ -197,7 +197,7 @@ fn a_subscription_with_a_filter_is_told_of_what_passes_it() {
 }
 
 #[test]
-fn a_user_who_comes_back_is_told_nothing_twice() {
+fn a_returning_user_receives_nothing_twice() {
     let Setting { disk, store, .. } = setting();
     let enter = |cell: &str, number: u64| {
         let now = START + number;

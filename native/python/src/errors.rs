@@ -89,9 +89,9 @@ fn json_error(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let raised = JsonError::new_err(error.to_string());
     let value = raised.value(py);
     value.setattr("code", error.code.as_str())?;
-    value.setattr("offset", error.place.offset)?;
-    value.setattr("line", error.place.line)?;
-    value.setattr("column", error.place.column)?;
-    value.setattr("pointer", &error.place.pointer)?;
+    value.setattr("offset", error.location.offset)?;
+    value.setattr("line", error.location.line)?;
+    value.setattr("column", error.location.column)?;
+    value.setattr("pointer", &error.location.pointer)?;
     Ok(raised)
 }

@@ -33,11 +33,11 @@ impl PyFilter {
         let inner = match value {
             None => filter::Filter::everything(),
             Some(value) if matches!(value.view(), ValueRef::Null) => filter::Filter::everything(),
-            Some(value) => within(pointer, |place| match value.view() {
-                ValueRef::Document(document) => filter::Filter::parse_at(document, place),
+            Some(value) => within(pointer, |location| match value.view() {
+                ValueRef::Document(document) => filter::Filter::parse_at(document, location),
                 _ => Err(Error::new(
                     rillbase_query::error::ErrorCode::InvalidFilter,
-                    place,
+                    location,
                     "a filter is an object",
                 )),
             })
@@ -67,8 +67,8 @@ impl PyFilter {
         self.inner.explain(Document::trusted(body), now_ms).json()
     }
 
-    /// Return by what kind of predicate live queries like this are found, at which paths it waits,
-    /// and whether the document is led there.
+    /// Return the kind of predicate by which the index finds live queries with this filter, the
+    /// paths of its entries, and whether the document reaches them.
     fn reach(&self, body: &[u8]) -> (&'static str, Vec<String>, bool) {
         let reach = rillbase_matching::reach(&self.inner, Document::trusted(body));
         let placement = reach.placement;
@@ -105,7 +105,7 @@ impl PyFilter {
         Some(py_ranges(py, &bounds::id_bounds(&self.inner)?))
     }
 
-    /// Return the predicates of which one must hold for a document to match.
+    /// Return the predicates of which at least one must hold for a document to match.
     fn access(&self) -> Option<Vec<(String, &'static str)>> {
         rillbase_documents::access::access(&self.inner)
     }
@@ -128,7 +128,7 @@ fn py_ranges<'py>(py: Python<'py>, ranges: &[EncodedRange]) -> Vec<PyRange<'py>>
         .collect()
 }
 
-/// Where in an index a filter's documents are.
+/// The bounds of a filter in an index.
 #[pyclass(
     frozen,
     name = "Bounds",
@@ -163,8 +163,8 @@ impl PyRule {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = ""))]
     fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
-        let inner = within(pointer, |place| {
-            rule::AccessRule::parse(value.view(), place)
+        let inner = within(pointer, |location| {
+            rule::AccessRule::parse(value.view(), location)
         })
         .map_err(|refusal| refused(py, refusal))?;
         Ok(Self { inner })
@@ -202,7 +202,7 @@ impl PySort {
             None | Some(ValueRef::Null) => {
                 filter.map_or_else(sort::Sort::default, |filter| filter.inner.default_sort())
             }
-            Some(view) => within(pointer, |place| sort::Sort::parse(view, place))
+            Some(view) => within(pointer, |location| sort::Sort::parse(view, location))
                 .map_err(|error| refused(py, error.into()))?,
         };
         Ok(Self { inner })
@@ -244,8 +244,8 @@ impl PyGroup {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/group"))]
     fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
-        let parsed = within(pointer, |place| {
-            group::GroupDefinition::parse(value.view(), place)
+        let parsed = within(pointer, |location| {
+            group::GroupDefinition::parse(value.view(), location)
         });
         let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
         Ok(Self { inner })
@@ -254,8 +254,10 @@ impl PyGroup {
     /// Reject a sort by fields that no row has.
     #[pyo3(signature = (sort, *, pointer = "/sort"))]
     fn check_sort(&self, py: Python<'_>, sort: &PySort, pointer: &str) -> PyResult<()> {
-        within(pointer, |place| self.inner.check_sort(&sort.inner, place))
-            .map_err(|error| refused(py, error.into()))
+        within(pointer, |location| {
+            self.inner.check_sort(&sort.inner, location)
+        })
+        .map_err(|error| refused(py, error.into()))
     }
 }
 
@@ -276,8 +278,8 @@ impl PyLookups {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/lookup"))]
     fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
-        let parsed = within(pointer, |place| {
-            lookup::LookupFields::parse(value.view(), place)
+        let parsed = within(pointer, |location| {
+            lookup::LookupFields::parse(value.view(), location)
         });
         let inner = Arc::new(parsed.map_err(|error| refused(py, error.into()))?);
         Ok(Self { inner })
@@ -308,11 +310,11 @@ impl PyProjection {
     #[staticmethod]
     #[pyo3(signature = (value, *, pointer = "/projection"))]
     fn parse(py: Python<'_>, value: &PyValue, pointer: &str) -> PyResult<Self> {
-        let parsed = within(pointer, |place| match value.view() {
-            ValueRef::Document(document) => projection::Projection::parse(document, place),
+        let parsed = within(pointer, |location| match value.view() {
+            ValueRef::Document(document) => projection::Projection::parse(document, location),
             _ => Err(Error::new(
                 rillbase_query::error::ErrorCode::InvalidProjection,
-                place,
+                location,
                 "a projection is an object",
             )),
         });
@@ -321,23 +323,23 @@ impl PyProjection {
     }
 }
 
-/// Runs a parser at a place given as a JSON pointer of plain names.
+/// Runs a parser at the location of a JSON pointer without escapes.
 pub(crate) fn within<T>(pointer: &str, parse: impl FnOnce(&ParseLocation<'_>) -> T) -> T {
     fn descend<'p, T>(
-        place: &ParseLocation<'p>,
+        location: &ParseLocation<'p>,
         mut names: std::str::Split<'p, char>,
         parse: impl FnOnce(&ParseLocation<'_>) -> T,
     ) -> T
 where {
         match names.next() {
             Some(first) => {
-                let here = place.key(first);
+                let here = location.key(first);
                 match names.next() {
                     Some(second) => parse(&here.key(second)),
                     None => parse(&here),
                 }
             }
-            None => parse(place),
+            None => parse(location),
         }
     }
     match pointer.strip_prefix('/') {
@@ -346,8 +348,8 @@ where {
     }
 }
 
-/// Claims as a document. They are plain JSON: what looks like Extended JSON in
-/// a token stays the object that it is.
+/// Claims as a document. Claims are plain JSON: an object of a token that looks like Extended JSON
+/// is not interpreted.
 fn plain_json(text: &[u8]) -> Option<Vec<u8>> {
     let mut builder = PlainBuilder {
         open: Vec::new(),

@@ -156,12 +156,12 @@ impl PyHub {
         self.locked().detach(subscription);
     }
 
-    /// Return the id of the registration that a query waits for.
+    /// Return the id of a query's pending registration.
     fn asked(&self, query: [u8; 16]) -> Option<u64> {
         self.locked().registration_id(&QueryHash(query))
     }
 
-    /// Take the rows of a query, registered after the log's end by a request.
+    /// Set the rows of a query that a request registered after the log's end.
     #[allow(
         clippy::too_many_arguments,
         reason = "a registration has as many parts"
@@ -193,18 +193,18 @@ impl PyHub {
         self.locked().refused(&QueryHash(query), problem);
     }
 
-    /// Register all queries of a log again, because entries are missing.
+    /// Register all queries of a log again, because entries of the log are missing.
     fn lost(&self, partition: u16) {
         self.locked().lost(partition);
     }
 
-    /// Register queries of a log again that the event layer has forgotten.
+    /// Register again those queries of a log that the event layer has lost.
     fn forgotten(&self, partition: u16, held: Vec<[u8; 16]>) {
         let held = held.into_iter().map(QueryHash).collect();
         self.locked().forgotten(partition, &held);
     }
 
-    /// Switch to another grid: logs that are read from here on belong to it.
+    /// Switch to another grid, to which all logs read from now on belong.
     #[pyo3(signature = (*, installation, epoch, write_partitions, query_partitions))]
     fn moved(&self, installation: u64, epoch: u32, write_partitions: u16, query_partitions: u16) {
         self.locked().moved(GridShape {
@@ -225,7 +225,7 @@ impl PyHub {
         Ok(entries.len())
     }
 
-    /// Take the entries that a subscription missed; None if the log no longer has them.
+    /// Process the entries that a subscription missed; None if the log no longer has them.
     fn replay(
         &self,
         py: Python<'_>,
@@ -237,12 +237,12 @@ impl PyHub {
         Ok(())
     }
 
-    /// Advance time to Valkey's, in microseconds.
+    /// Advance the time to Valkey's, in microseconds.
     fn tick(&self, now_us: u64) {
         self.locked().tick(now_us);
     }
 
-    /// Whether there are frames to hand out at once.
+    /// Whether there are frames to send at once.
     fn has_frames(&self) -> bool {
         self.locked().has_frames()
     }
@@ -260,7 +260,7 @@ impl PyHub {
             .collect()
     }
 
-    /// Record what a client has read.
+    /// Record that a client has read some of its frames.
     fn drained(&self, subscription: u64, frames: usize, size_bytes: usize) {
         self.locked().drained(subscription, frames, size_bytes);
     }
@@ -306,7 +306,7 @@ impl PyHub {
         })
     }
 
-    /// Return what is known about a version of a document, for a subscription: a JSON object.
+    /// Return the trace of a document's version for a subscription, as a JSON object.
     #[pyo3(signature = (subscription, key, version, *, xid = None, body = None))]
     fn trace(
         &self,
@@ -336,7 +336,7 @@ impl PyHub {
         self.locked().has_room()
     }
 
-    /// Return the hub's memory, and how often it had to be reduced.
+    /// Return the hub's memory, and how often it was reduced.
     fn memory(&self) -> HubMemory {
         let memory = self.locked().memory();
         HubMemory {

@@ -71,9 +71,9 @@ pub(crate) fn as_python(py: Python<'_>, request: HubRequest) -> PyResult<Bound<'
             let query = bytes(hash);
             object(py, RenewQuery { query, slack })?
         }
-        HubRequest::Fetch(asked, keys) => {
-            let query = bytes(asked.query);
-            let question = PyBytes::new(py, &request::encode_question(&asked, &keys)).unbind();
+        HubRequest::Fetch(fetch, keys) => {
+            let query = bytes(fetch.query);
+            let question = PyBytes::new(py, &request::encode_question(&fetch, &keys)).unbind();
             object(py, FetchDocuments { query, question })?
         }
         HubRequest::RecheckAccess(hash) => object(py, RecheckAccess { query: bytes(hash) })?,

@@ -9,8 +9,9 @@ use crate::errors::from_json_failure;
 
 /// Return the JSON document in `body`, or raise `JsonError`.
 ///
-/// Stricter than the standard library: see `native/json`. Integers are exact; `-0` is a float,
-/// since only a float has its sign. `max_depth` bounds nesting, `max_values` the values in all.
+/// It is stricter than the standard library: see `native/json`. Integers are exact. `-0` is a
+/// float, because integers have no negative zero. `max_depth` bounds the nesting, `max_values` the
+/// total number of values.
 #[pyfunction]
 #[pyo3(signature = (body, *, max_depth = 100, max_values = None))]
 pub(crate) fn parse_json<'py>(
@@ -32,7 +33,7 @@ pub(crate) fn parse_json<'py>(
 /// Builds Python objects from the reader's events.
 struct ObjectBuilder<'py> {
     py: Python<'py>,
-    /// The values of all open arrays, those of the innermost on top; at last the document.
+    /// The values of all open arrays, those of the innermost on top; at the end, the document.
     values: Vec<Bound<'py, PyAny>>,
     open: Vec<ObjectContainer<'py>>,
     keys: KeyCache<'py>,
@@ -150,7 +151,7 @@ impl JsonSink for ObjectBuilder<'_> {
     }
 }
 
-/// The Python strings of recent keys: in a list of like objects each key is made once.
+/// The Python strings of recent keys: in a list of similar objects each key is created once.
 ///
 /// A slot is chosen by the key's length and ends, so two keys may keep displacing each other; that
 /// only costs the time to create the string again.

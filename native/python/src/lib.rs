@@ -1,14 +1,15 @@
 //! The native parts of Rillbase as one Python module.
 //!
-//! The only crate that knows Python, and thin: it turns arguments and results from one form into
-//! the other. What the module offers is declared for Python in `rillbase_native.pyi`, which the
-//! lint step checks against the built module.
+//! The only crate that depends on Python. It is thin: it converts arguments and results.
+//! `rillbase_native.pyi` declares the module's interface; the lint step checks it against the built
+//! module.
 
 #![allow(
     clippy::needless_pass_by_value,
     reason = "arguments are extracted from Python's objects, so there is nothing to borrow"
 )]
 
+mod csv;
 mod engine;
 mod errors;
 mod filters;
@@ -28,6 +29,11 @@ mod writes;
 /// The native parts of Rillbase.
 #[pyo3::pymodule]
 mod rillbase_native {
+    #[pymodule_export]
+    use crate::csv::{
+        PyCsvReader, PyCsvRecords, PyCsvWriter, PyDocumentMapping, PyJsonItemReader,
+        guess_csv_delimiter,
+    };
     #[pymodule_export]
     use crate::engine::{
         Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, PyKeyspaceOptions,

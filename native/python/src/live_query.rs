@@ -28,7 +28,7 @@ pub(crate) type PyRow = (PyBackedBytes, i64, i64, i64, PyBackedBytes);
 type PyShown<'py> = (Bound<'py, PyBytes>, u64, i64, i64, Bound<'py, PyBytes>);
 /// A collection that is looked up: id, version of the access rules, access rule.
 type PySide = ([u8; 16], u64, Option<PyFilter>);
-/// What was read of a side: rows, and whether there are no others.
+/// The rows read of a collection that is looked up, and whether these are all.
 type PyForeign = (Vec<PyRow>, bool);
 /// `xmin`, `xmax` and the transactions between that were running.
 pub(crate) type PySnapshot = (u64, u64, Vec<u64>);
@@ -129,7 +129,7 @@ impl PyLiveQuery {
         }
     }
 
-    /// Read a definition, as `definition` writes it.
+    /// Parse a definition that `definition` wrote.
     #[staticmethod]
     fn read(bytes: &[u8]) -> PyResult<Self> {
         let definition = request::decode_definition(bytes)
@@ -265,8 +265,8 @@ impl PyLiveQuery {
         Ok(py_keys(py, &keys.map_err(|refusal| refused(py, refusal))?))
     }
 
-    /// Return the rows of the result: of documents, with what was read of those that they refer to,
-    /// or of the groups that they are in.
+    /// Return the rows of the result: one for each document, with the documents that it refers to,
+    /// or one for each group.
     #[pyo3(signature = (rows, foreign = Vec::new()))]
     fn shown<'py>(
         &self,
@@ -301,7 +301,7 @@ impl PyLiveQuery {
         }
     }
 
-    /// Return what the registry keeps, without an activation number.
+    /// Return the query's entry in the registry, without an activation number.
     fn definition<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &request::encode_definition(&self.definition))
     }
@@ -350,7 +350,7 @@ pub(crate) fn as_snapshot((xmin, xmax, running): PySnapshot) -> PgSnapshot {
     }
 }
 
-/// Rows; without bodies where only membership is reported.
+/// Converts rows, without bodies if only membership is reported.
 pub(crate) fn as_rows(rows: &[PyRow], bodies: bool) -> Vec<ResultRow> {
     let rows = rows
         .iter()

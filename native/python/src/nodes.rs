@@ -1,4 +1,4 @@
-//! Nodes of the grid: started, watched and stopped from Python, and run without it.
+//! Grid nodes: started, observed and stopped from Python, but running without the interpreter.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl GridNode {
         if write_partitions == 0 || write_partition.is_some_and(|one| one >= write_partitions) {
             return Err(PyValueError::new_err("the write partition does not exist"));
         }
-        let place = NodeSettings {
+        let settings = NodeSettings {
             server,
             prefix,
             epoch,
@@ -60,7 +60,7 @@ impl GridNode {
         };
         Ok(Self {
             identity: NodeIdentity {
-                place,
+                settings,
                 write_partition: write_partition.unwrap_or(0),
                 holder,
             },
@@ -70,8 +70,8 @@ impl GridNode {
         })
     }
 
-    /// Run until `stop`, or until the process `parent` has ended, which started this one. The
-    /// interpreter is free meanwhile.
+    /// Run until `stop`, or until the process `parent`, which started this one, has ended. The
+    /// interpreter is released meanwhile.
     fn run(&self, py: Python<'_>, parent: u32) {
         let mut documents = PythonDocuments {
             open: self.documents.clone_ref(py),
@@ -103,16 +103,16 @@ struct PythonDocuments {
 }
 
 impl DocumentSource for PythonDocuments {
-    fn open(&mut self, wanted: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError> {
+    fn open(&mut self, scope: &RebuildScope) -> Result<RebuildSnapshot, DocumentReadError> {
         Python::attach(|py| {
-            // The generator of a rebuild that was broken off ends its transaction.
+            // Closing the generator of an abandoned rebuild ends its transaction.
             self.blocks = None;
-            let collections: Vec<_> = wanted
+            let collections: Vec<_> = scope
                 .collections
                 .iter()
                 .map(|id| PyBytes::new(py, id))
                 .collect();
-            let arguments = (collections, wanted.partition, wanted.partitions);
+            let arguments = (collections, scope.partition, scope.partitions);
             let mut blocks = self.open.bind(py).call1(arguments)?.try_iter()?;
             let first = blocks.next().transpose()?;
             let text: String = match first {

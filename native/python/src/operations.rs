@@ -1,4 +1,4 @@
-//! Operations, what a collection prescribes for them, and their images.
+//! Operations on documents, and the definition of a collection.
 
 use std::sync::Arc;
 
@@ -99,31 +99,31 @@ impl UpdateOperators {
     fn parse(py: Python<'_>, update: &PyValue, array_filters: Option<&PyValue>) -> PyResult<Self> {
         let filters = read_array_filters(py, array_filters)?;
         let root = ParseLocation::root();
-        let place = root.key("update");
+        let location = root.key("update");
         let ValueRef::Document(operators) = update.view() else {
-            let refusal = DocumentRefusal::at("invalid_update", &place, "an object is expected");
+            let refusal = DocumentRefusal::at("invalid_update", &location, "an object is expected");
             return Err(refused(py, refusal));
         };
-        let inner =
-            Update::parse(operators, filters, &place).map_err(|error| refused(py, error.into()))?;
+        let inner = Update::parse(operators, filters, &location)
+            .map_err(|error| refused(py, error.into()))?;
         Ok(Self {
             inner: Arc::new(inner),
         })
     }
 }
 
-/// Array filters as a caller gave them: callers choose their type.
+/// Parses array filters, whose type callers choose.
 fn read_array_filters<'a>(
     py: Python<'_>,
-    given: Option<&'a PyValue>,
+    parsed: Option<&'a PyValue>,
 ) -> PyResult<Option<rillbase_query::bson::Array<'a>>> {
-    match given.map(PyValue::view) {
+    match parsed.map(PyValue::view) {
         None | Some(ValueRef::Null) => Ok(None),
         Some(ValueRef::Array(array)) => Ok(Some(array)),
         Some(_) => {
             let root = ParseLocation::root();
-            let place = root.key("array_filters");
-            let refusal = DocumentRefusal::at("invalid_update", &place, "an array is expected");
+            let location = root.key("array_filters");
+            let refusal = DocumentRefusal::at("invalid_update", &location, "an array is expected");
             Err(refused(py, refusal))
         }
     }

@@ -1,4 +1,4 @@
-//! Which partitions documents and queries belong to.
+//! The partitions of documents and queries.
 
 use pyo3::prelude::*;
 use rillbase_live::message::QueryHash;

@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 use rillbase_live::message::{FetchId, FetchedDocument, NodeRequest};
 use rillbase_live::wire::request;
 
-/// Key, version, writing transaction, and BSON of what may be seen.
+/// Key, version, writing transaction, and the visible document as BSON.
 type PyFetched = (PyBackedBytes, u64, u64, Option<PyBackedBytes>);
 
 /// Documents of the collections that a query looks up, by their keys.
@@ -26,7 +26,7 @@ pub(crate) struct PyQuestion {
 
 #[pymethods]
 impl PyQuestion {
-    /// Read a question, as `FetchDocuments` has it.
+    /// Parse a question from `FetchDocuments`.
     #[staticmethod]
     fn read(bytes: &[u8]) -> PyResult<Self> {
         let (fetch, keys) = request::decode_question(bytes)
@@ -34,7 +34,7 @@ impl PyQuestion {
         Ok(Self { fetch, keys })
     }
 
-    /// Return what no other question has.
+    /// Return the question's unique id.
     #[getter]
     fn name(&self) -> String {
         format!("{}-{}", self.fetch.token.0, self.fetch.number)

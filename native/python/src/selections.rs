@@ -1,4 +1,4 @@
-//! Queries being answered, and how documents are shown.
+//! Evaluates queries, and renders documents.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ type Row = (
     Option<PyBackedBytes>,
 );
 
-/// Place in the order, index entry, key.
+/// Sort position, index entry, key.
 type PyNext<'py> = (
     Bound<'py, PyBytes>,
     Bound<'py, PyBytes>,
@@ -40,7 +40,7 @@ type PyNext<'py> = (
 /// Key, version, created and updated in milliseconds, BSON.
 type PyRow<'py> = (Bound<'py, PyBytes>, i64, i64, i64, Bound<'py, PyBytes>);
 
-/// A query being answered: candidates in, a page out.
+/// The evaluation of a query: it takes candidates and returns a page.
 #[pyclass(module = "rillbase_native", name = "Selection", skip_from_py_object)]
 pub(crate) struct PySelection {
     inner: selection::Selection,
@@ -97,7 +97,7 @@ impl PySelection {
         }
     }
 
-    /// Return the same selection for candidates that come in the order of an index.
+    /// Return the same selection for candidates in the order of an index.
     fn by_index(
         &self,
         index: Vec<(String, i32)>,
@@ -130,7 +130,7 @@ impl PySelection {
         }
     }
 
-    /// Take candidates in. Return `more`, `enough` or `misplaced`.
+    /// Process candidates. Return `more`, `enough` or `misplaced`.
     fn feed(&mut self, py: Python<'_>, rows: Vec<Row>) -> PyResult<&'static str> {
         let inner = &mut self.inner;
         let progress = py.detach(|| inner.feed(rows.iter().map(candidate)));
@@ -141,8 +141,8 @@ impl PySelection {
         }
     }
 
-    /// How many documents were left out because they could not be evaluated, of those that the
-    /// caller may read, and why the first was.
+    /// Return how many documents that the caller may read were omitted because they could not be
+    /// evaluated, and the error of the first.
     #[getter]
     fn unevaluated(&self) -> (usize, Option<&str>) {
         let unevaluated = &self.inner.unevaluated;
@@ -188,15 +188,15 @@ impl PySelection {
         });
         inner.unevaluated = unevaluated;
         let next = rows.next.as_ref().map(|next| {
-            let [place, entry, key] =
-                [&next.place, &next.entry, &next.key].map(|bytes| PyBytes::new(py, bytes));
-            (place, entry, key)
+            let [position, entry, key] =
+                [&next.sort_position, &next.entry, &next.key].map(|bytes| PyBytes::new(py, bytes));
+            (position, entry, key)
         });
         (PyBytes::new(py, text.as_bytes()), next, rows.len())
     }
 
-    /// Return the keys to which the page's documents refer, of each of the lookups' collections.
-    /// Nothing more is taken in.
+    /// Return the keys to which the page's documents refer, for each of the lookups' collections.
+    /// No more candidates are accepted.
     fn references<'py>(
         &mut self,
         py: Python<'py>,
@@ -208,8 +208,8 @@ impl PySelection {
         Ok(py_keys(py, &keys))
     }
 
-    /// Show with each document those that it refers to; `found` has key and BSON of those of each of
-    /// the lookups' collections.
+    /// Embed into each document those that it refers to; `found` has their keys and BSON, for each
+    /// of the lookups' collections.
     fn embed(
         &mut self,
         py: Python<'_>,
@@ -232,7 +232,10 @@ impl PySelection {
         py: Python<'py>,
     ) -> (Vec<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>) {
         let rows = self.inner.finish();
-        let next = rows.next.as_ref().map(|next| PyBytes::new(py, &next.place));
+        let next = rows
+            .next
+            .as_ref()
+            .map(|next| PyBytes::new(py, &next.sort_position));
         let bodies = rows.bodies().map(|body| PyBytes::new(py, body));
         (bodies.collect(), next)
     }
@@ -264,7 +267,7 @@ pub(crate) fn py_keys<'py>(
     keys.collect()
 }
 
-/// A query that groups, being answered: candidates in, rows out.
+/// The evaluation of a grouped query: it takes candidates and returns rows.
 #[pyclass(module = "rillbase_native", name = "Grouping", skip_from_py_object)]
 pub(crate) struct PyGrouping {
     inner: grouping::Grouping,
@@ -288,8 +291,8 @@ impl PyGrouping {
         }
     }
 
-    /// How many documents are in no group because they could not be evaluated, of those that the
-    /// caller may read, and why the first is not.
+    /// Return how many documents that the caller may read are in no group because they could not be
+    /// evaluated, and the error of the first.
     #[getter]
     fn unevaluated(&self) -> (usize, Option<&str>) {
         let unevaluated = &self.inner.unevaluated;
@@ -302,7 +305,7 @@ impl PyGrouping {
         self.inner.held_bytes()
     }
 
-    /// Take candidates in. Return `more`: all that there are count.
+    /// Process candidates. Always return `more`, because a group depends on all of them.
     fn feed(&mut self, py: Python<'_>, rows: Vec<Row>) -> PyResult<&'static str> {
         let inner = &mut self.inner;
         py.detach(|| inner.feed(rows.iter().map(candidate)))

@@ -50,26 +50,26 @@ impl NodeSpeaker {
         }
     }
 
-    /// Lets the speaker do something, with the interpreter released.
-    fn speak(
+    /// Runs `work` with the speaker and the interpreter released.
+    fn with_speaker(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&mut Speaker) -> Option<Vec<u8>> + Send,
+        work: impl FnOnce(&mut Speaker) -> Option<Vec<u8>> + Send,
     ) -> PyResult<Vec<u8>> {
-        let said = py.detach(|| {
-            let mut held = self.speaker.lock().unwrap_or_else(PoisonError::into_inner);
-            held.as_mut().and_then(act)
+        let reply = py.detach(|| {
+            let mut speaker = self.speaker.lock().unwrap_or_else(PoisonError::into_inner);
+            speaker.as_mut().and_then(work)
         });
-        said.ok_or_else(|| node_error(py, "STOPPED the node or this client is closed"))
+        reply.ok_or_else(|| node_error(py, "STOPPED the node or this client is closed"))
     }
 
     fn call(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
         let words: Vec<Vec<u8>> = words.iter().map(Word::bytes).collect();
-        let said = self.speak(py, |speaker| {
+        let reply = self.with_speaker(py, |speaker| {
             let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
             speaker.execute(&words)
         })?;
-        ReplyReader(&said).value(py)
+        ReplyReader(&reply).value(py)
     }
 }
 
@@ -105,13 +105,13 @@ impl PyNode {
         })
     }
 
-    /// Do a command in the name of the node's own speaker, and return the reply.
+    /// Execute a command as the node's own speaker, and return the reply.
     #[pyo3(signature = (*words))]
     fn execute(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
         self.own.call(py, words)
     }
 
-    /// Return what was pushed to the node's own speaker since.
+    /// Return what was pushed to the node's own speaker since the last call.
     fn pushed(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
         self.own.pushed(py)
     }
@@ -121,7 +121,7 @@ impl PyNode {
         py.detach(|| NodeSpeaker::of(&self.node))
     }
 
-    /// End it; all that was answered is durable.
+    /// Close the node; all acknowledged writes are durable.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = py.detach(|| self.node.close());
         closed.map_err(|error| node_error(py, &format!("FAILED {error}")))
@@ -139,16 +139,16 @@ impl PyNode {
 
 #[pymethods]
 impl NodeSpeaker {
-    /// Do a command, and return the reply.
+    /// Execute a command, and return the reply.
     #[pyo3(signature = (*words))]
     fn execute(&self, py: Python<'_>, words: Vec<Word>) -> PyResult<Py<PyAny>> {
         self.call(py, words)
     }
 
-    /// Return what was pushed since.
+    /// Return what was pushed since the last call.
     fn pushed(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {
-        let said = self.speak(py, Speaker::pushed)?;
-        let mut reading = ReplyReader(&said);
+        let reply = self.with_speaker(py, Speaker::pushed)?;
+        let mut reading = ReplyReader(&reply);
         let mut pushed = Vec::new();
         while !reading.0.is_empty() {
             pushed.push(reading.value(py)?);
@@ -157,7 +157,7 @@ impl NodeSpeaker {
     }
 }
 
-/// What is left to read of replies.
+/// The replies that are not read yet.
 struct ReplyReader<'a>(&'a [u8]);
 
 impl ReplyReader<'_> {
@@ -224,7 +224,7 @@ impl ReplyReader<'_> {
 
     fn bulk(&mut self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let length: i64 = self.number()?;
-        // Version 2 says so for nothing.
+        // Version 2 encodes null like this.
         let Ok(length) = usize::try_from(length) else {
             return Ok(py.None());
         };

@@ -58,7 +58,8 @@ impl PyValue {
         Ok(Self { inner })
     }
 
-    /// Read a request, passing over members beyond their bounds; return why the first was.
+    /// Parse a request, skipping members beyond their bounds; return the error of the first one
+    /// skipped.
     #[staticmethod]
     fn parse_message<'py>(
         py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Groups of writes: planned, applied to rows, turned into columns and answers.
+//! Groups of writes: they are planned, applied to rows, and converted to columns and results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ type PyAccess<'py> = (
 );
 /// Name, number of the collection, access.
 type PyTarget<'py> = (String, usize, Option<PyAccess<'py>>);
-/// Operations, targets, whether all or none, precondition.
+/// Operations, targets, whether they are atomic, precondition.
 type PyWrite<'py> = (
     PyRef<'py, PyOperations>,
     Vec<PyTarget<'py>>,
@@ -49,7 +49,7 @@ type PyRow = (
 );
 type Columns<'py, const N: usize> = [Bound<'py, PyBytes>; N];
 
-/// What If-Match and If-None-Match ask of a document.
+/// The precondition that If-Match and If-None-Match state.
 #[pyclass(
     frozen,
     name = "Expected",
@@ -98,7 +98,7 @@ impl PyOperations {
         }
     }
 
-    /// Return the operations of a bulk body or a transaction, and whether they are all or none.
+    /// Return the operations of a bulk body or a transaction, and whether they are atomic.
     #[staticmethod]
     #[pyo3(signature = (body, *, ndjson, max_operations, transaction = false))]
     fn parse(
@@ -126,14 +126,14 @@ impl PyOperations {
         self.inner.as_slice().len()
     }
 
-    /// Return those from one place up to another.
+    /// Return the operations of a range.
     fn part(&self, start: usize, end: usize) -> Self {
         Self {
             inner: self.inner.part(start..end),
         }
     }
 
-    /// Return the collections that operations name; "" where one names none.
+    /// Return the collections that operations name; "" if one names none.
     fn collections(&self) -> Vec<&str> {
         self.inner.collections().into_iter().collect()
     }
@@ -173,7 +173,7 @@ impl PyPlan {
         }
     }
 
-    /// Return the keys of documents that may be there, as an array for the database.
+    /// Return the keys of documents that may exist, as an array for the database.
     fn keys<'py>(
         &self,
         py: Python<'py>,
@@ -293,7 +293,8 @@ impl PyChanges {
         packed(py, self.inner.announced(collection))
     }
 
-    /// Return entries to add: indexes, keys, documents' keys, whether they sort, are enforced.
+    /// Return entries to add: indexes, keys, documents' keys, whether they sort, whether they are
+    /// enforced.
     fn added<'py>(&self, py: Python<'py>) -> Option<Columns<'py, 5>> {
         packed(py, self.inner.added().map(five))
     }
@@ -308,7 +309,7 @@ impl PyChanges {
         packed(py, self.inner.enforced().map(three))
     }
 
-    /// Return hashes of keys that fall into the same write partitions as all of these documents.
+    /// Return hashes of keys that cover the write partitions of all these documents.
     fn covering_hashes(&self) -> Vec<i32> {
         covering_hashes(self.inner.key_hashes())
     }
@@ -353,7 +354,7 @@ fn five(columns: EntryColumns) -> [Vec<u8>; 5] {
     ]
 }
 
-/// How the operations of a write ended, in their order.
+/// The outcomes of a write's operations, in order.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct Outcomes {
     inner: outcome::Outcomes,
@@ -395,7 +396,7 @@ impl Outcomes {
         self.inner.len()
     }
 
-    /// Return the rejected operations, by place.
+    /// Return the rejected operations, by their index.
     fn refusals<'py>(&self, py: Python<'py>) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
         let numbered = self.inner.iter().enumerate();
         numbered
@@ -467,7 +468,7 @@ impl PyChange {
         self.inner.created
     }
 
-    /// Return the envelope of a document that is there, as JSON.
+    /// Return the envelope of an existing document, as JSON.
     #[pyo3(signature = (*, canonical = false))]
     fn envelope<'py>(&self, py: Python<'py>, canonical: bool) -> Option<Bound<'py, PyBytes>> {
         let text = self.inner.envelope(form(canonical))?;

@@ -1,5 +1,5 @@
-//! How many filters a core compiles and evaluates each second of its time, and
-//! what a filter that waits in a set takes. `match_rate [SECONDS]`
+//! Measures how many filters are compiled and evaluated per CPU second, and the memory of a filter
+//! in a set. `match_rate [SECONDS]`
 //!
 //! The documents have the paper's shape: five strings of ten characters and
 //! five integers, of which one is unique and random; the filters are
@@ -16,7 +16,7 @@ use rillbase_query::ejson::parse_document;
 use rillbase_query::filter::Filter;
 use rillbase_query::filter_set::{FilterId, FilterSet, PredicateAnswers};
 
-/// Filters that wait while memory is measured.
+/// The number of filters in the set whose memory is measured.
 const IDLE: u32 = 100_000;
 /// How many filters match a document: the width of their ranges.
 const WIDTH: u32 = 17;
@@ -43,15 +43,15 @@ fn three_predicates(low: u32) -> Outcome<Filter> {
     Ok(Filter::parse(parse_document(text.as_bytes())?.as_ref())?)
 }
 
-/// This thread's own time on a core, which other programs do not take from;
-/// where the system does not tell, time as it passes.
+/// The CPU time of this thread, which other programs do not affect, or wall-clock time where the
+/// system does not report it.
 fn core_time(start: Instant) -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|text| text.parse().ok());
     nanos.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
-/// Runs the work, which says how much it did, for a while; per second.
+/// Repeats `work` for `run`; returns the sum of its results per second.
 fn rate(run: Duration, mut work: impl FnMut() -> u32) -> f64 {
     let start = Instant::now();
     let (before, mut done) = (core_time(start), 0.0);
@@ -72,7 +72,7 @@ fn resident() -> Option<f64> {
     Some(f64::from(kib) * 1024.0)
 }
 
-/// Bytes that each of many filters with three predicates takes in a set.
+/// The bytes per filter of many filters with three predicates in a set.
 fn idle_bytes() -> Outcome<f64> {
     let mut set = FilterSet::default();
     let before = resident().unwrap_or_default();
@@ -84,7 +84,8 @@ fn idle_bytes() -> Outcome<f64> {
     Ok((after - before) / f64::from(IDLE))
 }
 
-/// A set that answers otherwise than its filters, or wrongly, is no figure.
+/// Checks that the set and its filters agree and are right; otherwise the measurement would be
+/// meaningless.
 fn check(set: &FilterSet, ids: &[FilterId], filters: &[Filter], doc: &DocumentBuf) -> Outcome<()> {
     let mut scratch = PredicateAnswers::default();
     let mut prepared = set.prepare(doc.as_ref(), 0, &mut scratch);

@@ -1,7 +1,7 @@
 //! Sums and products over the four number types.
 //!
-//! Two ints give an int, or a long when that is too narrow; a double makes
-//! the result a double, a decimal a decimal.
+//! The result of two ints is an int, or a long if it does not fit. It is a double if an operand is
+//! a double, and a decimal if an operand is a decimal.
 
 use crate::bson::{Value, ValueRef};
 use crate::decimal::Decimal;
@@ -11,9 +11,9 @@ use crate::number::NumericValue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overflow;
 
-/// What is computed.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum ArithmeticOperator {
     Add,
     Subtract,
@@ -56,7 +56,7 @@ pub fn compute(
     Some(Ok(result))
 }
 
-/// A whole number as an int when `narrow` and it fits, else as a long.
+/// A whole number: an int if `narrow` is set and it fits, otherwise a long.
 pub(crate) fn sized(int: i64, narrow: bool) -> Value {
     match i32::try_from(int) {
         Ok(small) if narrow => Value::Int32(small),

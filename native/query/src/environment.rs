@@ -1,13 +1,13 @@
-//! What an evaluation needs besides filter and document.
+//! The context of an evaluation: fuel and time.
 
 use crate::fuel::Fuel;
 
 /// Fuel and time of one evaluation.
 #[derive(Debug, Default)]
 pub struct EvaluationContext {
-    /// What is left of the allowance.
+    /// The remaining fuel.
     pub fuel: Fuel,
-    /// `$$NOW`: milliseconds since 1970, the same for a whole query.
+    /// `$$NOW`, in milliseconds since 1970; the same for a whole query.
     pub now_ms: i64,
 }
 

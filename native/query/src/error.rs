@@ -1,9 +1,8 @@
-//! Errors, by stable code and place.
+//! Errors: a stable code and a location.
 //!
-//! Everything a caller can get wrong is found while parsing, so that an
-//! [`Error`] carries a JSON pointer (RFC 6901) into the text that the caller
-//! sent. Evaluation can fail too ([`EvaluationFailure`]), but only for want of fuel or
-//! because an aggregation expression met a value that it cannot take.
+//! All errors of a caller are found while parsing, so that an [`Error`] has a JSON pointer (RFC
+//! 6901) into the text that the caller sent. Evaluation can fail too ([`EvaluationFailure`]), but
+//! only because it runs out of fuel or because an aggregation expression does not accept a value.
 
 use std::fmt;
 
@@ -46,7 +45,7 @@ pub enum ErrorCode {
     NotLive,
     /// One evaluation needed more steps or memory than allowed.
     QueryTooExpensive,
-    /// An expression met a value that it cannot take.
+    /// An expression was applied to a value that it does not accept.
     EvaluationFailed,
 }
 
@@ -83,18 +82,18 @@ impl ErrorCode {
 pub struct Error {
     /// The stable name.
     pub code: ErrorCode,
-    /// The offending place as an RFC 6901 pointer.
+    /// The offending location as an RFC 6901 pointer.
     pub pointer: String,
     /// One sentence for people.
     pub detail: String,
 }
 
 impl Error {
-    /// A refusal at `place`.
-    pub fn new(code: ErrorCode, place: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
+    /// A refusal at `location`.
+    pub fn new(code: ErrorCode, location: &ParseLocation<'_>, detail: impl Into<String>) -> Self {
         Self {
             code,
-            pointer: place.pointer(),
+            pointer: location.pointer(),
             detail: detail.into(),
         }
     }
@@ -114,8 +113,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Where a parser is: a list on the stack, rendered only when something is
-/// wrong, so that correct input pays nothing for precise errors.
+/// Where a parser is: a list on the stack, rendered only for errors, so that precise locations cost
+/// nothing for correct input.
 #[derive(Debug, Clone, Copy)]
 pub struct ParseLocation<'p> {
     parent: Option<&'p ParseLocation<'p>>,
@@ -139,7 +138,7 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
-    /// The member `key` of this place.
+    /// The member `key` of this location.
     #[must_use]
     pub const fn key(&'p self, key: &'p str) -> Self {
         Self {
@@ -148,7 +147,7 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
-    /// The element at `index` of this place.
+    /// The element at `index` of this location.
     #[must_use]
     pub const fn index(&'p self, index: usize) -> Self {
         Self {
@@ -157,12 +156,12 @@ impl<'p> ParseLocation<'p> {
         }
     }
 
-    /// The place as an RFC 6901 pointer.
+    /// The location as an RFC 6901 pointer.
     #[must_use]
     pub fn pointer(&self) -> String {
         let mut segments = Vec::new();
-        let mut place = Some(self);
-        while let Some(here) = place {
+        let mut location = Some(self);
+        while let Some(here) = location {
             match here.segment {
                 LocationSegment::Root => {}
                 LocationSegment::Key(key) => {
@@ -170,7 +169,7 @@ impl<'p> ParseLocation<'p> {
                 }
                 LocationSegment::Index(index) => segments.push(index.to_string()),
             }
-            place = here.parent;
+            location = here.parent;
         }
         let mut pointer = String::new();
         for segment in segments.iter().rev() {

@@ -1,9 +1,9 @@
-//! Sums of doubles that are exact, whatever the order in which they are added.
+//! Exact sums of doubles, independent of the order of addition.
 //!
 //! A finite double is an integer times 2^−1074. The sum of such integers is kept in limbs of 32
 //! bits, each a signed digit from −2^31 to 2^31 − 1: every integer has exactly one such form, so
 //! two accumulators of the same doubles are the same bytes. It is rounded only when it is read, to
-//! the nearest double, ties to even. NaN and infinities are counted apart.
+//! the nearest double, ties to even. NaN and infinities are counted separately.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -20,18 +20,18 @@
 
 /// Bits of a limb.
 const LIMB_BITS: u32 = 32;
-/// The unit is two to the minus this.
+/// The unit is 2^−`UNIT`.
 const UNIT: i32 = 1074;
 /// Bits of a double's significand.
 const SIGNIFICAND_BITS: u32 = 53;
 const FRACTION_MASK: u64 = (1 << 52) - 1;
 /// More limbs than 2^40 of the largest doubles need.
-const MOST_LIMBS: usize = 68;
+const MAX_LIMBS: usize = 68;
 
 /// An exact sum.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExactSum {
-    /// By place, ascending; none is zero.
+    /// By position, ascending; none is zero.
     limbs: Vec<(u8, i32)>,
     nan: i64,
     infinite: i64,
@@ -39,7 +39,7 @@ pub struct ExactSum {
 }
 
 impl ExactSum {
-    /// Adds a double `times` over; less than zero takes it away again.
+    /// Adds a double `times` times; a negative number removes it.
     pub fn add(&mut self, double: f64, times: i64) {
         if double.is_nan() {
             self.nan = self.nan.saturating_add(times);
@@ -64,13 +64,13 @@ impl ExactSum {
         let mut rest = (i128::from(significand) << (shift % LIMB_BITS))
             .saturating_mul(sign)
             .saturating_mul(times.into());
-        let mut place = (shift / LIMB_BITS) as u8;
+        let mut position = (shift / LIMB_BITS) as u8;
         while rest != 0 {
-            rest += i128::from(self.take(place));
+            rest += i128::from(self.take(position));
             let digit = low_digit(rest);
-            self.put(place, digit);
+            self.put(position, digit);
             rest = (rest - i128::from(digit)) >> LIMB_BITS;
-            place = place.saturating_add(1);
+            position = position.saturating_add(1);
         }
     }
 
@@ -81,30 +81,30 @@ impl ExactSum {
         self.negative_infinite = self
             .negative_infinite
             .saturating_add(other.negative_infinite);
-        for &(place, digit) in &other.limbs {
-            self.add_digit(place, digit);
+        for &(position, digit) in &other.limbs {
+            self.add_digit(position, digit);
         }
     }
 
-    fn add_digit(&mut self, mut place: u8, digit: i32) {
+    fn add_digit(&mut self, mut position: u8, digit: i32) {
         let mut rest = i64::from(digit);
         while rest != 0 {
-            rest += i64::from(self.take(place));
+            rest += i64::from(self.take(position));
             let digit = low_digit(rest.into());
-            self.put(place, digit);
+            self.put(position, digit);
             rest = (rest - i64::from(digit)) >> LIMB_BITS;
-            place = place.saturating_add(1);
+            position = position.saturating_add(1);
         }
     }
 
-    fn take(&self, place: u8) -> i32 {
-        let index = self.limbs.binary_search_by_key(&place, |(at, _)| *at);
+    fn take(&self, position: u8) -> i32 {
+        let index = self.limbs.binary_search_by_key(&position, |(at, _)| *at);
         let limb = index.ok().and_then(|at| self.limbs.get(at));
         limb.map_or(0, |(_, digit)| *digit)
     }
 
-    fn put(&mut self, place: u8, digit: i32) {
-        match self.limbs.binary_search_by_key(&place, |(at, _)| *at) {
+    fn put(&mut self, position: u8, digit: i32) {
+        match self.limbs.binary_search_by_key(&position, |(at, _)| *at) {
             Ok(at) if digit == 0 => drop(self.limbs.remove(at)),
             Ok(at) => {
                 if let Some(limb) = self.limbs.get_mut(at) {
@@ -112,7 +112,7 @@ impl ExactSum {
                 }
             }
             Err(_) if digit == 0 => {}
-            Err(at) => self.limbs.insert(at, (place, digit)),
+            Err(at) => self.limbs.insert(at, (position, digit)),
         }
     }
 
@@ -139,8 +139,8 @@ impl ExactSum {
         let negative = top < 0;
         let mut words = vec![0_u32; usize::from(highest) + 2];
         let mut carry = 0_i64;
-        for (place, word) in words.iter_mut().enumerate() {
-            let digit = u8::try_from(place).map_or(0, |place| self.take(place));
+        for (position, word) in words.iter_mut().enumerate() {
+            let digit = u8::try_from(position).map_or(0, |position| self.take(position));
             let digit = if negative {
                 -i64::from(digit)
             } else {
@@ -154,13 +154,13 @@ impl ExactSum {
         if negative { -magnitude } else { magnitude }
     }
 
-    /// How many NaNs, infinities and negative infinities there are.
+    /// The numbers of NaNs, infinities and negative infinities.
     #[must_use]
     pub const fn specials(&self) -> [i64; 3] {
         [self.nan, self.infinite, self.negative_infinite]
     }
 
-    /// The limbs: place and digit, ascending, none of them zero.
+    /// The limbs: position and digit, ascending, none of them zero.
     #[must_use]
     pub fn limbs(&self) -> &[(u8, i32)] {
         &self.limbs
@@ -174,7 +174,7 @@ impl ExactSum {
     ) -> Option<Self> {
         let mut pairs = limbs.iter().zip(limbs.iter().skip(1));
         let ascend = pairs.all(|(before, after)| before.0 < after.0);
-        let whole = limbs.len() <= MOST_LIMBS && limbs.iter().all(|(_, digit)| *digit != 0);
+        let whole = limbs.len() <= MAX_LIMBS && limbs.iter().all(|(_, digit)| *digit != 0);
         (ascend && whole).then_some(Self {
             limbs,
             nan,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rounding_loses_is_kept() {
+    fn rounding_errors_are_kept() {
         assert_eq!(sum(&[1e308, 1.0, -1e308]).value(), 1.0);
         assert_eq!(sum(&[1e16, 1.0, 1.0, -1e16]).value(), 2.0);
         assert_eq!(sum(&[5e-324, 1e308, -1e308]).value(), 5e-324);
@@ -298,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_added_and_taken_away_leaves_nothing(
+        fn removed_summands_leave_no_remainder(
             doubles in prop::collection::vec(any::<f64>(), 0..20),
         ) {
             let mut sum = sum(&doubles);

@@ -1,9 +1,8 @@
-//! The values of several fields of one document, as sorts and indexes take them.
+//! The values of several fields of one document, for sorts and indexes.
 //!
-//! A field whose path passes through an array has one value per element.
-//! Fields that pass through the same array are taken from the same element, as
-//! MongoDB does. Arrays side by side are independent of each other: a sort
-//! takes the least value of each by itself, an index has their product.
+//! A field whose path passes through an array has one value per element. Fields that pass through
+//! the same array are taken from the same element, as MongoDB does. Arrays side by side are
+//! independent of each other: a sort uses the least value of each, and an index has their product.
 
 use crate::bson::{Array, Document, ValueRef};
 use crate::error::EvaluationFailure;
@@ -69,8 +68,8 @@ pub(crate) fn least_key(
     Ok(least_parts(&fields, fuel)?.concat())
 }
 
-/// The part that each field has in the least key. Arrays side by side do not
-/// depend on each other, so the least parts of each make the least whole.
+/// The part of each field in the least key. Arrays side by side do not depend on each other, so the
+/// least parts of each make the least whole.
 fn least_parts(
     fields: &[(FieldCursor<'_, '_>, bool)],
     fuel: &Fuel,
@@ -142,7 +141,7 @@ const fn value_of<'a>(field: FieldCursor<'_, 'a>) -> ValueRef<'a> {
     }
 }
 
-/// Tells all combinations of values of the paths.
+/// Passes all combinations of values of the paths to a visitor.
 pub(crate) fn combinations<'a>(
     document: Document<'a>,
     paths: &[&FieldPath],

@@ -1,14 +1,13 @@
-//! Many filters on one document: what they share is computed once.
+//! Evaluates many filters on one document; shared parts are computed once.
 //!
-//! A [`FilterSet`] interns the paths and the predicates of its filters. For
-//! each document a path is followed at most once, and a predicate that
-//! several filters have is tested at most once. Answers are kept in a
-//! [`PredicateAnswers`] that is reused from document to document; a number that rises
-//! with each document tells old answers from new, so nothing is cleared.
+//! A [`FilterSet`] interns the paths and the predicates of its filters. For each document a path is
+//! followed at most once, and a predicate that several filters have is tested at most once. Answers
+//! are kept in a [`PredicateAnswers`] that is reused from document to document; each document has a
+//! higher number, which distinguishes its answers from old ones, so nothing is cleared.
 //!
-//! Each filter has the fuel of one evaluation, and an answer that was found for
-//! another filter costs as much as finding it did: which filters are matched
-//! together must not decide what can be evaluated.
+//! Each filter has the fuel of one evaluation. An answer that was computed for another filter is
+//! charged as if it were computed again: whether a filter can be evaluated must not depend on the
+//! other filters of the set.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -130,7 +129,7 @@ impl FilterSet {
         self.members.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -243,7 +242,7 @@ impl FilterSet {
     ) -> PreparedDocument<'a, 's> {
         scratch.document = scratch.document.wrapping_add(1);
         if scratch.document == 0 {
-            // The numbers have come round: old answers could pass for new.
+            // The numbers have wrapped around, so that old answers could be mistaken for new ones.
             scratch.answers.clear();
             scratch.document = 1;
         }

@@ -1,7 +1,7 @@
-//! Fuel: no evaluation runs without end, whatever the filter and the document.
+//! Fuel: it bounds every evaluation, whatever the filter and the document.
 //!
-//! A step is about one element looked at; memory counts what expressions
-//! build. Cells, not atomics: one evaluation belongs to one thread.
+//! A step is roughly one visited element; memory counts what expressions build. Cells, not atomics:
+//! one evaluation belongs to one thread.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

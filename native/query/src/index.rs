@@ -1,11 +1,10 @@
 //! The keys of a document in an index.
 //!
-//! Two uses, two sets. For **finding**: every value that a filter's path can
-//! find gives a key, so that looking up an operand or a range is a superset
-//! of what matches, whatever combination of elements meets a conjunction. For
-//! **ordering**: the combinations that [`crate::field_values`] has; the first
-//! key of a document in index order is then its place in the sort. An entry
-//! says which it is for.
+//! There are two kinds of keys. For **finding**, every value that a filter's path can find has a
+//! key, so that looking up an operand or a range returns a superset of the matches, whichever
+//! combination of elements satisfies a conjunction. For **ordering**, the keys are the combinations
+//! of [`crate::field_values`]; the first key of a document in index order is its sort position. An
+//! entry states its kind.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use crate::path::{FieldPath, Leaf};
 /// One field of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexField {
-    /// Where.
+    /// The path.
     pub path: FieldPath,
     /// Whether its keys descend.
     pub descending: bool,
@@ -31,7 +30,7 @@ pub struct IndexField {
 pub struct IndexKey {
     /// Bytes in the order of the fields' values and directions.
     pub key: Vec<u8>,
-    /// Whether it takes part in ordering; all take part in finding.
+    /// Whether it is used for ordering; all keys are used for finding.
     pub ordering: bool,
 }
 

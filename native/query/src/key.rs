@@ -1,8 +1,8 @@
 //! Values as bytes whose order is the order of [`crate::order`].
 //!
-//! For all values: `encode(a) < encode(b)` iff `a < b`, and equal iff equal
-//! in that order; so 1, 1.0 and decimal 1.00 have one key, and none is a
-//! prefix of another's, so that keys of several fields can be put in a row.
+//! For all values: `encode(a) < encode(b)` iff `a < b`, and equal iff equal in that order; so 1,
+//! 1.0 and decimal 1.00 have one key, and none is a prefix of another's, so that keys of several
+//! fields can be concatenated.
 //!
 //! ```text
 //! value   = rank payload
@@ -16,8 +16,8 @@
 //! binary  = length(4, big-endian) subtype bytes
 //! ```
 //!
-//! The residue costs nothing for what doubles hold exactly and is needed only
-//! for integers beyond 2^53 and decimals such as 0.1.
+//! The residue is a single byte for numbers that doubles represent exactly. It is longer only for
+//! integers beyond 2^53 and decimals such as 0.1.
 
 use std::cmp::Ordering;
 
@@ -148,7 +148,7 @@ fn ordered_f64(double: f64) -> [u8; 8] {
 )]
 fn floor_of_int(int: i64) -> (f64, Option<Decimal>) {
     let near = int as f64;
-    match crate::number::cmp_i64_f64(int, near) {
+    match crate::double::cmp_i64_f64(int, near) {
         Ordering::Equal => (near, None),
         Ordering::Greater => (near, Some(Decimal::from(int))),
         Ordering::Less => (near.next_down(), Some(Decimal::from(int))),

@@ -1,23 +1,21 @@
-//! The one query engine that answers pulls and pushes.
+//! The query engine for one-time queries and live queries.
 //!
-//! The same code decides what a query returns and which writes change a live
-//! query, so that both always agree. It is pure: no I/O, no clock, no global
-//! state; what an evaluation may cost is handed in as fuel.
+//! The same code decides what a query returns and which writes change a live query, so that both
+//! always agree. It is pure: no I/O, no clock, no global state; the allowed cost of an evaluation
+//! is passed in as fuel.
 //!
 //! In the order in which data flows:
 //!
-//! - [`ejson`], [`bson`] — documents come as Extended JSON and live as BSON
-//!   bytes, validated once and then read without copies. [`decimal`] is exact
-//!   decimal128.
-//! - [`order`], [`number`], [`key`] — how values compare, and bytes that
-//!   compare like them.
+//! - [`ejson`], [`bson`] — documents arrive as Extended JSON and are kept as BSON bytes, which are
+//!   validated once and then read without copies. [`decimal`] is exact decimal128.
+//! - [`order`], [`number`], [`key`] — how values compare, and byte strings with the same order.
 //! - [`path`], [`pattern`] — dotted paths through arrays; regular expressions
 //!   in linear time.
 //! - [`filter`] — filters: parsed, brought to normal and canonical form, hashed, matched.
 //!   [`expression`], [`schema`], [`text`] and [`geo`] are the implementations of its larger
 //!   operators. [`filter_set`] matches many filters against one document.
-//! - [`sort`], [`index`] — places of documents in an order, and in an index.
-//! - [`group`] — rows that stand for many documents; [`exact`] — their sums.
+//! - [`sort`], [`index`] — sort positions and index keys of documents.
+//! - [`group`] — rows that summarize many documents; [`exact`] — their sums.
 //! - [`lookup`] — other documents that a document refers to.
 //! - [`projection`], [`update`], [`merge_patch`] — projecting and changing documents.
 //!
@@ -68,6 +66,7 @@
 pub mod arithmetic;
 pub mod bson;
 pub mod decimal;
+pub mod double;
 pub mod ejson;
 pub mod environment;
 pub mod error;
@@ -92,4 +91,5 @@ pub mod projection;
 pub mod schema;
 pub mod sort;
 pub mod text;
+mod truth;
 pub mod update;

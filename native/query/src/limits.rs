@@ -1,4 +1,4 @@
-//! The bounds of the engine. Each has one home, here, and a test that meets it.
+//! The limits of the engine. Each is defined here, and a test reaches it.
 
 /// Largest document, in bytes of BSON.
 pub const DOCUMENT_BYTES: usize = 16 * 1024 * 1024;

@@ -1,7 +1,7 @@
 //! Other documents that a document refers to by their `_id`.
 //!
 //! `[{"from": "users", "local": "owner", "as": "by"}]` shows with each document, as `by`, the one
-//! of `users` whose `_id` is in `owner`. Pull and push use the same.
+//! of `users` whose `_id` is in `owner`. One-time and live queries use the same code.
 //!
 //! ```text
 //! {"_id": 1, "owner": "ann"}             →  {…, "by": {"_id": "ann", …}}
@@ -9,10 +9,10 @@
 //! {"_id": 3}                             →  {…, "by": null}
 //! ```
 //!
-//! A path goes through documents, and through arrays into each of their documents. If an array is
+//! A path passes through documents, and through arrays into each of their documents. If an array is
 //! on the path, there may be many references, and the result is a list of the documents that exist,
 //! in the order of the references. Otherwise there is one, and the result is a document or null. A
-//! reference that is null, or not a valid `_id`, finds nothing.
+//! reference that is null, or not a valid `_id`, refers to nothing.
 //!
 //! Lookups read only the document's own fields: no lookup reads the result of another. A field that
 //! already has the name is replaced in place; others are appended.
@@ -35,7 +35,7 @@ pub struct LookupField {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookupFields(Vec<LookupField>);
 
-/// To which documents one document refers.
+/// The documents to which a document refers.
 #[derive(Debug, Clone)]
 pub struct References<'a> {
     /// Whether there may be several.
@@ -45,7 +45,7 @@ pub struct References<'a> {
 }
 
 impl LookupField {
-    /// To which documents a document refers.
+    /// Returns the documents to which a document refers.
     pub fn references<'a>(
         &self,
         document: Document<'a>,
@@ -107,13 +107,13 @@ impl<'a> References<'a> {
 
 impl LookupFields {
     /// Parses lookups.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let Some(list) = value.as_array() else {
-            return Err(refuse(place, "a list of lookups is expected"));
+            return Err(refuse(location, "a list of lookups is expected"));
         };
         let mut lookups: Vec<LookupField> = Vec::new();
         for (index, item) in list.iter().enumerate() {
-            let here = place.index(index);
+            let here = location.index(index);
             let lookup = parse_one(item, &here)?;
             if lookups.iter().any(|earlier| earlier.name == lookup.name) {
                 return Err(refuse(&here.key("as"), "a lookup already has this name"));
@@ -122,7 +122,7 @@ impl LookupFields {
         }
         if lookups.is_empty() || lookups.len() > LOOKUPS {
             let detail = format!("a query may have one to {LOOKUPS} lookups");
-            return Err(refuse(place, detail));
+            return Err(refuse(location, detail));
         }
         Ok(Self(lookups))
     }
@@ -143,11 +143,11 @@ impl LookupFields {
         names
     }
 
-    /// For each lookup, which of [`LookupFields::collections`] it is of.
-    pub fn places(&self) -> Vec<usize> {
+    /// For each lookup, the index of its collection in [`LookupFields::collections`].
+    pub fn collection_numbers(&self) -> Vec<usize> {
         let names = self.collections();
-        let place = |lookup: &LookupField| names.iter().position(|name| *name == lookup.from);
-        self.0.iter().filter_map(place).collect()
+        let number = |lookup: &LookupField| names.iter().position(|name| *name == lookup.from);
+        self.0.iter().filter_map(number).collect()
     }
 
     /// The lookups as [`LookupFields::parse`] reads them: equal lookups have equal bytes.
@@ -209,18 +209,18 @@ impl LookupFields {
     }
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidLookup, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidLookup, location, detail)
 }
 
-fn parse_one(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<LookupField, Error> {
+fn parse_one(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<LookupField, Error> {
     let Some(written) = value.as_document() else {
         let detail = "a lookup is an object with `from`, `local` and `as`";
-        return Err(refuse(place, detail));
+        return Err(refuse(location, detail));
     };
     let (mut from, mut local, mut name) = (None, None, None);
     for (member, value) in written.iter() {
-        let here = place.key(member);
+        let here = location.key(member);
         let text = value.as_str();
         match member {
             "from" => from = Some(collection(text, &here)?),
@@ -239,14 +239,14 @@ fn parse_one(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<LookupFie
     }
     match (from, local, name) {
         (Some(from), Some(local), Some(name)) => Ok(LookupField { from, local, name }),
-        (None, ..) => Err(refuse(place, "`from` is missing")),
-        (_, None, _) => Err(refuse(place, "`local` is missing")),
-        (.., None) => Err(refuse(place, "`as` is missing")),
+        (None, ..) => Err(refuse(location, "`from` is missing")),
+        (_, None, _) => Err(refuse(location, "`local` is missing")),
+        (.., None) => Err(refuse(location, "`as` is missing")),
     }
 }
 
-fn collection(text: Option<&str>, place: &ParseLocation<'_>) -> Result<String, Error> {
+fn collection(text: Option<&str>, location: &ParseLocation<'_>) -> Result<String, Error> {
     let named = text.filter(|text| !text.is_empty());
-    let named = named.ok_or_else(|| refuse(place, "the name of a collection is expected"))?;
+    let named = named.ok_or_else(|| refuse(location, "the name of a collection is expected"))?;
     Ok(named.to_owned())
 }

@@ -2,9 +2,9 @@
 
 use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 
-/// The document with the patch applied: null removes a member, a document
-/// merges into one, anything else replaces. Members keep their places, new
-/// ones follow in the patch's order.
+/// The document with the patch applied: null removes a member, a document is merged into a
+/// document, and anything else replaces the member. Members keep their positions; new ones follow
+/// in the order of the patch.
 #[must_use]
 pub fn merge_patch(target: Document<'_>, patch: Document<'_>) -> DocumentBuf {
     let mut writer = DocumentWriter::with_capacity(target.as_bytes().len());

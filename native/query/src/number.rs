@@ -8,60 +8,9 @@ use std::cmp::Ordering;
 
 use crate::bson::ValueRef;
 use crate::decimal::Decimal;
+use crate::double::{cmp_f64, cmp_i64_f64, truncate_i64};
 
-/// The integer that a double is exactly, if it is one that fits.
-#[must_use]
-#[allow(
-    clippy::cast_possible_truncation,
-    reason = "the range is checked just before"
-)]
-pub fn exact_i64(double: f64) -> Option<i64> {
-    if double.trunc() == double && in_i64_range(double) {
-        Some(double as i64)
-    } else {
-        None
-    }
-}
-
-/// The integer that remains when the fraction is cut, if it fits.
-#[must_use]
-pub fn truncate_i64(double: f64) -> Option<i64> {
-    exact_i64(double.trunc())
-}
-
-/// Whether the double is in [−2^63, 2^63).
-fn in_i64_range(double: f64) -> bool {
-    (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&double)
-}
-
-/// Compares doubles: NaN is least and equal to itself, −0 equals 0.
-#[must_use]
-pub fn cmp_f64(a: f64, b: f64) -> Ordering {
-    match a.partial_cmp(&b) {
-        Some(order) => order,
-        None => b.is_nan().cmp(&a.is_nan()),
-    }
-}
-
-/// Compares an integer with a double exactly.
-#[must_use]
-pub fn cmp_i64_f64(int: i64, double: f64) -> Ordering {
-    if double.is_nan() {
-        return Ordering::Greater;
-    }
-    if !in_i64_range(double) {
-        return if double > 0.0 {
-            Ordering::Less
-        } else {
-            Ordering::Greater
-        };
-    }
-    let whole = truncate_i64(double).unwrap_or(0);
-    // Equal whole parts: the fraction decides, with the double's sign.
-    int.cmp(&whole).then_with(|| cmp_f64(0.0, double.fract()))
-}
-
-/// Compares two numbers; values that are none count as NaN.
+/// Compares two numbers; other values count as NaN.
 #[must_use]
 pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     match (NumericValue::of(a), NumericValue::of(b)) {
@@ -77,7 +26,7 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     }
 }
 
-/// A number by how it is computed with.
+/// A number in the form in which it is computed.
 #[derive(Debug, Clone, Copy)]
 pub enum NumericValue {
     /// A whole number of either width.
@@ -109,7 +58,7 @@ impl NumericValue {
     #[must_use]
     #[allow(
         clippy::cast_precision_loss,
-        reason = "the nearest double is what is asked for"
+        reason = "the nearest double is the intended result"
     )]
     pub fn to_f64(self) -> f64 {
         match self {
@@ -119,7 +68,7 @@ impl NumericValue {
         }
     }
 
-    /// The integer that remains when the fraction is cut, if it fits.
+    /// The integer part, if it fits.
     #[must_use]
     pub fn truncate(self) -> Option<i64> {
         match self {

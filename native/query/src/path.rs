@@ -1,9 +1,9 @@
 //! Dotted paths, and how they find values through arrays.
 //!
 //! At an array a path continues into each of its elements that is a document; a numeric segment may
-//! also name a position, and then both readings count. At its end a path gives the elements of an
-//! array and then the array as a whole. Beyond a scalar the value is missing, but an array without
-//! documents gives nothing at all: `{"a.b": null}` matches `{a: 1}` and not `{a: []}`.
+//! also denote a position, and then both readings apply. At its end, a path yields the elements of
+//! an array and then the array as a whole. Beyond a scalar the value is missing, but an array
+//! without documents yields nothing at all: `{"a.b": null}` matches `{a: 1}` and not `{a: []}`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::limits::FIELD_NAME_BYTES;
 pub struct PathSegment {
     /// The key.
     pub name: Box<str>,
-    /// The position that it names too, if it is written as one.
+    /// The position that it can also denote, if it is numeric.
     pub index: Option<u32>,
 }
 
@@ -108,7 +108,7 @@ impl FieldPath {
             .join(".")
     }
 
-    /// Tells `visit` the values in order until it answers true.
+    /// Passes the values in order to `visit` until it returns true.
     pub fn any<'a>(
         &self,
         document: Document<'a>,
@@ -119,11 +119,10 @@ impl FieldPath {
         PathWalk { leaf, fuel }.document(&self.segments, document, None, visit)
     }
 
-    /// As [`FieldPath::any`], with a step for each value that is tested.
+    /// Like [`FieldPath::any`], with one step of fuel for each value that is tested.
     ///
-    /// Every form in which a predicate is kept tests by this, or accounts for
-    /// the same steps: whether a document can be evaluated must not depend on
-    /// where that is done.
+    /// Every representation of a predicate uses this or accounts for the same steps, because
+    /// whether a document can be evaluated must not depend on the representation.
     pub fn test_any<'a>(
         &self,
         document: Document<'a>,
@@ -144,8 +143,8 @@ impl FieldPath {
         })
     }
 
-    /// The one value to test, where no array is on the way, and the steps
-    /// that [`FieldPath::test_any`] takes for it.
+    /// The single value to test if the path passes no array, and the steps that
+    /// [`FieldPath::test_any`] uses for it.
     pub(crate) fn only_value<'a>(
         &self,
         document: Document<'a>,
@@ -168,7 +167,7 @@ impl FieldPath {
     }
 }
 
-/// Steps for looking through a document or an array.
+/// The steps for scanning a document or an array.
 const fn scan_steps(bytes: &[u8]) -> u64 {
     1 + (bytes.len() >> SCAN_BYTES_LOG2) as u64
 }
@@ -178,9 +177,8 @@ const SCAN_BYTES_LOG2: u32 = 12;
 
 /// A path being followed.
 ///
-/// Numeric segments have two readings at each array, so the ways to a value
-/// can double from level to level: each document and array that is entered
-/// costs fuel, found or not.
+/// Numeric segments have two readings at each array, so the number of routes to a value can double
+/// at each level. Each document and array that is entered uses fuel.
 struct PathWalk<'f> {
     leaf: Leaf,
     fuel: &'f Fuel,

@@ -1,5 +1,5 @@
-//! Regular expressions: PCRE's syntax as far as it can be matched in linear
-//! time, with the meaning that it has in MongoDB.
+//! Regular expressions: the part of PCRE's syntax that can be matched in linear time, with its
+//! semantics in MongoDB.
 //!
 //! The pattern is rewritten for the `regex` crate piece by piece, because the two read some of the
 //! same text differently: `\d`, `\w`, `\s` and `\b` are ASCII in PCRE; an unmatched brace or
@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::limits::{REGEX_COMPILED_BYTES, REGEX_PATTERN_BYTES};
 
-/// A compiled regular expression with what it was made from.
+/// A compiled regular expression with its source.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     source: Box<str>,
@@ -20,7 +20,7 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Compiles a pattern; the error says what is wrong.
+    /// Compiles a pattern; the error describes the problem.
     pub fn new(source: &str, options: &str) -> Result<Self, String> {
         if source.len() > REGEX_PATTERN_BYTES {
             return Err(format!(
@@ -56,13 +56,13 @@ impl Pattern {
         })
     }
 
-    /// Whether some part of the text matches.
+    /// Whether any part of the text matches.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text.as_bytes())
     }
 
-    /// The pattern as it was given.
+    /// The original pattern.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -74,8 +74,7 @@ impl Pattern {
         &self.options
     }
 
-    /// The same expression in the syntax of the `regex` crate, which the
-    /// options go with.
+    /// The same expression in the syntax of the `regex` crate, to be used with the options.
     #[must_use]
     pub fn translated(&self) -> &str {
         self.regex.as_str()
@@ -244,7 +243,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// `{2}`, `{2,}`, `{2,3}` and `{,3}` repeat; any other brace is itself.
+    /// `{2}`, `{2,}`, `{2,3}` and `{,3}` repeat; any other brace is a literal.
     fn brace(&mut self) -> Result<(), String> {
         let inside = self.rest.split_once('}').map_or("", |(inside, _)| inside);
         let (low, high) = inside.split_once(',').unwrap_or((inside, inside));
@@ -387,7 +386,7 @@ impl<'p> Translator<'p> {
         Ok(())
     }
 
-    /// The character that an escape stands for.
+    /// The character that an escape denotes.
     fn character(&mut self, letter: char) -> Result<char, String> {
         let code = match letter {
             'n' => 0x0A,
@@ -435,8 +434,8 @@ impl<'p> Translator<'p> {
         u32::from_str_radix(digits, radix).map_err(|_| "an escape names no character".into())
     }
 
-    /// A bracket expression. Inside, `&&`, `--`, `~~` and brackets mean sets
-    /// to the `regex` crate and themselves to PCRE.
+    /// A bracket expression. Inside, `&&`, `--`, `~~` and brackets are set notation in the `regex`
+    /// crate and literals in PCRE.
     fn class(&mut self) -> Result<(), String> {
         self.out.push('[');
         if self.take("^") {

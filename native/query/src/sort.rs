@@ -1,10 +1,9 @@
 //! Sorting: a total order of documents by the requested keys, then `_id`.
 //!
-//! A document's place is a string of bytes ([`Sort::key`]); comparing them is
-//! comparing documents. Through arrays a field has several values, of which
-//! the least counts (for a descending key the greatest, which its reversed
-//! bytes make the least): [`crate::field_values`]. An empty array counts as undefined,
-//! a missing field as null.
+//! A document's sort position is a byte string ([`Sort::key`]); comparing these compares documents.
+//! Through arrays a field has several values, of which the least counts (or for a descending key
+//! the greatest, whose reversed bytes are the least): [`crate::field_values`]. An empty array
+//! counts as undefined, a missing field as null.
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::ejson::{Form, value_to_string};
@@ -49,30 +48,33 @@ impl Default for Sort {
 
 impl Sort {
     /// Parses `[["a",1],["b",-1]]` or `{"a":1,"b":-1}`.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let mut keys = Vec::new();
         match value {
             ValueRef::Document(document) => {
                 for (name, direction) in document.iter() {
-                    keys.push(sort_key(name, direction, &place.key(name))?);
+                    keys.push(sort_key(name, direction, &location.key(name))?);
                 }
             }
             ValueRef::Array(pairs) => {
                 for (index, pair) in pairs.iter().enumerate() {
-                    keys.push(pair_key(pair, &place.index(index))?);
+                    keys.push(pair_key(pair, &location.index(index))?);
                 }
             }
-            _ => return Err(refuse(place, "a sort is a list of pairs or a document")),
+            _ => return Err(refuse(location, "a sort is a list of pairs or a document")),
         }
         if keys.len() > SORT_KEYS {
             return Err(refuse(
-                place,
+                location,
                 format!("a sort may have at most {SORT_KEYS} keys"),
             ));
         }
         for (index, key) in keys.iter().enumerate() {
             if keys.iter().take(index).any(|earlier| earlier.by == key.by) {
-                return Err(refuse(&place.index(index), "a sort names each field once"));
+                return Err(refuse(
+                    &location.index(index),
+                    "a sort names each field once",
+                ));
             }
         }
         Ok(Self::of(keys))
@@ -109,10 +111,9 @@ impl Sort {
         self.key(document, 0.0, fuel)
     }
 
-    /// The direction in which an index whose remaining fields these are gives
-    /// this order: forward (true), backward (false) or not at all. `_id`,
-    /// which every sort ends with, must be ascending: entries with equal keys
-    /// are read in the order of their documents.
+    /// The direction in which an index with these remaining fields yields this order: forward
+    /// (true), backward (false) or not at all. `_id`, which every sort ends with, must be
+    /// ascending: entries with equal keys are read in the order of their documents.
     #[must_use]
     pub fn direction(&self, fields: &[IndexField]) -> Option<bool> {
         let (last, keys) = self.keys.split_last()?;
@@ -136,7 +137,7 @@ impl Sort {
     fn of(mut keys: Vec<SortKey>) -> Self {
         let id = SortCriterion::Path(FieldPath::new("_id"));
         match keys.iter().position(|key| key.by == id) {
-            // What follows `_id` decides nothing.
+            // Keys after `_id` have no effect.
             Some(position) => keys.truncate(position + 1),
             None => keys.push(SortKey {
                 by: id,
@@ -178,8 +179,8 @@ impl Sort {
         value_to_string(Value::Array(pairs.into()).as_ref(), Form::Relaxed)
     }
 
-    /// The document's place: bytes in the order of the sort. `rank` is the
-    /// text score or the distance.
+    /// The document's sort position: bytes in the order of the sort. `rank` is the text score or
+    /// the distance.
     pub fn key(
         &self,
         document: Document<'_>,
@@ -209,29 +210,32 @@ impl SortKey {
     }
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidSort, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidSort, location, detail)
 }
 
-fn pair_key(pair: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<SortKey, Error> {
+fn pair_key(pair: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<SortKey, Error> {
     let parts = pair.as_array().filter(|array| array.len() == 2);
     let parts = parts.and_then(|array| Some((array.get(0)?.as_str()?, array.get(1)?)));
     match parts {
-        Some((name, direction)) => sort_key(name, direction, place),
-        None => Err(refuse(place, "a sort key is a pair of field and direction")),
+        Some((name, direction)) => sort_key(name, direction, location),
+        None => Err(refuse(
+            location,
+            "a sort key is a pair of field and direction",
+        )),
     }
 }
 
 fn sort_key(
     name: &str,
     direction: ValueRef<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<SortKey, Error> {
     if name
         .split('.')
         .any(|part| part.is_empty() || part.starts_with('$'))
     {
-        return Err(refuse(place, "a sort key names a field"));
+        return Err(refuse(location, "a sort key names a field"));
     }
     match (direction, direction.as_exact_i64()) {
         (_, Some(1)) => Ok(SortKey {
@@ -247,8 +251,8 @@ fn sort_key(
                 by: SortCriterion::TextScore,
                 descending: false,
             }),
-            _ => Err(refuse(place, "$meta sorts by \"textScore\" only")),
+            _ => Err(refuse(location, "$meta sorts by \"textScore\" only")),
         },
-        _ => Err(refuse(place, "a direction is 1 or -1")),
+        _ => Err(refuse(location, "a direction is 1 or -1")),
     }
 }

@@ -1,4 +1,4 @@
-//! Extended JSON and BSON: what goes in comes out, and what is wrong is named.
+//! Extended JSON and BSON: values round-trip, and errors are located.
 
 #![allow(
     clippy::needless_raw_string_hashes,
@@ -106,7 +106,7 @@ fn operators_are_not_taken_for_types() {
 }
 
 #[test]
-fn what_is_wrong_is_refused_with_a_pointer() {
+fn invalid_values_are_rejected_with_a_pointer() {
     for (text, code, pointer) in [
         (
             r#"{"a":{"b":{"$oid":"12"}}}"#,
@@ -179,7 +179,7 @@ fn broken_bson_is_refused_whatever_byte_is_broken() {
         for value in [0, 1, 0x7F, 0xFF] {
             let mut broken = good.clone();
             broken[position] = value;
-            // Valid or not: reading and printing must come back.
+            // Valid or not, reading and printing must terminate.
             let _ = validate(&broken);
             let _ = document_to_string(Document::trusted(&broken), Form::Canonical);
         }
@@ -243,7 +243,7 @@ proptest! {
         if let Ok(document) = DocumentBuf::parse(bytes) {
             let text = document_to_string(document.as_ref(), Form::Canonical);
             let again = parse_document(text.as_bytes());
-            // Duplicate keys and keys that look like types are the only hindrance.
+            // Only duplicate keys and keys that look like types prevent a round trip.
             if let Ok(again) = again {
                 prop_assert_eq!(document_to_string(again.as_ref(), Form::Canonical), text);
             }
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-/// A request with one member, whose text is made of a part that is repeated.
+/// A request with one member, whose text is a repeated part.
 fn request(member: &str, part: &str, count: usize) -> String {
     format!(
         r#"{{"{member}":{{"a":[{}0]}}}}"#,
@@ -285,7 +285,7 @@ fn a_member_of_a_request_is_refused_as_soon_as_it_exceeds_its_bound() {
         ("array_filters", ErrorCode::InvalidUpdate),
     ] {
         for part in ["1", r#"{"$numberLong":"1"}"#, r#"{"key":[]}"#, r#""text""#] {
-            // What follows is not even JSON, and is never read.
+            // The rest is not valid JSON, and is never read.
             let text = format!("{} oops", request(member, part, 70_000));
             let error = parse_request(text.as_bytes()).expect_err(member);
             assert_eq!(error.code, code, "{member} {part}");

@@ -1,4 +1,4 @@
-//! Why a filter decides as it does, as people read it.
+//! Explanations of a filter's result for people.
 
 #![allow(
     clippy::panic,
@@ -21,10 +21,10 @@ fn explain(filter: &str, text: &str) -> Explanation {
     filter.explain(document(text).as_ref(), 0)
 }
 
-/// The sentences of the tests by which the answer came about.
+/// The sentences of the tests that determined the result.
 fn deciding(filter: &str, text: &str) -> Vec<String> {
-    let told = explain(filter, text);
-    let reasons = told.reason.deciding().into_iter();
+    let explanation = explain(filter, text);
+    let reasons = explanation.reason.deciding().into_iter();
     reasons.map(|reason| reason.sentence.clone()).collect()
 }
 
@@ -85,13 +85,13 @@ fn the_test_that_fails_is_named_with_the_value_that_it_met() {
 }
 
 #[test]
-fn what_matches_says_by_which_branch() {
-    let told = explain(
+fn a_match_is_explained_by_its_branch() {
+    let explanation = explain(
         r#"{"$or":[{"a":1},{"b":2}],"c":{"$exists":true}}"#,
         r#"{"a":1,"b":3,"c":null}"#,
     );
-    assert_eq!(told.matches, Ok(true));
-    let clauses: Vec<&str> = told
+    assert_eq!(explanation.matches, Ok(true));
+    let clauses: Vec<&str> = explanation
         .reason
         .deciding()
         .into_iter()
@@ -101,7 +101,7 @@ fn what_matches_says_by_which_branch() {
 }
 
 #[test]
-fn negations_are_told_as_people_write_them() {
+fn negations_are_explained_in_plain_language() {
     for text in [
         r#"{"a":{"$ne":1}}"#,
         r#"{"a":{"$nin":[1,2]}}"#,
@@ -113,30 +113,31 @@ fn negations_are_told_as_people_write_them() {
 }
 
 #[test]
-fn a_filter_that_comes_to_no_answer_says_why() {
-    let told = explain(
+fn a_filter_that_cannot_be_evaluated_explains_why() {
+    let explanation = explain(
         r#"{"$expr":{"$eq":[{"$divide":[1,"$a"]},1]}}"#,
         r#"{"a":0}"#,
     );
-    assert!(told.matches.is_err());
+    assert!(explanation.matches.is_err());
     assert!(
-        told.reason
+        explanation
+            .reason
             .sentence
             .starts_with("It cannot be determined whether"),
         "{}",
-        told.reason.sentence
+        explanation.reason.sentence
     );
 }
 
 #[test]
-fn what_is_long_is_cut_and_what_is_much_is_left_out() {
+fn long_values_are_truncated_and_long_lists_shortened() {
     let many: Vec<String> = (0..500).map(|n| format!(r#"{{"a":{n}}}"#)).collect();
     let long = "x".repeat(10_000);
-    let told = explain(
+    let explanation = explain(
         &format!(r#"{{"$or":[{}]}}"#, many.join(",")),
         &format!(r#"{{"a":"{long}"}}"#),
     );
-    assert!(told.cut && told.reason.parts.len() < 250);
-    assert!(told.json().len() < 500_000);
-    assert!(told.reason.parts[0].found[0].ends_with('…'));
+    assert!(explanation.cut && explanation.reason.parts.len() < 250);
+    assert!(explanation.json().len() < 500_000);
+    assert!(explanation.reason.parts[0].found[0].ends_with('…'));
 }

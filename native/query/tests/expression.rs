@@ -1,4 +1,4 @@
-//! What aggregation expressions answer, case by case, as in MongoDB 8.
+//! Results of aggregation expressions, case by case, as in MongoDB 8.
 
 #![allow(
     clippy::needless_raw_string_hashes,
@@ -455,7 +455,7 @@ const CASES: &[(&str, &str)] = &[
         r#"{"$dateFromString":{"dateString":"2020-W53-5 +120","format":"%G-W%V-%u %Z"}}"#,
         r#"{"$date":"2020-12-31T22:00:00Z"}"#,
     ),
-    // A date is named by week or by month, not by both.
+    // A date is given by week or by month, not by both.
     (
         r#"{"$dateFromString":{"dateString":"2020 53 07","format":"%G %V %m"}}"#,
         "fails",
@@ -552,7 +552,7 @@ const CASES: &[(&str, &str)] = &[
         r#"{"$dateTrunc":{"date":"$old","unit":"quarter"}}"#,
         r#"{"$date":{"$numberLong":"-7948800000"}}"#,
     ),
-    // Refusals name the place.
+    // Refusals name the location.
     (r#"{"$foo":1}"#, "unsupported_operator /$foo"),
     (r#"{"$function":{}}"#, "unsupported_operator /$function"),
     (r#"{"$rand":{}}"#, "unsupported_operator /$rand"),

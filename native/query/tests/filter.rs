@@ -1,9 +1,8 @@
-//! What MongoDB 8 answers, case by case.
+//! Results of filters, case by case, as in MongoDB 8.
 //!
-//! A row is a filter, the documents that it matches and those that it does
-//! not. Each row is also checked for what must hold of every filter: double
-//! negation changes nothing, a negation turns the answer, and the canonical
-//! form is a filter that says the same and is its own canonical form.
+//! A row is a filter, the documents that it matches and those that it does not. Each row is also
+//! checked for laws of every filter: double negation changes nothing, a negation inverts the
+//! result, and the canonical form is an equivalent filter and its own canonical form.
 
 #![allow(
     clippy::needless_raw_string_hashes,
@@ -44,11 +43,11 @@ fn matches(filter: &Filter, text: &str) -> bool {
 fn check(text: &str, doc: &str, expected: bool) {
     let plain = filter(text);
     assert_eq!(matches(&plain, doc), expected, "{text} on {doc}");
-    let told = plain.explain(document(doc).as_ref(), 0);
-    assert_eq!(told.matches, Ok(expected), "{text} on {doc}");
-    let deciding = told.reason.deciding();
+    let explanation = plain.explain(document(doc).as_ref(), 0);
+    assert_eq!(explanation.matches, Ok(expected), "{text} on {doc}");
+    let deciding = explanation.reason.deciding();
     assert!(deciding.iter().all(|part| part.holds == Ok(expected)));
-    // These two rank documents too and so cannot stand under a negation.
+    // These two operators also rank documents, so they cannot be negated.
     if !text.contains("$text") && !text.contains("$near") {
         let twice = filter(&format!(r#"{{"$nor":[{{"$nor":[{text}]}}]}}"#));
         assert_eq!(twice.hash(), plain.hash(), "double negation of {text}");
@@ -264,12 +263,12 @@ fn any_filter() -> impl Strategy<Value = String> {
     })
 }
 
-/// Values with regular expressions or `undefined` cannot stand everywhere.
+/// Values with regular expressions or `undefined` are not allowed everywhere.
 fn parsed(text: &str) -> Option<Filter> {
     Filter::parse(document(text).as_ref()).ok()
 }
 
-/// The laws that hold whatever two filters say.
+/// The laws that hold for any two filters.
 fn check_algebra(text: &str, other: &str, docs: &[String]) -> Result<(), TestCaseError> {
     let (Some(f), Some(g)) = (parsed(text), parsed(other)) else {
         return Ok(());
@@ -286,7 +285,7 @@ fn check_algebra(text: &str, other: &str, docs: &[String]) -> Result<(), TestCas
     ));
     prop_assert_eq!(both.hash(), swapped.hash());
     prop_assert_eq!(both.hash(), f.and(&g).hash());
-    // De Morgan's laws, and that two negations are none.
+    // De Morgan's laws, and double negation.
     prop_assert_eq!(of("$nor", &[&not_f, &not_g]).hash(), both.hash());
     prop_assert_eq!(of("$and", &[&not_f, &not_g]).hash(), neither.hash());
     prop_assert_eq!(of("$nor", &[&not_f]).hash(), f.hash());
@@ -330,7 +329,7 @@ proptest! {
         let mut set = FilterSet::default();
         let mut filters: Vec<_> = texts.iter().filter_map(|text| parsed(text)).map(|filter| (set.insert(&filter), filter)).collect();
         if filters.len() > 2 {
-            // Numbers and predicates are given again after a removal.
+            // Numbers and predicates are reused after a removal.
             let (id, filter) = filters.remove(removed.index(filters.len()));
             set.remove(id);
             filters.push((set.insert(&filter), filter));

@@ -1,4 +1,4 @@
-//! Groups: what a row shows, and that it does not matter how documents came and went.
+//! Groups: the content of rows, regardless of the order in which documents were added and removed.
 #![allow(
     clippy::panic,
     clippy::expect_used,
@@ -136,7 +136,7 @@ fn sums_are_rounded_once_and_pass_over_what_is_no_number() {
 }
 
 #[test]
-fn what_is_no_group_is_refused_where_it_is_wrong() {
+fn invalid_groups_are_rejected_with_a_pointer() {
     for (wrong, pointer) in [
         ("[]", ""),
         (r#"{"by": "a"}"#, "/by"),
@@ -225,7 +225,7 @@ proptest! {
         if !turned.is_empty() {
             turned.rotate_left(turn.index(stay.len()));
         }
-        // What is left out of reduced documents does not matter either.
+        // The fields that reduced documents omit have no effect either.
         let reduced: Vec<_> = turned.iter().map(|one| group.reduce(one.as_ref())).collect();
         prop_assert_eq!(rows(&changing), rows(&groups(&group, &reduced)));
     }

@@ -1,4 +1,4 @@
-//! Lookups: to what documents refer, and how that is shown.
+//! Lookups: the documents that are referred to, and how they are shown.
 #![allow(
     clippy::panic,
     clippy::expect_used,
@@ -67,7 +67,7 @@ fn one_reference_shows_a_document_or_null() {
 }
 
 #[test]
-fn what_is_met_behind_an_array_is_a_list_of_those_that_are_found() {
+fn a_lookup_behind_an_array_yields_a_list() {
     for (own, found) in [
         (
             r#"{"a":{"b":[2,9,1,2]}}"#,

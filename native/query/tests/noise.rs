@@ -1,6 +1,5 @@
-//! Structured noise: documents made of operator names, odd values and
-//! nesting. Whatever comes, there is an answer or a refusal, never a panic;
-//! overflow checks are on in tests.
+//! Structured noise: documents made of operator names, odd values and nesting. The result is always
+//! a value or an error, never a panic; overflow checks are enabled in tests.
 
 #![allow(
     clippy::needless_raw_string_hashes,
@@ -174,7 +173,7 @@ fn noise(keys: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec((prop::sample::select(keys), inner), 1..3).prop_map(object)
 }
 
-/// Doubled keys would be refused before anything is tested.
+/// Duplicate keys would be rejected before anything is tested.
 fn object(mut fields: Vec<(&'static str, String)>) -> String {
     fields.dedup_by(|a, b| a.0 == b.0);
     let fields: Vec<String> = fields

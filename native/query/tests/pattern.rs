@@ -1,4 +1,4 @@
-//! Regular expressions: what they match, and what is refused.
+//! Regular expressions: what they match, and what is rejected.
 
 #![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
 #![allow(
@@ -58,7 +58,7 @@ fn patterns_mean_what_they_mean_in_pcre() {
 }
 
 #[test]
-fn what_needs_backtracking_is_refused_by_name() {
+fn patterns_that_need_backtracking_are_rejected_by_name() {
     for (pattern, name) in [
         ("a(?=b)", "look-ahead"),
         ("a(?!b)", "look-ahead"),

@@ -1,4 +1,4 @@
-//! What updates make of documents, case by case, as MongoDB 8 does.
+//! Results of updates, case by case, as in MongoDB 8.
 
 #![allow(
     clippy::needless_raw_string_hashes,
@@ -77,7 +77,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
         r#"{"_id":1.0,"a":2}"#,
     ),
     (r#"{"a":1}"#, r#"{"$setOnInsert":{"b":1}}"#, r#"{"a":1}"#),
-    // $unset keeps the places of an array.
+    // $unset keeps the positions of an array.
     (
         r#"{"a":1,"b":2}"#,
         r#"{"$unset":{"a":"","zz":1}}"#,
@@ -587,7 +587,7 @@ const REFUSED: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_an_update_cannot_do_is_refused_with_a_pointer() {
+fn invalid_updates_are_rejected_with_a_pointer() {
     for (doc, text, code, pointer) in REFUSED {
         let error = update(doc, text, "[]").expect_err(text);
         assert_eq!(
@@ -602,7 +602,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_is_set_is_found_again(doc in any_document(), value in any_value(), path in prop::sample::select(vec!["a", "x.y", "b", "z.0"])) {
+    fn set_values_can_be_read(doc in any_document(), value in any_value(), path in prop::sample::select(vec!["a", "x.y", "b", "z.0"])) {
         if let Ok(after) = update(&doc, &format!(r#"{{"$set":{{"{path}":{value}}}}}"#), "[]") {
             let again = update(&after, &format!(r#"{{"$set":{{"{path}":{value}}}}}"#), "[]").expect("again");
             prop_assert_eq!(&again, &after);

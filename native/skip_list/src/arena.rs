@@ -24,10 +24,10 @@ struct ArenaChunk {
     layout: Layout,
 }
 
-// SAFETY: a chunk is plain memory of its own. Only pieces are read and written, by who was handed
-// them: what `node` does there has its own reasons.
+// SAFETY: a chunk is plain memory of its own. Only the owner of a piece accesses it; `node`
+// explains why that is safe.
 unsafe impl Send for ArenaChunk {}
-// SAFETY: as above; what is shared is the place of the memory, which never changes.
+// SAFETY: as above; threads share only the address of the memory, which never changes.
 unsafe impl Sync for ArenaChunk {}
 
 impl ArenaChunk {
@@ -42,7 +42,8 @@ impl ArenaChunk {
 
 impl Drop for ArenaChunk {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and who drops it has it alone.
+        // SAFETY: it was allocated with this layout, and nothing else refers to a chunk that is
+        // dropped.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
@@ -74,15 +75,15 @@ impl Arena {
             boundary => Some(boundary.max(units.next_power_of_two())),
         };
         let numbers = 0..=u64::from(u32::MAX);
-        let behind = |end: u64| {
+        let next_end = |end: u64| {
             let start = start_from(end)?;
-            let behind = start.checked_add(units)?;
-            (numbers.contains(&start) && behind <= *numbers.end() + 1).then_some(behind)
+            let end = start.checked_add(units)?;
+            (numbers.contains(&start) && end <= *numbers.end() + 1).then_some(end)
         };
         let relaxed = Ordering::Relaxed;
-        let before = self.end.fetch_update(relaxed, relaxed, behind).ok()?;
+        let before = self.end.fetch_update(relaxed, relaxed, next_end).ok()?;
         let number = u32::try_from(start_from(before)?).ok()?;
-        let (chunk, _) = place(number);
+        let (chunk, _) = locate(number);
         let fill = || ArenaChunk::new(1 << (chunk + FIRST_BITS as usize));
         self.chunks.get(chunk)?.get_or_init(fill);
         Some((number, self.find(number)?))
@@ -91,16 +92,16 @@ impl Arena {
     /// The start of a piece; `None` if its chunk was never allocated.
     #[inline]
     pub(crate) fn find(&self, number: u32) -> Option<NonNull<u8>> {
-        let (chunk, unit) = place(number);
+        let (chunk, unit) = locate(number);
         let chunk = self.chunks.get(chunk)?.get()?.as_ref()?;
-        // SAFETY: `place` gives less than the chunk has units.
+        // SAFETY: `locate` returns a unit within the chunk.
         Some(unsafe { chunk.start.add(unit * UNIT) })
     }
 }
 
-/// The chunk, and the unit in it, of a number. Numbers before the first chunk have none.
+/// The chunk of a number, and the unit within it. Numbers before the first chunk have none.
 #[inline]
-fn place(number: u32) -> (usize, usize) {
+fn locate(number: u32) -> (usize, usize) {
     let Some(bits) = number.checked_ilog2().filter(|&bits| bits >= FIRST_BITS) else {
         return (usize::MAX, 0);
     };
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn a_piece_that_does_not_fit_begins_a_chunk_that_is_large_enough() {
         let arena = Arena::new();
-        let chunk = |bytes| place(arena.take(bytes).unwrap().0);
+        let chunk = |bytes| locate(arena.take(bytes).unwrap().0);
         assert_eq!(chunk(4092), (0, 0));
         assert_eq!(chunk(4), (0, 1023));
         assert_eq!(chunk(4), (1, 0));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_numbers_left_is_refused() {
+    fn exhausted_numbers_are_an_error() {
         let arena = Arena::new();
         assert!(arena.take(usize::MAX).is_none());
         arena.end.store(u64::from(u32::MAX) - 1, Ordering::Relaxed);

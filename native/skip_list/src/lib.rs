@@ -1,17 +1,17 @@
 //! A concurrent skip list whose entries are stored contiguously, as a memtable needs them.
 //!
-//! An entry of a memtable costs little beside its bytes if it is no allocation of its own, and
-//! nothing holds more than a number of it: 16 bytes and four for each level that it is on, one and a
-//! third at the mean. What is full at so many bytes then holds more entries, and is given back in a
-//! few pieces. No type of the language has such a layout, so this crate has `unsafe` code, and
-//! nothing but what belongs to that:
+//! An entry is not an allocation of its own, and is referred to by a number instead of a pointer.
+//! So its overhead is only 16 bytes, plus four for each of its levels (one and a third on average):
+//! a memtable of a given size holds more entries, and is freed in a few pieces. No safe type has
+//! such a layout, so this crate contains `unsafe` code, and nothing that does not need it:
 //!
-//! - [`arena`] hands out pieces of memory, each once, which stay where they are.
-//! - [`node`] writes an entry into a piece and reads it again.
-//! - [`list`] is the list, over numbers of nodes; its one `unsafe` call says where those come from.
+//! - [`arena`] allocates pieces of memory, which are never moved or reused.
+//! - [`node`] writes an entry into a piece, and reads it.
+//! - [`list`] is the list of node numbers; its one `unsafe` call explains where the numbers come
+//!   from.
 //!
-//! Bytes of callers never determine where memory is read or written: lengths are in nodes, which
-//! are written only by [`node`], and never again once other threads can find them.
+//! A caller's bytes never determine which memory is accessed: lengths are in the headers of nodes,
+//! which only [`node`] writes, and never after other threads can find the node.
 
 mod arena;
 mod list;

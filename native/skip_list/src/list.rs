@@ -1,9 +1,9 @@
-//! The list: entries in order, in which nothing is ever removed.
+//! An ordered list from which nothing is ever removed.
 //!
 //! Any number of threads insert and read at once:
 //!
 //! - A link is set by compare-and-swap, from the lowest level up. A node is found on the lowest
-//!   level first, and is whole for who finds it.
+//!   level first, and is completely initialized for every thread that finds it.
 //! - Numbers of nodes are never reused, so a compare-and-swap cannot mistake one node for another.
 
 use std::cmp::Ordering as Order;
@@ -12,10 +12,10 @@ use std::sync::atomic::AtomicU64 as Counter;
 use super::node::{Link, NodeNumber, Nodes, SkipListNode};
 use super::sync::{AtomicU32, LEVELS, Ordering};
 
-/// Lists that were ever made.
+/// The id of the next list.
 static LISTS: Counter = Counter::new(1);
 
-/// A place in one list: an entry, or none. A list takes places of others for none.
+/// A position in one list: an entry, or none. A list treats cursors of other lists as none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListCursor {
     list: u64,
@@ -56,7 +56,7 @@ impl<'a> SkipListEntry<'a> {
         self.0.value()
     }
 
-    /// What orders it among entries of its key, the largest first.
+    /// Orders the entries of a key, the largest tag first.
     #[inline]
     #[must_use]
     pub fn tag(self) -> u64 {
@@ -77,10 +77,10 @@ impl<'a> SkipListEntry<'a> {
     }
 }
 
-/// A place in the order of entries.
+/// A position in the order of entries.
 struct SearchTarget<'a> {
-    /// The key's first bytes, and zeros where it is shorter: no less than any key that is greater
-    /// has, no more than any that is smaller has.
+    /// The key's first bytes, padded with zeros: never above the head of a greater key, never below
+    /// that of a smaller key.
     head: u64,
     key: &'a [u8],
     tag: u64,
@@ -103,18 +103,18 @@ impl<'a> SearchTarget<'a> {
 /// Entries in order of their keys, then of their tags, the largest first.
 #[derive(Debug)]
 pub struct SkipList {
-    /// Which of all lists it is.
+    /// Identifies the list.
     id: u64,
     nodes: Nodes,
     head: [Link; LEVELS],
-    /// The last node of each level, or one that was; where insertion in order starts.
+    /// The last node of each level, or a former one; ordered insertion starts here.
     tails: [Link; LEVELS],
-    /// Decides the heights of nodes, and counts them.
-    dice: AtomicU32,
+    /// The number of nodes, from which their heights are derived.
+    count: AtomicU32,
 }
 
-/// Neighbours of a place on each level.
-struct Around {
+/// The neighbours of a position on each level.
+struct Neighbours {
     before: [NodeNumber; LEVELS],
     after: [NodeNumber; LEVELS],
 }
@@ -134,17 +134,17 @@ impl SkipList {
             nodes: Nodes::new(),
             head: std::array::from_fn(|_| Link::none()),
             tails: std::array::from_fn(|_| Link::none()),
-            dice: AtomicU32::new(0),
+            count: AtomicU32::new(0),
         }
     }
 
-    /// How many entries it was given.
+    /// The number of entries, including insertions that failed because the list was full.
     #[must_use]
     pub fn len(&self) -> u32 {
-        self.dice.load(Ordering::Relaxed)
+        self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether it was never given an entry.
+    /// Whether nothing was ever inserted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -153,12 +153,13 @@ impl SkipList {
     #[inline]
     #[allow(
         unsafe_code,
-        reason = "numbers are used in this file only, each with the list it is of"
+        reason = "numbers are used only in this file, each with the list that it belongs to"
     )]
     fn node(&self, number: NodeNumber) -> Option<SkipListEntry<'_>> {
         // SAFETY: numbers come from `push` of these nodes, in the thread that inserts, or from the
-        // links of this list, to which only such are given. Those of an `ListCursor` come by way of `number`,
-        // which knows its list, and went from thread to thread as `ListCursor` did, which is no atomic.
+        // links of this list, which hold only such numbers. The number of a `ListCursor` is checked
+        // against its list by `number`, and a `ListCursor` is not atomic, so passing it between
+        // threads synchronizes them.
         unsafe { self.nodes.get(number) }.map(SkipListEntry)
     }
 
@@ -177,7 +178,7 @@ impl SkipList {
         }
     }
 
-    /// The entry at a place.
+    /// The entry at a cursor.
     #[inline]
     #[must_use]
     pub fn entry(&self, at: ListCursor) -> Option<SkipListEntry<'_>> {
@@ -191,44 +192,48 @@ impl SkipList {
         let (number, size) = self.nodes.push(key, value, tag, height)?;
         let entry = self.node(number)?;
         let target = SearchTarget::new(key, tag);
-        let mut around = Around {
+        let mut neighbours = Neighbours {
             before: [NodeNumber::NONE; LEVELS],
             after: [NodeNumber::NONE; LEVELS],
         };
-        if !self.around_end(&target, height, &mut around) {
-            self.find(&target, &mut around);
+        if !self.neighbours_at_end(&target, height, &mut neighbours) {
+            self.find(&target, &mut neighbours);
         }
         for level in 0..height {
-            while !self.connect(entry, number, level, &around) {
-                self.find(&target, &mut around);
+            while !self.connect(entry, number, level, &neighbours) {
+                self.find(&target, &mut neighbours);
             }
         }
         Some(size)
     }
 
-    /// Links a node in on one level, unless another thread was faster.
+    /// Links a node on one level, unless another thread was faster.
     fn connect(
         &self,
         entry: SkipListEntry<'_>,
         number: NodeNumber,
         level: usize,
-        around: &Around,
+        neighbours: &Neighbours,
     ) -> bool {
-        let before = around
+        let before = neighbours
             .before
             .get(level)
             .copied()
             .unwrap_or(NodeNumber::NONE);
-        let after = around.after.get(level).copied().unwrap_or(NodeNumber::NONE);
+        let after = neighbours
+            .after
+            .get(level)
+            .copied()
+            .unwrap_or(NodeNumber::NONE);
         let (Some(own), Some(link)) = (entry.0.link(level), self.link(before, level)) else {
             return true;
         };
         own.set(after);
-        let swung = link.swing(after, number);
-        if let (true, NodeNumber::NONE, Some(tail)) = (swung, after, self.tails.get(level)) {
+        let linked = link.replace(after, number);
+        if let (true, NodeNumber::NONE, Some(tail)) = (linked, after, self.tails.get(level)) {
             tail.set(number);
         }
-        swung
+        linked
     }
 
     #[inline]
@@ -245,19 +250,24 @@ impl SkipList {
         self.link(before, level).map_or(NodeNumber::NONE, Link::get)
     }
 
-    /// Each level is four times as thin as the one below.
+    /// Each level has about a quarter of the nodes of the one below.
     fn roll_height(&self) -> usize {
-        let turn = u64::from(self.dice.fetch_add(1, Ordering::Relaxed));
-        let mixed = (turn + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let number = u64::from(self.count.fetch_add(1, Ordering::Relaxed));
+        let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let zeros = (mixed >> 32).trailing_zeros() as usize / 2;
         (zeros + 1).min(LEVELS)
     }
 
-    /// Whether the position is after the last entries of the lowest `height` levels; then `around`
+    /// Whether the position is after the last entries of the lowest `height` levels; then `neighbours`
     /// is set to those. If one is no longer the last, setting its link fails.
-    fn around_end(&self, target: &SearchTarget<'_>, height: usize, around: &mut Around) -> bool {
-        for (before, tail) in around.before.iter_mut().zip(&self.tails).take(height) {
+    fn neighbours_at_end(
+        &self,
+        target: &SearchTarget<'_>,
+        height: usize,
+        neighbours: &mut Neighbours,
+    ) -> bool {
+        for (before, tail) in neighbours.before.iter_mut().zip(&self.tails).take(height) {
             *before = tail.get();
             match self.node(*before) {
                 Some(entry) if entry.compare(target) == Order::Less => {}
@@ -267,10 +277,10 @@ impl SkipList {
         true
     }
 
-    /// From `before` on along a level: the last node before the target and the first that is not,
-    /// which is `beyond` at the latest.
+    /// Searches a level from `before` on, no further than `beyond`: returns the last node before
+    /// the target, and the one after it.
     #[inline]
-    fn along(
+    fn search_level(
         &self,
         target: &SearchTarget<'_>,
         mut before: NodeNumber,
@@ -290,11 +300,11 @@ impl SkipList {
         (before, after)
     }
 
-    fn find(&self, target: &SearchTarget<'_>, around: &mut Around) {
+    fn find(&self, target: &SearchTarget<'_>, neighbours: &mut Neighbours) {
         let (mut before, mut beyond) = (NodeNumber::NONE, NodeNumber::NONE);
-        let slots = around.before.iter_mut().zip(&mut around.after);
+        let slots = neighbours.before.iter_mut().zip(&mut neighbours.after);
         for (level, (before_slot, after_slot)) in slots.enumerate().rev() {
-            (before, beyond) = self.along(target, before, beyond, level);
+            (before, beyond) = self.search_level(target, before, beyond, level);
             (*before_slot, *after_slot) = (before, beyond);
         }
     }
@@ -303,7 +313,7 @@ impl SkipList {
     fn neighbours(&self, key: &[u8], tag: u64) -> (NodeNumber, NodeNumber) {
         let target = SearchTarget::new(key, tag);
         let start = (NodeNumber::NONE, NodeNumber::NONE);
-        let down = |(before, beyond), level| self.along(&target, before, beyond, level);
+        let down = |(before, beyond), level| self.search_level(&target, before, beyond, level);
         (0..LEVELS).rev().fold(start, down)
     }
 
@@ -398,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_another_list_is_nowhere() {
+    fn a_cursor_of_another_list_is_no_entry() {
         let (list, other) = (SkipList::new(), SkipList::new());
         list.insert(b"a", b"1", 1).unwrap();
         other.insert(b"b", b"2", 1).unwrap();
@@ -433,7 +443,8 @@ mod tests {
         assert!(entries.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
-    /// Keys of which many are alike, or begin alike, some of them longer than what is compared first.
+    /// Keys of which many are equal or share a prefix; some are longer than the head that is
+    /// compared first.
     fn keys() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             prop::collection::vec(0_u8..3, 0..12),
@@ -475,21 +486,21 @@ mod tests {
                 ((entry.key().to_vec(), u64::MAX - entry.tag()), entry.value().to_vec())
             });
             let mut at = list.first();
-            for (place, value) in &model {
-                prop_assert_eq!(of(at), Some((place.clone(), value.clone())));
+            for (target, value) in &model {
+                prop_assert_eq!(of(at), Some((target.clone(), value.clone())));
                 at = list.next(at);
             }
             prop_assert_eq!(of(at), None);
             let mut at = list.last();
-            for (place, value) in model.iter().rev() {
-                prop_assert_eq!(of(at), Some((place.clone(), value.clone())));
+            for (target, value) in model.iter().rev() {
+                prop_assert_eq!(of(at), Some((target.clone(), value.clone())));
                 at = list.previous(at);
             }
             prop_assert_eq!(of(at), None);
             for (key, tag) in sought {
-                let place = (key.clone(), u64::MAX - tag);
-                prop_assert_eq!(of(list.seek(&key, tag)), first(model.range(place.clone()..)));
-                prop_assert_eq!(of(list.seek_before(&key, tag)), first(model.range(..place).rev()));
+                let target = (key.clone(), u64::MAX - tag);
+                prop_assert_eq!(of(list.seek(&key, tag)), first(model.range(target.clone()..)));
+                prop_assert_eq!(of(list.seek_before(&key, tag)), first(model.range(..target).rev()));
             }
         }
     }

@@ -21,7 +21,7 @@ use super::sync::{AtomicU32, Ordering, Witness};
 /// The bits of a key's length; the height is above them.
 const KEY_BITS: u32 = 24;
 
-/// Which node, of one list; or none.
+/// Identifies a node of one list; or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NodeNumber(u32);
 
@@ -39,7 +39,7 @@ impl Link {
         Self(AtomicU32::new(NodeNumber::NONE.0))
     }
 
-    /// The node that it refers to, which its reader sees whole.
+    /// The node that it refers to, with everything written to the node before.
     #[inline]
     pub(crate) fn get(&self) -> NodeNumber {
         NodeNumber(self.0.load(Ordering::Acquire))
@@ -49,8 +49,8 @@ impl Link {
         self.0.store(number.0, Ordering::Release);
     }
 
-    /// Refers to another node, unless another thread was faster.
-    pub(crate) fn swing(&self, from: NodeNumber, to: NodeNumber) -> bool {
+    /// Makes it refer to another node, unless another thread was faster.
+    pub(crate) fn replace(&self, from: NodeNumber, to: NodeNumber) -> bool {
         let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         let swapped = self.0.compare_exchange(from.0, to.0, success, failure);
         swapped.is_ok()
@@ -84,8 +84,8 @@ pub(crate) struct SkipListNode<'a> {
 impl<'a> SkipListNode<'a> {
     #[inline]
     fn header(self) -> &'a Header {
-        // SAFETY: a node begins with a header, which was written before there was a `SkipListNode` of it,
-        // is aligned as units are, and stays as it is while the arena is borrowed.
+        // SAFETY: a node begins with a header, which was written before its `SkipListNode` existed,
+        // is aligned like a unit, and does not change while the arena is borrowed.
         let header: &Header = unsafe { self.start.cast().as_ref() };
         Witness::read(&header.witness);
         header
@@ -106,7 +106,7 @@ impl<'a> SkipListNode<'a> {
         u64::from_ne_bytes(self.header().tag)
     }
 
-    /// The node's link on a level, if it is so high.
+    /// The node's link on a level, if its height reaches that level.
     #[inline]
     pub(crate) fn link(self, level: usize) -> Option<&'a Link> {
         if level >= self.height() {
@@ -175,7 +175,7 @@ impl Nodes {
         let size = value_at.checked_add(value.len())?;
         let (number, start) = self.arena.take(size)?;
         // SAFETY: the piece was handed out to this call alone, has room for all of `size`, and is
-        // aligned as units are. Its number is not published yet.
+        // aligned like a unit. Its number is not published yet.
         unsafe { start.cast().write(header) };
         for level in 0..height {
             // SAFETY: `bytes_at(level)` is before `key_at`, so within the piece.
@@ -186,7 +186,8 @@ impl Nodes {
         for (at, bytes) in [(key_at, key), (value_at, value)] {
             // SAFETY: key and value end at or before `size`.
             let target = unsafe { start.add(at) };
-            // SAFETY: as above; what a caller lends cannot overlap a piece that was not published.
+            // SAFETY: as above; the caller's bytes cannot overlap a piece that is not published
+            // yet.
             unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         }
         Some((
@@ -199,12 +200,12 @@ impl Nodes {
     ///
     /// # Safety
     ///
-    /// The number is [`NodeNumber::NONE`] or was returned by `push` of these nodes, and came from there
-    /// by ways that order memory, as links do.
+    /// The number is [`NodeNumber::NONE`] or was returned by `push` of these nodes, and was passed
+    /// here in a way that orders memory, as links do.
     #[inline]
     pub(crate) unsafe fn get(&self, number: NodeNumber) -> Option<SkipListNode<'_>> {
         Some(SkipListNode {
-            // Before the first chunk there is nothing, so this is `None` for none.
+            // `NodeNumber::NONE` is before the first chunk, so `find` returns `None` for it.
             start: self.arena.find(number.0)?,
             arena: PhantomData,
         })

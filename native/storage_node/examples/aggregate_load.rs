@@ -1,17 +1,16 @@
-//! Loads a storage node with events of an aggregate, or Valkey with the same by counters of hashes,
-//! over pipelined connections.
+//! Loads a storage node with events of an aggregate, or Valkey with the equivalent counters in
+//! hashes, over pipelined connections.
 //!
 //! ```text
 //! aggregate_load --address 127.0.0.1:6390 --target node|valkey [--user NAME --token TOKEN]
 //!     [--hot 1] [--connections 8] [--pipeline 512] [--batch 1] [--seconds 3] [--query JSON]
 //! ```
 //!
-//! An event is one call of an endpoint: who called what, and how long it took. Events are of `hot`
-//! endpoints in turn, on servers of apps of customers; each changes the rows of its endpoint, its
-//! server, its app and its customer, and is kept itself. Each command is a transaction of its own,
-//! of `batch` events. With `--query`, a connection beside them asks that query of the node again
-//! and again, and its times are measured; also alone, with no other connections. The last line is
-//! JSON.
+//! An event is one call of an endpoint: the caller, the endpoint and the duration. Events rotate
+//! over `hot` endpoints, which belong to servers of apps of customers. Each event is stored, and
+//! changes the rows of its endpoint, server, app and customer. Each command is a separate
+//! transaction of `batch` events. With `--query`, an additional connection repeats that query and
+//! measures its latency, under load and with no other connections. The last line is JSON.
 #![allow(clippy::cast_precision_loss, reason = "rates are for people")]
 
 use std::collections::HashMap;
@@ -25,10 +24,10 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Endpoints of one server, servers of one app, apps of one customer.
 const FAN: u64 = 10;
-/// So many different commands are prepared for each connection.
+/// The number of different commands that are prepared for each connection.
 const PREPARED: u64 = 2048;
 
-/// What was asked for on the command line.
+/// The command-line options.
 struct AggregateLoadArguments(HashMap<String, String>);
 
 impl AggregateLoadArguments {
@@ -93,7 +92,7 @@ impl EndpointCall {
         )
     }
 
-    /// The same in Valkey: the event, and a counter of each level, together.
+    /// The equivalent in Valkey: the event and a counter for each level, in one transaction.
     fn counters(&self, out: &mut Vec<u8>) {
         let Self {
             customer,
@@ -117,7 +116,7 @@ impl EndpointCall {
     }
 }
 
-/// How a load is given.
+/// The parameters of the load on one connection.
 #[derive(Debug, Clone, Copy)]
 struct EventLoad {
     is_valkey: bool,
@@ -128,7 +127,7 @@ struct EventLoad {
 }
 
 impl EventLoad {
-    /// The commands of a connection, and where each ends.
+    /// The commands of a connection, and the end of each.
     fn commands(&self, from: u64) -> (Vec<u8>, Vec<usize>) {
         let (mut out, mut ends) = (Vec::new(), Vec::new());
         let count = (PREPARED / self.batch).max(16);
@@ -148,7 +147,7 @@ impl EventLoad {
         (out, ends)
     }
 
-    /// How many lines answer a command: all answers are lines without bulk strings.
+    /// The number of lines in a reply: replies consist of lines without bulk strings.
     fn lines(&self) -> u64 {
         if self.is_valkey {
             // OK, five times QUEUED, an array of five.
@@ -159,8 +158,8 @@ impl EventLoad {
     }
 }
 
-/// One connection's load; returns how many events were answered. As many commands as the pipeline
-/// has are always under way.
+/// Runs the load of one connection; returns how many events were acknowledged. A full pipeline of
+/// commands is always in flight.
 fn drive(mut stream: TcpStream, load: EventLoad, from: u64) -> Result<u64> {
     let (bytes, ends) = load.commands(from);
     let (mut sent, mut lines) = (0_u64, 0_u64);
@@ -171,7 +170,7 @@ fn drive(mut stream: TcpStream, load: EventLoad, from: u64) -> Result<u64> {
         let done = lines / load.lines();
         let is_over = started.elapsed() >= load.length;
         while !is_over && sent < done + load.pipeline {
-            // Up to the end of what is prepared at once.
+            // Up to the end of the prepared commands.
             let first = place(sent);
             let wanted = usize::try_from(done + load.pipeline - sent)?;
             let last = (first + wanted).min(ends.len()) - 1;
@@ -186,7 +185,7 @@ fn drive(mut stream: TcpStream, load: EventLoad, from: u64) -> Result<u64> {
         let read = stream.read(&mut piece)?;
         let piece = piece.get(..read).unwrap_or_default();
         if piece.is_empty() {
-            return Err("the server has ended the connection".into());
+            return Err("the server has closed the connection".into());
         }
         if let Some(at) = piece.iter().position(|&byte| byte == b'-') {
             let said = piece.get(at..piece.len().min(at + 200)).unwrap_or_default();
@@ -198,7 +197,7 @@ fn drive(mut stream: TcpStream, load: EventLoad, from: u64) -> Result<u64> {
 }
 
 fn connect(asked: &AggregateLoadArguments) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(asked.text("address").ok_or("--address is needed")?)?;
+    let mut stream = TcpStream::connect(asked.text("address").ok_or("--address is required")?)?;
     stream.set_nodelay(true)?;
     if let Some(token) = asked.text("token") {
         let user = asked.text("user").unwrap_or("default");
@@ -215,8 +214,7 @@ fn connect(asked: &AggregateLoadArguments) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Asks a query again and again; returns how long each took, in microseconds, and the bytes of the
-/// last answer.
+/// Repeats a query; returns the latencies in microseconds and the size of the last result.
 fn ask(mut stream: TcpStream, query: &str, is_over: &AtomicBool) -> Result<(Vec<u128>, usize)> {
     let mut out = Vec::new();
     request(&mut out, &["RB.AGG.QUERY", "calls", query]);

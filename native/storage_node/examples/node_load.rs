@@ -1,5 +1,5 @@
-//! Loads a storage node, or another server of the protocol, with pipelined commands; or does the same
-//! publishing without a node, through the store itself.
+//! Loads a storage node, or another server with the same protocol, with pipelined commands; or
+//! publishes through the store directly, without a node.
 //!
 //! ```text
 //! node_load --address 127.0.0.1:6390 [--user NAME] --token TOKEN --command ping|publish|mixed|writes
@@ -8,11 +8,11 @@
 //!     [--pipeline 1] [--seconds 3]
 //! ```
 //!
-//! `publish` publishes 140 bytes of data under one of 250,000 ids of the topic `load`. `mixed` does so
-//! every fourth time, and else subscribes from ten seconds ago to ten seconds ahead. `writes` publishes,
-//! adds an event to the aggregate `calls` and sets a value, in turn. Embedded, each
-//! connection is a thread, and `--pipeline` operations are a batch. The last line is JSON: the rate,
-//! and how long a pipeline took, for half of them and for all but a hundredth.
+//! `publish` publishes 140 bytes of data under one of 250,000 ids of the topic `load`. `mixed` does
+//! so every fourth time, and otherwise subscribes from ten seconds ago until ten seconds from now.
+//! `writes` alternates between publishing, adding an event to the aggregate `calls`, and setting a
+//! value. Embedded, each connection is a thread, and `--pipeline` operations form a batch. The last
+//! line is JSON: the rate, and the median and the 99th percentile of the latency of a pipeline.
 #![allow(clippy::cast_precision_loss, reason = "rates are for people")]
 
 use std::collections::HashMap;
@@ -65,7 +65,7 @@ impl Command {
     }
 }
 
-/// A place that looks random and is the same in each run.
+/// A pseudorandom id, the same in each run.
 fn place(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % PLACES
 }
@@ -108,10 +108,10 @@ fn add(out: &mut Vec<u8>, command: Command, (number, data): (u64, &str)) {
     }
 }
 
-/// Counts whole replies of version 2 in bytes that come in pieces.
+/// Counts complete replies of protocol version 2 in bytes that arrive in pieces.
 #[derive(Debug, Default)]
 struct Replies {
-    /// What the current reply still needs: elements, and bytes of a bulk string.
+    /// What the current reply still lacks: elements, and bytes of a bulk string.
     elements: usize,
     bytes: usize,
     line: Vec<u8>,
@@ -148,7 +148,7 @@ impl Replies {
         let number = || -> Result<i64> { Ok(std::str::from_utf8(rest)?.trim_end().parse()?) };
         match sign {
             b'*' if number()? > 0 => {
-                // One element becomes so many.
+                // One element is replaced by several.
                 self.elements = self.elements.max(1) + usize::try_from(number()?)? - 1;
                 return Ok(());
             }
@@ -173,7 +173,7 @@ impl Replies {
     }
 }
 
-/// What was asked for on the command line.
+/// The command-line options.
 struct NodeLoadArguments(HashMap<String, String>);
 
 impl NodeLoadArguments {
@@ -199,7 +199,7 @@ impl NodeLoadArguments {
     }
 }
 
-/// How a load is given.
+/// The parameters of the load on one connection.
 #[derive(Debug, Clone, Copy)]
 struct CommandLoad {
     command: Command,
@@ -207,16 +207,16 @@ struct CommandLoad {
     length: Duration,
 }
 
-/// What a thread did.
+/// The measurements of a thread.
 #[derive(Debug, Default)]
 struct ThreadTimings {
     whole: u64,
-    /// How long each pipeline took, in µs.
+    /// The latency of each pipeline, in µs.
     micros: Vec<u64>,
 }
 
 impl ThreadTimings {
-    /// How long all but a share of the pipelines took at most.
+    /// A percentile of the latencies.
     fn at(&self, share: u64) -> u64 {
         let place = self.micros.len() as u64 * share / 1000;
         let last = self.micros.len().saturating_sub(1);
@@ -237,7 +237,7 @@ impl std::iter::Sum for ThreadTimings {
     }
 }
 
-/// One connection's load.
+/// Runs the load of one connection.
 fn drive(mut stream: TcpStream, load: CommandLoad, from: u64) -> Result<ThreadTimings> {
     let (data, mut replies, mut number) = (data(), Replies::default(), from);
     let mut micros = Vec::new();
@@ -254,14 +254,14 @@ fn drive(mut stream: TcpStream, load: CommandLoad, from: u64) -> Result<ThreadTi
         while replies.whole < number - from {
             let read = stream.read(&mut piece)?;
             if read == 0 {
-                return Err("the server has ended the connection".into());
+                return Err("the server has closed the connection".into());
             }
             replies.take(piece.get(..read).unwrap_or_default())?;
         }
         micros.push(u64::try_from(sent.elapsed().as_micros())?);
     }
     if replies.refused > 0 {
-        return Err(format!("{} commands were refused", replies.refused).into());
+        return Err(format!("{} commands were rejected", replies.refused).into());
     }
     Ok(ThreadTimings {
         whole: replies.whole,
@@ -272,7 +272,7 @@ fn drive(mut stream: TcpStream, load: CommandLoad, from: u64) -> Result<ThreadTi
 fn connect(asked: &NodeLoadArguments) -> Result<TcpStream> {
     let address = asked
         .text("address")
-        .ok_or("--address or --embedded is needed")?;
+        .ok_or("--address or --embedded is required")?;
     let mut stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     if let Some(token) = asked.text("token") {
@@ -290,7 +290,7 @@ fn connect(asked: &NodeLoadArguments) -> Result<TcpStream> {
     Ok(stream)
 }
 
-/// Runs work in some threads; returns the sum of what they did, and how long it took.
+/// Runs work in several threads; returns the sum of their results and the elapsed time.
 fn in_threads(
     threads: u64,
     work: impl Fn(u64) -> Result<ThreadTimings> + Sync,
@@ -339,7 +339,7 @@ fn operation(command: Command, (number, now): (u64, u64), data: &[u8]) -> TopicO
     }
 }
 
-/// The same through the store; returns operations and time.
+/// Runs the load through the store; returns the number of operations and the elapsed time.
 fn embedded(
     asked: &NodeLoadArguments,
     dir: &str,

@@ -39,7 +39,7 @@ impl Ack {
 #[derive(Debug)]
 pub(crate) struct StagedAcks<'a> {
     batch: Option<WriteBatch>,
-    news: Vec<bool>,
+    are_new: Vec<bool>,
     ticket: Option<GroupTicket>,
     _writing: MutexGuard<'a, ()>,
 }
@@ -55,7 +55,7 @@ impl GroupWrite for StagedAcks<'_> {
         if let Some(ticket) = self.ticket {
             results.take(ticket)?;
         }
-        Ok(self.news)
+        Ok(self.are_new)
     }
 }
 
@@ -81,7 +81,7 @@ impl Acks {
         let writing = self.writing.lock();
         let mut known: BTreeMap<&[u8], Sequence> = BTreeMap::new();
         let mut batch = WriteBatch::new();
-        let mut news = Vec::with_capacity(acks.len());
+        let mut are_new = Vec::with_capacity(acks.len());
         for ack in acks {
             let before = match known.get(ack.key.as_slice()) {
                 Some(position) => *position,
@@ -94,11 +94,11 @@ impl Acks {
                 batch.put_expiring(&self.keyspace, &ack.key, &position, expiry);
             }
             known.insert(&ack.key, before.max(ack.position));
-            news.push(is_new);
+            are_new.push(is_new);
         }
         Ok(StagedAcks {
             batch: Some(batch),
-            news,
+            are_new,
             ticket: None,
             _writing: writing,
         })

@@ -1,5 +1,5 @@
-//! A cache of query results at the shared snapshot: identical queries within its second get the
-//! same result.
+//! A cache of query results at the shared snapshot: identical queries within the same second get
+//! the same result.
 //!
 //! A dashboard has many viewers, and each repeats its queries. The result depends on the aggregate,
 //! the query, its period and the snapshot; of those only the snapshot changes, once a second,
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use rillbase_aggregates::Period;
 use rillbase_engine::Millis;
 
-use crate::moments::{NamedSnapshot, SHARED};
+use crate::snapshots::{NamedSnapshot, SHARING_PERIOD};
 
 /// The maximum bytes of all cached results.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// What determines a result, besides the snapshot.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -29,7 +29,7 @@ pub(crate) struct AnswerKey {
 
 #[derive(Debug, Default)]
 struct AnswerCacheState {
-    /// The number of its snapshot, and until when that is shared.
+    /// The sequence of the snapshot, and the time until which it is shared.
     moment: u64,
     until: Millis,
     known: HashMap<AnswerKey, Arc<str>>,
@@ -42,14 +42,14 @@ pub(crate) struct AnswerCache(Mutex<AnswerCacheState>);
 
 impl AnswerCache {
     /// The result of a query at a snapshot.
-    pub(crate) fn find(&self, moment: &NamedSnapshot, question: &AnswerKey) -> Option<Arc<str>> {
+    pub(crate) fn find(&self, moment: &NamedSnapshot, key: &AnswerKey) -> Option<Arc<str>> {
         let state = self.0.lock();
         let is_of_moment = moment.is_shared() && state.moment == moment.number;
-        state.known.get(question).filter(|_| is_of_moment).cloned()
+        state.known.get(key).filter(|_| is_of_moment).cloned()
     }
 
     /// Caches a result, if there is room and no newer snapshot is shared.
-    pub(crate) fn keep(&self, moment: &NamedSnapshot, question: AnswerKey, answer: &str) {
+    pub(crate) fn keep(&self, moment: &NamedSnapshot, key: AnswerKey, answer: &str) {
         let mut state = self.0.lock();
         if !moment.is_shared() || moment.number < state.moment {
             return;
@@ -57,14 +57,14 @@ impl AnswerCache {
         if moment.number > state.moment {
             *state = AnswerCacheState {
                 moment: moment.number,
-                until: moment.snapshot.time().saturating_add(SHARED),
+                until: moment.snapshot.time().saturating_add(SHARING_PERIOD),
                 ..AnswerCacheState::default()
             };
         }
-        let bytes = state.bytes + answer.len() + question.query.len();
-        if bytes <= MOST_BYTES {
+        let bytes = state.bytes + answer.len() + key.query.len();
+        if bytes <= MAX_BYTES {
             state.bytes = bytes;
-            state.known.insert(question, answer.into());
+            state.known.insert(key, answer.into());
         }
     }
 

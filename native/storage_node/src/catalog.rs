@@ -24,7 +24,7 @@ use crate::topic::{TopicEntry, TopicKind};
 use crate::words::Words;
 
 /// The maximum number of topics in a namespace.
-const MOST_TOPICS: usize = 10_000;
+const MAX_TOPICS: usize = 10_000;
 const NEXT: &[u8] = b"next";
 
 /// The stored hash of a token.
@@ -202,7 +202,7 @@ impl NamespaceCatalog {
                 Err(exists("the topic exists with another kind or retention"))
             };
         }
-        if namespace.topics.read().len() >= MOST_TOPICS {
+        if namespace.topics.read().len() >= MAX_TOPICS {
             return Err(CommandRefusal::new(
                 "TOO_MANY",
                 "a namespace may have at most 10,000 topics",

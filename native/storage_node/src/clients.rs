@@ -22,7 +22,7 @@ pub(crate) struct ClientInfo {
     /// Its namespace; `None` for the admin and unauthenticated connections.
     pub(crate) namespace: Mutex<Option<String>>,
     pub(crate) commands: AtomicU64,
-    /// Its end was requested.
+    /// A client has requested to close it.
     pub(crate) is_killed: AtomicBool,
 }
 

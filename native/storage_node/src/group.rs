@@ -16,7 +16,7 @@ use crate::acks::Ack;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::topic::TopicEntry;
-use crate::transactions::{OpenTransaction, Under};
+use crate::transactions::{OpenTransaction, TransactionState};
 
 /// A write requested by a command.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ struct WritesByKind<'a> {
     acks: Vec<&'a Ack>,
     values: StagedValues,
     aggregates: Option<AggregateWrites<'a>>,
-    /// For each end of a transaction, its outcome unless it writes.
+    /// For each end of a transaction: its outcome, or `None` if it writes.
     ends: Vec<Option<Result<GroupOutcome>>>,
 }
 
@@ -96,12 +96,12 @@ impl<'a> WritesByKind<'a> {
 
     fn end(&mut self, open: &OpenTransaction) {
         let end = match open.end() {
-            Under::Writing(transaction, staged) => {
+            TransactionState::Writing(transaction, staged) => {
                 self.aggregates().commits.push((*staged, *transaction));
                 None
             }
-            Under::Reading(_) => Some(Ok(GroupOutcome::Set)),
-            Under::Ended => Some(Err(CommandRefusal::new(
+            TransactionState::Reading(_) => Some(Ok(GroupOutcome::Set)),
+            TransactionState::Ended => Some(Err(CommandRefusal::new(
                 "NOTX",
                 "the transaction does not exist (any more)",
             ))),
@@ -163,7 +163,7 @@ impl OutcomesByKind {
             CommandWrite::Apply(_) => self.applied.next(),
             CommandWrite::Commit(_) => self.ended.next(),
         };
-        next.unwrap_or_else(|| Err(without_outcome()))
+        next.unwrap_or_else(|| Err(missing_outcome()))
     }
 }
 
@@ -186,31 +186,31 @@ impl NodeCore {
         let operations: Vec<(&TopicSpec, &TopicOperation)> = operations.collect();
         let acks = kinds.acks;
         // Every group locks in this order, which prevents deadlocks.
-        let mut meetings = (!operations.is_empty()).then(|| self.store.stage(&operations));
+        let mut topics = (!operations.is_empty()).then(|| self.store.stage(&operations));
         let mut positions = (!acks.is_empty()).then(|| self.acks.stage(&acks));
         let mut values = kinds.values;
-        let mut counts = kinds
+        let mut aggregates = kinds
             .aggregates
             .map(|writes| self.aggregates.stage_writes(writes));
         let parts: &mut [&mut dyn GroupWrite] =
-            &mut [&mut meetings, &mut positions, &mut values, &mut counts];
+            &mut [&mut topics, &mut positions, &mut values, &mut aggregates];
         let mut results = self.db.write_group(parts, self.options.durability);
         // Matching operations takes the longest: the others have released their locks by then.
-        let counts = counts.complete(&mut results).unwrap_or_default();
+        let aggregates = aggregates.complete(&mut results).unwrap_or_default();
         let set = values.complete(&mut results);
         let acked = positions.complete(&mut results);
-        let answers = meetings.complete(&mut results);
+        let answers = topics.complete(&mut results);
         let answers = answers.map_or(Ok(Vec::new()), |staged| Ok(staged??));
-        self.measure(&answers, &operations, &acks, &counts);
+        self.measure(&answers, &operations, &acks, &aggregates);
         let answer = |answer| GroupOutcome::Answer(Box::new(answer));
         let acked = acked.map_or(Ok(Vec::new()), |staged| staged?);
         OutcomesByKind {
             answers: of_all(answers, operations.len(), answer),
             acked: of_all(acked, acks.len(), GroupOutcome::Acked),
             set,
-            added: of_each(counts.added, GroupOutcome::Added),
-            applied: of_each(counts.applied, GroupOutcome::Applied),
-            ended: ended(kinds.ends, counts.committed),
+            added: of_each(aggregates.added, GroupOutcome::Added),
+            applied: of_each(aggregates.applied, GroupOutcome::Applied),
+            ended: ended(kinds.ends, aggregates.committed),
         }
     }
 
@@ -219,7 +219,7 @@ impl NodeCore {
         answers: &Result<Vec<StoreAnswer>>,
         operations: &[(&TopicSpec, &TopicOperation)],
         acks: &[&Ack],
-        counts: &AggregateOutcomes,
+        aggregates: &AggregateOutcomes,
     ) {
         let (mut published, mut subscribed, mut matches) = (0, 0, 0);
         for (answer, (_, operation)) in answers.iter().flatten().zip(operations) {
@@ -234,7 +234,7 @@ impl NodeCore {
                 }
             }
         }
-        let events = counts.added.iter().flatten().map(Vec::len);
+        let events = aggregates.added.iter().flatten().map(Vec::len);
         self.metrics.publications.add(published);
         self.metrics.subscriptions.add(subscribed);
         self.metrics.matches.add(matches as u64);
@@ -282,12 +282,12 @@ fn ended(
         }
         Some(Err(other)) => Err(other.into()),
         Some(Ok(_)) => Ok(GroupOutcome::Set),
-        None => Err(without_outcome()),
+        None => Err(missing_outcome()),
     };
     let outcomes = ends.into_iter().map(|end| end.unwrap_or_else(&mut written));
     outcomes.collect::<Vec<_>>().into_iter()
 }
 
-fn without_outcome() -> CommandRefusal {
+fn missing_outcome() -> CommandRefusal {
     CommandRefusal::new("ERR", "the write has no outcome")
 }

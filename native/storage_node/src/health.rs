@@ -5,7 +5,7 @@ use crate::node::NodeCore;
 /// Whether the node can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteAvailability {
-    Well,
+    Available,
     /// The disk is full: writes are rejected until space is freed, reads continue.
     Full,
     /// A write or sync has failed, so the contents of the disk are unknown: the node stops.
@@ -16,7 +16,7 @@ impl WriteAvailability {
     /// Its status, and the state of the engine.
     pub(crate) fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Well => ("ok", "ok"),
+            Self::Available => ("ok", "ok"),
             Self::Full => ("degraded", "storage_full"),
             Self::Failed => ("unavailable", "poisoned"),
         }
@@ -30,7 +30,7 @@ impl NodeCore {
         } else if self.db.why_full().is_some() {
             WriteAvailability::Full
         } else {
-            WriteAvailability::Well
+            WriteAvailability::Available
         }
     }
 }

@@ -9,7 +9,7 @@
 //!   memory used by all.
 //! - `command` — the commands; `words.rs`, `time.rs`, `document.rs` parse their arguments.
 //! - `catalog.rs`, `topic.rs`, `mercator.rs` — namespaces, topics and their places.
-//! - `moments.rs`, `transactions.rs` — open snapshots and transactions; `answers.rs` — results of
+//! - `snapshots.rs`, `transactions.rs` — open snapshots and transactions; `answers.rs` — results of
 //!   queries at the shared snapshot.
 //! - `group.rs` — writes that become durable together.
 //! - `live.rs`, `acks.rs`, `sid.rs` — who is notified of what, from which position on.
@@ -44,20 +44,22 @@ mod live;
 mod log;
 mod mercator;
 mod metrics;
-mod moments;
 mod name;
 mod node;
 mod options;
 mod outbox;
+mod prometheus;
 mod refusal;
 pub mod resp;
 mod server;
 mod session;
 mod show;
 mod sid;
+mod snapshots;
 mod time;
 mod topic;
 mod transactions;
+mod watch_updates;
 mod watches;
 mod words;
 

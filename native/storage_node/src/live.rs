@@ -21,7 +21,7 @@ use crate::topic::TopicEntry;
 
 /// The maximum number of publications held for a listener that is catching up; beyond it the
 /// listener is closed.
-const MOST_HELD: usize = 100_000;
+const MAX_PENDING: usize = 100_000;
 /// How long an operation that started before a subscription ended may still be reported after its
 /// end.
 const GRACE: Millis = 1000;
@@ -33,9 +33,9 @@ enum ListenerState {
     /// It waits for any publication, and reads the store itself.
     Waiting,
     /// It is catching up.
-    Holding(Vec<SharedPublication>),
-    /// It was notified up to this position.
-    Told(Sequence),
+    CatchingUp(Vec<SharedPublication>),
+    /// It has been notified up to this position.
+    NotifiedUpTo(Sequence),
 }
 
 /// One connection's interest in one subscription.
@@ -70,7 +70,7 @@ impl Listener {
 
     /// New publications are held from now on.
     pub(crate) fn hold(&self) {
-        *self.state.lock() = ListenerState::Holding(Vec::new());
+        *self.state.lock() = ListenerState::CatchingUp(Vec::new());
     }
 
     /// It was sent what it missed, `missed`; the held publications follow.
@@ -86,7 +86,7 @@ impl Listener {
             last = last.max(publication.sequence);
             sent += usize::from(self.send(publication));
         }
-        if let ListenerState::Holding(held) = &mut *state {
+        if let ListenerState::CatchingUp(held) = &mut *state {
             held.sort_unstable_by_key(|publication| publication.sequence);
             for publication in held
                 .iter()
@@ -98,7 +98,7 @@ impl Listener {
                 .last()
                 .map_or(last, |publication| publication.sequence.max(last));
         }
-        *state = ListenerState::Told(last);
+        *state = ListenerState::NotifiedUpTo(last);
         sent
     }
 
@@ -108,20 +108,20 @@ impl Listener {
                 self.outbox.call();
                 false
             }
-            ListenerState::Holding(held) if held.len() < MOST_HELD => {
+            ListenerState::CatchingUp(held) if held.len() < MAX_PENDING => {
                 held.push(Arc::clone(publication));
                 false
             }
-            ListenerState::Holding(held) => {
+            ListenerState::CatchingUp(held) => {
                 *held = Vec::new();
                 self.outbox.give_up();
                 false
             }
-            ListenerState::Told(last) if publication.sequence > *last => {
+            ListenerState::NotifiedUpTo(last) if publication.sequence > *last => {
                 *last = publication.sequence;
                 self.send(publication)
             }
-            ListenerState::Told(_) => false,
+            ListenerState::NotifiedUpTo(_) => false,
         }
     }
 

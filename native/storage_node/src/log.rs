@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_shown_as_people_write_them() {
+    fn times_are_formatted_as_iso_8601() {
         for (moment, shown) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_400_000, "2000-02-29T00:00:00.000Z"),

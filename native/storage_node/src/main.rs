@@ -24,8 +24,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 const TOKEN: &str = "RILLBASE_NODE_TOKEN";
-const LEAST_TOKEN_BYTES: usize = 16;
-const LEAST_IN_FLIGHT_MIB: usize = 64;
+const MIN_TOKEN_BYTES: usize = 16;
+const MIN_IN_FLIGHT_MIB: usize = 64;
 /// Space for a manifest and the unsynced end of the log, which is usually within one segment.
 const RESERVE_MIB: u64 = 32;
 
@@ -66,8 +66,8 @@ fn run() -> Result<(), String> {
 
 fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
     let token = std::env::var(TOKEN).unwrap_or_default();
-    if token.len() < LEAST_TOKEN_BYTES {
-        return Err(format!("{TOKEN} needs at least {LEAST_TOKEN_BYTES} bytes"));
+    if token.len() < MIN_TOKEN_BYTES {
+        return Err(format!("{TOKEN} needs at least {MIN_TOKEN_BYTES} bytes"));
     }
     let directory: String = asked.take("directory")?.ok_or("--directory is required")?;
     let mut options = NodeOptions::new(directory, token);
@@ -89,9 +89,9 @@ fn options(asked: &mut NodeArguments) -> Result<NodeOptions, String> {
         .unwrap_or(options.clients_per_address);
     let mib = |bytes: Option<usize>, otherwise| bytes.map_or(otherwise, |mib| mib << 20);
     options.in_flight_bytes = mib(asked.take("in-flight-mib")?, options.in_flight_bytes);
-    if options.in_flight_bytes < LEAST_IN_FLIGHT_MIB << 20 {
+    if options.in_flight_bytes < MIN_IN_FLIGHT_MIB << 20 {
         return Err(format!(
-            "--in-flight-mib must be at least {LEAST_IN_FLIGHT_MIB}, which fits two of the largest requests"
+            "--in-flight-mib must be at least {MIN_IN_FLIGHT_MIB}, which fits two of the largest requests"
         ));
     }
     options.cache_bytes = mib(asked.take("cache-mib")?, options.cache_bytes);

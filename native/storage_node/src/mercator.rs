@@ -11,9 +11,9 @@ use rillbase_pubsub::{Rectangle, TopicArea};
 
 use crate::refusal::{CommandRefusal, Result};
 
-/// Of the earth, in metres.
+/// The radius of the earth, in metres.
 const RADIUS: f64 = 6_378_137.0;
-const MOST_LATITUDE: f64 = 85.05;
+const MAX_LATITUDE: f64 = 85.05;
 
 /// The plane.
 pub(crate) fn bounds() -> Rectangle {
@@ -22,8 +22,7 @@ pub(crate) fn bounds() -> Rectangle {
 }
 
 fn project([longitude, latitude]: [f64; 2]) -> Result<[f64; 2]> {
-    if !(-180.0..=180.0).contains(&longitude)
-        || !(-MOST_LATITUDE..=MOST_LATITUDE).contains(&latitude)
+    if !(-180.0..=180.0).contains(&longitude) || !(-MAX_LATITUDE..=MAX_LATITUDE).contains(&latitude)
     {
         return Err(CommandRefusal::new(
             "INVALID_AREA",
@@ -76,7 +75,7 @@ pub(crate) fn from_plane(area: TopicArea) -> TopicArea {
     }
 }
 
-/// To a centimetre.
+/// Rounded to about a centimetre.
 fn degrees(number: f64) -> f64 {
     round(number, 1e7)
 }
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_come_back_from_the_plane() {
+    fn areas_round_trip_through_the_plane() {
         let circle = TopicArea::circle([13.4, 52.5], 500.0).unwrap();
         assert_eq!(from_plane(to_plane(circle).unwrap()), circle);
         let sides = TopicArea::rectangle([-74.1, 40.6, -73.9, 40.9]).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::refusal::{CommandRefusal, Result};
 
-const MOST_BYTES: usize = 128;
+const MAX_BYTES: usize = 128;
 
 /// Rejects an invalid name.
 pub(crate) fn check(name: &str) -> Result<()> {
@@ -11,7 +11,7 @@ pub(crate) fn check(name: &str) -> Result<()> {
         .first()
         .is_some_and(u8::is_ascii_alphanumeric);
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
-    if begins && name.len() <= MOST_BYTES && name.bytes().all(fits) {
+    if begins && name.len() <= MAX_BYTES && name.bytes().all(fits) {
         return Ok(());
     }
     Err(CommandRefusal::syntax(

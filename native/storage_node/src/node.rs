@@ -17,9 +17,9 @@ use crate::clients::ClientTable;
 use crate::in_flight::InFlight;
 use crate::live::Live;
 use crate::metrics::Metrics;
-use crate::moments::Moments;
 use crate::options::NodeOptions;
 use crate::refusal::Result;
+use crate::snapshots::NamedSnapshots;
 use crate::topic::TopicEntry;
 use crate::transactions::Transactions;
 use crate::watches::QueryWatches;
@@ -34,7 +34,7 @@ pub struct NodeCore {
     pub(crate) db: Arc<Db>,
     pub(crate) store: DualDb,
     pub(crate) aggregates: Aggregates,
-    pub(crate) moments: Moments,
+    pub(crate) snapshots: NamedSnapshots,
     pub(crate) answers: AnswerCache,
     pub(crate) transactions: Transactions,
     pub(crate) watches: QueryWatches,
@@ -141,7 +141,7 @@ impl NodeCore {
                 .map_err(crate::refusal::CommandRefusal::from)?,
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
                 .map_err(crate::refusal::CommandRefusal::from)?,
-            moments: Moments::new(db.now()),
+            snapshots: NamedSnapshots::new(db.now()),
             answers: AnswerCache::default(),
             transactions: Transactions::new(db.now()),
             watches: QueryWatches::default(),
@@ -166,7 +166,7 @@ impl NodeCore {
             db,
             store,
             aggregates,
-            moments,
+            snapshots,
             transactions,
             watches,
             catalog,
@@ -174,7 +174,7 @@ impl NodeCore {
             values,
             ..
         } = self;
-        drop((store, aggregates, moments, transactions, watches));
+        drop((store, aggregates, snapshots, transactions, watches));
         drop((catalog, acks, values));
         match Arc::try_unwrap(db) {
             Ok(db) => Ok(db.close()?),
@@ -202,7 +202,7 @@ impl NodeCore {
     pub(crate) fn tick(&self) {
         let now = self.now();
         self.live.expire(now);
-        self.moments.expire(now);
+        self.snapshots.expire(now);
         self.answers.expire(now);
         self.transactions.expire(now);
     }

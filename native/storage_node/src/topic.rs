@@ -14,10 +14,10 @@ use crate::words::Words;
 /// Cells of the deepest level are 306 m wide on the equator.
 const GEO_DEPTH: u32 = 17;
 /// The maximum retention.
-pub(crate) const MOST_RETENTION: Millis = 3650 * 86_400_000;
+pub(crate) const MAX_RETENTION: Millis = 3650 * 86_400_000;
 pub(crate) const DEFAULT_RETENTION: Millis = 86_400_000;
 
-/// What the places of a topic are.
+/// The kind of places that a topic has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum TopicKind {
     /// Ids that match only themselves.

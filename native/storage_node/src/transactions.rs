@@ -13,15 +13,15 @@ use crate::refusal::{CommandRefusal, Result};
 
 /// The maximum duration of a writing transaction, in milliseconds: not longer than the engine
 /// allows.
-const WRITING: Millis = 10_000;
+const MAX_WRITING_MS: Millis = 10_000;
 /// The maximum duration of a read-only one.
-const READING: Millis = 60_000;
+const MAX_READING_MS: Millis = 60_000;
 /// The maximum number of open transactions, of one namespace and of all.
-const MOST: (usize, usize) = (1000, 10_000);
+const MAX_OPEN: (usize, usize) = (1000, 10_000);
 
 /// The state of a transaction.
 #[derive(Debug)]
-pub(crate) enum Under {
+pub(crate) enum TransactionState {
     /// It may write.
     Writing(Box<DbTransaction>, Box<Staged>),
     /// It is read-only.
@@ -30,7 +30,7 @@ pub(crate) enum Under {
     Ended,
 }
 
-impl Under {
+impl TransactionState {
     /// The snapshot that it reads.
     pub(crate) fn snapshot(&self) -> Result<&DbSnapshot> {
         match self {
@@ -58,17 +58,17 @@ impl Under {
 pub(crate) struct OpenTransaction {
     namespace: u64,
     until: Millis,
-    under: Mutex<Under>,
+    under: Mutex<TransactionState>,
 }
 
 impl OpenTransaction {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Under> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, TransactionState> {
         self.under.lock()
     }
 
     /// Takes its state, so that no further command can use it.
-    pub(crate) fn end(&self) -> Under {
-        std::mem::replace(&mut *self.lock(), Under::Ended)
+    pub(crate) fn end(&self) -> TransactionState {
+        std::mem::replace(&mut *self.lock(), TransactionState::Ended)
     }
 }
 
@@ -88,19 +88,22 @@ impl Transactions {
         }
     }
 
-    /// Starts one; returns its number.
+    /// Starts a transaction; returns its number.
     pub(crate) fn begin(&self, db: &Db, namespace: u64, only_reads: bool) -> Result<u64> {
         self.check_room(namespace)?;
-        let (under, lives) = if only_reads {
-            (Under::Reading(db.snapshot()), READING)
+        let (under, lifetime_ms) = if only_reads {
+            (TransactionState::Reading(db.snapshot()), MAX_READING_MS)
         } else {
             let transaction = Box::new(db.begin()?);
-            (Under::Writing(transaction, Box::default()), WRITING)
+            (
+                TransactionState::Writing(transaction, Box::default()),
+                MAX_WRITING_MS,
+            )
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let open = OpenTransaction {
             namespace,
-            until: db.now().saturating_add(lives),
+            until: db.now().saturating_add(lifetime_ms),
             under: Mutex::new(under),
         };
         self.open.lock().insert(number, Arc::new(open));
@@ -108,7 +111,7 @@ impl Transactions {
     }
 
     fn check_room(&self, namespace: u64) -> Result<()> {
-        let (of_one, of_all) = MOST;
+        let (of_one, of_all) = MAX_OPEN;
         let open = self.open.lock();
         if open.len() >= of_all {
             let text = "there are 10,000 open transactions";
@@ -130,7 +133,7 @@ impl Transactions {
         transaction.cloned().ok_or_else(unknown)
     }
 
-    /// Removes one in order to end it.
+    /// Removes a transaction in order to end it.
     pub(crate) fn take(&self, number: u64, namespace: u64) -> Result<Arc<OpenTransaction>> {
         let transaction = self.find(number, namespace)?;
         self.open.lock().remove(&number);

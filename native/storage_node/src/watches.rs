@@ -13,13 +13,11 @@ use parking_lot::Mutex;
 use rillbase_aggregates::{AggregateEntry, AggregateResult};
 use rillbase_engine::{Millis, Sequence};
 
-use crate::node::NodeCore;
 use crate::outbox::ConnectionOutbox;
-use crate::refusal::Result;
 use crate::resp::ReplyWriter;
 
 /// With time buckets a watch is evaluated again after one bucket, or after this if that is longer.
-const AGAIN_AFTER: Millis = 60_000;
+const MAX_REFRESH_INTERVAL: Millis = 60_000;
 
 /// The rows that were sent: for each, its group and the row, as JSON.
 type WatchedRows = BTreeMap<Vec<u8>, (String, String)>;
@@ -29,15 +27,15 @@ struct WatchState {
     rows: WatchedRows,
     /// The snapshot of the rows.
     position: Sequence,
-    asked_at: Millis,
+    evaluated_at: Millis,
 }
 
 /// A connection's interest in a query.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) number: u64,
-    aggregate: Arc<AggregateEntry>,
-    query: String,
+    pub(crate) aggregate: Arc<AggregateEntry>,
+    pub(crate) query: String,
     outbox: Arc<ConnectionOutbox>,
     state: Mutex<WatchState>,
 }
@@ -47,7 +45,7 @@ pub(crate) struct Watch {
 pub(crate) struct QueryWatches {
     next: AtomicU64,
     all: Mutex<HashMap<u64, Arc<Watch>>>,
-    pub(crate) told: AtomicU64,
+    pub(crate) notified: AtomicU64,
 }
 
 fn watched_rows(answer: AggregateResult) -> WatchedRows {
@@ -64,7 +62,7 @@ impl QueryWatches {
     pub(crate) fn enter(
         &self,
         (aggregate, query): (&Arc<AggregateEntry>, &str),
-        (answer, position, asked_at): (AggregateResult, Sequence, Millis),
+        (answer, position, evaluated_at): (AggregateResult, Sequence, Millis),
         outbox: &Arc<ConnectionOutbox>,
     ) -> Arc<Watch> {
         let watch = Arc::new(Watch {
@@ -75,7 +73,7 @@ impl QueryWatches {
             state: Mutex::new(WatchState {
                 rows: watched_rows(answer),
                 position,
-                asked_at,
+                evaluated_at,
             }),
         });
         self.all.lock().insert(watch.number, Arc::clone(&watch));
@@ -91,7 +89,7 @@ impl QueryWatches {
         self.all.lock().len()
     }
 
-    fn stale(&self, now: Millis) -> Vec<Arc<Watch>> {
+    pub(crate) fn stale(&self, now: Millis) -> Vec<Arc<Watch>> {
         let all = self.all.lock();
         let is_stale = |watch: &&Arc<Watch>| {
             let state = watch.state.lock();
@@ -99,7 +97,9 @@ impl QueryWatches {
                 watch.aggregate.changed() > state.position,
                 watch.aggregate.is_dropped(),
             );
-            is_dropped || is_written || watch.patience() <= now.saturating_sub(state.asked_at)
+            is_dropped
+                || is_written
+                || watch.refresh_interval() <= now.saturating_sub(state.evaluated_at)
         };
         all.values().filter(is_stale).cloned().collect()
     }
@@ -107,15 +107,17 @@ impl QueryWatches {
 
 impl Watch {
     /// How long its rows stay unchanged without writes.
-    fn patience(&self) -> Millis {
+    fn refresh_interval(&self) -> Millis {
         let shape = self.aggregate.shape();
         let bucket = shape.current.definition.time.as_ref();
         bucket.map_or(Millis::MAX, |time| {
-            u64::try_from(time.bucket).map_or(AGAIN_AFTER, |bucket| bucket.min(AGAIN_AFTER))
+            u64::try_from(time.bucket).map_or(MAX_REFRESH_INTERVAL, |bucket| {
+                bucket.min(MAX_REFRESH_INTERVAL)
+            })
         })
     }
 
-    fn end(&self, reason: &str) {
+    pub(crate) fn end(&self, reason: &str) {
         let mut frame = Vec::new();
         let mut reply = ReplyWriter::new(&mut frame, 3);
         reply.push(3);
@@ -126,7 +128,12 @@ impl Watch {
     }
 
     /// Sends the rows that differ from those sent before. Returns whether there were any.
-    fn notify(&self, answer: AggregateResult, position: Sequence, asked_at: Millis) -> bool {
+    pub(crate) fn notify(
+        &self,
+        answer: AggregateResult,
+        position: Sequence,
+        evaluated_at: Millis,
+    ) -> bool {
         let mut state = self.state.lock();
         let rows = watched_rows(answer);
         let before = &state.rows;
@@ -155,44 +162,8 @@ impl Watch {
         *state = WatchState {
             rows,
             position,
-            asked_at,
+            evaluated_at,
         };
         has_news
-    }
-}
-
-impl NodeCore {
-    /// Sends all watches what has changed since they were last notified.
-    pub(crate) fn notify_watches(&self) {
-        let now = self.now();
-        for watch in self.watches.stale(now) {
-            if watch.aggregate.is_dropped() {
-                watch.end("dropped");
-                self.watches.leave(&watch);
-                continue;
-            }
-            match self.ask_again(&watch) {
-                Ok((answer, position)) => {
-                    let has_news = watch.notify(answer, position, now);
-                    self.watches
-                        .told
-                        .fetch_add(u64::from(has_news), Ordering::Relaxed);
-                }
-                Err(refusal) => {
-                    watch.end(&format!("{} {}", refusal.code, refusal.text));
-                    self.watches.leave(&watch);
-                }
-            }
-        }
-    }
-
-    fn ask_again(&self, watch: &Watch) -> Result<(AggregateResult, Sequence)> {
-        let query = crate::command::parse_query(self, &watch.query)?;
-        // All earlier changes are visible now.
-        let snapshot = self.db.snapshot();
-        let answer = self
-            .aggregates
-            .query(&watch.aggregate, &query, &snapshot, None)?;
-        Ok((answer, snapshot.sequence()))
     }
 }

@@ -1,4 +1,4 @@
-//! A database of aggregates that can be flushed, compacted, ended and opened again.
+//! A database of aggregates that can be flushed, compacted, closed and reopened.
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rillbase_engine::{
 };
 
 pub(crate) const NAMESPACE: u64 = 1;
-/// 2026-01-01, at the begin of a bucket of any length.
+/// 2026-01-01, the start of a bucket of any length.
 pub(crate) const NOW: u64 = 1_767_225_600_000;
 
 pub(crate) struct World {
@@ -49,7 +49,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends the process, or the power, and begins again.
+    /// Simulates a crash of the process, or a loss of power, and a restart.
     pub(crate) fn crash(&mut self, power: bool) {
         if power {
             self.vfs.crash();
@@ -83,7 +83,7 @@ impl World {
         Add::read(&self.find(name), events, self.clock.now())
     }
 
-    /// Adds events in one transaction; says which were new.
+    /// Adds events in one transaction; returns which were new.
     pub(crate) fn add(&self, name: &str, events: &[String]) -> Result<Vec<bool>> {
         let add = self.read(name, events)?;
         let adds = vec![&add];
@@ -113,7 +113,7 @@ impl World {
             .remove(0)
     }
 
-    /// The rows of an answer, as they are now.
+    /// The current rows of a query's result.
     pub(crate) fn rows(&self, name: &str, query: &str) -> String {
         self.rows_at(name, query, &self.db().snapshot())
     }
@@ -141,7 +141,7 @@ impl World {
         answer.unwrap_err().to_string()
     }
 
-    /// How many keys a keyspace has that can be seen.
+    /// The number of visible keys of a keyspace.
     pub(crate) fn count(&self, keyspace: &str) -> usize {
         let keyspace = self.db().keyspace(keyspace).unwrap();
         let now = self.db().snapshot();
@@ -155,7 +155,7 @@ impl World {
         count
     }
 
-    /// The same, once all that may go has gone.
+    /// The same, after everything that may be dropped has been compacted away.
     pub(crate) fn count_compacted(&self, keyspace: &str) -> usize {
         let space = self.db().keyspace(keyspace).unwrap();
         self.db().flush().unwrap();
@@ -163,7 +163,7 @@ impl World {
         self.count(keyspace)
     }
 
-    /// Does what may happen at any time, and must change no answer.
+    /// Runs random maintenance, which must not change any result.
     pub(crate) fn disturb(&mut self, random: &mut SeededRandom) {
         match random.below(6) {
             0 => self.db().flush().unwrap(),
@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// Writes durably together.
+/// Commits writes together and durably.
 pub(crate) fn write(db: &Db, store: &Aggregates, writes: AggregateWrites<'_>) -> AggregateOutcomes {
     let mut staged = store.stage_writes(writes);
     let mut results = db.write_group(&mut [&mut staged], Durability::Sync);

@@ -6,6 +6,8 @@
 //! once. So blocks that are read once, as by a scan, pass only through the small queue. A hit only
 //! increments a counter; nothing is moved.
 
+pub(crate) mod pins;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -13,14 +15,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::table::block::Block;
-use crate::table::pins::PinBudget;
+use self::pins::PinBudget;
+use crate::block::Block;
 
 const SHARDS: usize = 16;
 /// The overhead of an entry besides its bytes.
 const ENTRY_OVERHEAD: usize = 160;
 /// Hits beyond this are not counted.
-const MOST_HITS: u8 = 3;
+const MAX_HITS: u8 = 3;
 
 /// Identifies a block: the table's number in this process, and its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -195,7 +197,7 @@ impl BlockCache {
             return None;
         };
         let hits = held.hits.load(Ordering::Relaxed);
-        if hits < MOST_HITS {
+        if hits < MAX_HITS {
             held.hits.store(hits + 1, Ordering::Relaxed);
         }
         let block = Arc::clone(&held.block);
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_and_again_survives_a_scan() {
+    fn frequently_read_blocks_survive_a_scan() {
         let cache = BlockCache::new(1_000_000, 0);
         let read = |offset| {
             if cache.get(name(offset)).is_none() {

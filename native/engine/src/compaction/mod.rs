@@ -1,7 +1,8 @@
 //! Compaction: which files to rewrite, and which entries to keep.
 //!
-//! - [`layout`] is the interface for arranging tables; the engine's own layouts, one file each, are
-//!   [`leveled`], [`tiered`] (size-tiered and lazy-leveled) and [`window`].
+//! - [`layout`] is the interface for arranging tables, [`shape`] what a layout sees of them;
+//!   [`strategy`] selects one of the engine's own layouts: [`leveled`], [`tiered`] (size-tiered and
+//!   lazy-leveled) or [`window`].
 //! - [`plan`] derives a [`plan::CompactionPlan`] purely from a version, options and the time, and
 //!   rejects plans that would violate the order of entries.
 //! - [`rules`] determines what is folded, kept and dropped; flushes follow the same rules.
@@ -13,6 +14,8 @@ pub(crate) mod output;
 pub(crate) mod parts;
 pub(crate) mod plan;
 pub(crate) mod rules;
+pub(crate) mod shape;
+pub(crate) mod strategy;
 pub(crate) mod tiered;
 pub(crate) mod window;
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::rules::Keep;
+use super::rules::EntrySink;
 use crate::coding::to_usize;
 use crate::error::Result;
 use crate::key::Tag;
@@ -42,7 +42,7 @@ struct PendingTable {
 
 /// Writes tables in order.
 pub(crate) struct CompactionOutput<'a> {
-    place: TableFactory<'a>,
+    factory: TableFactory<'a>,
     /// Range deletes not written yet, by start.
     ranges: Vec<RangeDelete>,
     open: Option<PendingTable>,
@@ -54,9 +54,9 @@ pub(crate) struct CompactionOutput<'a> {
 }
 
 impl<'a> CompactionOutput<'a> {
-    pub(crate) fn new(place: TableFactory<'a>, ranges: Vec<RangeDelete>) -> Self {
+    pub(crate) fn new(factory: TableFactory<'a>, ranges: Vec<RangeDelete>) -> Self {
         Self {
-            place,
+            factory,
             ranges,
             open: None,
             from: Vec::new(),
@@ -78,11 +78,14 @@ impl<'a> CompactionOutput<'a> {
         let open = if let Some(open) = self.open.take() {
             open
         } else {
-            let number = (self.place.number)();
-            let file = self.place.vfs.create(&self.place.tables.path_of(number))?;
+            let number = (self.factory.number)();
+            let file = self
+                .factory
+                .vfs
+                .create(&self.factory.tables.path_of(number))?;
             PendingTable {
                 number,
-                builder: TableBuilder::new(file, self.place.settings.clone()),
+                builder: TableBuilder::new(file, self.factory.settings.clone()),
                 reported: 0,
             }
         };
@@ -95,12 +98,12 @@ impl<'a> CompactionOutput<'a> {
             return false;
         };
         let size = open.builder.size();
-        if size >= self.place.table_bytes {
+        if size >= self.factory.table_bytes {
             return true;
         }
         let mut crossed = false;
         while self
-            .place
+            .factory
             .cuts
             .get(self.next_cut)
             .is_some_and(|cut| cut.as_slice() <= key)
@@ -109,7 +112,7 @@ impl<'a> CompactionOutput<'a> {
             crossed = true;
         }
         // Half a table is enough if it ends where one of the next level does.
-        crossed && size >= self.place.table_bytes / 2
+        crossed && size >= self.factory.table_bytes / 2
     }
 
     /// Finishes the open table before the key `next`, with its share of range deletes.
@@ -146,17 +149,17 @@ impl<'a> CompactionOutput<'a> {
             return Ok(());
         };
         let written = open.builder.finish()?;
-        (self.place.progress)(written.size.saturating_sub(reported))?;
+        (self.factory.progress)(written.size.saturating_sub(reported))?;
         if let Some(bounds) = bounds(written.keys.clone(), &own) {
             let mut meta = FileMeta::new(number, bounds, &written);
-            meta.about = self.place.part.zip(written.properties.zone).map(Box::new);
+            meta.about = self.factory.part.zip(written.properties.zone).map(Box::new);
             self.finished.push(meta);
         }
         Ok(())
     }
 }
 
-impl Keep for CompactionOutput<'_> {
+impl EntrySink for CompactionOutput<'_> {
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         if self.open.is_some() && self.last_key != key && self.is_full(key) {
             self.end_table(Some(key))?;
@@ -169,7 +172,7 @@ impl Keep for CompactionOutput<'_> {
         let fresh = size - open.reported.min(size);
         if to_usize(fresh) >= REPORT_BYTES {
             open.reported = size;
-            (self.place.progress)(fresh)?;
+            (self.factory.progress)(fresh)?;
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::Apart;
 use super::output::{CompactionOutput, TableFactory};
-use super::rules::Keep;
+use super::rules::EntrySink;
+use super::shape::Separation;
 use crate::error::Result;
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Tag, split_expiry};
@@ -31,7 +31,7 @@ impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> ZonedOutputs<'a, M> {
         ranges: Vec<RangeDelete>,
         make: M,
     ) -> Self {
-        let divides = options.layout().apart() == Apart::Zones && level > 0;
+        let divides = options.layout().separation() == Separation::Zones && level > 0;
         let first = CompactionOutput::new(make(divides.then_some(0)), ranges);
         Self {
             options,
@@ -71,7 +71,7 @@ impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> ZonedOutputs<'a, M> {
     }
 }
 
-impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> Keep for ZonedOutputs<'a, M> {
+impl<'a, M: Fn(Option<u8>) -> TableFactory<'a>> EntrySink for ZonedOutputs<'a, M> {
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         let part = self.part_of(key, tag, value);
         let make = &self.make;

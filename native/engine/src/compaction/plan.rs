@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::layout::{Apart, KeyspaceShape, TableShape};
+use super::shape::{KeyspaceShape, Separation, TableShape};
 use crate::key::Millis;
 use crate::options::{Expiry, KeyspaceOptions};
 use crate::version::file::{Largest, TableFile};
@@ -77,7 +77,7 @@ impl CompactionPlan {
 
     /// The same plan, which also sets the layout's cursor.
     #[must_use]
-    pub fn leaving(mut self, cursor: impl Into<Vec<u8>>) -> Self {
+    pub fn with_cursor(mut self, cursor: impl Into<Vec<u8>>) -> Self {
         self.cursor = Some(cursor.into());
         self
     }
@@ -90,29 +90,29 @@ impl CompactionPlan {
         self.files().map(|file| file.meta.size).sum()
     }
 
-    /// Whether every entry stays above older ones of its key. `apart` says whether that is
+    /// Whether every entry stays above older ones of its key. `separation` says whether that is
     /// required.
-    pub(crate) fn keeps_order(&self, version: &KeyspaceVersion, apart: Apart) -> bool {
+    pub(crate) fn keeps_order(&self, version: &KeyspaceVersion, separation: Separation) -> bool {
         if self.level >= LEVELS || self.inputs.is_empty() {
             return false;
         }
-        if apart == Apart::Zones {
+        if separation == Separation::Zones {
             return true;
         }
         let chosen: HashSet<u64> = self.files().map(|file| file.meta.number).collect();
         let output = (self.level, Reverse(self.run.unwrap_or(u64::MAX)));
         for (level, runs) in version.levels.iter().enumerate() {
             for run in runs {
-                let place = (level, Reverse(run.id));
+                let position = (level, Reverse(run.id));
                 for input in &self.inputs {
                     let from = (input.level, Reverse(input.run.id));
                     // A run that stays keeps its order relative to what passes it.
-                    let passed = match place.cmp(&from) {
-                        Ordering::Less => output <= place,
-                        Ordering::Greater => output >= place,
+                    let passed = match position.cmp(&from) {
+                        Ordering::Less => output <= position,
+                        Ordering::Greater => output >= position,
                         Ordering::Equal => false,
                     };
-                    if passed && stays_in_the_way(run, input, &chosen) {
+                    if passed && blocks_move(run, input, &chosen) {
                         return false;
                     }
                 }
@@ -123,7 +123,7 @@ impl CompactionPlan {
 }
 
 /// Whether a run has a file that was not chosen and overlaps an input.
-fn stays_in_the_way(run: &SortedRun, input: &CompactionInput, chosen: &HashSet<u64>) -> bool {
+fn blocks_move(run: &SortedRun, input: &CompactionInput, chosen: &HashSet<u64>) -> bool {
     input.files.iter().any(|file| {
         run.overlapping(&file.meta.smallest, &file.meta.largest)
             .any(|other| !chosen.contains(&other.meta.number))
@@ -184,7 +184,7 @@ fn expired(
     options: &KeyspaceOptions,
     now: Millis,
 ) -> Option<CompactionPlan> {
-    let zoned = options.layout().apart() == Apart::Zones;
+    let zoned = options.layout().separation() == Separation::Zones;
     let mut passed: Vec<&Arc<SortedRun>> = Vec::new();
     if zoned {
         // Older entries may be anywhere.

@@ -17,8 +17,8 @@
 
 use std::sync::Arc;
 
-use crate::db::snapshots::Horizon;
 use crate::error::{Error, Result};
+use crate::horizon::Horizon;
 use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::lifetime::Lifetime;
 use crate::merge::Merge;
@@ -26,10 +26,10 @@ use crate::options::{Expiry, KeyspaceOptions};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 
 /// The number of operands of one key that are folded before the next are read.
-const MOST_OPERANDS: usize = 512;
+const MAX_OPERANDS: usize = 512;
 
 /// Receives the entries that are kept.
-pub(crate) trait Keep {
+pub(crate) trait EntrySink {
     /// Keeps an entry; they come in order.
     fn keep(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()>;
 }
@@ -85,7 +85,7 @@ impl<'a> CompactionRules<'a> {
         key: &[u8],
         tag: Tag,
         value: &[u8],
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<()> {
         if !self.begun || self.key != key {
             self.end_key(keep)?;
@@ -134,7 +134,7 @@ impl<'a> CompactionRules<'a> {
     }
 
     /// Ends the input.
-    pub(crate) fn finish(&mut self, keep: &mut dyn Keep) -> Result<()> {
+    pub(crate) fn finish(&mut self, keep: &mut dyn EntrySink) -> Result<()> {
         self.end_key(keep)
     }
 
@@ -157,14 +157,14 @@ impl<'a> CompactionRules<'a> {
         tag: Tag,
         value: &[u8],
         stripe: usize,
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<()> {
         self.operands.push((tag, value.to_vec()));
         self.operands_stripe = stripe;
-        if self.operands.len() >= MOST_OPERANDS {
+        if self.operands.len() >= MAX_OPERANDS {
             self.fold_partially();
-            if self.operands.len() >= MOST_OPERANDS {
-                // They cannot be folded with one another.
+            if self.operands.len() >= MAX_OPERANDS {
+                // Operands that cannot be folded together are kept as they are.
                 self.keep_operands(keep)?;
             }
         }
@@ -185,7 +185,7 @@ impl<'a> CompactionRules<'a> {
         }
     }
 
-    fn keep_operands(&mut self, keep: &mut dyn Keep) -> Result<()> {
+    fn keep_operands(&mut self, keep: &mut dyn EntrySink) -> Result<()> {
         self.fold_partially();
         for (tag, operand) in self.operands.drain(..) {
             keep.keep(&self.key, tag, &operand)?;
@@ -200,7 +200,7 @@ impl<'a> CompactionRules<'a> {
         stripe: usize,
         tag: Tag,
         value: Option<(EntryKind, &[u8])>,
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<()> {
         self.hidden = Some(stripe);
         let is_last = stripe == 0 && (self.is_bottom)(&self.key);
@@ -226,7 +226,7 @@ impl<'a> CompactionRules<'a> {
         &mut self,
         below: Option<(EntryKind, &[u8])>,
         is_last: bool,
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<bool> {
         let Some(merge) = self.merge.as_deref() else {
             self.keep_operands(keep)?;
@@ -263,7 +263,7 @@ impl<'a> CompactionRules<'a> {
         tag: Tag,
         stripe: usize,
         (kind, about): (EntryKind, &[u8]),
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<()> {
         self.hidden = Some(stripe);
         let is_last = stripe == 0 && (self.is_bottom)(&self.key);
@@ -279,7 +279,7 @@ impl<'a> CompactionRules<'a> {
         tag: Tag,
         stripe: usize,
         value: &[u8],
-        keep: &mut dyn Keep,
+        keep: &mut dyn EntrySink,
     ) -> Result<()> {
         match self.expiry {
             Expiry::ByKey => self.end_stripe(stripe, tag, None, keep),
@@ -290,7 +290,7 @@ impl<'a> CompactionRules<'a> {
         }
     }
 
-    fn end_key(&mut self, keep: &mut dyn Keep) -> Result<()> {
+    fn end_key(&mut self, keep: &mut dyn EntrySink) -> Result<()> {
         if self.operands.is_empty() {
             return Ok(());
         }

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::plan::{CompactionAction, CompactionPlan, choose};
-use crate::options::{Compression, Expiry, KeyspaceOptions, Strategy};
+use crate::options::{Expiry, KeyspaceOptions, Strategy};
+use crate::table::codec::Compression;
 use crate::version::KeyspaceVersion;
 use crate::version::file::{FileMeta, Graveyard, Largest, TableFile};
 

@@ -51,12 +51,12 @@ fn gather(version: &KeyspaceVersion) -> Option<CompactionPlan> {
 
 /// Merges neighbours into one run that replaces the newest.
 fn merged(inputs: Vec<CompactionInput>) -> CompactionPlan {
-    let place = inputs.first().filter(|input| input.level == 0);
+    let newest_level0 = inputs.first().filter(|input| input.level == 0);
     // Without one, it precedes all that are flushed meanwhile: their numbers are higher.
     let highest = || inputs.iter().map(|input| input.run.id).max();
     CompactionPlan {
         action: CompactionAction::Merge,
-        run: place.map(|input| input.run.id).or_else(highest),
+        run: newest_level0.map(|input| input.run.id).or_else(highest),
         inputs,
         level: 0,
         cursor: None,

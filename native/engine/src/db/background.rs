@@ -15,13 +15,13 @@ use super::{DbCore, Keyspace};
 use crate::error::{Error, Result};
 
 /// How often idle threads check whether something has expired.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(5);
+pub(super) const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The delay before work that failed for lack of space, and a full log, are retried.
 pub(super) const RETRY_FULL: Duration = Duration::from_millis(500);
 /// After this many consecutive failures the delay no longer grows beyond four seconds.
-const MOST_FAILURES: u32 = 4;
+const MAX_FAILURES: u32 = 4;
 /// How often waiting writers check again, in case they were not woken.
-const WAIT_AGAIN: Duration = Duration::from_millis(50);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Wakes workers when there may be work, and writers when work was done.
 #[derive(Debug, Default)]
@@ -50,11 +50,11 @@ impl Work {
     /// Waits until a condition holds.
     pub(crate) fn wait_until(&self, is_so: impl Fn() -> bool) {
         loop {
-            let seen = *self.turn.lock();
+            let last_turn = *self.turn.lock();
             if is_so() || self.is_stopping() {
                 return;
             }
-            self.wait_after(seen, WAIT_AGAIN);
+            self.wait_after(last_turn, RECHECK_INTERVAL);
         }
     }
 
@@ -71,10 +71,10 @@ impl Work {
     }
 
     /// Waits until there was a wake after `observe`, or for a while.
-    fn wait_after(&self, seen: u64, longest: Duration) {
+    fn wait_after(&self, last_turn: u64, longest: Duration) {
         let until = Instant::now() + longest;
         let mut turn = self.turn.lock();
-        while *turn == seen && !self.is_stopping() {
+        while *turn == last_turn && !self.is_stopping() {
             if self.woken.wait_until(&mut turn, until).timed_out() {
                 return;
             }
@@ -114,13 +114,13 @@ impl DbCore {
         let mut failures = 0;
         while !self.work.is_stopping() {
             let turn = self.work.turn();
-            match self.do_something(duty) {
+            match self.run_next(duty) {
                 Ok(true) => failures = 0,
                 Err(Error::Stopped) => {}
-                Ok(false) => self.work.wait_after(turn, self.look_again()),
+                Ok(false) => self.work.wait_after(turn, self.idle_interval()),
                 Err(error) if error.is_full() => {
                     self.stall(duty.flushes, &error);
-                    failures = (failures + 1).min(MOST_FAILURES);
+                    failures = (failures + 1).min(MAX_FAILURES);
                     self.back_off(failures);
                 }
                 Err(error) => {
@@ -145,9 +145,9 @@ impl DbCore {
     }
 
     /// Does one piece of work, if there is any.
-    fn do_something(&self, duty: BackgroundDuties) -> Result<bool> {
+    fn run_next(&self, duty: BackgroundDuties) -> Result<bool> {
         self.check()?;
-        self.bury();
+        self.remove_obsolete_files();
         match self.resume() {
             // It is retried; work that frees space can be done meanwhile.
             Err(error) if error.is_full() => {}
@@ -175,13 +175,13 @@ impl DbCore {
     }
 
     /// Does all pending work in the calling thread.
-    pub(crate) fn work_off(&self) -> Result<()> {
+    pub(crate) fn run_pending(&self) -> Result<()> {
         let duty = BackgroundDuties {
             flushes: true,
             compacts: true,
         };
         let worked = (|| {
-            while self.do_something(duty)? {}
+            while self.run_next(duty)? {}
             Ok(())
         })();
         if let Err(error) = &worked {
@@ -192,7 +192,7 @@ impl DbCore {
 
     /// Removes files that are no longer read. One that cannot be removed is removed when the
     /// database is next opened.
-    pub(crate) fn bury(&self) {
+    pub(crate) fn remove_obsolete_files(&self) {
         let dead = std::mem::take(&mut *self.graveyard.lock());
         for path in dead {
             if self.vfs.remove(&path).is_err() {

@@ -45,7 +45,7 @@ impl DbCore {
             if !keyspace.view().waiting.is_empty() {
                 continue;
             }
-            let (sequence, place) = {
+            let (sequence, number) = {
                 let mut commit = self.commit.lock();
                 let view = keyspace.view();
                 if !view.waiting.is_empty() || !view.active.is_empty() {
@@ -67,7 +67,7 @@ impl DbCore {
                     // Nothing has this sequence.
                     return self
                         .publisher
-                        .finish(place, sequence)
+                        .finish(number, sequence)
                         .map_or_else(|_| Err(self.poisoned()), |()| Err(error));
                 }
                 self.poison(&error);
@@ -75,7 +75,7 @@ impl DbCore {
                 return Err(error);
             }
             drafts.keep();
-            if self.publisher.finish(place, sequence).is_err() {
+            if self.publisher.finish(number, sequence).is_err() {
                 return Err(self.poisoned());
             }
             self.work.wake();

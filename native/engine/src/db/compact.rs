@@ -45,7 +45,7 @@ impl DbCore {
         plan: &CompactionPlan,
     ) -> Result<()> {
         let layout = keyspace.options().layout();
-        if !plan.keeps_order(version, layout.apart()) {
+        if !plan.keeps_order(version, layout.separation()) {
             let name = layout.name();
             let what = format!("the layout {name:?} would put older entries over newer ones");
             return Err(Error::InvalidArgument { what });

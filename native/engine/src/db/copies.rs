@@ -61,17 +61,17 @@ impl DbCore {
     ) -> Result<()> {
         let vfs = &self.vfs;
         make_empty(&**vfs, to)?;
-        let mut there = HashSet::new();
+        let mut present = HashSet::new();
         if transfer == Transfer::Copy {
             // Most is copied without blocking others.
             let views: Vec<_> = self.all_keyspaces().iter().map(Keyspace::view).collect();
             for file in views.iter().flat_map(|view| view.version.files()) {
-                copied(self.transfer(file, to, transfer, &mut there)?);
+                copied(self.transfer(file, to, transfer, &mut present)?);
             }
         }
         // While the state is locked, no flush truncates the log beyond what these tables need.
         let state = self.state.lock();
-        let mut wanted = HashSet::new();
+        let mut needed = HashSet::new();
         let mut edits = vec![Edit::Used {
             file: self.next_file(),
             sequence: self.publisher.visible(),
@@ -80,8 +80,8 @@ impl DbCore {
         for keyspace in self.all_keyspaces() {
             let version = Arc::clone(&keyspace.view().version);
             for file in version.files() {
-                copied(self.transfer(file, to, transfer, &mut there)?);
-                wanted.insert(file.meta.number);
+                copied(self.transfer(file, to, transfer, &mut present)?);
+                needed.insert(file.meta.number);
             }
             edits.extend(edits_of(&keyspace));
         }
@@ -89,7 +89,7 @@ impl DbCore {
         make_dir(&**vfs, &log)?;
         self.wal.checkpoint(&log)?;
         drop(state);
-        for number in there.difference(&wanted) {
+        for number in present.difference(&needed) {
             vfs.remove(&to.join(table_cache::name_of(*number)))?;
         }
         vfs.sync_dir(to)?;
@@ -106,9 +106,9 @@ impl DbCore {
         file: &TableFile,
         to: &Path,
         transfer: Transfer,
-        there: &mut HashSet<u64>,
+        present: &mut HashSet<u64>,
     ) -> Result<u64> {
-        if !there.insert(file.meta.number) {
+        if !present.insert(file.meta.number) {
             return Ok(0);
         }
         let target = to.join(table_cache::name_of(file.meta.number));

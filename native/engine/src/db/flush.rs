@@ -75,7 +75,7 @@ impl DbCore {
             .iter()
             .map(|memtable| memtable.oldest_sequence())
             .min();
-        let place = TableFactory {
+        let factory = TableFactory {
             vfs: &self.vfs,
             tables: &self.tables,
             settings: TableSettings::new(options, 0, oldest.unwrap_or(0), self.time.now()),
@@ -89,7 +89,7 @@ impl DbCore {
             part: None,
         };
         let kept = kept_ranges(&ranges, &horizon, &|_, _| false);
-        let mut output = CompactionOutput::new(place, kept);
+        let mut output = CompactionOutput::new(factory, kept);
         let is_bottom = |_: &[u8]| false;
         let mut rules = CompactionRules::new(options, &horizon, &ranges, &is_bottom);
         cursor.first()?;

@@ -3,13 +3,14 @@
 //! Each kind adds batches to a [`WriteGroup`], keeps its locks for them, and receives the result of
 //! each. A batch that fails does not fail the others.
 //!
-//! Suppose many writers each write and then look for one another. Of two that match, exactly the
-//! later one finds the other only if it sees everything written before it and nothing written after
-//! it. Therefore its snapshot is taken under the commit lock, when the sequence is assigned and
-//! nothing after it can be visible: later removals do not affect what it sees.
+//! A writer can request a snapshot directly after its batch. Suppose that many writers each write
+//! an entry and then search for matching entries of others. Of two that match, exactly the later
+//! one must find the other, so its snapshot has to include everything written before its batch and
+//! nothing written after it. Therefore the snapshot is taken under the commit lock, when the batch
+//! gets its sequence and nothing later is visible yet.
 
 use super::{CommitState, Db, DbSnapshot, DbTransaction};
-use crate::batch::WriteBatch;
+use crate::db::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::Sequence;
 use crate::wal::Durability;
@@ -30,7 +31,7 @@ pub trait GroupWrite {
         Self: Sized;
 }
 
-/// Writes that may be absent contribute nothing.
+/// An absent write contributes nothing.
 impl<G: GroupWrite> GroupWrite for Option<G> {
     type Outcome = Option<G::Outcome>;
 
@@ -78,8 +79,9 @@ struct Member<'a> {
 #[derive(Debug, Clone, Copy)]
 enum MemberKind<'a> {
     Plain,
-    /// A snapshot directly after it is taken, without what had expired at an earlier one.
-    Look(&'a DbSnapshot),
+    /// A snapshot directly after the batch is taken. It judges expiry at the time of this earlier
+    /// snapshot.
+    Snapshot(&'a DbSnapshot),
     /// Its keys must not have been written since the transaction started.
     Commit(&'a DbTransaction),
 }
@@ -90,10 +92,10 @@ impl<'a> WriteGroup<'a> {
         self.add(Ok(batch), MemberKind::Plain)
     }
 
-    /// Adds a batch, and takes a snapshot directly after it. What had not expired when `since` was
-    /// taken is visible.
-    pub fn write_and_look(&mut self, batch: WriteBatch, since: &'a DbSnapshot) -> GroupTicket {
-        self.add(Ok(batch), MemberKind::Look(since))
+    /// Adds a batch, and takes a snapshot directly after it, which judges expiry at the time of
+    /// `since`.
+    pub fn write_with_snapshot(&mut self, batch: WriteBatch, since: &'a DbSnapshot) -> GroupTicket {
+        self.add(Ok(batch), MemberKind::Snapshot(since))
     }
 
     /// Adds the changes of a transaction, which fail on a conflict.
@@ -123,7 +125,7 @@ impl GroupResults {
     /// The snapshot directly after a batch.
     pub fn take_snapshot(&mut self, ticket: GroupTicket) -> Result<DbSnapshot> {
         let (_, snapshot) = self.take_member(ticket)?;
-        snapshot.ok_or_else(nothing_behind)
+        snapshot.ok_or_else(empty_batch)
     }
 
     fn take_member(&mut self, ticket: GroupTicket) -> MemberResult {
@@ -135,9 +137,9 @@ impl GroupResults {
     }
 }
 
-fn nothing_behind() -> Error {
+fn empty_batch() -> Error {
     Error::InvalidArgument {
-        what: "an empty batch has no position".into(),
+        what: "an empty batch has no snapshot".into(),
     }
 }
 
@@ -178,16 +180,16 @@ impl Db {
         writes: Vec<(WriteBatch, MemberKind<'_>)>,
         durability: Durability,
     ) -> Vec<MemberResult> {
-        let mut moments: Vec<Option<DbSnapshot>> = writes.iter().map(|_| None).collect();
-        let checked = writes.into_iter().zip(&mut moments);
-        let checked = checked.map(|((batch, kind), moment)| {
+        let mut snapshots: Vec<Option<DbSnapshot>> = writes.iter().map(|_| None).collect();
+        let checked = writes.into_iter().zip(&mut snapshots);
+        let checked = checked.map(|((batch, kind), snapshot)| {
             let count = batch.len() as u64;
             let check = move |commit: &CommitState| {
                 match kind {
                     MemberKind::Plain => {}
-                    MemberKind::Look(since) => {
+                    MemberKind::Snapshot(since) => {
                         let last = commit.next_sequence + count - 1;
-                        *moment = Some(DbSnapshot::ahead(&self.core, last, since));
+                        *snapshot = Some(DbSnapshot::in_advance(&self.core, last, since));
                     }
                     MemberKind::Commit(transaction) => transaction.check(commit)?,
                 }
@@ -196,9 +198,9 @@ impl Db {
             (batch, check)
         });
         let written = self.core.write_each(checked.collect(), durability);
-        let results = written.into_iter().zip(moments);
+        let results = written.into_iter().zip(snapshots);
         results
-            .map(|(result, moment)| result.map(|sequence| (sequence, moment)))
+            .map(|(result, snapshot)| result.map(|sequence| (sequence, snapshot)))
             .collect()
     }
 
@@ -207,7 +209,7 @@ impl Db {
         batch.check()?;
         match kind {
             MemberKind::Plain => Ok((self.core.publisher.visible(), None)),
-            MemberKind::Look(_) => Err(nothing_behind()),
+            MemberKind::Snapshot(_) => Err(empty_batch()),
             MemberKind::Commit(transaction) => Ok((transaction.commit_nothing()?, None)),
         }
     }

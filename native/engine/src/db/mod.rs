@@ -14,6 +14,7 @@
 //! publisher's queue, a keyspace's view. `snapshots` is never held with others.
 
 mod background;
+pub(crate) mod batch;
 mod bulk;
 mod compact;
 mod copies;
@@ -48,7 +49,6 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::batch::WriteBatch;
 use crate::cache::BlockCache;
 use crate::clock::MonotonicTime;
 use crate::error::{Error, Result};
@@ -64,6 +64,7 @@ use crate::version::table_cache::TableCache;
 use crate::vfs::{LockGuard, Vfs};
 use crate::wal::{Durability, Wal};
 
+pub use batch::WriteBatch;
 pub use copies::restore;
 pub use group::{GroupResults, GroupTicket, GroupWrite, WriteGroup};
 pub use keyspace::Keyspace;
@@ -494,7 +495,7 @@ impl Db {
                     .get_or_init(|| "a background thread panicked".into());
             }
         }
-        self.core.bury();
+        self.core.remove_obsolete_files();
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::keyspace::SuperVersion;
 use super::snapshots::DbSnapshot;
 use super::{DbCore, Keyspace};
-use crate::compaction::layout::Apart;
+use crate::compaction::shape::Separation;
 use crate::error::{Error, Result};
+use crate::key::hash;
 use crate::key::{EntryKind, Millis, Sequence, Tag, split_expiry};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
-use crate::table::hash;
-use crate::table::reader::{TableReader, Visit};
+use crate::table::lookup::Visit;
+use crate::table::reader::TableReader;
 use crate::value::ValueBytes;
 use crate::version::KeyspaceVersion;
 use crate::version::file::TableFile;
@@ -237,7 +238,7 @@ impl DbCore {
                 return lookup.fold(options);
             }
         }
-        if options.layout().apart() == Apart::Zones {
+        if options.layout().separation() == Separation::Zones {
             lookup.in_all_files(&view.version, hash)?;
             return lookup.fold(options);
         }

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::key::Sequence;
 
 /// How often a writer polls before it sleeps: those before it usually finish soon.
-const LOOKS: u32 = 64;
+const POLLS: u32 = 64;
 
 /// The stage of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,19 +61,19 @@ impl PublishQueue {
         self.base + self.pending.len() as u64 - 1
     }
 
-    fn set(&mut self, place: u64, stage: WriteStage) {
+    fn set(&mut self, number: u64, stage: WriteStage) {
         // A dropped write may have been removed already.
-        let at = place.checked_sub(self.base).map(crate::coding::to_usize);
+        let at = number.checked_sub(self.base).map(crate::coding::to_usize);
         let own = at.and_then(|at| self.pending.get_mut(at));
         if let Some(own) = own.filter(|own| own.stage != WriteStage::Dropped) {
             own.stage = stage;
         }
     }
 
-    /// Records that the write at `place` has finished; returns up to where all have, if that
+    /// Records that the write at `number` has finished; returns up to where all have, if that
     /// changed.
-    fn finish(&mut self, place: u64) -> Option<Sequence> {
-        self.set(place, WriteStage::Finished);
+    fn finish(&mut self, number: u64) -> Option<Sequence> {
+        self.set(number, WriteStage::Finished);
         self.advance()
     }
 
@@ -190,14 +190,14 @@ impl Publisher {
     pub(crate) fn resume(&self, last: Sequence) {
         self.stalled_behind.store(Sequence::MAX, Ordering::Release);
         self.show(|queue| {
-            let place = queue.register(last, 0);
-            queue.finish(place)
+            let number = queue.register(last, 0);
+            queue.finish(number)
         });
     }
 
-    /// The write at `place` may become visible; returns once it is.
-    pub(crate) fn finish(&self, place: u64, last: Sequence) -> Result<(), Broken> {
-        self.show(|queue| queue.finish(place));
+    /// The write at `number` may become visible; returns once it is.
+    pub(crate) fn finish(&self, number: u64, last: Sequence) -> Result<(), Broken> {
+        self.show(|queue| queue.finish(number));
         self.wait_for(last)
     }
 
@@ -205,8 +205,8 @@ impl Publisher {
     /// publishes all of them, before those that wait for the sync are scheduled.
     pub(crate) fn filled(&self, writes: impl Iterator<Item = (u64, u64)>) {
         let mut queue = self.queue.lock();
-        for (place, end) in writes {
-            queue.set(place, WriteStage::Filled(end));
+        for (number, end) in writes {
+            queue.set(number, WriteStage::Filled(end));
         }
     }
 
@@ -240,11 +240,11 @@ impl Publisher {
 
     /// Returns once everything up to a sequence is visible.
     pub(crate) fn wait_for(&self, last: Sequence) -> Result<(), Broken> {
-        for look in 0..LOOKS {
+        for poll in 0..POLLS {
             if self.visible() >= last {
                 return Ok(());
             }
-            if look % 8 == 7 {
+            if poll % 8 == 7 {
                 std::thread::yield_now();
             } else {
                 std::hint::spin_loop();
@@ -294,14 +294,14 @@ mod tests {
             // Any number of writes may have been registered by the time one finishes.
             for early in 1..=WRITES {
                 let mut queue = PublishQueue::default();
-                let mut places = Vec::new();
+                let mut tickets = Vec::new();
                 let (mut finished, mut visible) = ([false; WRITES], 0);
                 for (turn, &write) in order.iter().enumerate() {
                     let known = (early + turn).max(write + 1).min(WRITES);
-                    while places.len() < known {
-                        places.push(queue.register(lasts[places.len()], 0));
+                    while tickets.len() < known {
+                        tickets.push(queue.register(lasts[tickets.len()], 0));
                     }
-                    visible = queue.finish(places[write]).unwrap_or(visible);
+                    visible = queue.finish(tickets[write]).unwrap_or(visible);
                     finished[write] = true;
                     let prefix = finished.iter().take_while(|&&done| done).count();
                     let expected = prefix.checked_sub(1).map_or(0, |last| lasts[last]);
@@ -315,15 +315,15 @@ mod tests {
     #[test]
     fn a_sync_shows_all_that_only_waited_for_it_up_to_what_did_not() {
         let mut queue = PublishQueue::default();
-        let places: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last, 0)).into();
+        let tickets: Vec<u64> = [2, 3, 7, 8].map(|last| queue.register(last, 0)).into();
         for (at, end) in [(0, 100), (1, 250), (3, 280)] {
-            queue.set(places[at], WriteStage::Filled(end));
+            queue.set(tickets[at], WriteStage::Filled(end));
         }
         assert_eq!(queue.sync(200), Some(2));
         assert_eq!(queue.sync(150), None);
         assert_eq!(queue.sync(300), Some(3));
         // The last one is durable, but after one that is not filled yet.
-        assert_eq!(queue.finish(places[2]), Some(8));
+        assert_eq!(queue.finish(tickets[2]), Some(8));
         assert!(queue.pending.is_empty());
     }
 

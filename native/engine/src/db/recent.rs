@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::batch::Logged;
+use crate::db::batch::Logged;
+use crate::key::hash;
 use crate::key::{EntryKind, Sequence};
-use crate::table::hash;
 use crate::wal::WalVersion;
 
 /// The number of keys beyond which those are forgotten that no open transaction needs.

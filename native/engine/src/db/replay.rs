@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::description::{Description, log_dir};
 use super::{DbCore, Keyspace};
-use crate::batch::{BatchEntry, Logged};
+use crate::db::batch::{BatchEntry, Logged};
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 use crate::wal::WalRecord;

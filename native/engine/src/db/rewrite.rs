@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use super::drafts::Drafts;
 use super::{DbCore, Keyspace};
-use crate::compaction::layout::Apart;
 use crate::compaction::output::TableFactory;
 use crate::compaction::parts::ZonedOutputs;
 use crate::compaction::plan::{CompactionInput, CompactionPlan};
 use crate::compaction::rules::{CompactionRules, kept_ranges};
-use crate::db::snapshots::Horizon;
+use crate::compaction::shape::Separation;
 use crate::error::{Error, Result};
+use crate::horizon::Horizon;
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::RunCursor;
 use crate::iterate::source::EntrySource;
@@ -137,7 +137,7 @@ impl<'a> Rewrite<'a> {
         drafts: &'a Drafts<'a>,
     ) -> Result<Self> {
         let horizon = core.snapshots.horizon(core);
-        let older = older_runs(version, plan, keyspace.options().layout().apart());
+        let older = older_runs(version, plan, keyspace.options().layout().separation());
         let ranges = core.ranges_of(plan)?;
         let kept = kept_ranges(&ranges, &horizon, &|start, end| {
             let end = Largest {
@@ -171,7 +171,7 @@ impl<'a> Rewrite<'a> {
         let options = self.keyspace.options();
         let number = || self.drafts.number();
         let progress = |bytes| self.core.throttle(self.keyspace, bytes);
-        let place = |part| TableFactory {
+        let factory = |part| TableFactory {
             vfs: &self.core.vfs,
             tables: &self.core.tables,
             settings: TableSettings::new(options, self.plan.level, self.base, self.written_until),
@@ -182,7 +182,7 @@ impl<'a> Rewrite<'a> {
             part,
         };
         let kept = within(&self.kept, from.as_deref(), to.as_deref());
-        let mut parts = ZonedOutputs::new(options, self.plan.level, kept, place);
+        let mut parts = ZonedOutputs::new(options, self.plan.level, kept, factory);
         let older = &self.older;
         let is_bottom = |key: &[u8]| older.iter().all(|run| run.files_of(key).next().is_none());
         let mut rules = CompactionRules::new(options, &self.horizon, &self.ranges, &is_bottom);
@@ -231,7 +231,7 @@ fn within(ranges: &[RangeDelete], from: Option<&[u8]>, to: Option<&[u8]>) -> Vec
 fn older_runs(
     version: &KeyspaceVersion,
     plan: &CompactionPlan,
-    apart: Apart,
+    separation: Separation,
 ) -> Vec<Arc<SortedRun>> {
     let is_input = |run: &Arc<SortedRun>| {
         plan.inputs
@@ -239,7 +239,7 @@ fn older_runs(
             .any(|input: &CompactionInput| input.run.id == run.id)
     };
     let runs: Vec<&Arc<SortedRun>> = version.runs().collect();
-    if apart == Apart::Zones {
+    if separation == Separation::Zones {
         let others = runs.into_iter().filter(|run| !is_input(run));
         return others.cloned().collect();
     }

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::run::{RunCursor, may_have_head};
 use crate::iterate::source::EntrySource;
-use crate::iterate::zones::ZoneFilter;
 use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::range_delete::RangeDeletes;
+use crate::table::zone_filter::ZoneFilter;
 
 /// After this many older versions of a key, seeking to the next key is cheaper than stepping.
 const STEPS: usize = 8;
@@ -50,7 +50,7 @@ pub struct Scan {
     sight: Visibility,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    place: ScanPosition,
+    position: ScanPosition,
     key: Vec<u8>,
     folded: Vec<u8>,
 }
@@ -84,7 +84,7 @@ impl Scan {
             sight,
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
-            place: ScanPosition::Nowhere,
+            position: ScanPosition::Nowhere,
             key: Vec::new(),
             folded: Vec::new(),
         })
@@ -101,7 +101,7 @@ impl Scan {
     /// Whether the scan is at an entry.
     #[inline]
     pub fn is_valid(&self) -> bool {
-        self.place != ScanPosition::Nowhere
+        self.position != ScanPosition::Nowhere
     }
 
     /// The key of the entry.
@@ -113,7 +113,7 @@ impl Scan {
     /// The value of the entry.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        match self.place {
+        match self.position {
             ScanPosition::Nowhere => &[],
             ScanPosition::At(skipped) => self.cursor.value().get(skipped..).unwrap_or_default(),
             ScanPosition::Behind | ScanPosition::Before => &self.folded,
@@ -173,7 +173,7 @@ impl Scan {
 
     /// Moves to the next entry.
     pub fn advance(&mut self) -> Result<()> {
-        match self.place {
+        match self.position {
             ScanPosition::Nowhere => return Ok(()),
             ScanPosition::At(_) => {
                 self.cursor.next()?;
@@ -187,7 +187,7 @@ impl Scan {
 
     /// Moves to the previous entry.
     pub fn retreat(&mut self) -> Result<()> {
-        match self.place {
+        match self.position {
             ScanPosition::Nowhere => return Ok(()),
             ScanPosition::Before => {}
             ScanPosition::At(_) | ScanPosition::Behind => {
@@ -238,7 +238,7 @@ impl Scan {
 
     /// Moves forward to the first key that has a value.
     fn settle_forward(&mut self) -> Result<()> {
-        self.place = ScanPosition::Nowhere;
+        self.position = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
             if self.is_above(self.cursor.key()) {
                 return Ok(());
@@ -274,13 +274,13 @@ impl Scan {
             return Ok(false);
         }
         match tag.kind() {
-            Some(EntryKind::Put) => self.place = ScanPosition::At(0),
+            Some(EntryKind::Put) => self.position = ScanPosition::At(0),
             Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, _) = split_expiry(kind, self.cursor.value()).ok_or_else(malformed)?;
                 if expiry.is_some_and(|expiry| self.sight.is_expired(&self.core, expiry)) {
                     return Ok(false);
                 }
-                self.place = ScanPosition::At(crate::key::EXPIRY_BYTES);
+                self.position = ScanPosition::At(crate::key::EXPIRY_BYTES);
             }
             Some(EntryKind::Delete | EntryKind::DeleteWith) => return Ok(false),
             Some(EntryKind::Merge) => self.fold_forward()?,
@@ -313,7 +313,7 @@ impl Scan {
             self.cursor.next()?;
         }
         self.skip_key()?;
-        self.place = ScanPosition::Behind;
+        self.position = ScanPosition::Behind;
         let merge = merge_of(self.keyspace.options())?;
         if starts.is_empty() && below.is_none() && merge.is_value_alone() {
             return Ok(());
@@ -347,7 +347,7 @@ impl Scan {
 
     /// Moves backward to the first key that has a value.
     fn settle_backward(&mut self) -> Result<()> {
-        self.place = ScanPosition::Nowhere;
+        self.position = ScanPosition::Nowhere;
         while self.cursor.is_valid() {
             if self.is_below(self.cursor.key()) {
                 return Ok(());
@@ -355,7 +355,7 @@ impl Scan {
             self.key.clear();
             self.key.extend_from_slice(self.cursor.key());
             if self.collect_backward()? {
-                self.place = ScanPosition::Before;
+                self.position = ScanPosition::Before;
                 return Ok(());
             }
         }

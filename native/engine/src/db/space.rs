@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::background::{LOOK_AGAIN, RETRY_FULL};
+use super::background::{EXPIRY_CHECK_INTERVAL, RETRY_FULL};
 use super::{CommitState, Db, DbCore};
-use crate::batch::WriteBatch;
+use crate::db::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::Sequence;
 use crate::memtable::Memtable;
@@ -69,11 +69,11 @@ impl DbCore {
     }
 
     /// How long an idle background thread sleeps.
-    pub(super) fn look_again(&self) -> Duration {
+    pub(super) fn idle_interval(&self) -> Duration {
         if self.wal.why_full().is_some() {
             RETRY_FULL
         } else {
-            LOOK_AGAIN
+            EXPIRY_CHECK_INTERVAL
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::snapshots::DbSnapshot;
 use super::{CommitState, DbCore, Keyspace};
-use crate::batch::WriteBatch;
+use crate::db::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::{Millis, Sequence};
 use crate::value::ValueBytes;

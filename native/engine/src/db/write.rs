@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::keyspace::SuperVersion;
 use super::{CommitState, DbCore, Keyspace};
-use crate::batch::{Logged, Stamped, WriteBatch};
+use crate::db::batch::{Logged, Stamped, WriteBatch};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Sequence, Tag};
 use crate::memtable::Memtable;
@@ -29,7 +29,7 @@ struct Logging {
     batch: Stamped,
     first: Sequence,
     last: Sequence,
-    place: u64,
+    number: u64,
     written: AppendedRecords,
     memtables: Vec<(Keyspace, Arc<Memtable>)>,
 }
@@ -118,7 +118,7 @@ impl DbCore {
             return Err(error);
         }
         if durability == Durability::Sync {
-            let filled = logged.into_iter().map(|one| (one.place, one.written.end));
+            let filled = logged.into_iter().map(|one| (one.number, one.written.end));
             self.publisher.filled(filled);
         }
         Ok(())
@@ -147,7 +147,7 @@ impl DbCore {
             Durability::Sync => self.publisher.synced(self.wal.synced(), newest.last),
             Durability::Buffered => logged
                 .iter()
-                .try_for_each(|one| self.publisher.finish(one.place, one.last)),
+                .try_for_each(|one| self.publisher.finish(one.number, one.last)),
         };
         shown.map_err(|_| self.poisoned())
     }
@@ -190,13 +190,13 @@ impl DbCore {
         }
         commit.next_sequence = last + 1;
         commit.recent.note(batch.record(), last);
-        let place = self.publisher.register(last, Some(written.end));
+        let number = self.publisher.register(last, Some(written.end));
         drop(commit);
         Ok(Logging {
             batch,
             first,
             last,
-            place,
+            number,
             written,
             memtables,
         })
@@ -369,7 +369,7 @@ impl DbCore {
     /// Wakes the background, or does the work inline if there is none.
     pub(crate) fn start_work(&self) -> Result<()> {
         if self.options.background_threads == 0 {
-            return self.work_off();
+            return self.run_pending();
         }
         self.work.wake();
         Ok(())

@@ -3,4 +3,3 @@
 pub(crate) mod merging;
 pub(crate) mod run;
 pub(crate) mod source;
-pub(crate) mod zones;

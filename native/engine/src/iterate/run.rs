@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
 use crate::table::cursor::TableCursor;
+use crate::table::zone_filter::ZoneFilter;
 use crate::version::SortedRun;
 use crate::version::table_cache::TableCache;
 

@@ -62,7 +62,7 @@ impl Bloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::hash;
+    use crate::key::hash;
 
     #[test]
     fn every_key_passes_and_few_others_do() {

@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use parking_lot::RwLock;
 use rillbase_skip_list::{ListCursor, SkipList, SkipListEntry};
 
-use crate::db::snapshots::Horizon;
+use crate::horizon::Horizon;
+use crate::key::hash;
 use crate::key::{EntryKind, Sequence, Tag};
 use crate::merge::Merge;
 use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
-use crate::table::hash;
 use crate::value::ValueBytes;
 use bloom::Bloom;
 use rows::{MergedRows, RowsCursor};
@@ -295,7 +295,7 @@ impl MemtableCursor {
 #[derive(Debug)]
 pub(crate) struct MemtableEntry<'a> {
     pub(crate) tag: Tag,
-    place: EntryLocation<'a>,
+    location: EntryLocation<'a>,
 }
 
 #[derive(Debug)]
@@ -306,7 +306,7 @@ enum EntryLocation<'a> {
 
 impl MemtableEntry<'_> {
     pub(crate) fn value(&self) -> ValueBytes {
-        match &self.place {
+        match &self.location {
             EntryLocation::Row(value) => value.clone(),
             EntryLocation::Listed(entry) => ValueBytes::copied(entry.value()),
         }
@@ -327,7 +327,7 @@ impl Memtable {
         let row = rows.map_or_else(Vec::new, |rows| rows.versions(key, tag));
         let row = row.into_iter().map(|(tag, value)| MemtableEntry {
             tag,
-            place: EntryLocation::Row(value),
+            location: EntryLocation::Row(value),
         });
         let mut at = if is_here && self.rows.is_none() {
             self.list.seek(key, tag.0)
@@ -339,7 +339,7 @@ impl Memtable {
             at = self.list.next(at);
             Some(MemtableEntry {
                 tag: Tag(entry.tag()),
-                place: EntryLocation::Listed(entry),
+                location: EntryLocation::Listed(entry),
             })
         });
         let cut = self.cut();

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::RwLock;
 
-use crate::db::snapshots::Horizon;
+use crate::horizon::Horizon;
 use crate::key::{EntryKind, Sequence, Tag};
 use crate::merge::Merge;
 use crate::value::ValueBytes;
@@ -47,8 +47,8 @@ impl MergedRows {
         let mut rows = self.rows.write();
         if let Some(row) = rows.get_mut(key) {
             // Writers insert concurrently, so a newer one may have been faster.
-            let place = row.iter().rposition(|(other, _)| *other < tag);
-            row.insert(place.map_or(0, |before| before + 1), entry);
+            let position = row.iter().rposition(|(other, _)| *other < tag);
+            row.insert(position.map_or(0, |enter_before| enter_before + 1), entry);
         } else {
             rows.insert(key.into(), vec![entry]);
         }
@@ -80,7 +80,7 @@ impl MergedRows {
             return 0;
         };
         let size = |row: &[RowEntry]| row.iter().map(|(_, value)| value.len()).sum::<usize>();
-        let before = size(row);
+        let enter_before = size(row);
         let mut folded: Vec<RowEntry> = Vec::with_capacity(2);
         for (tag, value) in row.drain(..) {
             let joins = folded.last().is_some_and(|(older, _)| {
@@ -99,7 +99,7 @@ impl MergedRows {
             }
         }
         *row = folded;
-        before.saturating_sub(size(row))
+        enter_before.saturating_sub(size(row))
     }
 }
 
@@ -119,8 +119,8 @@ fn join(
 
 /// The maximum number of rows that a cursor copies at once, and of bytes after which it copies no
 /// more.
-const MOST_AHEAD: usize = 64;
-const MOST_AHEAD_BYTES: usize = 16 << 10;
+const MAX_BATCH_ROWS: usize = 64;
+const MAX_BATCH_BYTES: usize = 16 << 10;
 /// Smaller values are copied, larger ones are referenced.
 const COPIED_BYTES: usize = 128;
 
@@ -149,7 +149,7 @@ pub(crate) struct RowsCursor {
     bytes: Vec<u8>,
     at: usize,
     /// How many rows the last advance copied.
-    ahead: usize,
+    batch_rows: usize,
 }
 
 impl RowsCursor {
@@ -180,7 +180,7 @@ impl RowsCursor {
 
     /// Moves to the newest entry of the row, or to the oldest.
     fn enter(&mut self, row: Option<(&Arc<[u8]>, &Vec<RowEntry>)>, at_newest: bool) {
-        self.ahead = 0;
+        self.batch_rows = 0;
         self.clear();
         if let Some(row) = row {
             self.copy(row);
@@ -226,12 +226,12 @@ impl RowsCursor {
         self.enter(rows.rows.read().last_key_value(), false);
     }
 
-    fn behind(&mut self, rows: &MergedRows, key: Bound<&[u8]>) {
+    fn enter_from(&mut self, rows: &MergedRows, key: Bound<&[u8]>) {
         let rows = rows.rows.read();
         self.enter(rows.range::<[u8], _>((key, Bound::Unbounded)).next(), true);
     }
 
-    fn before(&mut self, rows: &MergedRows, key: &[u8]) {
+    fn enter_before(&mut self, rows: &MergedRows, key: &[u8]) {
         let rows = rows.rows.read();
         let below = (Bound::Unbounded, Bound::Excluded(key));
         self.enter(rows.range::<[u8], _>(below).next_back(), false);
@@ -239,24 +239,24 @@ impl RowsCursor {
 
     /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
-        self.behind(rows, Bound::Included(key));
+        self.enter_from(rows, Bound::Included(key));
         if self.key() != key {
             return;
         }
-        let place = self.entries.iter().position(|entry| entry.tag <= tag);
-        match place {
-            Some(place) => self.at = place,
-            None => self.behind(rows, Bound::Excluded(key)),
+        let position = self.entries.iter().position(|entry| entry.tag <= tag);
+        match position {
+            Some(position) => self.at = position,
+            None => self.enter_from(rows, Bound::Excluded(key)),
         }
     }
 
     /// Moves to the last entry before `(key, tag)`.
     pub(crate) fn seek_before(&mut self, rows: &MergedRows, key: &[u8], tag: Tag) {
-        self.behind(rows, Bound::Included(key));
+        self.enter_from(rows, Bound::Included(key));
         let newer = self.entries.iter().rposition(|entry| entry.tag > tag);
         match newer.filter(|_| self.key() == key) {
-            Some(place) => self.at = place,
-            None => self.before(rows, key),
+            Some(position) => self.at = position,
+            None => self.enter_before(rows, key),
         }
     }
 
@@ -277,12 +277,12 @@ impl RowsCursor {
     fn advance(&mut self, rows: &MergedRows, key: &[u8]) {
         self.clear();
         self.at = 0;
-        self.ahead = (2 * self.ahead).clamp(1, MOST_AHEAD);
+        self.batch_rows = (2 * self.batch_rows).clamp(1, MAX_BATCH_ROWS);
         let rows = rows.rows.read();
-        let behind = (Bound::Excluded(key), Bound::Unbounded);
-        for row in rows.range::<[u8], _>(behind).take(self.ahead) {
+        let enter_from = (Bound::Excluded(key), Bound::Unbounded);
+        for row in rows.range::<[u8], _>(enter_from).take(self.batch_rows) {
             self.copy(row);
-            if self.bytes.len() >= MOST_AHEAD_BYTES {
+            if self.bytes.len() >= MAX_BATCH_BYTES {
                 break;
             }
         }
@@ -296,7 +296,7 @@ impl RowsCursor {
             self.at = newer;
         } else {
             let key = self.key().to_vec();
-            self.before(rows, &key);
+            self.enter_before(rows, &key);
         }
     }
 }

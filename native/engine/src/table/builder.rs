@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use super::block_builder::BlockBuilder;
+use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, VERSION};
 use super::frame::{self, Handle};
 use super::properties::TableProperties;
-use super::{filter, hash, head_of};
+use crate::block::builder::BlockBuilder;
 use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
-use crate::key::{EntryKind, Millis, Sequence, Tag, separator, split_expiry};
+use crate::key::{EntryKind, Millis, Sequence, Tag, hash, head_of, separator, split_expiry};
 use crate::lifetime::Lifetime;
-use crate::options::{Compression, KeyspaceOptions};
+use crate::options::KeyspaceOptions;
 use crate::range_delete::RangeDelete;
+use crate::table::codec::Compression;
 use crate::vfs::AppendFile;
 
 /// The number of data blocks that share one index block and one filter.

@@ -9,14 +9,23 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use rillbase_binary_format::u32_at;
 
-use crate::options::Compression;
+/// How blocks of a level are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// No compression.
+    None,
+    /// Fast, for data that is rewritten soon.
+    Lz4,
+    /// Small, for data that stays; with its level, 1 to 19.
+    Zstd(i32),
+}
 
 /// Codecs of bodies.
 pub(super) const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
 const ZSTD: u8 = 2;
 /// The maximum size of a block: a larger size is damage, and is not allocated.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 thread_local! {
     /// With the level that it was created for.
@@ -37,7 +46,7 @@ pub(super) fn compress(block: &[u8], compression: Compression) -> Option<(u8, Ve
 /// The block in a body, which starts with its size, or an error.
 pub(super) fn decompress(codec: u8, body: &[u8]) -> Result<Vec<u8>, &'static str> {
     let size = u32_at(body, 0).ok_or("a compressed block is too short")? as usize;
-    if size > MOST_BYTES {
+    if size > MAX_BYTES {
         return Err("a compressed block claims an impossible size");
     }
     let packed = body.get(4..).unwrap_or_default();

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rillbase_binary_format::ByteReader;
 
-use super::block::MalformedBlock;
-use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
 use super::reader::{BlockType, TableReader};
+use crate::block::MalformedBlock;
+use crate::block::cursor::BlockCursor;
 use crate::error::Result;
-use crate::iterate::zones::ZoneFilter;
 use crate::key::Tag;
+use crate::table::zone_filter::ZoneFilter;
 
 /// Iterates over a table in both directions.
 #[derive(Debug)]

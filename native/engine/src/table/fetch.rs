@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::vfs::RandomRead;
 
 /// The maximum size of a block; larger ones are not read.
-const MOST_BLOCK_BYTES: u64 = 1 << 30;
+const MAX_BLOCK_BYTES: u64 = 1 << 30;
 
 /// Bytes that were read ahead for the following blocks.
 #[derive(Debug, Default)]
@@ -30,8 +30,8 @@ impl ReadAhead {
             return Ok(frame.to_vec());
         }
         let left = end.saturating_sub(handle.offset);
-        let wanted = AHEAD_BYTES.min(left).max(length as u64);
-        self.bytes.resize(to_usize(wanted), 0);
+        let size = AHEAD_BYTES.min(left).max(length as u64);
+        self.bytes.resize(to_usize(size), 0);
         self.start = handle.offset;
         file.read_exact_at(handle.offset, &mut self.bytes)?;
         Ok(self
@@ -47,7 +47,7 @@ impl ReadAhead {
 }
 
 fn frame_bytes(file: &dyn RandomRead, handle: Handle) -> Result<usize> {
-    if handle.length > MOST_BLOCK_BYTES {
+    if handle.length > MAX_BLOCK_BYTES {
         return Err(Error::corruption(
             file.path(),
             handle.offset,

@@ -69,7 +69,7 @@ pub(crate) fn bits_of(hash: u64, probes: u8) -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::hash;
+    use crate::key::hash;
 
     #[test]
     fn every_key_passes_and_few_others_do() {

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_footer_comes_back_and_flipped_bits_are_noticed() {
+    fn a_footer_round_trips_and_flipped_bits_are_detected() {
         let handle = |offset| Handle { offset, length: 7 };
         let footer = Footer {
             top: handle(1),

@@ -13,7 +13,7 @@ use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
 use super::codec::{self, PLAIN};
 use crate::checksum::agree;
-use crate::options::Compression;
+use crate::table::codec::Compression;
 
 /// The size of a frame besides its body.
 pub(crate) const FRAME_BYTES: usize = 9;
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_back_from_their_frames_by_every_codec() {
+    fn blocks_round_trip_through_frames_with_every_codec() {
         let block = b"the same again and the same again and ".repeat(20);
         // A thread keeps its compressor, which must not affect the next block.
         let zstd = [3, 19, 3].map(Compression::Zstd);

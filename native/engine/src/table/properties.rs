@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn properties_come_back_and_unknown_fields_are_passed_over() {
+    fn properties_round_trip_and_unknown_fields_are_skipped() {
         let mut properties = TableProperties::new(3, 99);
         let mut value = 50_u64.to_le_bytes().to_vec();
         value.push(1);

@@ -7,38 +7,35 @@ use std::sync::{Arc, OnceLock};
 
 use rillbase_binary_format::ByteReader;
 
-use super::block::{Block, BlockEntry, MalformedBlock, NextVersion};
-use super::block_cursor::BlockCursor;
-use super::cursor::TableCursor;
 use super::fetch::{ReadAhead, damaged, read_frame};
-use super::filter;
 use super::footer::{FOOTER_BYTES, Footer, SHAPES_VERSION};
 use super::frame::{self, Handle};
 use super::properties::TableProperties;
+use crate::block::cursor::BlockCursor;
+use crate::block::{Block, BlockEntry, MalformedBlock};
 use crate::cache::{BlockCache, BlockId};
 use crate::coding::to_usize;
 use crate::error::{Error, Result};
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Sequence, Tag, compare, position_by_number, prefix_number};
 use crate::range_delete::{RangeDelete, RangeDeletes};
-use crate::value::ValueBytes;
 use crate::vfs::RandomRead;
 
 /// A sequence of data blocks with one index block and one filter.
 #[derive(Debug)]
 pub(crate) struct Partition {
     /// At or after all entries of the partition, and before those of the next.
-    key: Box<[u8]>,
+    pub(super) key: Box<[u8]>,
     tag: Tag,
     pub(crate) index: Handle,
     pub(super) filter: Handle,
     pinned_index: OnceLock<Arc<Block>>,
-    pinned_filter: OnceLock<Arc<Block>>,
+    pub(super) pinned_filter: OnceLock<Arc<Block>>,
 }
 
 /// A block that a table keeps, or would keep. Reading a kept block writes nothing, not even a
 /// reference count, for which readers on other cores would contend.
-enum BlockRef<'a> {
+pub(super) enum BlockRef<'a> {
     Pinned(&'a Arc<Block>),
     Own(Arc<Block>),
 }
@@ -64,19 +61,12 @@ pub(crate) struct TableReader {
     pub(crate) partitions: Vec<Partition>,
     /// The numbers of the partitions' keys.
     numbers: Vec<u64>,
-    properties: TableProperties,
+    pub(super) properties: TableProperties,
     range_deletes: Option<Arc<RangeDeletes>>,
     plain_range_deletes: Vec<RangeDelete>,
     /// Whether entries may have the shape of the previous one.
     has_shapes: bool,
     data_end: u64,
-}
-
-/// Whether a lookup continues with older entries of its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visit {
-    Older,
-    Enough,
 }
 
 impl TableReader {
@@ -199,7 +189,7 @@ impl TableReader {
 
     /// A block that the table keeps, if the budget allows.
     #[inline]
-    fn block_ref<'a>(
+    pub(super) fn block_ref<'a>(
         &self,
         handle: Handle,
         what: BlockType,
@@ -225,19 +215,19 @@ impl TableReader {
         let block = match read {
             Ok(block) => block,
             Err(error) => {
-                self.cache.pins.give_back(bytes);
+                self.cache.pins.release(bytes);
                 return Err(error);
             }
         };
         if pin.set(Arc::clone(&block)).is_err() {
             // Another reader was faster.
-            self.cache.pins.give_back(bytes);
+            self.cache.pins.release(bytes);
         }
         Ok(block)
     }
 
     #[inline]
-    fn kept_index<'a>(&self, partition: &'a Partition) -> Result<BlockRef<'a>> {
+    pub(super) fn kept_index<'a>(&self, partition: &'a Partition) -> Result<BlockRef<'a>> {
         self.block_ref(partition.index, BlockType::Index, &partition.pinned_index)
     }
 
@@ -275,114 +265,6 @@ impl TableReader {
             .map_err(|detail| Error::corruption(self.path(), handle.offset, detail))?;
         self.to_block(bytes, handle, what).map(Arc::new)
     }
-
-    /// The hash that filters use for a key with this hash.
-    #[inline]
-    fn filter_hash(&self, key: &[u8], hash: u64) -> u64 {
-        match to_usize(self.properties.tail_bytes) {
-            0 => hash,
-            tail_bytes => super::hash(super::head_of(key, tail_bytes)),
-        }
-    }
-
-    /// Whether there may be keys that are `head` plus a tail of this length.
-    pub(crate) fn may_have_head(&self, head: &[u8], tail_bytes: usize) -> Result<bool> {
-        if to_usize(self.properties.tail_bytes) != tail_bytes {
-            return Ok(true);
-        }
-        let hash = super::hash(head);
-        let first = self.partition_of(head, Tag::NEWEST);
-        for partition in self.partitions.iter().skip(first) {
-            if partition.filter.length == 0 {
-                return Ok(true);
-            }
-            let filter = self.block_ref(
-                partition.filter,
-                BlockType::Filter,
-                &partition.pinned_filter,
-            )?;
-            if filter::may_contain(filter.bytes(), hash) {
-                return Ok(true);
-            }
-            // Keys that start with `head` continue in the next partition only before its end.
-            if !partition.key.starts_with(head) {
-                return Ok(false);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Passes the entries of `key` at or after `tag`, newest first, until the visitor stops.
-    pub(crate) fn get(
-        self: &Arc<Self>,
-        key: &[u8],
-        hash: u64,
-        tag: Tag,
-        visit: &mut dyn FnMut(Tag, ValueBytes) -> Visit,
-    ) -> Result<()> {
-        let Some(partition) = self.partitions.get(self.partition_of(key, tag)) else {
-            return Ok(());
-        };
-        if partition.filter.length > 0 {
-            let filter = self.block_ref(
-                partition.filter,
-                BlockType::Filter,
-                &partition.pinned_filter,
-            )?;
-            if !filter::may_contain(filter.bytes(), self.filter_hash(key, hash)) {
-                return Ok(());
-            }
-        }
-        let index = self.kept_index(partition)?;
-        let candidate = index
-            .lower_bound(key, tag)
-            .map_err(|_| self.malformed(partition.index))?;
-        let Some(entry) = candidate else {
-            return Ok(());
-        };
-        let handle = handle_of(&index, &entry).ok_or_else(|| self.malformed(partition.index))?;
-        let block = self.block(handle, BlockType::Data)?;
-        let base = self.base_sequence();
-        let candidate = block
-            .find(key, hash, tag, base)
-            .map_err(|_| self.malformed(handle))?;
-        let Some(mut entry) = candidate else {
-            return Ok(());
-        };
-        loop {
-            let value =
-                ValueBytes::in_block(Arc::clone(&block), entry.value_at, entry.value_length);
-            if visit(entry.tag, value) == Visit::Enough {
-                return Ok(());
-            }
-            let next = block
-                .next_version(key, &entry, base)
-                .map_err(|_| self.malformed(handle))?;
-            match next {
-                NextVersion::Entry(older) => entry = older,
-                NextVersion::OtherKey => return Ok(()),
-                NextVersion::EndOfBlock => return self.get_older(key, entry.tag, visit),
-            }
-        }
-    }
-
-    /// Continues with versions in later blocks.
-    fn get_older(
-        self: &Arc<Self>,
-        key: &[u8],
-        after: Tag,
-        visit: &mut dyn FnMut(Tag, ValueBytes) -> Visit,
-    ) -> Result<()> {
-        let mut cursor = TableCursor::new(Arc::clone(self), false);
-        cursor.seek(key, Tag(after.0.saturating_sub(1)))?;
-        while cursor.is_valid() && cursor.key() == key {
-            if visit(cursor.tag(), ValueBytes::from(cursor.value().to_vec())) == Visit::Enough {
-                return Ok(());
-            }
-            cursor.next()?;
-        }
-        Ok(())
-    }
 }
 
 impl Drop for TableReader {
@@ -393,7 +275,7 @@ impl Drop for TableReader {
                 (partition.filter, &partition.pinned_filter),
             ] {
                 if pin.get().is_some() {
-                    self.cache.pins.give_back(to_usize(handle.length));
+                    self.cache.pins.release(to_usize(handle.length));
                 }
             }
         }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rillbase_binary_format::ByteReader;
 
-use super::block::{Block, MalformedBlock};
-use super::block_cursor::BlockCursor;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
 use super::reader::{BlockType, TableReader};
+use crate::block::cursor::BlockCursor;
+use crate::block::{Block, MalformedBlock};
 use crate::error::{Error, Result};
 use crate::key::{Sequence, Tag, compare};
 

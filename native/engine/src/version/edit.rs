@@ -181,7 +181,7 @@ mod tests {
     use crate::version::file::Largest;
 
     #[test]
-    fn edits_come_back_and_cut_ones_are_refused() {
+    fn edits_round_trip_and_truncated_ones_are_rejected() {
         let meta = FileMeta {
             number: 7,
             size: 1 << 20,

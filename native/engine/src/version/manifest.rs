@@ -33,7 +33,7 @@ const RECORD_HEADER_BYTES: usize = 9;
 const EDITS: u8 = 1;
 const MARK: u8 = 2;
 /// The maximum length of a record; a larger length is damage.
-const MOST_BYTES: usize = 1 << 28;
+const MAX_BYTES: usize = 1 << 28;
 
 const CURRENT: &str = "CURRENT";
 const CURRENT_NEW: &str = "CURRENT.new";
@@ -166,9 +166,9 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
     while at < bytes.len() {
         let Some((kind, body, next)) = record_at(&bytes, at) else {
             // A mark may be lost although the record after it, not synced either, is present.
-            let behind = at + RECORD_HEADER_BYTES;
-            if record_at(&bytes, behind).is_some_and(|(kind, ..)| kind == EDITS) {
-                at = behind;
+            let next_offset = at + RECORD_HEADER_BYTES;
+            if record_at(&bytes, next_offset).is_some_and(|(kind, ..)| kind == EDITS) {
+                at = next_offset;
                 continue;
             }
             if sound_after(&bytes, at) {
@@ -202,7 +202,7 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Vec<Edit>> {
 fn record_at(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     let stored = u32_at(bytes, at)?;
     let length = u32_at(bytes, at + 4)? as usize;
-    if length > MOST_BYTES {
+    if length > MAX_BYTES {
         return None;
     }
     let end = at + RECORD_HEADER_BYTES + length;

@@ -122,9 +122,9 @@ impl TableCache {
 /// Chooses tables to close, with a second chance for those that were used.
 fn close_some(open: &mut OpenTables, budget: usize) -> Vec<Arc<TableFile>> {
     let mut closed = Vec::new();
-    let mut looks = 2 * open.files.len();
-    while open.bytes > budget && open.files.len() > 1 && looks > 0 {
-        looks -= 1;
+    let mut attempts = 2 * open.files.len();
+    while open.bytes > budget && open.files.len() > 1 && attempts > 0 {
+        attempts -= 1;
         let Some((weak, memory)) = open.files.pop_front() else {
             break;
         };

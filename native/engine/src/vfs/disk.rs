@@ -383,8 +383,8 @@ impl Inode {
         }
     }
 
-    /// Behaves as kernels do after a failed sync: the bytes stay visible, count as clean, and reach
-    /// the disk only by luck.
+    /// Behaves as kernels do after a failed sync: the bytes stay visible and count as clean, but
+    /// may never reach the disk.
     pub(super) fn fail_sync(&self, random: &mut SeededRandom) {
         let content = &mut *self.write();
         let lost = std::mem::take(&mut content.pending);
@@ -426,8 +426,8 @@ fn put(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
     if bytes.len() < end {
         bytes.resize(end, 0);
     }
-    if let Some(place) = bytes.get_mut(offset..end) {
-        place.copy_from_slice(new);
+    if let Some(target) = bytes.get_mut(offset..end) {
+        target.copy_from_slice(new);
     }
 }
 

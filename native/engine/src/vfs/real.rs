@@ -154,12 +154,12 @@ impl RandomRead for Positioned {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let place = offset.saturating_add(filled as u64);
-            match self.file.read_at(rest, place) {
+            let position = offset.saturating_add(filled as u64);
+            match self.file.read_at(rest, position) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io_at("read", &self.path, place, error)),
+                Err(error) => return Err(Error::io_at("read", &self.path, position, error)),
             }
         }
         Ok(filled)

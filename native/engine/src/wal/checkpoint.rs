@@ -18,7 +18,7 @@ impl Wal {
             (files.extents(), self.blocks.in_use())
         };
         for (segment, end) in extents {
-            let target = path_of(to, segment.home.segment);
+            let target = path_of(to, segment.identity.segment);
             copy(&*self.vfs, segment.file(), end, &target)?;
         }
         for (number, grows) in block_files {

@@ -43,7 +43,7 @@ pub fn dump(vfs: &dyn Vfs, path: &Path, show: &mut dyn FnMut(Dumped<'_>)) -> Res
     })?;
     show(Dumped::Other(format!("{header:?}")));
     let start = SEGMENT_HEADER_BYTES as u64;
-    let mut scanner = Scanner::new(&*file, header.home(), start, u64::MAX);
+    let mut scanner = Scanner::new(&*file, header.identity(), start, u64::MAX);
     let (version, mut next) = (header.version, header.first_index);
     while let Some(record) = scanner.next()? {
         let index = record.index.unwrap_or(next);

@@ -22,7 +22,7 @@ pub(super) struct WalFiles {
     spares: Vec<PathBuf>,
     max_spares: usize,
     /// How many bytes beyond the end a segment is filled with zeros at once.
-    ahead: u64,
+    preallocate: u64,
     /// The position up to which records were handed to the operating system, and the index of the
     /// next record.
     pub(super) written: u64,
@@ -34,7 +34,7 @@ pub(super) struct WalFiles {
 }
 
 /// The maximum size of the spare buffer.
-const MOST_ROOM: usize = 64 << 10;
+const MAX_ROOM: usize = 64 << 10;
 
 impl WalFiles {
     pub(super) fn new(
@@ -42,7 +42,7 @@ impl WalFiles {
         dir: &Path,
         segments: BTreeMap<u64, Arc<LogSegment>>,
         max_spares: usize,
-        ahead: u64,
+        preallocate: u64,
     ) -> Self {
         Self {
             vfs,
@@ -50,7 +50,7 @@ impl WalFiles {
             segments,
             spares: Vec::new(),
             max_spares,
-            ahead,
+            preallocate,
             written: 0,
             next_index: 0,
             dirty: Vec::new(),
@@ -69,7 +69,7 @@ impl WalFiles {
             self.write_chunk(chunk)?;
         }
         let mut room = self.write_chunk(last)?;
-        if room.capacity() <= MOST_ROOM {
+        if room.capacity() <= MAX_ROOM {
             room.clear();
             self.room = room;
         }
@@ -85,8 +85,12 @@ impl WalFiles {
         }
         if !chunk.bytes.is_empty() {
             let segment = self.segment(chunk.segment)?;
-            segment.write(chunk.offset, &mut chunk.bytes, self.ahead)?;
-            if !self.dirty.iter().any(|dirty| dirty.home == segment.home) {
+            segment.write(chunk.offset, &mut chunk.bytes, self.preallocate)?;
+            if !self
+                .dirty
+                .iter()
+                .any(|dirty| dirty.identity == segment.identity)
+            {
                 self.dirty.push(segment);
             }
         }
@@ -98,14 +102,14 @@ impl WalFiles {
     /// Truncates what a write without space has left after the last complete record, so that
     /// opening does not find it; returns the number of the segment with that record.
     pub(super) fn roll_back(&mut self) -> Result<u64> {
-        let begun = |segment: &Arc<LogSegment>| segment.home.base >= self.written;
+        let begun = |segment: &Arc<LogSegment>| segment.identity.base >= self.written;
         let segments = std::mem::take(&mut self.segments);
         let (dropped, kept): (BTreeMap<_, _>, _) = segments
             .into_iter()
             .partition(|(_, segment)| begun(segment));
         self.segments = kept;
         self.dirty
-            .retain(|segment| !dropped.contains_key(&segment.home.segment));
+            .retain(|segment| !dropped.contains_key(&segment.identity.segment));
         for (number, segment) in dropped {
             segment.cut(SEGMENT_HEADER_BYTES as u64)?;
             drop(segment);
@@ -114,7 +118,7 @@ impl WalFiles {
         let Some((number, tail)) = self.segments.last_key_value() else {
             return Err(Error::corruption(&self.dir, 0, "the log has no segment"));
         };
-        tail.cut(self.written.saturating_sub(tail.home.base))?;
+        tail.cut(self.written.saturating_sub(tail.identity.base))?;
         Ok(*number)
     }
 
@@ -178,8 +182,11 @@ impl WalFiles {
         let mut extents = Vec::with_capacity(self.segments.len());
         let mut end = self.written;
         for segment in self.segments.values().rev() {
-            extents.push((Arc::clone(segment), end.saturating_sub(segment.home.base)));
-            end = segment.home.base;
+            extents.push((
+                Arc::clone(segment),
+                end.saturating_sub(segment.identity.base),
+            ));
+            end = segment.identity.base;
         }
         extents.reverse();
         extents

@@ -176,8 +176,8 @@ impl SegmentHeader {
     }
 
     /// What is needed to read its records.
-    pub(super) fn home(&self) -> Home {
-        Home {
+    pub(super) fn identity(&self) -> SegmentIdentity {
+        SegmentIdentity {
             version: self.version,
             segment: self.number,
             base: self.base,
@@ -187,7 +187,7 @@ impl SegmentHeader {
 
 /// The segment of records, which their encoding depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Home {
+pub(super) struct SegmentIdentity {
     pub(super) version: WalVersion,
     /// Its number.
     pub(super) segment: u64,
@@ -208,7 +208,7 @@ pub struct BlockReference {
     pub checksum: u32,
 }
 
-/// The references before the caller's bytes in a referring record.
+/// Encodes the references that precede the caller's bytes in a referring record.
 pub(super) fn encode_references(references: &[BlockReference]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + references.len() * REFERENCE_BYTES);
     let count = u32::try_from(references.len()).unwrap_or(u32::MAX);
@@ -222,7 +222,7 @@ pub(super) fn encode_references(references: &[BlockReference]) -> Vec<u8> {
     bytes
 }
 
-/// The references of a referring record and where the caller's bytes start.
+/// Decodes the references of a referring record; also returns where the caller's bytes start.
 pub(super) fn decode_references(body: &[u8]) -> Option<(Vec<BlockReference>, usize)> {
     let count = usize::try_from(u32_at(body, 0)?).ok()?;
     let end = count.checked_mul(REFERENCE_BYTES)?.checked_add(4)?;

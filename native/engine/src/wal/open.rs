@@ -14,7 +14,7 @@ use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, WalVersion};
 use super::log::{Syncing, Wal};
 use super::options::{Recovery, WalOptions};
 use super::queue::AppendQueue;
-use super::recover::{RecoveredLog, look};
+use super::recover::{RecoveredLog, recover};
 use super::segment::{LogSegment, path_of};
 use crate::error::Result;
 use crate::vfs::{Vfs, make_dir};
@@ -26,11 +26,11 @@ impl Wal {
     /// Only one log at a time may be open in a directory: the caller holds a lock.
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, options: &WalOptions) -> Result<Self> {
         make_dir(&*vfs, dir)?;
-        let mut recovered = look(&*vfs, dir)?;
+        let mut recovered = recover(&*vfs, dir)?;
         rewrite_tail(&*vfs, dir, &recovered)?;
         let mut segments = BTreeMap::new();
         for header in &recovered.chain {
-            let segment = LogSegment::open(&*vfs, dir, header.home())?;
+            let segment = LogSegment::open(&*vfs, dir, header.identity())?;
             segments.insert(header.number, Arc::new(segment));
         }
         let header = next_segment(&mut recovered);
@@ -42,8 +42,8 @@ impl Wal {
         let block_use = std::mem::take(&mut recovered.block_use);
         let blocks = Blocks::open(Arc::clone(&vfs), dir, block_files, block_use)?;
         let spares = options.spare_segments;
-        let ahead = options.preallocate_bytes;
-        let mut files = WalFiles::new(Arc::clone(&vfs), dir, segments, spares, ahead);
+        let preallocate = options.preallocate_bytes;
+        let mut files = WalFiles::new(Arc::clone(&vfs), dir, segments, spares, preallocate);
         for number in &recovered.leftover {
             files.reuse(path_of(dir, *number))?;
         }

@@ -4,7 +4,8 @@
 //! system call serves many threads.
 
 use super::format::{
-    Floor, Home, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, WalVersion, encode_index,
+    Floor, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity, WalVersion,
+    encode_index,
 };
 use super::record;
 use super::scan::END_MARK_BYTES;
@@ -59,7 +60,7 @@ pub(super) struct AppendQueue {
     pub(super) durable_floor: Floor,
     pub(super) next_index: u64,
     /// The current segment, and its end offset.
-    home: Home,
+    identity: SegmentIdentity,
     used: u64,
     /// A segment is full when its next record might end after this offset.
     segment_bytes: u64,
@@ -79,7 +80,7 @@ impl AppendQueue {
             floor: header.floor,
             durable_floor: header.floor,
             next_index: header.first_index,
-            home: header.home(),
+            identity: header.identity(),
             used: SEGMENT_HEADER_BYTES as u64,
             segment_bytes,
             stalled: None,
@@ -104,7 +105,7 @@ impl AppendQueue {
 
     /// The number of the newest segment.
     pub(super) fn newest_segment(&self) -> u64 {
-        self.home.segment
+        self.identity.segment
     }
 
     /// Drops everything that was not written: the log ends at a position, in the segment `tail`,
@@ -115,9 +116,9 @@ impl AppendQueue {
         self.spans.truncate_from(next_index);
         self.next_index = next_index;
         // The number stays above that of every earlier segment.
-        self.home.base = end;
+        self.identity.base = end;
         self.used = 0;
-        self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
+        self.open = WriteChunk::at(self.identity.segment, self.used, Vec::new());
         self.stalled.get_or_insert(Stalled { tail, why });
     }
 
@@ -133,26 +134,29 @@ impl AppendQueue {
     /// Continues in a segment that was created for a stalled log.
     pub(super) fn resume(&mut self, header: &SegmentHeader) {
         self.stalled = None;
-        self.home = header.home();
+        self.identity = header.identity();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        self.open = WriteChunk::at(self.home.segment, self.used, Vec::new());
+        self.open = WriteChunk::at(self.identity.segment, self.used, Vec::new());
     }
 
     /// The position after the last record.
     pub(super) fn end(&self) -> u64 {
-        self.home.base.saturating_add(self.used)
+        self.identity.base.saturating_add(self.used)
     }
 
     /// The segment that holds a record, or will.
     pub(super) fn segment_of(&self, index: u64) -> u64 {
-        self.spans.segment_of(index).unwrap_or(self.home.segment)
+        self.spans
+            .segment_of(index)
+            .unwrap_or(self.identity.segment)
     }
 
     /// Adds a record of the caller and returns its index.
     pub(super) fn add(&mut self, kind: RecordKind, body: &[&[u8]], synced: u64) -> u64 {
         let index = self.next_index;
         let start = self.encode(kind, body, synced);
-        self.spans.add(index, self.home.segment, start, self.used);
+        self.spans
+            .add(index, self.identity.segment, start, self.used);
         self.next_index = index.saturating_add(1);
         index
     }
@@ -181,7 +185,14 @@ impl AppendQueue {
         let before = self.open.bytes.len();
         // With room for the end mark.
         self.open.bytes.reserve(to_usize(most) + END_MARK_BYTES);
-        record::encode(&mut self.open.bytes, self.home, start, synced, kind, body);
+        record::encode(
+            &mut self.open.bytes,
+            self.identity,
+            start,
+            synced,
+            kind,
+            body,
+        );
         let size = self.open.bytes.len().saturating_sub(before);
         self.used = start.saturating_add(size as u64);
         start
@@ -190,8 +201,8 @@ impl AppendQueue {
     fn next_header(&self, synced: u64) -> SegmentHeader {
         SegmentHeader {
             version: WalVersion::NEWEST,
-            number: self.home.segment.saturating_add(1),
-            previous: self.home.segment,
+            number: self.identity.segment.saturating_add(1),
+            previous: self.identity.segment,
             base: self.end(),
             first_index: self.next_index,
             floor: self.durable_floor,
@@ -201,9 +212,9 @@ impl AppendQueue {
 
     fn begin_segment(&mut self, synced: u64) {
         let header = self.next_header(synced);
-        self.home = header.home();
+        self.identity = header.identity();
         self.used = SEGMENT_HEADER_BYTES as u64;
-        let mut next = WriteChunk::at(self.home.segment, self.used, Vec::new());
+        let mut next = WriteChunk::at(self.identity.segment, self.used, Vec::new());
         next.begins = Some(header);
         let mut full = std::mem::replace(&mut self.open, next);
         full.end = header.base;
@@ -214,7 +225,7 @@ impl AppendQueue {
     /// Takes everything queued, in order, and the position after it. Later records are collected in
     /// `room`, which is empty.
     pub(super) fn take(&mut self, room: Vec<u8>) -> QueuedChunks {
-        let next = WriteChunk::at(self.home.segment, self.used, room);
+        let next = WriteChunk::at(self.identity.segment, self.used, room);
         let mut last = std::mem::replace(&mut self.open, next);
         last.end = self.end();
         last.next_index = self.next_index;

@@ -2,12 +2,12 @@
 
 use rillbase_binary_format::{ByteWriter as _, u32_at, u64_at, varint_at};
 
-use super::format::{Home, MAX_BODY_BYTES, RecordKind, WalVersion};
+use super::format::{MAX_BODY_BYTES, RecordKind, SegmentIdentity, WalVersion};
 use crate::checksum::agree;
 use crate::coding::to_usize;
 
 /// The maximum size of a record's header.
-pub(super) const MOST_HEADER_BYTES: usize = 24;
+pub(super) const MAX_HEADER_BYTES: usize = 24;
 /// The size of a record's header in version 1.
 const HEADER_BYTES_1: usize = 24;
 /// The alignment of records in version 1.
@@ -36,19 +36,19 @@ pub(super) struct RecordHeader {
 
 impl RecordHeader {
     /// Reads the header at `offset`, if it is valid.
-    pub(super) fn decode(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
-        match home.version {
-            WalVersion::One => Self::decode_1(bytes, home, offset),
-            WalVersion::Two => Self::decode_2(bytes, home, offset),
+    pub(super) fn decode(bytes: &[u8], identity: SegmentIdentity, offset: u64) -> Option<Self> {
+        match identity.version {
+            WalVersion::One => Self::decode_1(bytes, identity, offset),
+            WalVersion::Two => Self::decode_2(bytes, identity, offset),
         }
     }
 
-    fn decode_1(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
+    fn decode_1(bytes: &[u8], identity: SegmentIdentity, offset: u64) -> Option<Self> {
         let covered = bytes.get(4..HEADER_BYTES_1)?;
         let kind_and_length = u32_at(bytes, 8)?;
         let kind = u8::try_from(kind_and_length >> 28).ok()?;
         let checksum =
-            || crc32c::crc32c_append(crc32c::crc32c(&home.segment.to_le_bytes()), covered);
+            || crc32c::crc32c_append(crc32c::crc32c(&identity.segment.to_le_bytes()), covered);
         // Zeros, the usual end of a log, are recognized without a checksum.
         if kind == 0 || !agree(u32_at(bytes, 0)?, checksum()) {
             return None;
@@ -63,13 +63,13 @@ impl RecordHeader {
             index: Some(u64_at(bytes, 16)?),
             synced: match u32_at(bytes, 12)? {
                 u32::MAX => 0,
-                distance => synced(home, offset, u64::from(distance)),
+                distance => synced(identity, offset, u64::from(distance)),
             },
             body_checksum: u32_at(bytes, 4)?,
         })
     }
 
-    fn decode_2(bytes: &[u8], home: Home, offset: u64) -> Option<Self> {
+    fn decode_2(bytes: &[u8], identity: SegmentIdentity, offset: u64) -> Option<Self> {
         let (kind_and_length, at) = varint_at(bytes, 0)?;
         let kind = (kind_and_length & ((1 << KIND_BITS) - 1)) as u8;
         if kind == 0 {
@@ -78,14 +78,17 @@ impl RecordHeader {
         let (distance, at) = varint_at(bytes, at)?;
         let covered = bytes.get(..at + 4)?;
         let length = to_usize(kind_and_length >> KIND_BITS);
-        let sound = agree(u32_at(bytes, at + 4)?, checksum_2(home, offset, covered));
+        let sound = agree(
+            u32_at(bytes, at + 4)?,
+            checksum_2(identity, offset, covered),
+        );
         (sound && length <= MAX_BODY_BYTES).then_some(Self {
             kind,
             bytes: at + 8,
             length,
             padding: 0,
             index: None,
-            synced: synced(home, offset, distance),
+            synced: synced(identity, offset, distance),
             body_checksum: u32_at(bytes, at)?,
         })
     }
@@ -109,23 +112,26 @@ pub(super) fn alignment(version: WalVersion) -> usize {
     }
 }
 
-fn synced(home: Home, offset: u64, distance: u64) -> u64 {
-    home.base.saturating_add(offset).saturating_sub(distance)
+fn synced(identity: SegmentIdentity, offset: u64, distance: u64) -> u64 {
+    identity
+        .base
+        .saturating_add(offset)
+        .saturating_sub(distance)
 }
 
 /// Includes the header's location, so that neither remains of the file's earlier use as another
 /// segment nor a copy elsewhere are accepted.
-fn checksum_2(home: Home, offset: u64, covered: &[u8]) -> u32 {
-    let segment = crc32c::crc32c(&home.segment.to_le_bytes());
-    let place = crc32c::crc32c_append(segment, &offset.to_le_bytes());
-    crc32c::crc32c_append(place, covered)
+fn checksum_2(identity: SegmentIdentity, offset: u64, covered: &[u8]) -> u32 {
+    let segment = crc32c::crc32c(&identity.segment.to_le_bytes());
+    let seed = crc32c::crc32c_append(segment, &offset.to_le_bytes());
+    crc32c::crc32c_append(seed, covered)
 }
 
 /// Appends a record for `offset` to `out`; `known` is the position known to be synced. The body, in
 /// parts, has at most [`MAX_BODY_BYTES`].
 pub(super) fn encode(
     out: &mut Vec<u8>,
-    home: Home,
+    identity: SegmentIdentity,
     offset: u64,
     known: u64,
     kind: RecordKind,
@@ -136,11 +142,11 @@ pub(super) fn encode(
     let checksum = body
         .iter()
         .fold(0, |sum, part| crc32c::crc32c_append(sum, part));
-    let position = home.base.saturating_add(offset);
+    let position = identity.base.saturating_add(offset);
     out.put_varint((length as u64) << KIND_BITS | u64::from(kind.number()));
     out.put_varint(position.saturating_sub(known));
     out.extend_from_slice(&checksum.to_le_bytes());
-    let checksum = checksum_2(home, offset, out.get(start..).unwrap_or_default());
+    let checksum = checksum_2(identity, offset, out.get(start..).unwrap_or_default());
     out.extend_from_slice(&checksum.to_le_bytes());
     for part in body {
         out.extend_from_slice(part);
@@ -149,5 +155,5 @@ pub(super) fn encode(
 
 /// The maximum size of a record with a body of `length` bytes.
 pub(super) fn most_bytes(length: usize) -> u64 {
-    (MOST_HEADER_BYTES + length) as u64
+    (MAX_HEADER_BYTES + length) as u64
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::blocks;
 use super::format::{
-    BlockReference, Floor, HeaderFault, Home, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
-    WalVersion, decode_floor, decode_references,
+    BlockReference, Floor, HeaderFault, RecordKind, SEGMENT_HEADER_BYTES, SegmentHeader,
+    SegmentIdentity, WalVersion, decode_floor, decode_references,
 };
 use super::scan::{Beyond, Raw, Scanner};
 use super::segment::{number_of, path_of};
@@ -66,7 +66,7 @@ pub(super) struct Referring {
 }
 
 /// Reads the log in `dir`.
-pub(super) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
+pub(super) fn recover(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
     let recovered = RecoveryPass::new(&files).run(u64::MAX)?;
     // Records of the unsynced tail may have reached the disk before the blocks they refer to.
@@ -120,7 +120,7 @@ impl<'a> SegmentHeaders<'a> {
         let Some((file, _)) = self.list.get(&header.number) else {
             return Err(self.missing(header.number));
         };
-        Ok(Scanner::new(&**file, header.home(), HEADER_END, limit))
+        Ok(Scanner::new(&**file, header.identity(), HEADER_END, limit))
     }
 
     fn missing(&self, number: u64) -> Error {
@@ -142,12 +142,12 @@ impl<'a> SegmentHeaders<'a> {
                 return Ok((*header, cut));
             }
             for version in WalVersion::ALL {
-                let home = Home {
+                let identity = SegmentIdentity {
                     version,
                     segment: *number,
                     base: 0,
                 };
-                let scanner = Scanner::new(&**file, home, HEADER_END, u64::MAX);
+                let scanner = Scanner::new(&**file, identity, HEADER_END, u64::MAX);
                 if scanner.beyond()?.records > 0 {
                     return Err(self.missing(*number));
                 }
@@ -223,12 +223,12 @@ impl<'a> RecoveryPass<'a> {
         let chain = self.files.chain(newest)?;
         self.begin(&chain);
         let mut kept = 0;
-        for (place, header) in chain.iter().enumerate() {
-            let next = chain.get(place + 1);
-            kept = place + 1;
+        for (index, header) in chain.iter().enumerate() {
+            let next = chain.get(index + 1);
+            kept = index + 1;
             let whole = self.segment(header, next, stop)?;
             if !whole {
-                self.stopped(header, chain.get(place + 1..).unwrap_or(&[]))?;
+                self.stopped(header, chain.get(index + 1..).unwrap_or(&[]))?;
                 break;
             }
         }

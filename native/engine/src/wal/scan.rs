@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::format::{Home, MAX_BODY_BYTES, RecordKind, decode_index};
-use super::record::{MOST_HEADER_BYTES, RecordHeader, alignment};
+use super::format::{MAX_BODY_BYTES, RecordKind, SegmentIdentity, decode_index};
+use super::record::{MAX_HEADER_BYTES, RecordHeader, alignment};
 use crate::checksum::agree;
 use crate::error::{Error, Result};
 use crate::vfs::RandomRead;
@@ -38,17 +38,22 @@ impl Raw<'_> {
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     window: FileWindow<'a>,
-    home: Home,
+    identity: SegmentIdentity,
     offset: u64,
     limit: u64,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner of the records from `offset` on that end at or before `limit`.
-    pub(super) fn new(file: &'a dyn RandomRead, home: Home, offset: u64, limit: u64) -> Self {
+    pub(super) fn new(
+        file: &'a dyn RandomRead,
+        identity: SegmentIdentity,
+        offset: u64,
+        limit: u64,
+    ) -> Self {
         Self {
             window: FileWindow::new(file, limit),
-            home,
+            identity,
             offset,
             limit,
         }
@@ -73,28 +78,28 @@ impl<'a> Scanner<'a> {
             return Err(unknown_kind(self.window.file.path(), start, header.kind));
         };
         self.offset = end;
-        let place = start.saturating_add(header.bytes as u64);
+        let body_offset = start.saturating_add(header.bytes as u64);
         Ok(Some(Raw {
             kind,
             index: header.index,
             synced: header.synced,
             start,
             end,
-            body: self.window.get(place, header.length)?,
+            body: self.window.get(body_offset, header.length)?,
         }))
     }
 
     /// The header at an offset, if it is valid.
     fn header(&mut self, offset: u64) -> Result<Option<RecordHeader>> {
-        let bytes = self.window.get(offset, MOST_HEADER_BYTES)?;
-        Ok(RecordHeader::decode(bytes, self.home, offset))
+        let bytes = self.window.get(offset, MAX_HEADER_BYTES)?;
+        Ok(RecordHeader::decode(bytes, self.identity, offset))
     }
 
     /// Whether the body of a header is present and valid.
     fn has_body(&mut self, offset: u64, header: &RecordHeader) -> Result<bool> {
-        let place = offset.saturating_add(header.bytes as u64);
+        let body_offset = offset.saturating_add(header.bytes as u64);
         let size = header.padded_bytes();
-        let body = self.window.get(place, size)?;
+        let body = self.window.get(body_offset, size)?;
         Ok(body.len() == size && agree(header.body_checksum, crc32c::crc32c(body)))
     }
 
@@ -115,12 +120,12 @@ impl<'a> Scanner<'a> {
         let mut beyond = Beyond::default();
         let mut offset = self.offset;
         loop {
-            let bytes = self.window.get(offset, MOST_HEADER_BYTES)?;
+            let bytes = self.window.get(offset, MAX_HEADER_BYTES)?;
             if bytes.is_empty() {
                 return Ok(beyond);
             }
-            let mut step = alignment(self.home.version);
-            if let Some(header) = RecordHeader::decode(bytes, self.home, offset)
+            let mut step = alignment(self.identity.version);
+            if let Some(header) = RecordHeader::decode(bytes, self.identity, offset)
                 && self.has_body(offset, &header)?
             {
                 beyond.records += 1;
@@ -184,10 +189,10 @@ impl<'a> FileWindow<'a> {
 
     fn load(&mut self, offset: u64, length: usize) -> Result<()> {
         let ahead = usize::try_from(self.limit.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = length.max(ahead.min(READ_BYTES));
-        let wanted = wanted.min(MAX_BODY_BYTES + MOST_HEADER_BYTES);
+        let target = length.max(ahead.min(READ_BYTES));
+        let target = target.min(MAX_BODY_BYTES + MAX_HEADER_BYTES);
         let left = self.file.len()?.saturating_sub(offset);
-        let size = usize::try_from(left).unwrap_or(usize::MAX).min(wanted);
+        let size = usize::try_from(left).unwrap_or(usize::MAX).min(target);
         self.bytes.resize(size, 0);
         self.start = offset;
         let read = self.file.read_at(offset, &mut self.bytes)?;

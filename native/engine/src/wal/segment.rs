@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::format::{Home, SEGMENT_HEADER_BYTES, SegmentHeader};
+use super::format::{SEGMENT_HEADER_BYTES, SegmentHeader, SegmentIdentity};
 use super::scan::END_MARK_BYTES;
 use crate::error::Result;
 use crate::vfs::{RandomRead, SegmentFile, Vfs};
@@ -35,7 +35,7 @@ pub(super) fn numbered(name: &str, suffix: &str) -> Option<u64> {
 /// An open segment.
 #[derive(Debug)]
 pub(super) struct LogSegment {
-    pub(super) home: Home,
+    pub(super) identity: SegmentIdentity,
     file: Box<dyn SegmentFile>,
     /// The file's size in bytes. Writes below it change no metadata, so syncing them is cheap.
     allocated: AtomicU64,
@@ -46,11 +46,11 @@ pub(super) struct LogSegment {
 
 impl LogSegment {
     /// Opens a segment that has its header.
-    pub(super) fn open(vfs: &dyn Vfs, dir: &Path, home: Home) -> Result<Self> {
-        let file = vfs.open_log(&path_of(dir, home.segment))?;
+    pub(super) fn open(vfs: &dyn Vfs, dir: &Path, identity: SegmentIdentity) -> Result<Self> {
+        let file = vfs.open_log(&path_of(dir, identity.segment))?;
         let allocated = AtomicU64::new(file.len()?);
         Ok(Self {
-            home,
+            identity,
             file,
             allocated,
             syncs: AtomicU64::new(0),
@@ -68,7 +68,7 @@ impl LogSegment {
         if let Some(spare) = spare {
             vfs.rename(spare, &path)?;
         }
-        let segment = Self::open(vfs, dir, header.home())?;
+        let segment = Self::open(vfs, dir, header.identity())?;
         segment.file.write_at(0, &header.encode())?;
         segment.grow_to(SEGMENT_HEADER_BYTES as u64);
         segment.file.sync()?;
@@ -78,7 +78,7 @@ impl LogSegment {
 
     /// Writes records and an end mark. If syncs are frequent, the file is filled with zeros every
     /// `ahead` bytes, so that the following writes need no new blocks.
-    pub(super) fn write(&self, offset: u64, records: &mut Vec<u8>, ahead: u64) -> Result<()> {
+    pub(super) fn write(&self, offset: u64, records: &mut Vec<u8>, preallocate: u64) -> Result<()> {
         records.extend_from_slice(&END_MARK);
         self.file.write_at(offset, records)?;
         let end = offset.saturating_add(records.len() as u64);
@@ -90,7 +90,7 @@ impl LogSegment {
             return Ok(());
         }
         self.syncs.store(0, Ordering::Release);
-        match self.fill(ahead) {
+        match self.fill(preallocate) {
             // The records themselves were written.
             Err(error) if error.is_full() => Ok(()),
             filled => filled,
@@ -98,9 +98,9 @@ impl LogSegment {
     }
 
     /// Appends this many zeros to the file.
-    pub(super) fn fill(&self, ahead: u64) -> Result<()> {
+    pub(super) fn fill(&self, preallocate: u64) -> Result<()> {
         let mut filled = self.allocated.load(Ordering::Acquire);
-        let target = filled.saturating_add(ahead);
+        let target = filled.saturating_add(preallocate);
         while filled < target {
             let rest = usize::try_from(target - filled).unwrap_or(usize::MAX);
             let zeros = ZEROS.get(..rest).unwrap_or(&ZEROS);

@@ -71,8 +71,8 @@ impl Spans {
 
     /// The segment that holds a record.
     pub(super) fn segment_of(&self, index: u64) -> Option<u64> {
-        let place = self.list.partition_point(|span| span.until <= index);
-        let span = self.list.get(place)?;
+        let at = self.list.partition_point(|span| span.until <= index);
+        let span = self.list.get(at)?;
         (span.first <= index).then_some(span.segment)
     }
 }

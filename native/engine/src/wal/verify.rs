@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::blocks;
-use super::recover::{TornTail, look};
+use super::recover::{TornTail, recover};
 use crate::error::Result;
 use crate::vfs::Vfs;
 
@@ -24,7 +24,7 @@ pub struct LogReport {
 
 /// Verifies every record and every block that one refers to, without changing anything.
 pub fn verify(vfs: &dyn Vfs, dir: &Path) -> Result<LogReport> {
-    let recovered = look(vfs, dir)?;
+    let recovered = recover(vfs, dir)?;
     let mut checked = 0;
     for file in recovered.block_use.keys() {
         blocks::check_header(vfs, dir, *file)?;

@@ -74,7 +74,7 @@ fn read_span(
     from: u64,
     until: u64,
 ) -> Result<Vec<WalRecord>> {
-    let mut scanner = Scanner::new(segment.file(), segment.home, span.start, span.end);
+    let mut scanner = Scanner::new(segment.file(), segment.identity, span.start, span.end);
     let mut records = Vec::new();
     let mut expected = span.first;
     while expected < span.until.min(until) {
@@ -92,7 +92,7 @@ fn read_span(
         }
         expected = expected.saturating_add(1);
         if index >= from {
-            let read = record(&raw, index, segment.home.version);
+            let read = record(&raw, index, segment.identity.version);
             records.push(read.ok_or_else(|| damaged("the record is malformed"))?);
         }
     }

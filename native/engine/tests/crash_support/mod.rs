@@ -1,4 +1,4 @@
-//! A database at work on a file system that fails, and every state that it went through.
+//! A database on a file system with faults, and the history of its states.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
@@ -37,12 +37,12 @@ impl Merge for Append {
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-/// What the keyspaces hold: values, and when they expire.
+/// The contents of the keyspaces: values, and when they expire.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct State([Expiring; 3]);
 
 impl State {
-    /// What can be read at a time.
+    /// The entries that are visible at a time.
     fn at(&self, time: u64) -> [Entries; 3] {
         self.0.each_ref().map(|entries| {
             let live = entries
@@ -54,8 +54,8 @@ impl State {
     }
 }
 
-/// The states that the database went through. Those from `durable` on may be found after a loss of
-/// power, those from `done` on after the end of the process.
+/// The states of the database. Those from `durable` on are allowed after a power loss, those from
+/// `done` on after a crash of the process.
 #[derive(Debug)]
 pub(crate) struct History {
     states: Vec<State>,
@@ -76,7 +76,7 @@ impl History {
         self.states.last().unwrap()
     }
 
-    /// Forgets what the last step would have done: it was refused.
+    /// Removes the states of the last step, which was rejected.
     pub(crate) fn take_back(&mut self, states: usize) {
         self.states.truncate(states);
     }
@@ -92,7 +92,7 @@ impl History {
         }
     }
 
-    /// Goes on from the state that was found, which must be one of those from `oldest` on.
+    /// Continues from the recovered state, which must be one of those from `oldest` on.
     pub(crate) fn resume(&mut self, found: &[Entries; 3], oldest: usize, time: u64, context: &str) {
         let allowed = self.states.get(oldest..).unwrap().iter().rev();
         let Some(state) = allowed.into_iter().find(|state| state.at(time) == *found) else {
@@ -114,7 +114,7 @@ impl History {
     }
 }
 
-/// An open database. Dropped without being closed it is as if the process had ended.
+/// An open database. Dropping it without closing it simulates a crash of the process.
 pub(crate) struct World {
     pub(crate) db: Db,
     spaces: [Keyspace; 3],
@@ -171,7 +171,7 @@ impl World {
         Ok(())
     }
 
-    /// Does something; what it may change is in the history before it begins.
+    /// Runs a random operation, whose possible results are added to the history first.
     pub(crate) fn step(&mut self, history: &mut History, random: &mut SeededRandom) -> Result<()> {
         match random.below(22) {
             0..12 => self.write(history, random)?,
@@ -194,7 +194,7 @@ impl World {
         Ok(())
     }
 
-    /// Many entries at once, past the log.
+    /// Loads many entries at once, bypassing the log.
     fn bulk_load(&self, history: &mut History, random: &mut SeededRandom) -> Result<()> {
         let mut state = history.newest().clone();
         let at = random.up_to(2);
@@ -212,7 +212,7 @@ impl World {
         Ok(())
     }
 
-    /// A checkpoint or a backup holds what the database does.
+    /// Checks that a checkpoint or a backup has the same contents as the database.
     fn copy(&self, history: &History, random: &mut SeededRandom) -> Result<()> {
         let to = format!("/data/copy-{:x}", random.any());
         if random.one_in(2) {
@@ -274,9 +274,9 @@ impl World {
     }
 }
 
-/// Works on a database whose disk is full from time to time. What is refused for lack of room has
-/// no effect, reads go on, and writes are taken again once there is room. Returns how often it was
-/// refused.
+/// Runs operations on a database whose disk is full from time to time. Writes that are rejected for
+/// lack of space have no effect, reads continue, and writes succeed again once there is space.
+/// Returns the number of rejections.
 pub(crate) fn work_in_little_room(
     world: &mut World,
     history: &mut History,
@@ -357,7 +357,7 @@ fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> DbOptions {
         )
 }
 
-/// Works on a database until something fails or `steps` are done; now and then opens it again.
+/// Runs operations on a database until one fails or `steps` are done; occasionally reopens it.
 pub(crate) fn work(
     vfs: &FaultVfs,
     clock: &Arc<ManualClock>,
@@ -376,7 +376,7 @@ pub(crate) fn work(
                 drop(db);
             }
             world = World::open(vfs, clock)?;
-            // What opening found is durable.
+            // Everything that opening recovered is durable.
             history.acknowledge(Durability::Sync);
             assert!(
                 world.read(None)? == history.expected(clock.now()),

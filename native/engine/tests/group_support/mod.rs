@@ -1,4 +1,4 @@
-//! Writes that are grouped by hand.
+//! Builds groups of writes.
 #![allow(dead_code, reason = "each test uses what it needs")]
 
 use rillbase_engine::{
@@ -9,11 +9,11 @@ use rillbase_engine::{
 /// One write of a group.
 pub(crate) enum Write<'a> {
     Batch(Option<WriteBatch>),
-    Look(Option<WriteBatch>, &'a DbSnapshot),
+    WithSnapshot(Option<WriteBatch>, &'a DbSnapshot),
     Commit(&'a DbTransaction),
 }
 
-/// Several writes, each with an outcome.
+/// The writes of a group, each with an outcome.
 pub(crate) struct Writes<'a> {
     pub(crate) writes: Vec<Write<'a>>,
     tickets: Vec<GroupTicket>,
@@ -27,7 +27,7 @@ impl<'a> Writes<'a> {
         }
     }
 
-    /// Writes all by one sync.
+    /// Commits all writes with one sync.
     pub(crate) fn run(mut self, db: &Db, durability: Durability) -> Vec<Result<Sequence>> {
         let mut results = db.write_group(&mut [&mut self], durability);
         self.complete(&mut results)
@@ -41,7 +41,9 @@ impl GroupWrite for Writes<'_> {
         for write in &mut self.writes {
             self.tickets.push(match write {
                 Write::Batch(batch) => group.write(batch.take().unwrap()),
-                Write::Look(batch, since) => group.write_and_look(batch.take().unwrap(), since),
+                Write::WithSnapshot(batch, since) => {
+                    group.write_with_snapshot(batch.take().unwrap(), since)
+                }
                 Write::Commit(transaction) => group.commit(transaction),
             });
         }
@@ -53,9 +55,13 @@ impl GroupWrite for Writes<'_> {
     }
 }
 
-/// Writes a batch, and returns the moment right behind it.
-pub(crate) fn write_and_look(db: &Db, batch: WriteBatch, since: &DbSnapshot) -> Result<DbSnapshot> {
-    let mut writes = Writes::new([Write::Look(Some(batch), since)]);
+/// Writes a batch, and returns a snapshot directly after it.
+pub(crate) fn write_with_snapshot(
+    db: &Db,
+    batch: WriteBatch,
+    since: &DbSnapshot,
+) -> Result<DbSnapshot> {
+    let mut writes = Writes::new([Write::WithSnapshot(Some(batch), since)]);
     let mut results = db.write_group(&mut [&mut writes], Durability::Buffered);
     results.take_snapshot(writes.tickets.pop().unwrap())
 }

@@ -1,4 +1,4 @@
-//! An engine and its model, side by side.
+//! An engine and its model.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use rillbase_engine::{
     ManualClock, Merge, Sequence, Strategy as Compaction, WriteBatch,
 };
 
-use crate::group_support::write_and_look;
+use crate::group_support::write_with_snapshot;
 
 /// Appends operands to the value.
 #[derive(Debug)]
@@ -49,15 +49,15 @@ pub(crate) enum Write {
     Delete(usize, u8),
     DeleteRange(usize, u8, u8),
     Named(u8, u8, Option<u8>),
-    /// Deletes one of the named entries that there are.
+    /// Deletes one of the existing named entries.
     DeleteNamed(u8),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Operation {
     Batch(Vec<Write>),
-    /// Writes, and keeps the moment behind that write, in which nothing expires that had not
-    /// before the clock advanced.
+    /// Writes, and keeps a snapshot directly after the write, in which nothing expires that had not
+    /// expired before the clock advanced.
     Look(Vec<Write>, u8),
     Advance(u8),
     Snapshot,
@@ -73,7 +73,7 @@ pub(crate) enum Operation {
     CheckSnapshot(u8),
 }
 
-/// Options that must not change answers.
+/// Options that must not change results.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     strategy: u8,
@@ -154,7 +154,7 @@ pub(crate) fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Few keys, so that they are written again and again, some of them prefixes of others.
+/// One of a few keys, some of them prefixes of others, so that they are written repeatedly.
 fn key(byte: u8) -> Vec<u8> {
     let number = byte % 48;
     let mut key = format!("k{:02}", number / 3).into_bytes();
@@ -168,21 +168,21 @@ fn value(byte: u8) -> Vec<u8> {
 
 type Map = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-/// The key of what a write named by its sequence.
+/// The key of an entry that is named by its sequence.
 fn named(prefix: u8, sequence: Sequence) -> Vec<u8> {
     let mut key = key(prefix);
     key.extend_from_slice(&(!sequence).to_be_bytes());
     key
 }
 
-/// What the keyspaces held at one moment.
+/// The contents of the keyspaces at one time.
 #[derive(Debug, Clone, Default)]
 struct Model {
     maps: [Map; SPACES],
 }
 
 impl Model {
-    /// The named entry that a number means, if there is one.
+    /// The named entry that a number selects, if there is one.
     fn pick_named(&self, which: u8) -> Option<Vec<u8>> {
         let count = self.maps[NAMED].len();
         let at = usize::from(which).checked_rem(count)?;
@@ -212,7 +212,7 @@ impl Model {
                 let expiry = ttl.map(|ttl| now + u64::from(ttl));
                 self.maps[NAMED].insert(named(prefix, sequence), (value(byte), expiry));
             }
-            // What it names depends on what was there before its batch.
+            // Its target depends on the contents before its batch.
             Write::DeleteNamed(_) => {}
         }
     }
@@ -325,10 +325,10 @@ impl World {
                 let batch = self.batch(writes);
                 let db = self.db();
                 if batch.is_empty() {
-                    assert!(write_and_look(db, batch, &since).is_err());
+                    assert!(write_with_snapshot(db, batch, &since).is_err());
                     return;
                 }
-                let behind = write_and_look(db, batch, &since).unwrap();
+                let behind = write_with_snapshot(db, batch, &since).unwrap();
                 assert_eq!(behind.time(), since.time());
                 self.wrote(writes, behind.sequence());
                 self.snapshots.push((behind, self.model.clone()));
@@ -376,7 +376,7 @@ impl World {
         }
     }
 
-    /// The batch of some writes. A delete names what the model holds before the batch.
+    /// The batch of some writes. A delete selects an entry of the model before the batch.
     fn batch(&self, writes: &[Write]) -> WriteBatch {
         let now = self.clock.now();
         let mut batch = WriteBatch::new();
@@ -408,7 +408,7 @@ impl World {
         batch
     }
 
-    /// Lets the model follow a batch, whose last write has this sequence.
+    /// Applies a batch, whose last write has this sequence, to the model.
     fn wrote(&mut self, writes: &[Write], last: Sequence) {
         let now = self.clock.now();
         let before = self.model.clone();
@@ -429,7 +429,7 @@ impl World {
         }
     }
 
-    /// A scan that shows what has expired shows all that is live, and nothing that was never so.
+    /// Checks that a scan with expired entries shows all live entries, and none that never existed.
     fn check_expired(&self, keyspace: usize) {
         let space = &self.spaces[keyspace];
         let all = Bound::Unbounded;
@@ -494,7 +494,7 @@ impl World {
         }
     }
 
-    /// A scan gives what is expected, forwards and backwards.
+    /// Checks that a scan returns the expected entries in both directions.
     fn check_scan(
         &self,
         keyspace: usize,
@@ -521,7 +521,7 @@ impl World {
         assert_eq!(found, expected);
     }
 
-    /// Steps forwards and backwards from a key, turning at will.
+    /// Steps forward and backward from a key, with changes of direction.
     fn walk(&self, keyspace: usize, at: u8, steps: &[bool]) {
         let live = self.model.live(keyspace, self.clock.now());
         let space = &self.spaces[keyspace];

@@ -1,4 +1,4 @@
-//! The machine's clock, which Valkey shares.
+//! The system clock, which Valkey also uses.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! Documents that are there before the run and move between groups: each write takes one from its
-//! group to another, so that two rows change.
+//! Documents that exist before the run and move between groups: each write moves one of them to
+//! another group, so that two rows change.
 
 use rillbase_documents::id::key_hash;
 use rillbase_live::message::{QueryDefinition, ResultRow};
@@ -14,7 +14,7 @@ use crate::workload::{ExpectedWrite, WorkloadRandom, hash, plain};
 pub(crate) struct GroupedDocuments {
     queries: u64,
     documents: u64,
-    /// Groups of a query.
+    /// The number of groups of a query.
     groups: u64,
 }
 
@@ -42,7 +42,7 @@ impl GroupedDocuments {
         })
     }
 
-    /// The documents of a query, as they are before the run.
+    /// The documents of a query before the run.
     pub(crate) fn rows(&self, number: u64) -> Vec<ResultRow> {
         let step = usize::try_from(self.queries).unwrap_or(usize::MAX);
         let documents = (number..self.documents).step_by(step);
@@ -56,9 +56,9 @@ impl GroupedDocuments {
         rows.collect()
     }
 
-    /// The next version of a document, and how many rows it changes.
+    /// The next version of a document, and the number of rows that it changes.
     pub(crate) fn write(&self, number: u64) -> ExpectedWrite {
-        // Neighbours in time are not neighbours in any other way.
+        // Consecutive writes change unrelated documents.
         let document = number.wrapping_mul(2_147_483_647) % self.documents;
         let version = 2 + number / self.documents;
         let moves = self.group(document, version) != self.group(document, version - 1);
@@ -82,7 +82,7 @@ impl GroupedDocuments {
         body.append("_id", ValueRef::String(&id(document)));
         body.append("q", number(document % self.queries));
         body.append("v", number(self.group(document, version)));
-        // Another one in each version, so that rows differ whatever else is the same.
+        // Unique to the version, so that rows always differ.
         body.append("n", number(document * 1_000 + version));
         body.finish()
     }

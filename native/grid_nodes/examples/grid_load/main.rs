@@ -1,11 +1,11 @@
 //! Loads the grid and measures it: `benchmarks/grid.py` starts this beside a running grid.
 //!
-//! Queries are registered; then a line on the standard output says so, and a line on the standard
-//! input lets it go on. Writes are appended at a steady rate, while another thread reads the
-//! notification logs. Latency is from when a write was due to the notification, by one clock. The
-//! last line of the output has the figures, as JSON.
+//! It registers queries, reports that in a line on the standard output, and continues after a line
+//! on the standard input. Then it appends writes at a steady rate, while another thread reads the
+//! notification logs. Latency is measured from the time when a write was due to its notification,
+//! by one clock. The last line of the output has the figures, as JSON.
 //!
-//! With `--tailing 1` there is no grid: the write streams are followed here.
+//! With `--tailing 1` there is no grid: this process follows the write streams.
 
 #![allow(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -34,8 +34,8 @@ use crate::writing::WriteSummary;
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How long it is waited for what is under way when the last write has left.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for outstanding notifications after the last write.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() -> Fallible<()> {
     let options = options::read()?;
@@ -60,7 +60,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// Writes, and listens in another thread.
+/// Writes, and reads the notification logs in another thread.
 fn measure(
     server: &ValkeyServer,
     options: &LoadOptions,
@@ -77,12 +77,12 @@ fn measure(
     };
     let sent = writing::write(server, options, workload)?;
     done.store(true, Ordering::Relaxed);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + DRAIN_TIMEOUT;
     while !reading.is_finished() && Instant::now() < until {
         thread::sleep(Duration::from_millis(20));
     }
     stop.store(true, Ordering::Relaxed);
-    let latencies = reading.join().map_err(|_| "the reader broke")??;
+    let latencies = reading.join().map_err(|_| "the reader panicked")??;
     Ok((sent, latencies))
 }
 

@@ -1,4 +1,4 @@
-//! Who listens to the notification logs.
+//! Reads the notification logs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use crate::clock::now_us;
 use crate::options::LoadOptions;
 use crate::workload::GridWorkload;
 
-/// Reads without anything new after the last write until it is believed that nothing comes.
-const QUIET: u32 = 100;
+/// The number of empty reads after the last write before the run is considered complete.
+const MAX_EMPTY_READS: u32 = 100;
 const BLOCK_MS: u64 = 50;
 
-/// A stream, and how far it is read.
+/// A stream and its read position.
 struct LogOffset {
     name: String,
     after: String,
@@ -30,7 +30,7 @@ pub(crate) struct NotificationReader {
     workload: Arc<GridWorkload>,
     logs: Vec<LogOffset>,
     active: usize,
-    /// Registrations that nodes refused.
+    /// Registrations that nodes rejected.
     pub(crate) refused: usize,
     latencies_us: Vec<u64>,
 }
@@ -55,7 +55,7 @@ impl NotificationReader {
         })
     }
 
-    /// How many answers to registrations have come.
+    /// The number of answers to registrations.
     pub(crate) const fn answered(&self) -> usize {
         self.active + self.refused
     }
@@ -110,7 +110,7 @@ impl NotificationReader {
                 removed,
             } => {
                 let all = added.iter().chain(changed).chain(removed);
-                // Of sorted queries the sort node tells.
+                // Sorted queries are reported by the sort node.
                 let count = all
                     .filter(|hash| !self.workload.is_sorted_hash(hash))
                     .count();
@@ -121,7 +121,7 @@ impl NotificationReader {
                 changes,
                 ..
             } => {
-                // Documents come once each; of groups every row that changes is to be told.
+                // Each document is reported once; for groups, every row that changes is reported.
                 let all = self.workload.is_grouped();
                 let counts =
                     |change: &&WindowChange| all || matches!(change, WindowChange::Add { .. });
@@ -142,7 +142,7 @@ impl NotificationReader {
     pub(crate) fn measure(mut self, done: &AtomicBool, stop: &AtomicBool) -> Fallible<Vec<u64>> {
         self.latencies_us.clear();
         let mut quiet = 0;
-        while !stop.load(Ordering::Relaxed) && quiet < QUIET {
+        while !stop.load(Ordering::Relaxed) && quiet < MAX_EMPTY_READS {
             let before = self.latencies_us.len();
             self.read(BLOCK_MS)?;
             let over = done.load(Ordering::Relaxed) && self.latencies_us.len() == before;

@@ -1,4 +1,4 @@
-//! What the caller asks for.
+//! The command-line options.
 
 use std::collections::HashMap;
 use std::env;
@@ -6,35 +6,35 @@ use std::env;
 use crate::Fallible;
 use crate::workload::PredicateKind;
 
-/// A run.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadOptions {
-    /// The event layer.
+    /// The event layer's address.
     pub(crate) url: String,
-    /// How all names begin.
+    /// The prefix of all names.
     pub(crate) prefix: String,
-    /// How many queries are registered, or evaluated by who follows the streams.
+    /// How many queries are registered, or evaluated with `--tailing 1`.
     pub(crate) queries: usize,
-    /// Writes a second.
+    /// Writes per second.
     pub(crate) writes: u64,
-    /// How long they go on.
+    /// The duration of the run.
     pub(crate) seconds: u64,
-    /// Of the queries.
+    /// The number of query partitions.
     pub(crate) query_partitions: u64,
-    /// Of the writes.
+    /// The number of write partitions.
     pub(crate) write_partitions: u64,
-    /// By what queries find documents: in turns.
+    /// The kinds of predicates of the queries, assigned in rotation.
     pub(crate) kinds: Vec<PredicateKind>,
-    /// How many of a hundred queries have an order and a window.
+    /// The percentage of queries with an order and a window.
     pub(crate) sorted_percent: u64,
-    /// Groups of all queries together, and documents in them; without groups there are none.
+    /// The total number of groups of all queries, and of documents in them; 0 for no groups.
     pub(crate) groups: u64,
     pub(crate) documents: u64,
-    /// Whether the streams are followed here, by evaluating each query on each write.
+    /// Whether this process follows the streams and evaluates each query on each write.
     pub(crate) tailing: bool,
 }
 
-/// Reads the command line: names and values in turns.
+/// Reads the command line, in which names and values alternate.
 pub(crate) fn read() -> Fallible<LoadOptions> {
     let mut given = HashMap::new();
     let mut arguments = env::args().skip(1);

@@ -1,4 +1,4 @@
-//! Queries are registered in bulk by the grid's function, without a database.
+//! Registers queries in bulk with the grid's function, without a database.
 
 use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
 use rillbase_grid_nodes::server::ValkeyServer;
@@ -11,9 +11,10 @@ use crate::notification_reader::NotificationReader;
 use crate::options::LoadOptions;
 use crate::workload::GridWorkload;
 
-/// Queries of one call.
-const AT_ONCE: usize = 500;
-/// Requests that may be unanswered: the request stream must not be trimmed before it is read.
+/// The number of queries per call.
+const BATCH_QUERIES: usize = 500;
+/// The maximum number of unanswered requests. The request stream must not be trimmed before nodes
+/// have read it.
 const UNANSWERED: usize = 50_000;
 
 /// Registers all queries and waits until every node watches them.
@@ -28,7 +29,7 @@ pub(crate) fn register(
     let answers = filters + usize::from(workload.is_grouped());
     let numbers: Vec<usize> = (0..workload.len()).collect();
     let mut sent = 0;
-    for batch in numbers.chunks(AT_ONCE) {
+    for batch in numbers.chunks(BATCH_QUERIES) {
         let ends = ends(&mut connection, options)?;
         for partition in 0..options.query_partitions {
             send(
@@ -48,12 +49,12 @@ pub(crate) fn register(
         reader.read(100)?;
     }
     if reader.refused > 0 {
-        return Err(format!("{} registrations were refused", reader.refused).into());
+        return Err(format!("{} registrations were rejected", reader.refused).into());
     }
     Ok(())
 }
 
-/// Registers those of a batch that belong to a partition.
+/// Registers the queries of a batch that belong to a partition.
 fn send(
     connection: &mut ValkeyConnection,
     options: &LoadOptions,
@@ -99,7 +100,7 @@ fn send(
     ] {
         connection.argument(part.as_bytes());
     }
-    connection.argument(&ends.life);
+    connection.argument(&ends.incarnation);
     for argument in &arguments {
         connection.argument(argument);
     }
@@ -108,10 +109,10 @@ fn send(
     Ok(())
 }
 
-/// Where the write streams end, and in which life of the event layer.
+/// The ends of the write streams and the incarnation of the event layer.
 struct Ends {
     positions: Vec<StreamId>,
-    life: Vec<u8>,
+    incarnation: Vec<u8>,
 }
 
 fn ends(connection: &mut ValkeyConnection, options: &LoadOptions) -> Fallible<Ends> {
@@ -134,7 +135,7 @@ fn ends(connection: &mut ValkeyConnection, options: &LoadOptions) -> Fallible<En
     let positions = positions.map(|end| stream_id(&end.bytes()?));
     Ok(Ends {
         positions: positions.collect::<Fallible<_>>()?,
-        life: answer.nth(1).unwrap_or(ValkeyReply::Nil).bytes()?,
+        incarnation: answer.nth(1).unwrap_or(ValkeyReply::Nil).bytes()?,
     })
 }
 

@@ -1,8 +1,8 @@
 //! The alternative without a grid: a consumer of the write stream evaluates each query for each
 //! write.
 //!
-//! It is given the same streams, partitions and notifications as the grid, and filters that are
-//! compiled once: what differs is that nothing finds the queries that a write may concern.
+//! It uses the same streams, partitions and notifications as the grid, and filters that are
+//! compiled once. The only difference is the missing index of queries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +23,14 @@ use crate::notification_reader::entry_of;
 use crate::options::LoadOptions;
 use crate::workload::{GridWorkload, hash};
 
-/// Those who follow.
+/// The threads that follow the write streams.
 pub(crate) struct Tails {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Fallible<()>>>,
 }
 
 impl Tails {
-    /// Follows each write stream in a thread of its own.
+    /// Follows each write stream in a separate thread.
     pub(crate) fn start(
         server: &ValkeyServer,
         options: &LoadOptions,
@@ -62,11 +62,11 @@ impl Tails {
         Ok(Self { stop, threads })
     }
 
-    /// Ends all.
+    /// Stops all threads.
     pub(crate) fn stop(self) -> Fallible<()> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            thread.join().map_err(|_| "a tail broke")??;
+            thread.join().map_err(|_| "a tailing thread panicked")??;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Evaluates every query; whether there was something to tell.
+    /// Evaluates every query; returns whether there was anything to report.
     fn evaluate(&mut self, image: AfterImage) -> bool {
         let ImageContent::Document(body) = &image.content else {
             return false;

@@ -1,7 +1,7 @@
-//! The paper's documents, and queries of each kind of which it is known whom a document concerns.
+//! The paper's documents, and queries of each kind whose matches are known.
 //!
-//! Of each kind a document has a number that was drawn at random, and a query waits for one such
-//! number, or for some in a row: so what is to be delivered is counted without the grid's help.
+//! For each kind, a document has a random number, and a query matches one number or several
+//! consecutive ones. So the expected notifications are counted independently of the grid.
 
 use std::sync::Arc;
 
@@ -15,18 +15,19 @@ use crate::grouped_documents::GroupedDocuments;
 use crate::options::LoadOptions;
 
 pub(crate) const COLLECTION: [u8; 16] = [7; 16];
-/// The paper's matches a second, however many queries and writes there are.
+/// The paper's number of matches per second, regardless of the numbers of queries and writes.
 const MATCHES_PER_S: f64 = 17.0;
 const RANGE_DOMAIN: u64 = 1_000_000_000;
-/// A window that a run does not fill: whatever matches comes in.
+/// A window that no run fills, so that every match enters it.
 const LIMIT: u32 = 2_000;
-/// Places of `$geoWithin` lie where degrees of longitude are not much shorter than of latitude.
+/// Locations for `$geoWithin` are near the equator, where degrees of longitude and latitude have
+/// similar lengths.
 const LONGITUDES: f64 = 340.0;
 const LATITUDES: f64 = 100.0;
-/// How wide a circle is, as a share of the distance to the next.
+/// The radius of a circle, as a fraction of the distance to the next one.
 const RADIUS: f64 = 0.2;
 
-/// By what a query finds documents.
+/// The kind of predicate of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PredicateKind {
     Range,
@@ -38,7 +39,7 @@ pub(crate) enum PredicateKind {
 }
 
 impl PredicateKind {
-    /// The kinds that a name stands for.
+    /// The kinds that a name denotes.
     pub(crate) fn several(name: &str) -> Fallible<Vec<Self>> {
         Ok(match name {
             "range" => vec![Self::Range],
@@ -59,7 +60,7 @@ impl PredicateKind {
     }
 }
 
-/// The same numbers in each run.
+/// Pseudorandom numbers, the same in each run.
 pub(crate) struct WorkloadRandom(pub(crate) u64);
 
 impl WorkloadRandom {
@@ -79,15 +80,15 @@ const fn spread(number: u64) -> u64 {
 /// The queries of one kind.
 struct KindQueries {
     kind: PredicateKind,
-    /// Documents' numbers lie below.
+    /// The exclusive upper bound of documents' numbers.
     domain: u64,
-    /// How many numbers in a row a query waits for.
+    /// How many consecutive numbers a query matches.
     width: u64,
     /// For `$mod`.
     modulus: u64,
-    /// The first of them, by query.
+    /// The first number that each query matches.
     starts: Vec<u64>,
-    /// The same in rising order.
+    /// The same in ascending order.
     ordered: Vec<u64>,
 }
 
@@ -96,7 +97,7 @@ impl KindQueries {
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "widths need no more digits"
+        reason = "widths need no more precision"
     )]
     fn make(
         kind: PredicateKind,
@@ -111,7 +112,7 @@ impl KindQueries {
                 let width = ((RANGE_DOMAIN as f64 * share) as u64).max(1);
                 (RANGE_DOMAIN, width, 1, RANGE_DOMAIN - width)
             }
-            // One document in so many matches each query.
+            // Each query matches one document in `apart`.
             PredicateKind::Residual => (RANGE_DOMAIN, 1, apart, apart),
             _ => (apart, 1, 1, apart),
         };
@@ -128,7 +129,7 @@ impl KindQueries {
         }
     }
 
-    /// How many queries wait for a number.
+    /// How many queries match a number.
     fn matching(&self, number: u64) -> usize {
         let number = match self.kind {
             PredicateKind::Residual => number % self.modulus,
@@ -161,7 +162,7 @@ impl KindQueries {
     }
 }
 
-/// Eight letters that no other number below 2³² has.
+/// Eight letters, unique to each number below 2³².
 fn letters(number: u64) -> String {
     let mut rest = number.wrapping_mul(0x9E37_79B1) & 0xFFFF_FFFF;
     let mut text = String::with_capacity(8);
@@ -172,21 +173,21 @@ fn letters(number: u64) -> String {
     text
 }
 
-/// A term that no other number has.
+/// A term that is unique to the number.
 fn word(number: u64) -> String {
     format!("w{number:09}")
 }
 
-/// A place on the sphere, so many of which lie apart from one another, and the radius of a circle
-/// around it in which no other lies, in radians.
+/// One of `places` separate locations on the sphere, and the radius in radians of a circle around
+/// it that contains no other.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "places need no more digits"
+    reason = "locations need no more precision"
 )]
 fn place(number: u64, places: u64) -> (f64, f64, f64) {
-    // Neighbours in number are not neighbours in space.
+    // Consecutive numbers are at unrelated locations.
     let scattered = u128::from(number) * 2_147_483_647 % u128::from(places);
     let scattered = u64::try_from(scattered).unwrap_or(0);
     let columns = ((places as f64 * LONGITUDES / LATITUDES).sqrt() as u64).max(1);
@@ -202,11 +203,11 @@ fn place(number: u64, places: u64) -> (f64, f64, f64) {
     )
 }
 
-/// A write, and how many notifications are to come of it.
+/// A write, and the number of notifications that it must cause.
 pub(crate) struct ExpectedWrite {
     pub(crate) id: String,
     pub(crate) version: u64,
-    /// By what its write partition is chosen.
+    /// The number that determines its write partition.
     pub(crate) partition: u64,
     pub(crate) body: Vec<u8>,
     pub(crate) expected: usize,
@@ -215,7 +216,7 @@ pub(crate) struct ExpectedWrite {
 /// All queries, and documents for them.
 pub(crate) struct GridWorkload {
     parts: Vec<KindQueries>,
-    /// Instead of those: queries that group.
+    /// Grouped queries instead of those.
     grouped: Option<GroupedDocuments>,
     queries: usize,
     sorted_percent: u64,
@@ -247,12 +248,12 @@ impl GridWorkload {
         let part = self.parts.get(number % self.parts.len());
         let start = part.and_then(|part| part.starts.get(number / self.parts.len()));
         let (Some(part), Some(start)) = (part, start) else {
-            return Err("there is no such query".into());
+            return Err("the query does not exist".into());
         };
         part.filter(*start)
     }
 
-    /// A query as the registry has it.
+    /// The definition of a query in the registry.
     pub(crate) fn definition(&self, number: usize) -> Fallible<QueryDefinition> {
         let name = u64::try_from(number)?;
         if self.is_grouped() {
@@ -274,14 +275,15 @@ impl GridWorkload {
         })
     }
 
-    /// The documents of a query that are there before the run.
+    /// The documents of a query that exist before the run.
     pub(crate) fn rows(&self, number: usize) -> Fallible<Vec<ResultRow>> {
         let number = u64::try_from(number)?;
         let grouped = self.grouped.as_ref();
         Ok(grouped.map_or_else(Vec::new, |grouped| grouped.rows(number)))
     }
 
-    /// Whether rows stand for groups: the sort node answers registrations, too, and tells all.
+    /// Whether rows stand for groups. Then the sort node also answers registrations, and reports
+    /// all changes.
     pub(crate) const fn is_grouped(&self) -> bool {
         self.grouped.is_some()
     }
@@ -302,12 +304,12 @@ impl GridWorkload {
         }
     }
 
-    /// Whether a query has an order and a window, so that the sort node tells of it.
+    /// Whether a query has an order and a window, so that the sort node reports its changes.
     const fn is_sorted(&self, number: u64) -> bool {
         self.is_grouped() || spread(number) % 100 < self.sorted_percent
     }
 
-    /// The same by its name.
+    /// The same for a query's hash.
     pub(crate) fn is_sorted_hash(&self, hash: &QueryHash) -> bool {
         let number = hash
             .0
@@ -316,7 +318,7 @@ impl GridWorkload {
         self.is_sorted(number)
     }
 
-    /// Which query partition a query belongs to.
+    /// The query partition of a query.
     pub(crate) fn partition(&self, hash: &QueryHash) -> u64 {
         let partitions = u16::try_from(self.query_partitions).unwrap_or(u16::MAX);
         query_partition(hash, partitions).into()
@@ -394,7 +396,7 @@ pub(crate) fn plain(hash: QueryHash, number: u64) -> QueryDefinition {
     }
 }
 
-/// A query's name: it begins with what decides its partition and ends with its number.
+/// A query's hash: its beginning determines the partition, and its end is the query's number.
 pub(crate) fn hash(number: u64) -> QueryHash {
     let mut hash = [0; 16];
     let (first, last) = hash.split_at_mut(8);
@@ -403,7 +405,7 @@ pub(crate) fn hash(number: u64) -> QueryHash {
     QueryHash(hash)
 }
 
-/// Many tenants, so that none reaches its quota.
+/// One of many tenants, so that none reaches its quota.
 fn tenant(number: u64) -> [u8; 16] {
     let mut tenant = [0; 16];
     if let Some(front) = tenant.first_chunk_mut::<8>() {

@@ -1,4 +1,4 @@
-//! Writes, appended as by a publisher: due writes are sent together, each as its own group.
+//! Appends writes as a publisher does: due writes are sent together, each as its own group.
 //!
 //! Writes are due at a steady rate whether or not the system keeps up, and count as written when
 //! they were due, so that delays here are included in the measurement.
@@ -17,8 +17,8 @@ use crate::clock::now_us;
 use crate::options::LoadOptions;
 use crate::workload::{COLLECTION, ExpectedWrite, GridWorkload, WorkloadRandom};
 
-/// Writes of one call.
-const AT_ONCE: u64 = 500;
+/// The maximum number of writes per call.
+const BATCH_WRITES: u64 = 500;
 const NAP: Duration = Duration::from_micros(200);
 
 /// The result of writing.
@@ -47,7 +47,7 @@ pub(crate) fn write(
             thread::sleep(NAP);
             continue;
         }
-        let until = due.min(sent + AT_ONCE);
+        let until = due.min(sent + BATCH_WRITES);
         begin(&mut connection, options, until - sent);
         for number in sent..until {
             let written = workload.write(number, &mut random);
@@ -58,7 +58,7 @@ pub(crate) fn write(
         connection.flush()?;
         let mut answer = connection.reply()?.list()?.into_iter();
         if answer.next().unwrap_or(ValkeyReply::Nil).bytes()? != b"ok" {
-            return Err("a write was refused".into());
+            return Err("a write was rejected".into());
         }
         sent = until;
     }
@@ -79,7 +79,7 @@ fn begin(connection: &mut ValkeyConnection, options: &LoadOptions, writes: u64) 
     }
 }
 
-/// Adds a write to the call: no batch, one entry.
+/// Adds a write to the call, as a single entry without a batch.
 fn append(connection: &mut ValkeyConnection, number: u64, written: ExpectedWrite, due_us: u64) {
     let image = AfterImage {
         xid: 1_000 + number,

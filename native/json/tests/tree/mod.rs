@@ -1,4 +1,4 @@
-//! A sink that keeps a document as a tree, the simple model of what the reader tells.
+//! A sink that builds a tree, as a simple model of the reader's events.
 
 use std::convert::Infallible;
 
@@ -23,7 +23,7 @@ pub fn tree(input: &[u8], limits: &JsonLimits) -> Result<Tree, (JsonErrorCode, J
     let mut builder = Builder::default();
     match read(input, limits, &mut builder) {
         Ok(()) => Ok(builder.root.expect("a document was told")),
-        Err(ReadFailure::Json(error)) => Err((error.code, error.place)),
+        Err(ReadFailure::Json(error)) => Err((error.code, error.location)),
         Err(ReadFailure::Sink { error, .. }) => match error {},
     }
 }

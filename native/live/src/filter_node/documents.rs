@@ -17,11 +17,11 @@ pub(super) struct TrackedDocument {
     /// The queries whose results contain it, in ascending order. Some may have ended.
     pub(super) members: Vec<QueryHandle>,
     /// The lower versions that were seen: bit 0 is the one directly below `handled`.
-    met: u64,
+    seen_below: u64,
     /// A version above `handled` was seen whose content is unknown.
-    pub(super) doubtful: bool,
+    pub(super) has_unknown_above: bool,
     /// A version below `handled` was seen whose content is unknown.
-    pub(super) obscure: bool,
+    pub(super) has_unknown_below: bool,
     touched_us: u64,
 }
 
@@ -30,23 +30,23 @@ impl TrackedDocument {
     pub(super) fn advance(&mut self, version: u64) {
         let distance = version.saturating_sub(self.handled);
         let shift = u32::try_from(distance).unwrap_or(u32::MAX);
-        self.met = self.met.checked_shl(shift).unwrap_or(0);
+        self.seen_below = self.seen_below.checked_shl(shift).unwrap_or(0);
         if self.handled > 0 {
-            self.met |= 1_u64.checked_shl(shift.saturating_sub(1)).unwrap_or(0);
+            self.seen_below |= 1_u64.checked_shl(shift.saturating_sub(1)).unwrap_or(0);
         }
         self.handled = version;
     }
 
     /// Records a version below the handled one. Returns whether it was seen for the first time, as
     /// far as that is remembered.
-    pub(super) fn meet(&mut self, version: u64) -> bool {
+    pub(super) fn record_lower_version(&mut self, version: u64) -> bool {
         let below = self.handled.checked_sub(version + 1);
         let below = below.and_then(|below| u32::try_from(below).ok());
         let Some(bit) = below.and_then(|below| 1_u64.checked_shl(below)) else {
             return false;
         };
-        let first = self.met & bit == 0;
-        self.met |= bit;
+        let first = self.seen_below & bit == 0;
+        self.seen_below |= bit;
         first
     }
 
@@ -128,14 +128,19 @@ impl TrackedDocuments {
     pub(super) fn sweep(&mut self, now_us: u64, is_alive: impl Fn(QueryHandle) -> bool) {
         for _ in 0..SWEEP {
             match self.due.pop_front() {
-                Some((due_us, name)) if due_us <= now_us => self.look(now_us, name, &is_alive),
+                Some((due_us, name)) if due_us <= now_us => self.sweep_one(now_us, name, &is_alive),
                 Some(later) => return self.due.push_front(later),
                 None => return,
             }
         }
     }
 
-    fn look(&mut self, now_us: u64, name: DocumentId, is_alive: &impl Fn(QueryHandle) -> bool) {
+    fn sweep_one(
+        &mut self,
+        now_us: u64,
+        name: DocumentId,
+        is_alive: &impl Fn(QueryHandle) -> bool,
+    ) {
         let Some(known) = self.known.get_mut(&name) else {
             return;
         };

@@ -40,7 +40,7 @@ use rillbase_matching::{Matcher, QueryId, Statistics};
 use crate::message::{
     NodeEvent, NodeRequest, NotificationSource, QueryHash, StreamId, StreamTick, WriteEntry,
 };
-use crate::node::{self, NodeOutput, Voice, Why};
+use crate::node::{self, NodeOutput, NotificationWriter, RebuildReason};
 
 use documents::TrackedDocuments;
 use queries::WatchedQueries;
@@ -58,7 +58,7 @@ pub type Input = node::NodeInput<WriteEntry>;
 #[derive(Debug)]
 pub struct FilterNode {
     config: FilterNodeConfig,
-    voice: Voice,
+    voice: NotificationWriter,
     phase: FilterPhase,
     matcher: Matcher,
     queries: WatchedQueries,
@@ -100,7 +100,10 @@ impl FilterNode {
     pub fn new(config: FilterNodeConfig) -> Self {
         let begin = StreamId::default();
         Self {
-            voice: Voice::new(NotificationSource::Filter(config.partition), config.token),
+            voice: NotificationWriter::new(
+                NotificationSource::Filter(config.partition),
+                config.token,
+            ),
             phase: FilterPhase::NeedsRebuild,
             matcher: Matcher::new(config.limits),
             queries: WatchedQueries::default(),
@@ -200,8 +203,8 @@ impl FilterNode {
                 self.release(now_us);
                 self.voice.emit(NodeEvent::Tick(tick), out);
             }
-            TickVerdict::Outrun => {}
-            TickVerdict::Broken(why) => self.give_up(why, out),
+            TickVerdict::Superseded => {}
+            TickVerdict::Broken(why) => self.request_rebuild(why, out),
         }
     }
 
@@ -215,7 +218,7 @@ impl FilterNode {
             return;
         }
         let Some(collection) = collection else {
-            return self.give_up(Why::Unreadable, out);
+            return self.request_rebuild(RebuildReason::Unreadable, out);
         };
         self.poison(collection, out);
     }
@@ -252,7 +255,7 @@ impl FilterNode {
         });
     }
 
-    fn give_up(&mut self, why: Why, out: &mut Vec<NodeOutput>) {
+    fn request_rebuild(&mut self, why: RebuildReason, out: &mut Vec<NodeOutput>) {
         self.phase = FilterPhase::NeedsRebuild;
         out.push(NodeOutput::Rebuild(why));
     }

@@ -43,7 +43,7 @@ pub(super) struct WatchedQuery {
     pub(super) guard: Option<Guard>,
     /// A reader that noted a later end of the write stream has a snapshot later than that of the
     /// released guard.
-    clear: StreamId,
+    guard_released_at: StreamId,
 }
 
 impl WatchedQuery {
@@ -69,7 +69,7 @@ impl WatchedQuery {
     pub(super) fn can_be_joined(&self, position: StreamId, snapshot: &PgSnapshot) -> bool {
         match &self.guard {
             Some(guard) => guard.rebuilt || snapshot.covers(&guard.snapshot),
-            None => position >= self.clear,
+            None => position >= self.guard_released_at,
         }
     }
 }
@@ -142,7 +142,7 @@ impl WatchedQueries {
             sides: Arc::clone(&definition.sides),
             rule: Arc::clone(&definition.rule),
             guard: Some(Guard { snapshot, rebuilt }),
-            clear: StreamId::default(),
+            guard_released_at: StreamId::default(),
         });
         self.by_hash.insert(definition.hash, id);
         if definition.sorted {
@@ -179,7 +179,7 @@ impl WatchedQueries {
                     return;
                 }
                 query.guard = None;
-                query.clear = end;
+                query.guard_released_at = end;
             }
             self.guards.pop_front();
         }

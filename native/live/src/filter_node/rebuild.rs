@@ -79,7 +79,7 @@ impl FilterNode {
         };
         let (mut matched, mut failed) = (Vec::new(), Vec::new());
         for row in rows {
-            if !self.is_mine(&row.key) {
+            if !self.is_in_partition(&row.key) {
                 continue;
             }
             matched.clear();

@@ -81,7 +81,7 @@ impl FilterNode {
             .insert(id, query, registration.snapshot, false, until_us);
         let member = self.queries.member(id);
         for row in registration.rows {
-            if self.is_mine(&row.key) {
+            if self.is_in_partition(&row.key) {
                 let known = self.documents.touch(query.collection, &row.key, now_us);
                 known.join(member);
             }
@@ -129,7 +129,7 @@ impl FilterNode {
         let mut left: HashMap<&[u8], (u64, u64)> = HashMap::new();
         let mut ahead = Vec::new();
         for row in registration.rows {
-            if !self.is_mine(&row.key) {
+            if !self.is_in_partition(&row.key) {
                 continue;
             }
             let known = self.documents.touch(query.collection, &row.key, now_us);
@@ -185,7 +185,7 @@ impl FilterNode {
                 removed: vec![query.hash],
             };
             self.voice.emit(event, out);
-            self.retained.one_left(image, query.hash);
+            self.retained.record_departure(image, query.hash);
             if !image.parts.is_empty() {
                 batches.push(image.xid);
             }
@@ -250,7 +250,7 @@ impl FilterNode {
         self.voice.emit(event, out);
     }
 
-    pub(super) fn is_mine(&self, key: &[u8]) -> bool {
+    pub(super) fn is_in_partition(&self, key: &[u8]) -> bool {
         write_partition(key, self.config.partitions) == self.config.partition
     }
 
@@ -286,13 +286,14 @@ impl FilterNode {
             } else {
                 let lower = lowest.get(&image.key);
                 let matched = lower.is_some_and(|lower| *lower < image.version);
-                known.leave(member) || matched || (query.sorted && known.obscure)
+                known.leave(member) || matched || (query.sorted && known.has_unknown_below)
             };
             if had || *has {
-                self.voice.emit(one(image, query.hash, had, *has), out);
+                self.voice
+                    .emit(match_event(image, query.hash, had, *has), out);
             }
             if had && !*has {
-                self.retained.one_left(image, query.hash);
+                self.retained.record_departure(image, query.hash);
             }
             if !image.parts.is_empty() {
                 batches.push(image.xid);
@@ -326,7 +327,8 @@ impl FilterNode {
                 if !image.parts.is_empty() {
                     batches.push(image.xid);
                 }
-                self.voice.emit(one(&image, side.hash, !may, may), out);
+                self.voice
+                    .emit(match_event(&image, side.hash, !may, may), out);
             }
             self.repeat_done(batches, out);
         }
@@ -374,7 +376,7 @@ fn matches(filter: &Filter, image: &AfterImage) -> bool {
 }
 
 /// A match that concerns one query.
-fn one(image: &AfterImage, query: QueryHash, had: bool, has: bool) -> NodeEvent {
+fn match_event(image: &AfterImage, query: QueryHash, had: bool, has: bool) -> NodeEvent {
     let only = |concerned: bool| Vec::from_iter(concerned.then_some(query));
     NodeEvent::Match {
         image: image.clone(),

@@ -88,7 +88,7 @@ impl Retained {
     }
 
     /// Records that the last after-image left these queries and that this was reported.
-    pub(super) fn last_left(&mut self, image: &AfterImage, queries: &[QueryHash]) {
+    pub(super) fn record_departures(&mut self, image: &AfterImage, queries: &[QueryHash]) {
         let last = self.kept.back_mut();
         if let Some(kept) = last.filter(|kept| kept.image.xid == image.xid && kept.is(image)) {
             kept.left.extend_from_slice(queries);
@@ -96,7 +96,7 @@ impl Retained {
     }
 
     /// Records the same for one query and any retained image.
-    pub(super) fn one_left(&mut self, image: &AfterImage, query: QueryHash) {
+    pub(super) fn record_departure(&mut self, image: &AfterImage, query: QueryHash) {
         let mut kept = self.kept.iter_mut().rev();
         if let Some(kept) = kept.find(|kept| kept.is(image)) {
             kept.left.push(query);

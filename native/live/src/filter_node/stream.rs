@@ -1,7 +1,7 @@
 //! Whether a node has read all of its write stream.
 
 use crate::message::{FencingToken, Incarnation, StreamId, StreamTick};
-use crate::node::Why;
+use crate::node::RebuildReason;
 use crate::snapshot::PgSnapshot;
 
 /// How much of the write stream was read.
@@ -23,8 +23,8 @@ pub(super) struct StreamProgress {
 pub(super) enum TickVerdict {
     Proof,
     /// From a relay that has been replaced.
-    Outrun,
-    Broken(Why),
+    Superseded,
+    Broken(RebuildReason),
 }
 
 impl StreamProgress {
@@ -50,13 +50,13 @@ impl StreamProgress {
 
     pub(super) fn judge(&mut self, tick: &StreamTick) -> TickVerdict {
         if tick.token < self.relay {
-            return TickVerdict::Outrun;
+            return TickVerdict::Superseded;
         }
         if *self.incarnation.get_or_insert(tick.incarnation) != tick.incarnation {
-            return TickVerdict::Broken(Why::Incarnation);
+            return TickVerdict::Broken(RebuildReason::Incarnation);
         }
         if self.count != tick.count {
-            return TickVerdict::Broken(Why::Lost);
+            return TickVerdict::Broken(RebuildReason::Lost);
         }
         self.relay = tick.token;
         self.complete = tick.snapshot.clone();

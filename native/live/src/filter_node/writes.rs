@@ -56,19 +56,19 @@ impl FilterNode {
     fn compare(&mut self, image: &AfterImage, now_us: u64, out: &mut Vec<NodeOutput>) {
         let known = self.documents.touch(image.collection, &image.key, now_us);
         if image.version <= known.handled {
-            known.obscure |= image.content == ImageContent::Superseded;
-            if known.meet(image.version) {
+            known.has_unknown_below |= image.content == ImageContent::Superseded;
+            if known.record_lower_version(image.version) {
                 self.emit_late_removals(image, out);
             }
             return;
         }
         if image.content == ImageContent::Superseded {
-            known.doubtful = true;
+            known.has_unknown_above = true;
             return;
         }
         known.advance(image.version);
-        let doubtful = std::mem::take(&mut known.doubtful);
-        known.obscure |= doubtful;
+        let has_unknown_above = std::mem::take(&mut known.has_unknown_above);
+        known.has_unknown_below |= has_unknown_above;
         let before = std::mem::take(&mut known.members);
         let passed = self.ahead.handled(image);
         let scratch = self.find(image);
@@ -87,7 +87,7 @@ impl FilterNode {
             ..
         } = difference;
         if !removed.is_empty() {
-            self.retained.last_left(image, &removed);
+            self.retained.record_departures(image, &removed);
         }
         added.extend(may);
         removed.extend(may_not);
@@ -101,7 +101,7 @@ impl FilterNode {
             };
             self.voice.emit(event, out);
         }
-        if doubtful {
+        if has_unknown_above {
             let ids = self.queries.sorted(&image.collection);
             self.emit_removals(image, &ids, out);
         }

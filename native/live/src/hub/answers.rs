@@ -8,7 +8,7 @@
 //! it is not reported to queries registered later, whose rows may lack it; to those registered
 //! earlier the node has sent its whole state, which says itself what its snapshot sees.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::message::{NotificationSource, StreamId};
 use crate::snapshot::PgSnapshot;
@@ -33,9 +33,9 @@ struct RegistrationAnswer {
 pub(super) struct RegistrationAnswers {
     /// The request that registered the query last, with the rows that it continues from.
     request: StreamId,
-    by: HashMap<NotificationSource, RegistrationAnswer>,
+    by: BTreeMap<NotificationSource, RegistrationAnswer>,
     /// What a node's whole state of the query has seen, and the position of that report.
-    states: HashMap<NotificationSource, (PgSnapshot, StreamId)>,
+    states: BTreeMap<NotificationSource, (PgSnapshot, StreamId)>,
 }
 
 impl RegistrationAnswers {

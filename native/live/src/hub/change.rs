@@ -7,6 +7,8 @@ use std::sync::{Arc, Weak};
 use crate::message::{RemovalReason, ResultRow, WindowChange};
 use crate::sort_node::steps;
 
+use super::sizes::row_bytes;
+
 /// One change of a result. Indexes are those of the window at that step.
 #[derive(Debug, Clone)]
 pub(super) enum ResultChange {
@@ -44,14 +46,14 @@ pub(super) struct ResultList {
 pub(super) struct ResultRows {
     order: ResultOrder,
     bytes: usize,
-    thin: Thin,
+    thin: MissingBodies,
     /// The last list, while nothing has changed and it is still in use.
     listed: RefCell<Weak<ResultList>>,
 }
 
 /// Which rows have only their `_id` left.
 #[derive(Debug, Clone)]
-enum Thin {
+enum MissingBodies {
     /// None.
     No,
     /// Possibly any.
@@ -82,12 +84,12 @@ impl ResultRows {
     }
 
     pub(super) fn keyed(rows: BTreeMap<Arc<[u8]>, Arc<ResultRow>>) -> Self {
-        let bytes = rows.values().map(|row| bytes_of(row)).sum();
+        let bytes = rows.values().map(|row| row_bytes(row)).sum();
         Self::of(ResultOrder::Keyed(rows), bytes)
     }
 
     pub(super) fn window(rows: Vec<Arc<ResultRow>>) -> Self {
-        let bytes = rows.iter().map(|row| bytes_of(row)).sum();
+        let bytes = rows.iter().map(|row| row_bytes(row)).sum();
         Self::of(ResultOrder::Window(rows), bytes)
     }
 
@@ -95,7 +97,7 @@ impl ResultRows {
         Self {
             order,
             bytes,
-            thin: Thin::No,
+            thin: MissingBodies::No,
             listed: RefCell::default(),
         }
     }
@@ -105,8 +107,8 @@ impl ResultRows {
     }
 
     /// Whether some rows have lost their bodies, so that the whole result cannot be sent.
-    pub(super) fn is_thin(&self) -> bool {
-        !matches!(self.thin, Thin::No)
+    pub(super) fn has_missing_bodies(&self) -> bool {
+        !matches!(self.thin, MissingBodies::No)
     }
 
     /// Whether there is an order other than that of `_id`.
@@ -120,7 +122,7 @@ impl ResultRows {
     }
 
     /// Drops bodies. Keys, versions and `_id`s stay, which is all that changes need.
-    pub(super) fn thin_out(&mut self) {
+    pub(super) fn drop_bodies(&mut self) {
         let strip = |row: &mut Arc<ResultRow>| {
             if let Some(short) = without_body(row) {
                 *row = Arc::new(short);
@@ -130,8 +132,8 @@ impl ResultRows {
             ResultOrder::Keyed(rows) => rows.values_mut().for_each(strip),
             ResultOrder::Window(rows) => rows.iter_mut().for_each(strip),
         }
-        self.thin = Thin::Yes;
-        self.bytes = self.iter().map(|row| bytes_of(row)).sum();
+        self.thin = MissingBodies::Yes;
+        self.bytes = self.iter().map(|row| row_bytes(row)).sum();
         self.changed();
     }
 
@@ -151,21 +153,21 @@ impl ResultRows {
             ResultOrder::Window(rows) => rows.iter_mut().for_each(&mut fill),
         }
         self.thin = if missing.is_empty() {
-            Thin::No
+            MissingBodies::No
         } else {
-            Thin::But(missing)
+            MissingBodies::But(missing)
         };
-        self.bytes = self.iter().map(|row| bytes_of(row)).sum();
+        self.bytes = self.iter().map(|row| row_bytes(row)).sum();
         self.changed();
     }
 
     /// A row has changed or was removed.
     fn touched(&mut self, key: &[u8]) {
-        if let Thin::But(missing) = &mut self.thin
+        if let MissingBodies::But(missing) = &mut self.thin
             && missing.remove(key)
             && missing.is_empty()
         {
-            self.thin = Thin::No;
+            self.thin = MissingBodies::No;
         }
         self.changed();
     }
@@ -227,13 +229,13 @@ impl ResultRows {
             return None;
         };
         let row = Arc::new(row);
-        self.bytes += bytes_of(&row);
+        self.bytes += row_bytes(&row);
         let index = None;
         let key = Arc::clone(&row.key);
         let change = match rows.insert(Arc::clone(&row.key), Arc::clone(&row)) {
             None => ResultChange::Add { index, row },
             Some(old) => {
-                self.bytes -= bytes_of(&old);
+                self.bytes -= row_bytes(&old);
                 ResultChange::Stay { index, row }
             }
         };
@@ -252,7 +254,7 @@ impl ResultRows {
             return None;
         };
         let row = rows.remove(key)?;
-        self.bytes -= bytes_of(&row);
+        self.bytes -= row_bytes(&row);
         self.touched(key);
         Some(ResultChange::Remove {
             old_index: None,
@@ -271,7 +273,7 @@ impl ResultRows {
         let (row, more) = match &change {
             ResultChange::Add { row, .. }
             | ResultChange::Stay { row, .. }
-            | ResultChange::Move { row, .. } => (row, bytes_of(row)),
+            | ResultChange::Move { row, .. } => (row, row_bytes(row)),
             ResultChange::Remove { row, .. } => (row, 0),
         };
         self.bytes = (self.bytes + more).saturating_sub(less);
@@ -294,7 +296,7 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
             let row = Arc::new(row);
             let old = std::mem::replace(rows.get_mut(index as usize)?, Arc::clone(&row));
             let index = Some(index);
-            (ResultChange::Stay { index, row }, bytes_of(&old))
+            (ResultChange::Stay { index, row }, row_bytes(&old))
         }
         WindowChange::Move {
             old_index,
@@ -310,7 +312,7 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
                 index,
                 row,
             };
-            (change, bytes_of(&old))
+            (change, row_bytes(&old))
         }
         WindowChange::Remove {
             old_index,
@@ -319,7 +321,7 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
             ..
         } => {
             let row = remove(rows, old_index)?;
-            let bytes = bytes_of(&row);
+            let bytes = row_bytes(&row);
             let change = ResultChange::Remove {
                 old_index: Some(old_index),
                 row,
@@ -329,15 +331,6 @@ fn stepped(rows: &mut Vec<Arc<ResultRow>>, step: WindowChange) -> Option<(Result
             (change, bytes)
         }
     })
-}
-
-/// The memory for remembering one key.
-pub(super) const KEY_BYTES: usize = 160;
-
-/// The memory of a row, including its share of maps and counters.
-pub(super) fn bytes_of(row: &ResultRow) -> usize {
-    const AROUND: usize = 192;
-    row.body.len() + row.key.len() + AROUND
 }
 
 /// The row with only its `_id`; `None` if that saves little.

@@ -7,15 +7,16 @@ use rillbase_query::projection::Projection;
 
 use crate::message::{QueryHash, StreamId};
 
-use super::change::{Leave, ResultChange, ResultList, ResultRows, bytes_of};
+use super::change::{Leave, ResultChange, ResultList, ResultRows};
 use super::coalesced_changes::CoalescedChanges;
 use super::frames::{self, EventPart};
 use super::outbox::{ClientOutbox, OutboxBounds};
+use super::sizes::row_bytes;
 use super::token::ResumeToken;
 use super::trace::{ClientTrace, DeliveryMode};
 
 /// A larger group is sent as a new result.
-const LARGEST_GROUP: usize = 500;
+const MAX_GROUP_EVENTS: usize = 500;
 
 /// How a subscriber wants to be notified.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +39,7 @@ fn bytes_of_missed((changes, _): &MissedChanges) -> usize {
         ResultChange::Add { row, .. }
         | ResultChange::Stay { row, .. }
         | ResultChange::Move { row, .. }
-        | ResultChange::Remove { row, .. } => bytes_of(row),
+        | ResultChange::Remove { row, .. } => row_bytes(row),
     };
     changes.iter().map(row).sum()
 }
@@ -109,7 +110,7 @@ pub(super) struct HubClient {
     dirty: bool,
     due_us: u64,
     /// When it last read something.
-    pub(super) taken_us: u64,
+    pub(super) last_read_us: u64,
     pub(super) trace: ClientTrace,
 }
 
@@ -145,7 +146,7 @@ impl HubClient {
             coalesced: None,
             dirty: false,
             due_us: 0,
-            taken_us: 0,
+            last_read_us: 0,
             trace: ClientTrace::new(trace_bytes),
         }
     }
@@ -180,8 +181,8 @@ impl HubClient {
         if self.over || !matches!(self.phase, ClientPhase::Running) {
             return false;
         }
-        self.trace.later(now_us);
-        self.begins_anew("too_slow");
+        self.trace.set_time(now_us);
+        self.record_restart("too_slow");
         self.outbox.clear();
         self.coalesced = None;
         self.dirty = false;
@@ -192,18 +193,18 @@ impl HubClient {
 
     /// Records what it has read; returns whether it restarts with a new result.
     pub(super) fn drained(&mut self, frames: usize, bytes: usize, now_us: u64) -> bool {
-        self.taken_us = now_us;
+        self.last_read_us = now_us;
         self.outbox.drained(frames, bytes);
         let anew = matches!(self.phase, ClientPhase::CutOff) && self.outbox.is_drained();
         if anew {
-            self.begin_anew("too_slow");
+            self.restart("too_slow");
         }
         anew
     }
 
     /// Announces a new result, and waits for it.
-    fn begin_anew(&mut self, reason: &'static str) {
-        self.begins_anew(reason);
+    fn restart(&mut self, reason: &'static str) {
+        self.record_restart(reason);
         self.outbox.clear();
         self.seq = 0;
         self.coalesced = None;
@@ -214,7 +215,7 @@ impl HubClient {
     }
 
     /// Records that pending frames are dropped.
-    fn begins_anew(&mut self, reason: &'static str) {
+    fn record_restart(&mut self, reason: &'static str) {
         let (handed, _) = self.outbox.numbers();
         self.trace
             .record_delivery(DeliveryMode::Reset(reason), (1, 0), handed);
@@ -237,7 +238,7 @@ impl HubClient {
     }
 
     /// Sends the whole result, which replaces what the client has.
-    pub(super) fn give(&mut self, rows: &ResultRows, seal: &Seal<'_>) {
+    pub(super) fn send_result(&mut self, rows: &ResultRows, seal: &Seal<'_>) {
         self.coalesced = None;
         self.dirty = false;
         self.outbox.push_result(rows.list(), seal(self.seq));
@@ -248,15 +249,15 @@ impl HubClient {
 
     /// Restarts: a result follows, and events are counted from 1 again.
     pub(super) fn reset(&mut self, reason: &'static str, rows: &ResultRows, seal: &Seal<'_>) {
-        if rows.is_thin() {
-            self.begin_anew(reason);
+        if rows.has_missing_bodies() {
+            self.restart(reason);
             return;
         }
-        self.begins_anew(reason);
+        self.record_restart(reason);
         self.outbox.clear();
         self.seq = 0;
         self.outbox.push(frames::reset(&self.name, reason));
-        self.give(rows, seal);
+        self.send_result(rows, seal);
         if self.ready {
             let live = self.live;
             self.emit_ready(seal);
@@ -286,11 +287,11 @@ impl HubClient {
     pub(super) fn deliver(&mut self, update: &QueryUpdate<'_>, now_us: u64, seal: &Seal<'_>) {
         if self.options.whole_results {
             self.dirty = true;
-            self.trace.holds();
+            self.trace.defer();
         } else if let Some(coalesced) = &mut self.coalesced {
             coalesced.record(update.group);
             self.dirty = true;
-            self.trace.holds();
+            self.trace.defer();
         } else {
             self.emit_group(update, seal);
             self.coalesce_if_full(update.rows, now_us);
@@ -319,7 +320,7 @@ impl HubClient {
         }
         if self.options.whole_results {
             if self.dirty && self.outbox.waiting() == 0 {
-                self.give(rows, seal);
+                self.send_result(rows, seal);
                 self.due_us = now_us.saturating_add(self.options.throttle_us);
             }
             return;
@@ -360,14 +361,14 @@ impl HubClient {
 
     /// Sends the events of a group at once.
     pub(super) fn emit_group(&mut self, update: &QueryUpdate<'_>, seal: &Seal<'_>) {
-        let heard: Vec<(usize, &ResultChange)> = update
+        let visible: Vec<(usize, &ResultChange)> = update
             .group
             .iter()
             .enumerate()
-            .filter(|(_, change)| self.is_interested_in(change))
+            .filter(|(_, change)| self.wants(change))
             .collect();
-        let count = heard.len();
-        if count > LARGEST_GROUP {
+        let count = visible.len();
+        if count > MAX_GROUP_EVENTS {
             self.reset("too_many_changes", update.rows, seal);
             return;
         }
@@ -375,7 +376,7 @@ impl HubClient {
             self.groups += 1;
         }
         let first = self.seq + 1;
-        for (index, (at, change)) in heard.into_iter().enumerate() {
+        for (index, (at, change)) in visible.into_iter().enumerate() {
             let body = match (update.bodies.get(at), &self.projection) {
                 (Some(body), None) => Arc::clone(body),
                 _ => frames::event_body(change, self.projection.as_deref(), self.options.form),
@@ -392,8 +393,8 @@ impl HubClient {
             self.outbox.push(frame);
         }
         // Coalesced changes may cancel out.
-        let is_heard = count > 0 || update.group.is_empty();
-        let how = if is_heard {
+        let has_events = count > 0 || update.group.is_empty();
+        let how = if has_events {
             DeliveryMode::Events
         } else {
             DeliveryMode::Muted
@@ -402,7 +403,7 @@ impl HubClient {
         self.trace.record_delivery(how, (first, self.seq), number);
     }
 
-    fn is_interested_in(&self, change: &ResultChange) -> bool {
+    fn wants(&self, change: &ResultChange) -> bool {
         let [add, changed, moved, remove] = self.options.muted;
         !match change {
             ResultChange::Add { .. } => add,

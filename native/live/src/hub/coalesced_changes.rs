@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::message::{RemovalReason, ResultRow};
 
-use super::change::{KEY_BYTES, Leave, ResultChange, ResultList, ResultRows, bytes_of, difference};
+use super::change::{Leave, ResultChange, ResultList, ResultRows, difference};
+use super::sizes::{KEY_BYTES, row_bytes};
 
 /// What has happened to one document since coalescing began.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ impl CoalescedChanges {
         match self {
             Self::Documents(documents) => {
                 let bases = documents.values().filter_map(|one| one.base.as_deref());
-                KEY_BYTES * documents.len() + bases.map(bytes_of).sum::<usize>()
+                KEY_BYTES * documents.len() + bases.map(row_bytes).sum::<usize>()
             }
             Self::Window(_) => 0,
         }

@@ -1,25 +1,22 @@
 //! What the hub sends to its subscribers, and when.
 
-use crate::message::{Notification, QueryHash, StreamId};
-use crate::snapshot::PgSnapshot;
+use crate::message::QueryHash;
 
 use super::change::ResultChange;
-use super::client::{ClientPhase, HubClient, MissedChanges, QueryUpdate};
+use super::client::{ClientPhase, QueryUpdate};
 use super::event_bodies::EventBodies;
-use super::query::HubQuery;
-use super::sources::NotificationLog;
-use super::token::ResumeToken;
-use super::{ClientFrame, Hub, HubConfig, HubRequest, replay};
+use super::token_stamp::TokenStamp;
+use super::{ClientFrame, Hub, HubRequest};
 
 /// The interval at which liveness is evaluated, in microseconds.
-const JUDGE_US: u64 = 200_000;
+const LIVENESS_INTERVAL_US: u64 = 200_000;
 /// The maximum number of frames for one client in its turn.
-const TURN: usize = 32;
+const MAX_FRAMES_PER_TURN: usize = 32;
 /// About how many bytes are rendered in one go: others wait for this long.
-const AT_ONCE_BYTES: usize = 512 * 1024;
+const MAX_RENDERED_BYTES: usize = 512 * 1024;
 
 impl Hub {
-    pub(super) fn has_frames_for(&mut self, id: u64) {
+    pub(super) fn schedule(&mut self, id: u64) {
         if let Some(client) = self.clients.get_mut(&id)
             && !client.listed
         {
@@ -85,7 +82,7 @@ impl Hub {
             notified.push(*id);
         }
         for id in notified {
-            self.has_frames_for(id);
+            self.schedule(id);
         }
         if anew {
             self.waiting.insert(*hash);
@@ -101,179 +98,17 @@ impl Hub {
         let Some(query) = self.queries.get_mut(&client.query) else {
             return;
         };
-        query.given_us = self.now_us;
+        query.last_sent_us = self.now_us;
         let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
             return;
         };
-        if client.is_waiting() && !rows.is_thin() {
+        if client.is_waiting() && !rows.has_missing_bodies() {
             let stamp = TokenStamp::new(&self.config, query, log, client.holder);
             client.phase = ClientPhase::Running;
             client.trace.at(self.now_us, query.trace.groups);
-            client.give(rows, &|seq| stamp.seal(seq));
-            self.has_frames_for(id);
+            client.send_result(rows, &|seq| stamp.seal(seq));
+            self.schedule(id);
         }
-    }
-
-    /// Notifies clients that their query is ready, once it is live; returns whether all were
-    /// notified.
-    pub(super) fn make_all_ready(&mut self, hash: &QueryHash) -> bool {
-        let Some(query) = self.queries.get(hash) else {
-            return true;
-        };
-        let starts =
-            |client: &HubClient| !client.ready && !matches!(client.phase, ClientPhase::CutOff);
-        let starting = |id: &&u64| self.clients.get(id).is_some_and(starts);
-        let starting: Vec<u64> = query.clients.iter().filter(starting).copied().collect();
-        if starting.is_empty() {
-            return true;
-        }
-        let log = self.logs.get(&query.partition);
-        if !log.is_some_and(|log| query.is_live(log, self.now_us)) {
-            return false;
-        }
-        // A client that resumes from the log must not miss what only the registration saw, nor be
-        // sent again what only its own first result contained.
-        let passed = query.is_past_registration();
-        let can_go_on = |seen: &PgSnapshot| {
-            let mut sources = query.sources.iter();
-            passed && log.is_some_and(|log| sources.all(|source| log.has_reached(*source, seen)))
-        };
-        let waits = |client: &HubClient| match &client.phase {
-            ClientPhase::Waiting => true,
-            ClientPhase::Resuming(token) => !can_go_on(&token.seen),
-            _ => false,
-        };
-        let waits = |id: &u64| self.clients.get(id).is_some_and(waits);
-        let (late, ready): (Vec<u64>, Vec<u64>) = starting.into_iter().partition(waits);
-        let mut all = late.is_empty();
-        for id in ready {
-            all &= self.make_ready(id);
-        }
-        all
-    }
-
-    /// Returns false if it still waits for something.
-    fn make_ready(&mut self, id: u64) -> bool {
-        let Some(client) = self.clients.get_mut(&id) else {
-            return true;
-        };
-        let Some(query) = self.queries.get(&client.query) else {
-            return true;
-        };
-        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
-            return true;
-        };
-        let stamp = TokenStamp::new(&self.config, query, log, client.holder);
-        let seal = |seq| stamp.seal(seq);
-        client.trace.at(self.now_us, query.trace.groups);
-        match std::mem::replace(&mut client.phase, ClientPhase::Running) {
-            ClientPhase::Running => {
-                // The token states that everything was sent.
-                let caught_up = query
-                    .with_leave(|leave, rows| client.catch_up(rows, self.now_us, leave, &seal));
-                if caught_up != Some(true) {
-                    return false;
-                }
-                client.emit_ready(&seal);
-            }
-            ClientPhase::Resuming(token) if resumable(&token, query, log) => {
-                let upto = query.shown_up_to(log);
-                return self.resume_client(id, token, upto);
-            }
-            ClientPhase::Resuming(_) => {
-                client.reset("resume_not_possible", rows, &seal);
-                if !client.is_waiting() {
-                    client.emit_ready(&seal);
-                }
-            }
-            other => {
-                client.phase = other;
-                return false;
-            }
-        }
-        self.has_frames_for(id);
-        true
-    }
-
-    /// Handles a client whose missed changes were read up to a position in the log; one that
-    /// receives whole results only needs the current one. Returns false if it still waits for
-    /// something.
-    fn resume_client(&mut self, id: u64, token: ResumeToken, upto: StreamId) -> bool {
-        let Some(client) = self.clients.get_mut(&id) else {
-            return true;
-        };
-        if client.takes_whole_results() {
-            client.seq = token.seq;
-            client.phase = ClientPhase::Waiting;
-            self.begin(id);
-            return self.make_ready(id);
-        }
-        if let Some(query) = self.queries.get(&client.query) {
-            self.requests.push(HubRequest::Replay {
-                client: id,
-                partition: query.partition,
-                after: token.position,
-                upto,
-            });
-        }
-        client.phase = ClientPhase::Replaying(token, Some(Vec::new()));
-        true
-    }
-
-    /// Takes the entries that a client missed; `None` if the log no longer has all of them.
-    pub fn replay(&mut self, id: u64, entries: Option<&[(StreamId, Notification)]>) {
-        let Some(client) = self.clients.get_mut(&id) else {
-            return;
-        };
-        let (token, meanwhile) = match std::mem::replace(&mut client.phase, ClientPhase::Running) {
-            ClientPhase::Replaying(token, meanwhile) => (token, meanwhile),
-            other => {
-                client.phase = other;
-                return;
-            }
-        };
-        let Some(query) = self.queries.get(&client.query) else {
-            return;
-        };
-        let (Some(rows), Some(log)) = (&query.rows, self.logs.get(&query.partition)) else {
-            return;
-        };
-        let stamp = TokenStamp::new(&self.config, query, log, client.holder);
-        let most = self.config.bounds.frames;
-        let missed = entries.and_then(|entries| replay::groups(query, &token, entries));
-        let groups = missed.zip(meanwhile).map(|(mut groups, meanwhile)| {
-            groups.extend(meanwhile);
-            groups
-        });
-        let fits = |groups: &Vec<MissedChanges>| {
-            groups.iter().map(|(group, _)| group.len()).sum::<usize>() <= most
-        };
-        client.trace.at(self.now_us, query.trace.groups);
-        if let Some(groups) = groups.filter(fits) {
-            client.seq = token.seq;
-            client.trace.resumes(true);
-            client.emit_ready(&|seq| stamp.at(&token.seen, token.position, seq));
-            for (group, place) in groups {
-                let update = QueryUpdate {
-                    group: &group,
-                    bodies: &[],
-                    rows,
-                };
-                client.emit_group(&update, &|seq| stamp.at(&token.seen, place, seq));
-            }
-            client.trace.resumes(false);
-            client.coalesce_if_full(rows, self.now_us);
-        } else {
-            client.reset("resume_not_possible", rows, &|seq| stamp.seal(seq));
-            if !client.is_waiting() {
-                client.emit_ready(&|seq| stamp.seal(seq));
-            }
-        }
-        if client.is_behind() {
-            self.behind.insert(id);
-        }
-        self.waiting.insert(client.query);
-        self.has_frames_for(id);
     }
 
     /// Advances time. `now_us` is Valkey's time.
@@ -282,9 +117,9 @@ impl Hub {
         for id in self.behind.clone() {
             self.flush(id);
         }
-        if now_us.saturating_sub(self.judged_us) >= JUDGE_US {
-            self.judged_us = now_us;
-            self.judge_all();
+        if now_us.saturating_sub(self.liveness_checked_us) >= LIVENESS_INTERVAL_US {
+            self.liveness_checked_us = now_us;
+            self.update_liveness();
             self.emit_unevaluated();
             self.keep_within_budget();
         }
@@ -293,7 +128,7 @@ impl Hub {
         }
     }
 
-    fn judge_all(&mut self) {
+    fn update_liveness(&mut self) {
         let now_us = self.now_us;
         for log in self.logs.values_mut() {
             log.forget(now_us);
@@ -303,13 +138,14 @@ impl Hub {
             let Some(log) = self.logs.get(&query.partition) else {
                 continue;
             };
-            query.forget(log, now_us);
+            let nodes = query.nodes(log, now_us);
+            query.forget(log, nodes, now_us);
             if query.outdated {
                 self.requests.push(HubRequest::RecheckAccess(*hash));
-            } else if query.is_overdue(log, now_us) && query.register_again() {
+            } else if query.is_overdue(nodes, now_us) && query.register_again() {
                 self.requests.push(HubRequest::Register(*hash));
             }
-            let live = query.is_live(log, now_us);
+            let live = query.is_live_with(nodes);
             query.live_us = live.then(|| query.live_us.unwrap_or(now_us));
             let shown = live || query.is_proven(now_us);
             for id in &query.clients {
@@ -321,20 +157,20 @@ impl Hub {
             }
         }
         for id in reset {
-            self.has_frames_for(id);
+            self.schedule(id);
         }
     }
 
     /// Reports that a query is stale before anything else is sent.
-    pub(super) fn stands_still(&mut self, hash: &QueryHash) {
+    pub(super) fn mark_stale(&mut self, hash: &QueryHash) {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        query.stands_still();
+        query.mark_stale();
         for id in query.clients.clone() {
             let client = self.clients.get_mut(&id);
             if client.is_some_and(|client| client.emit_liveness(false)) {
-                self.has_frames_for(id);
+                self.schedule(id);
             }
         }
     }
@@ -360,7 +196,7 @@ impl Hub {
         if !client.is_behind() {
             self.behind.remove(&id);
         }
-        self.has_frames_for(id);
+        self.schedule(id);
     }
 
     /// Takes about this many frames to send, in turn from all clients that have some and whose
@@ -368,7 +204,7 @@ impl Hub {
     pub fn poll(&mut self, most: usize) -> Vec<ClientFrame> {
         let (mut frames, mut bytes) = (Vec::new(), 0);
         while frames.len() < most
-            && bytes < AT_ONCE_BYTES
+            && bytes < MAX_RENDERED_BYTES
             && let Some(id) = self.outgoing.pop_front()
         {
             match self.hand_out(id, &mut frames, &mut bytes) {
@@ -394,11 +230,11 @@ impl Hub {
         frames: &mut Vec<ClientFrame>,
         bytes: &mut usize,
     ) -> TurnOutcome {
-        let short = self.is_short();
+        let short = self.is_memory_short();
         let Some(client) = self.clients.get_mut(&id) else {
             return TurnOutcome::Nothing;
         };
-        for _ in 0..TURN {
+        for _ in 0..MAX_FRAMES_PER_TURN {
             if client.outbox.len() > 0 && !self.windows.admits(client.connection, id) {
                 return TurnOutcome::Waits;
             }
@@ -418,7 +254,7 @@ impl Hub {
             if over {
                 return TurnOutcome::Over;
             }
-            if *bytes >= AT_ONCE_BYTES {
+            if *bytes >= MAX_RENDERED_BYTES {
                 break;
             }
         }
@@ -434,58 +270,4 @@ enum TurnOutcome {
     Waits,
     Nothing,
     Over,
-}
-
-/// Whether the log may lead from a token to the current state.
-fn resumable(token: &ResumeToken, query: &HubQuery, log: &NotificationLog) -> bool {
-    token.activation == query.activation
-        && token.incarnation == log.incarnation
-        && token.position != StreamId::default()
-        && token.position <= query.shown_up_to(log)
-}
-
-/// What all tokens of a client have in common at one time.
-struct TokenStamp<'s> {
-    config: &'s HubConfig,
-    query: &'s HubQuery,
-    log: &'s NotificationLog,
-    holder: [u8; 16],
-}
-
-impl<'s> TokenStamp<'s> {
-    fn new(
-        config: &'s HubConfig,
-        query: &'s HubQuery,
-        log: &'s NotificationLog,
-        holder: [u8; 16],
-    ) -> Self {
-        Self {
-            config,
-            query,
-            log,
-            holder,
-        }
-    }
-
-    /// A token for a client that has been sent everything.
-    fn seal(&self, seq: u64) -> String {
-        let position = self.query.resume_from(self.log);
-        self.at(&self.query.snapshot, position, seq)
-    }
-
-    /// A token for a client that has been sent everything up to a position in the log, and
-    /// everything that `seen` sees.
-    fn at(&self, seen: &PgSnapshot, position: StreamId, seq: u64) -> String {
-        self.config.sealer.seal(&ResumeToken {
-            holder: self.holder,
-            query: self.query.definition.hash,
-            activation: self.query.activation,
-            installation: self.config.installation,
-            epoch: self.config.epoch,
-            incarnation: self.log.incarnation,
-            position,
-            seq,
-            seen: seen.clone(),
-        })
-    }
 }

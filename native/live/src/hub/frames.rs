@@ -14,7 +14,7 @@ use crate::message::{RemovalReason, ResultRow};
 use super::change::ResultChange;
 
 /// Documents larger than this, as JSON, are omitted from events.
-const LARGEST_DOCUMENT: usize = 1024 * 1024;
+const MAX_DOCUMENT_BYTES: usize = 1024 * 1024;
 
 /// The place of a frame among the events of one group.
 #[derive(Debug, Clone, Copy)]
@@ -191,7 +191,7 @@ fn put_document(out: &mut String, row: &ResultRow, projection: Option<&Projectio
         None => write_value(out, ValueRef::Document(row.document()), form),
         Some(shown) => write_value(out, ValueRef::Document(shown.as_ref()), form),
     }
-    if out.len() - before > LARGEST_DOCUMENT {
+    if out.len() - before > MAX_DOCUMENT_BYTES {
         out.truncate(before);
         out.push_str(r#","omitted":"size""#);
     }

@@ -22,8 +22,8 @@ impl Hub {
         log.position = position;
         let source = notification.source;
         match log.check_sequence(source, notification.token, notification.count) {
-            SequenceCheck::Outrun => return,
-            SequenceCheck::Hole => self.lost(partition),
+            SequenceCheck::Superseded => return,
+            SequenceCheck::Gap => self.lost(partition),
             SequenceCheck::Next => {}
         }
         for hash in self.dispatch(partition, place, source, &notification.event) {
@@ -55,7 +55,7 @@ impl Hub {
         {
             self.requests.push(HubRequest::Register(*hash));
         }
-        self.stands_still(hash);
+        self.mark_stale(hash);
     }
 
     /// A batch cannot be completed: its parts are not shown, and subscribers restart with rows that
@@ -183,17 +183,17 @@ impl Hub {
         let log = self.logs.get(&query.partition);
         let began = log.map_or_else(StreamId::default, |log| log.began(source));
         let under_way = [
-            RegistrationProgress::UnderWay,
+            RegistrationProgress::InProgress,
             RegistrationProgress::Outdated,
         ];
         if under_way.contains(&query.registration) {
-            query.hold_back((place, source, event.clone()));
+            query.defer((place, source, event.clone()));
         }
         if query.rows.is_none() {
             return;
         }
-        let life = query.activation;
-        let stands_still = query.may_lack_something();
+        let current = query.activation;
+        let is_stale = query.may_have_gaps();
         match event {
             NodeEvent::Failed { code, detail, .. } => {
                 let request = HubRequest::Fail(*hash, code.clone(), detail.clone());
@@ -201,16 +201,16 @@ impl Hub {
             }
             NodeEvent::Renew {
                 activation, slack, ..
-            } if *activation == life => {
+            } if *activation == current => {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Renew(*hash, *slack));
             }
-            NodeEvent::Fetch { fetch, keys } if fetch.activation == life => {
+            NodeEvent::Fetch { fetch, keys } if fetch.activation == current => {
                 query.renew(place.before);
                 self.requests.push(HubRequest::Fetch(*fetch, keys.clone()));
             }
             // Kept messages are judged when the rows are available.
-            _ if stands_still => {}
+            _ if is_stale => {}
             NodeEvent::Match { image, removed, .. } if !query.definition.sorted => {
                 query.image(image, removed.contains(hash), (place, source));
                 if query.is_flooded() {
@@ -221,7 +221,7 @@ impl Hub {
                 activation,
                 request,
                 ..
-            } if *activation <= life => {
+            } if *activation <= current => {
                 query.activated(source, (*activation, *request), (began, place.at));
             }
             // The node cannot continue from a different registration.
@@ -243,7 +243,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        let life = query.activation;
+        let current = query.activation;
         let changes = match event {
             NodeEvent::Rebase {
                 activation,
@@ -253,7 +253,7 @@ impl Hub {
                 part,
                 last,
                 ..
-            } if *activation == life && query.may_show(*rules_version) => {
+            } if *activation == current && query.may_show(*rules_version) => {
                 query.state((place, source), rows, *part, last.then_some(snapshot))
             }
             NodeEvent::Window {
@@ -262,7 +262,7 @@ impl Hub {
                 image,
                 changes,
                 ..
-            } if *activation == life && query.may_show(*rules_version) => {
+            } if *activation == current && query.may_show(*rules_version) => {
                 query.step(changes, image.is_none())
             }
             _ => return,
@@ -286,7 +286,7 @@ impl Hub {
         if late {
             self.tear(hash);
         }
-        self.begin_all(hash);
+        self.send_first_results(hash);
         if self.make_all_ready(hash) && !waits {
             self.waiting.remove(hash);
         } else {

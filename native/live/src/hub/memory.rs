@@ -15,21 +15,21 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::message::{ImageContent, NodeEvent, QueryHash, ResultRow, WindowChange};
+use crate::message::QueryHash;
 
-use super::change::{KEY_BYTES, ResultList, bytes_of};
+use super::change::ResultList;
 use super::client::HubClient;
 use super::{Hub, HubRequest};
 
 /// Eviction releases enough memory to last for some time.
-const RELIEVED: (usize, usize) = (9, 10);
+const EVICTION_TARGET: (usize, usize) = (9, 10);
 /// Beyond this share of the budget queries are ended.
-const ENDING: (usize, usize) = (5, 4);
+const TERMINATION_THRESHOLD: (usize, usize) = (5, 4);
 /// A client that has read nothing for this long is considered not to read.
-const UNREAD_US: u64 = 2_000_000;
+const IDLE_READER_US: u64 = 2_000_000;
 /// The fraction of the budget for frames that were handed out and not read, before fewer are handed
 /// out.
-const IN_FLIGHT_PART: usize = 8;
+const IN_FLIGHT_SHARE: usize = 8;
 
 /// The memory of a hub by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,34 +55,7 @@ impl MemoryUsage {
     }
 }
 
-/// The memory of a message that is kept for later.
-pub(super) fn event_bytes(event: &NodeEvent) -> usize {
-    let rows = |rows: &[ResultRow]| rows.iter().map(bytes_of).sum::<usize>();
-    let own = match event {
-        NodeEvent::Match { image, .. } => match &image.content {
-            ImageContent::Document(body) | ImageContent::Deleted(body) => {
-                body.len() + image.key.len()
-            }
-            ImageContent::Superseded => 0,
-        },
-        NodeEvent::Rebase {
-            rows: state_rows, ..
-        } => rows(state_rows),
-        NodeEvent::Window { changes, .. } => {
-            let row = |change: &WindowChange| match change {
-                WindowChange::Add { row, .. }
-                | WindowChange::Change { row, .. }
-                | WindowChange::Move { row, .. } => bytes_of(row),
-                WindowChange::Remove { .. } => KEY_BYTES,
-            };
-            changes.iter().map(row).sum()
-        }
-        _ => 0,
-    };
-    KEY_BYTES + own
-}
-
-fn part(of: usize, (numerator, denominator): (usize, usize)) -> usize {
+fn fraction(of: usize, (numerator, denominator): (usize, usize)) -> usize {
     of / denominator * numerator
 }
 
@@ -98,28 +71,28 @@ impl Hub {
     }
 
     /// Whether clients are sent less at once.
-    pub(super) fn is_short(&self) -> bool {
-        self.in_flight_bytes > self.config.memory_bytes / IN_FLIGHT_PART
+    pub(super) fn is_memory_short(&self) -> bool {
+        self.in_flight_bytes > self.config.memory_bytes / IN_FLIGHT_SHARE
     }
 
     /// Measures the memory usage, and evicts what exceeds the budget.
     pub(super) fn keep_within_budget(&mut self) {
-        self.look_at_memory();
+        self.measure_memory();
         if self.memory.total() <= self.config.memory_bytes {
             return;
         }
-        let aim = part(self.config.memory_bytes, RELIEVED);
-        self.evict_results(aim);
-        if self.memory.total() > aim {
-            self.cut_off_who_does_not_read(aim);
-            self.evict_results(aim);
+        let target = fraction(self.config.memory_bytes, EVICTION_TARGET);
+        self.evict_results(target);
+        if self.memory.total() > target {
+            self.cut_off_idle_readers(target);
+            self.evict_results(target);
         }
-        if self.memory.total() > part(self.config.memory_bytes, ENDING) {
-            self.end_the_largest();
+        if self.memory.total() > fraction(self.config.memory_bytes, TERMINATION_THRESHOLD) {
+            self.end_largest_queries();
         }
     }
 
-    fn look_at_memory(&mut self) {
+    fn measure_memory(&mut self) {
         let mut memory = MemoryUsage {
             results: 0,
             waiting: 0,
@@ -150,17 +123,17 @@ impl Hub {
     }
 
     /// Evicts in the order in which whole results were last used.
-    fn evict_results(&mut self, aim: usize) {
+    fn evict_results(&mut self, target: usize) {
         let mut known: Vec<(u64, QueryHash)> = Vec::new();
         for (hash, query) in &self.queries {
             let mut clients = query.clients.iter().filter_map(|id| self.clients.get(id));
             if !clients.any(HubClient::needs_bodies) {
-                known.push((query.given_us, *hash));
+                known.push((query.last_sent_us, *hash));
             }
         }
         known.sort_unstable();
         for (_, hash) in known {
-            if self.memory.total() <= aim {
+            if self.memory.total() <= target {
                 return;
             }
             let rows = self
@@ -169,25 +142,25 @@ impl Hub {
                 .and_then(|one| one.rows.as_mut());
             if let Some(rows) = rows {
                 let before = rows.bytes();
-                rows.thin_out();
-                let less = before.saturating_sub(rows.bytes());
-                self.memory.results = self.memory.results.saturating_sub(less);
-                self.memory.let_go += u64::from(less > 0);
+                rows.drop_bodies();
+                let released = before.saturating_sub(rows.bytes());
+                self.memory.results = self.memory.results.saturating_sub(released);
+                self.memory.let_go += u64::from(released > 0);
             }
         }
     }
 
-    fn cut_off_who_does_not_read(&mut self, aim: usize) {
-        let unread = |taken_us: u64| self.now_us.saturating_sub(taken_us) >= UNREAD_US;
+    fn cut_off_idle_readers(&mut self, target: usize) {
+        let unread = |last_read_us: u64| self.now_us.saturating_sub(last_read_us) >= IDLE_READER_US;
         let clients = self.clients.iter().filter(|(_, client)| {
-            client.bytes() > 0 && !client.outbox.is_drained() && unread(client.taken_us)
+            client.bytes() > 0 && !client.outbox.is_drained() && unread(client.last_read_us)
         });
         let mut slow: Vec<_> = clients
             .map(|(id, one)| (Reverse(one.bytes()), *id))
             .collect();
         slow.sort_unstable();
         for (_, id) in slow {
-            if self.memory.total() <= aim {
+            if self.memory.total() <= target {
                 break;
             }
             let Some(client) = self.clients.get_mut(&id) else {
@@ -195,17 +168,17 @@ impl Hub {
             };
             let before = client.bytes();
             if client.cut_off(self.now_us) {
-                let less = before.saturating_sub(client.bytes());
-                self.memory.outboxes = self.memory.outboxes.saturating_sub(less);
+                let released = before.saturating_sub(client.bytes());
+                self.memory.outboxes = self.memory.outboxes.saturating_sub(released);
                 self.memory.cut_off += 1;
                 self.behind.remove(&id);
             }
         }
         // Lists that several clients shared are released with the last of them.
-        self.look_at_memory();
+        self.measure_memory();
     }
 
-    fn end_the_largest(&mut self) {
+    fn end_largest_queries(&mut self) {
         let queries = self.queries.iter();
         let mut largest: Vec<_> = queries
             .map(|(hash, query)| {
@@ -219,7 +192,7 @@ impl Hub {
                 return;
             }
             self.memory.results = self.memory.results.saturating_sub(bytes);
-            self.has_no_room_for(&hash, "overloaded");
+            self.reject_for_memory(&hash, "overloaded");
         }
     }
 
@@ -231,30 +204,30 @@ impl Hub {
         };
         let tenant = query.definition.tenant;
         if self.memory.total() + bytes > budget {
-            self.look_at_memory();
+            self.measure_memory();
             self.evict_results(budget.saturating_sub(bytes));
         }
         let code = if bytes > budget / 4 {
             "result_too_large"
         } else if self.memory.total() + bytes > budget {
             "overloaded"
-        } else if bytes > budget / 16 && self.of_tenant(&tenant) + bytes > budget / 2 {
+        } else if bytes > budget / 16 && self.tenant_bytes(&tenant) + bytes > budget / 2 {
             "quota_exceeded"
         } else {
             self.memory.results += bytes;
             return true;
         };
-        self.has_no_room_for(hash, code);
+        self.reject_for_memory(hash, code);
         false
     }
 
-    fn of_tenant(&self, tenant: &[u8; 16]) -> usize {
-        let theirs = self.queries.values();
-        let theirs = theirs.filter(|query| query.definition.tenant == *tenant);
-        theirs.map(|query| query.bytes().0).sum()
+    fn tenant_bytes(&self, tenant: &[u8; 16]) -> usize {
+        let queries = self.queries.values();
+        let queries = queries.filter(|query| query.definition.tenant == *tenant);
+        queries.map(|query| query.bytes().0).sum()
     }
 
-    fn has_no_room_for(&mut self, hash: &QueryHash, code: &str) {
+    fn reject_for_memory(&mut self, hash: &QueryHash, code: &str) {
         let detail = "The result does not fit into the memory that live queries may take.";
         self.memory.refused += 1;
         self.requests
@@ -273,7 +246,7 @@ impl Hub {
     }
 
     /// Sends the whole result to the clients that wait for it, or requests a read.
-    pub(super) fn begin_all(&mut self, hash: &QueryHash) {
+    pub(super) fn send_first_results(&mut self, hash: &QueryHash) {
         let Some(query) = self.queries.get(hash) else {
             return;
         };

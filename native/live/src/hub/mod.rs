@@ -15,10 +15,11 @@
 //! again sends the difference once, so that no subscriber sees a version decrease.
 //!
 //! Files: [`sources`] and [`log_reader`] — the log; [`query`], [`queue`], [`window`], [`change`],
-//! [`answers`], [`registration_retry`] — one query; [`memory`] — the bounds of all; [`connection_window`] — flow control
-//! of connections; [`client`], [`outbox`], [`coalesced_changes`], [`delivery`], [`unevaluated`],
-//! [`frames`] — one subscriber; [`token`] and [`replay`] — resuming; [`trace`] — the delivery trace
-//! of recent changes.
+//! [`answers`], [`registration_retry`] — one query; [`memory`] and [`sizes`] — the bounds of all;
+//! [`connection_window`] — flow control of connections; [`client`], [`outbox`],
+//! [`coalesced_changes`], [`delivery`], [`readiness`], [`unevaluated`], [`frames`] — one
+//! subscriber; [`token`], [`token_stamp`] and [`replay`] — resuming; [`trace`] and
+//! [`trace_answer`] — the delivery trace of recent changes.
 
 mod answers;
 mod change;
@@ -36,11 +37,15 @@ mod parts;
 mod positions;
 mod query;
 mod queue;
+mod readiness;
 mod registration_retry;
 mod replay;
+mod sizes;
 mod sources;
 mod token;
+mod token_stamp;
 mod trace;
+mod trace_answer;
 mod unevaluated;
 mod window;
 
@@ -62,7 +67,7 @@ pub use memory::MemoryUsage;
 pub use outbox::OutboxBounds;
 pub use parts::{Attach, ClientFigures, ClientFrame, GridShape, HubConfig, HubRequest};
 pub use token::{ResumeToken, Sealer};
-pub use trace::TraceRequest;
+pub use trace_answer::TraceRequest;
 
 /// The state machine of a hub. See the module.
 #[derive(Debug)]
@@ -79,7 +84,7 @@ pub struct Hub {
     behind: BTreeSet<u64>,
     requests: Vec<HubRequest>,
     now_us: u64,
-    judged_us: u64,
+    liveness_checked_us: u64,
     /// How many queries this hub has ever started.
     begun: u64,
     memory: MemoryUsage,
@@ -102,7 +107,7 @@ impl Hub {
             behind: BTreeSet::new(),
             requests: Vec::new(),
             now_us: 0,
-            judged_us: 0,
+            liveness_checked_us: 0,
             begun: 0,
             memory: MemoryUsage::default(),
             in_flight_bytes: 0,
@@ -120,7 +125,7 @@ impl Hub {
             attach.projection,
             attach.options,
             self.config.bounds,
-            self.shares.each(),
+            self.shares.ring_bytes(),
         );
         client.connection = attach.connection;
         self.windows.join(attach.connection);
@@ -128,7 +133,7 @@ impl Hub {
             client.outbox.push(frames::reset(&client.name, &reason));
         }
         if let Some(text) = attach.resume {
-            if let Some(token) = self.opened(&text, &client) {
+            if let Some(token) = self.open_token(&text, &client) {
                 client.phase = ClientPhase::Resuming(token);
             } else {
                 let frame = frames::reset(&client.name, "token_not_valid");
@@ -136,7 +141,7 @@ impl Hub {
             }
         }
         let (requests, partitions) = (&mut self.requests, self.config.write_partitions);
-        let (begun, share) = (&mut self.begun, self.shares.each());
+        let (begun, share) = (&mut self.begun, self.shares.ring_bytes());
         let query = self.queries.entry(hash).or_insert_with(|| {
             requests.push(HubRequest::Register(hash));
             *begun += 1;
@@ -152,13 +157,13 @@ impl Hub {
         client.unevaluated = query.unevaluated.read();
         self.logs.entry(attach.partition).or_default();
         self.clients.insert(id, client);
-        self.share_out();
+        self.redistribute_trace_budget();
         self.waiting.insert(hash);
-        self.has_frames_for(id);
+        self.schedule(id);
         self.settle(&hash);
     }
 
-    fn opened(&self, text: &str, client: &HubClient) -> Option<ResumeToken> {
+    fn open_token(&self, text: &str, client: &HubClient) -> Option<ResumeToken> {
         let token = self.config.sealer.open(text)?;
         let ours = token.holder == client.holder
             && token.query == client.query
@@ -206,7 +211,7 @@ impl Hub {
     pub fn registered(
         &mut self,
         hash: &QueryHash,
-        asked: u64,
+        registration: u64,
         (activation, request): (u64, StreamId),
         log_end: StreamId,
         snapshot: PgSnapshot,
@@ -215,7 +220,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        if query.registration_id() != Some(asked) {
+        if query.registration_id() != Some(registration) {
             return;
         }
         if let Some(again) = query.refreshed(activation, &rows, self.now_us) {
@@ -225,7 +230,7 @@ impl Hub {
             self.settle(hash);
             return;
         }
-        let bytes = rows.iter().map(change::bytes_of).sum();
+        let bytes = rows.iter().map(sizes::row_bytes).sum();
         if !self.admits(hash, bytes) {
             return;
         }
@@ -272,7 +277,7 @@ impl Hub {
                 let frame = frames::ended(&client.name, problem);
                 client.outbox.push(frame);
                 client.over = true;
-                self.has_frames_for(id);
+                self.schedule(id);
             }
         }
         self.requests.push(HubRequest::Unregister(*hash));
@@ -292,7 +297,7 @@ impl Hub {
             client.trace.at(self.now_us, groups);
             let (anew, query) = (client.drained(frames, bytes, self.now_us), client.query);
             if client.outbox.len() > 0 {
-                self.has_frames_for(id);
+                self.schedule(id);
             }
             if anew {
                 self.waiting.insert(query);

@@ -146,8 +146,8 @@ impl ClientOutbox {
         short: bool,
     ) -> Option<String> {
         let (frames, bytes) = self.in_flight;
-        let is_short = short && (frames >= IN_FLIGHT_SHORT.0 || bytes >= IN_FLIGHT_SHORT.1);
-        if is_short || frames >= most.0 || bytes >= most.1 {
+        let is_memory_short = short && (frames >= IN_FLIGHT_SHORT.0 || bytes >= IN_FLIGHT_SHORT.1);
+        if is_memory_short || frames >= most.0 || bytes >= most.1 {
             return None;
         }
         let (frame, last) = match self.waiting.front_mut()? {

@@ -1,21 +1,17 @@
 //! One query with subscribers in this hub: its result, and changes that are not yet part of it.
 
+mod applying;
 mod registration;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::message::{
-    AfterImage, ImageContent, NotificationSource, QueryDefinition, RemovalReason, ResultRow,
-    StreamId, WindowChange,
-};
-use crate::partition::write_partition;
+use crate::message::{NotificationSource, QueryDefinition, RemovalReason, ResultRow, StreamId};
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
-use super::change::{Leave, ResultChange, ResultRows, difference};
-use super::positions::EntryPosition;
-use super::queue::{ChangeQueue, HeldBack, QueuedItem, QueuedWrite};
+use super::change::{Leave, ResultRows};
+use super::queue::{ChangeQueue, DeferredEntries};
 use super::registration_retry::RegistrationRetry;
 use super::sources::NotificationLog;
 use super::trace::QueryTrace;
@@ -25,7 +21,16 @@ use super::window::SortWindow;
 pub(super) use registration::RegistrationProgress;
 
 /// How long removed keys are remembered.
-const GONE_US: u64 = 60_000_000;
+const REMOVAL_MEMORY_US: u64 = 60_000_000;
+
+/// What several decisions about a query need to know of its nodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NodesState {
+    /// Every node concerned watches the query.
+    watch: bool,
+    /// All of them have ticked recently.
+    are_present: bool,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -37,16 +42,16 @@ pub(super) struct HubQuery {
     pub(super) rows: Option<ResultRows>,
     pub(super) registration: RegistrationProgress,
     /// The number of this query in the hub, and how often its rows were requested.
-    asked: (u64, u64),
-    held_back: HeldBack,
+    registration_ids: (u64, u64),
+    deferred: DeferredEntries,
     pub(super) activation: u64,
     /// What the rows of the registration have seen; the default if the log can no longer repeat any
     /// of it.
     pub(super) snapshot: PgSnapshot,
     /// When evicted bodies were last read again.
-    refreshed_us: u64,
+    last_refreshed_us: u64,
     /// When the whole result was last sent to a client.
-    pub(super) given_us: u64,
+    pub(super) last_sent_us: u64,
     /// Since when it is live.
     pub(super) live_us: Option<u64>,
     /// A batch could not be completed: subscribers restart with the next rows.
@@ -83,11 +88,11 @@ impl HubQuery {
             partition,
             clients: BTreeSet::new(),
             rows: None,
-            registration: RegistrationProgress::UnderWay,
-            asked: (number, 0),
-            held_back: HeldBack::default(),
-            refreshed_us: 0,
-            given_us: 0,
+            registration: RegistrationProgress::InProgress,
+            registration_ids: (number, 0),
+            deferred: DeferredEntries::default(),
+            last_refreshed_us: 0,
+            last_sent_us: 0,
             activation: 0,
             snapshot: PgSnapshot::default(),
             live_us: None,
@@ -115,9 +120,9 @@ impl HubQuery {
         let (partition, write_partitions) = to;
         self.sources = sources(&self.definition, write_partitions);
         self.partition = partition;
-        self.registration = RegistrationProgress::UnderWay;
-        self.asked.1 += 1;
-        self.held_back.take();
+        self.registration = RegistrationProgress::InProgress;
+        self.registration_ids.1 += 1;
+        self.deferred.take();
         self.activation = 0;
         self.snapshot = PgSnapshot::default();
         self.live_us = None;
@@ -167,11 +172,16 @@ impl HubQuery {
     }
 
     pub(super) fn is_live(&self, log: &NotificationLog, now_us: u64) -> bool {
-        self.is_ready()
+        self.is_live_with(self.nodes(log, now_us))
+    }
+
+    /// The same, for nodes in this state.
+    pub(super) fn is_live_with(&self, nodes: NodesState) -> bool {
+        nodes.watch
+            && nodes.are_present
             && !self.outdated
-            && !self.may_lack_something()
+            && !self.may_have_gaps()
             && !self.window.is_renewing()
-            && self.has_live_nodes(log, now_us)
     }
 
     /// Whether what the grid before this one proved still counts, while this one takes over.
@@ -180,21 +190,24 @@ impl HubQuery {
     }
 
     /// Nothing that was proved counts any longer.
-    pub(super) fn stands_still(&mut self) {
+    pub(super) fn mark_stale(&mut self) {
         self.live_us = None;
         self.proven_until_us = 0;
     }
 
-    fn has_live_nodes(&self, log: &NotificationLog, now_us: u64) -> bool {
+    /// The state of its nodes. Finding out takes most of the time that liveness takes.
+    pub(super) fn nodes(&self, log: &NotificationLog, now_us: u64) -> NodesState {
         let mut sources = self.sources.iter();
-        sources.all(|source| log.is_live(*source, now_us))
+        NodesState {
+            watch: self.is_ready(),
+            are_present: sources.all(|source| log.is_live(*source, now_us)),
+        }
     }
 
     /// Whether its nodes are present and have not watched it for too long.
-    pub(super) fn is_overdue(&mut self, log: &NotificationLog, now_us: u64) -> bool {
-        let due =
-            self.registration == RegistrationProgress::Done && self.has_live_nodes(log, now_us);
-        self.registration_retry.is_due(self.is_ready(), due, now_us)
+    pub(super) fn is_overdue(&mut self, nodes: NodesState, now_us: u64) -> bool {
+        let due = self.registration == RegistrationProgress::Done && nodes.are_present;
+        self.registration_retry.is_due(nodes.watch, due, now_us)
     }
 
     /// The position in the log up to which everything has been shown.
@@ -207,7 +220,7 @@ impl HubQuery {
     /// middle of that is reset.
     pub(super) fn resume_from(&self, log: &NotificationLog) -> StreamId {
         let unseen = self.definition.sorted && !self.window.is_shown();
-        if unseen || self.may_lack_something() {
+        if unseen || self.may_have_gaps() {
             return StreamId::default();
         }
         let shown = self.shown_up_to(log);
@@ -236,150 +249,6 @@ impl HubQuery {
         !self.outdated
     }
 
-    /// A write enters, stays in or leaves an unsorted result.
-    pub(super) fn image(
-        &mut self,
-        image: &AfterImage,
-        removed: bool,
-        place: (EntryPosition, NotificationSource),
-    ) {
-        if !self.may_show(image.rules_version) {
-            return;
-        }
-        if self.snapshot.sees(image.xid) {
-            return;
-        }
-        let step = match &image.content {
-            ImageContent::Superseded => return,
-            ImageContent::Deleted(_) => QueuedWrite::Take(
-                Arc::clone(&image.key),
-                image.version,
-                RemovalReason::Deleted,
-            ),
-            ImageContent::Document(_) if removed => {
-                QueuedWrite::Take(Arc::clone(&image.key), image.version, RemovalReason::Left)
-            }
-            ImageContent::Document(body) => QueuedWrite::Put(ResultRow {
-                key: Arc::clone(&image.key),
-                version: image.version,
-                created_ms: image.created_ms,
-                updated_ms: image.written_us.div_euclid(1000),
-                body: Arc::clone(body),
-            }),
-        };
-        self.queue.write((image.xid, &image.parts), step, place);
-    }
-
-    /// Whether more is queued than allowed.
-    pub(super) fn is_flooded(&self) -> bool {
-        self.queue.is_flooded()
-    }
-
-    pub(super) fn has_waiting(&self) -> bool {
-        self.queue.len() > 0
-    }
-
-    /// Applies complete changes in order; returns those that belong together. Nothing is applied
-    /// while entries may be missing: what was received may be a part of a batch whose rest was
-    /// lost, and the rows that replace it would undo what was shown of a batch in the meantime.
-    pub(super) fn settle(&mut self, log: &NotificationLog, now_us: u64) -> Vec<ResultChange> {
-        let mut changes = Vec::new();
-        if self.outdated || self.may_lack_something() {
-            return changes;
-        }
-        let nodes = (&*self.sources, &self.answers);
-        let items = self.queue.ready(log, nodes);
-        for item in items {
-            match item {
-                QueuedItem::Writes { steps, .. } => {
-                    let steps = steps.into_iter();
-                    changes.extend(steps.filter_map(|step| self.apply(step, now_us)));
-                }
-                QueuedItem::State {
-                    partition, rows, ..
-                } => changes.extend(self.replace_partition(partition, rows)),
-            }
-        }
-        changes
-    }
-
-    /// Whether a batch was not completed in time and must be read.
-    pub(super) fn is_late(&self, now_us: u64) -> bool {
-        !self.outdated && !self.may_lack_something() && self.queue.is_late(now_us, self.live_us)
-    }
-
-    /// Records that a batch was not completed.
-    pub(super) fn tear(&mut self) {
-        self.torn = true;
-    }
-
-    /// Whether a batch was not completed before the current rows arrived.
-    pub(super) fn was_torn(&mut self) -> bool {
-        std::mem::take(&mut self.torn)
-    }
-
-    fn apply(&mut self, step: QueuedWrite, now_us: u64) -> Option<ResultChange> {
-        let rows = self.rows.as_mut()?;
-        let (key, version) = match &step {
-            QueuedWrite::Put(row) => (&row.key, row.version),
-            QueuedWrite::Take(key, version, _) => (key, *version),
-        };
-        let held = rows.get(key).map(|row| row.version);
-        let removed = self.removals.get(key).map(|(version, ..)| *version);
-        if held.is_some_and(|held| held >= version)
-            || removed.is_some_and(|removed| removed >= version)
-        {
-            return None;
-        }
-        match step {
-            QueuedWrite::Put(row) => {
-                self.removals.remove(&row.key);
-                rows.put(row)
-            }
-            QueuedWrite::Take(key, version, reason) => {
-                self.removals
-                    .insert(Arc::clone(&key), (version, reason, now_us));
-                rows.take(&key, version, reason)
-            }
-        }
-    }
-
-    /// A filter node reported its members: they replace those of its partition. Rows that are newer
-    /// here, or are known to have been removed since, stay as they are.
-    fn replace_partition(&mut self, partition: u16, reported: Vec<ResultRow>) -> Vec<ResultChange> {
-        let filters = self
-            .sources
-            .iter()
-            .filter(|one| **one != NotificationSource::Sort);
-        let partitions = u16::try_from(filters.count()).unwrap_or(u16::MAX);
-        let Some(rows) = &self.rows else {
-            return Vec::new();
-        };
-        let known = |row: &ResultRow| {
-            let removal = self.removals.get(&row.key);
-            removal.is_none_or(|(version, ..)| *version < row.version)
-        };
-        let reported = reported.into_iter().filter(known).map(|row| {
-            let newer = rows.get(&row.key).filter(|held| held.version > row.version);
-            newer.cloned().unwrap_or_else(|| Arc::new(row))
-        });
-        let goes = |key: &[u8]| write_partition(key, partitions) == partition;
-        rows.with(goes, reported)
-            .map_or_else(Vec::new, |after| self.replace(after))
-    }
-
-    /// Shows another result; returns the difference.
-    fn replace(&mut self, after: ResultRows) -> Vec<ResultChange> {
-        let before = self.rows.replace(after);
-        before.map_or_else(Vec::new, |before| self.difference(&before.list().rows))
-    }
-
-    /// The changes since the result `before`.
-    pub(super) fn difference(&self, before: &[Arc<ResultRow>]) -> Vec<ResultChange> {
-        let rows = self.rows.as_ref();
-        rows.map_or_else(Vec::new, |rows| difference(before, rows, &self.leave()))
-    }
-
     /// The request that registered it last.
     pub(super) const fn request(&self) -> StreamId {
         self.answers.request()
@@ -404,87 +273,6 @@ impl HubQuery {
         self.window.restarted(source);
     }
 
-    /// Applies a node's whole state, or a part of it; returns the immediate changes.
-    pub(super) fn state(
-        &mut self,
-        (place, source): (EntryPosition, NotificationSource),
-        rows: &[ResultRow],
-        part: u32,
-        last: Option<&PgSnapshot>,
-    ) -> Vec<ResultChange> {
-        let parts = self.parts.entry(source).or_default();
-        if part == 0 {
-            parts.clear();
-        }
-        parts.extend_from_slice(rows);
-        let Some(snapshot) = last else {
-            return Vec::new();
-        };
-        let rows = self.parts.remove(&source).unwrap_or_default();
-        match source {
-            NotificationSource::Sort => {
-                let window_rows = ResultRows::new(rows, Some((0, None)));
-                let window_rows = self.window.replace_window(window_rows);
-                window_rows.map_or_else(Vec::new, |window_rows| self.replace(window_rows))
-            }
-            NotificationSource::Filter(_)
-                if self.definition.sorted || self.snapshot.covers(snapshot) =>
-            {
-                Vec::new()
-            }
-            NotificationSource::Filter(partition) => {
-                self.answers.record_state(source, snapshot, place.at);
-                let snapshot = snapshot.clone();
-                let item = QueuedItem::State {
-                    partition,
-                    rows,
-                    snapshot,
-                };
-                self.queue.push(item, place);
-                Vec::new()
-            }
-        }
-    }
-
-    /// Applies steps of the sort node to the window; returns the changes that are shown.
-    pub(super) fn step(&mut self, steps: &[WindowChange], renewal: bool) -> Vec<ResultChange> {
-        if renewal {
-            self.window.renewed();
-        }
-        let Some(rows) = self.rows.as_mut().filter(|_| !self.outdated) else {
-            return Vec::new();
-        };
-        let shown = self.window.step(steps).iter();
-        shown.filter_map(|step| rows.step(step.clone())).collect()
-    }
-
-    /// A filter node's tick.
-    pub(super) fn filter_ticked(&mut self, source: NotificationSource, time_us: u64) {
-        if self.answers.has(source) {
-            self.window.filter_ticked(source, time_us);
-        }
-    }
-
-    /// Handles the sort node's tick: a window that was followed in the background is shown once it
-    /// contains whatever was shown before. While new rows are on their way to the sort node, ticks
-    /// prove more than its window contains.
-    pub(super) fn sort_ticked(&mut self, snapshot: &PgSnapshot, time_us: u64) -> Vec<ResultChange> {
-        self.window.sort_ticked(time_us);
-        if !self.is_complete()
-            || !snapshot.covers(&self.snapshot)
-            || !self.answers.has(NotificationSource::Sort)
-            || self.window.is_renewing()
-            || self.may_lack_something()
-            || self.outdated
-        {
-            return Vec::new();
-        }
-        let Some(ahead) = self.window.show() else {
-            return Vec::new();
-        };
-        self.replace(ahead)
-    }
-
     pub(super) fn renew(&mut self, before: StreamId) {
         self.window.renew(before);
     }
@@ -497,12 +285,13 @@ impl HubQuery {
 
     /// Forgets old state: removed keys, and the snapshot that all nodes have passed. Positions from
     /// which clients resume must follow whatever it sees, so nothing may be pending then.
-    pub(super) fn forget(&mut self, log: &NotificationLog, now_us: u64) {
+    pub(super) fn forget(&mut self, log: &NotificationLog, nodes: NodesState, now_us: u64) {
         self.removals
-            .retain(|_, (.., since)| now_us.saturating_sub(*since) < GONE_US);
+            .retain(|_, (.., since)| now_us.saturating_sub(*since) < REMOVAL_MEMORY_US);
         let mut sources = self.sources.iter();
-        if self.registration == RegistrationProgress::Done
-            && self.is_ready()
+        if self.snapshot != PgSnapshot::default()
+            && self.registration == RegistrationProgress::Done
+            && nodes.watch
             && self.queue.len() == 0
             && sources.all(|source| log.has_reached(*source, &self.snapshot))
         {

@@ -12,9 +12,8 @@ use crate::message::{NodeEvent, NotificationSource, RemovalReason, ResultRow, St
 use crate::snapshot::PgSnapshot;
 
 use super::answers::RegistrationAnswers;
-use super::change::{KEY_BYTES, bytes_of};
-use super::memory::event_bytes;
 use super::positions::{Ends, EntryPosition, ReportedPositions};
+use super::sizes::{KEY_BYTES, event_bytes, row_bytes};
 use super::sources::NotificationLog;
 
 /// How long to wait for the end of a batch while all nodes are present; then its query is read
@@ -23,8 +22,8 @@ const BATCH_US: u64 = 2_000_000;
 
 /// The maximum number of log entries kept during a registration, and of changes that wait for the
 /// rest of their batch; beyond it the query is read again.
-const MOST_WAITING: usize = 20_000;
-const MOST_WAITING_BYTES: usize = 64 * 1024 * 1024;
+const MAX_WAITING: usize = 20_000;
+const MAX_WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 /// One write's effect.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) enum QueuedItem {
     Writes {
         xid: u64,
         parts: Arc<[u16]>,
-        steps: Vec<QueuedWrite>,
+        writes: Vec<QueuedWrite>,
         /// The positions of each node's reports: what it said before the last of them does not end
         /// the item.
         reported_at: ReportedPositions,
@@ -56,7 +55,7 @@ pub(super) enum QueuedItem {
 impl QueuedWrite {
     fn bytes(&self) -> usize {
         match self {
-            Self::Put(row) => bytes_of(row),
+            Self::Put(row) => row_bytes(row),
             Self::Take(key, ..) => KEY_BYTES + key.len(),
         }
     }
@@ -69,8 +68,8 @@ impl QueuedItem {
 
     fn bytes(&self) -> usize {
         match self {
-            Self::Writes { steps, .. } => steps.iter().map(QueuedWrite::bytes).sum(),
-            Self::State { rows, .. } => rows.iter().map(bytes_of).sum(),
+            Self::Writes { writes, .. } => writes.iter().map(QueuedWrite::bytes).sum(),
+            Self::State { rows, .. } => rows.iter().map(row_bytes).sum(),
         }
     }
 }
@@ -97,16 +96,16 @@ pub(super) type LogEntry = (EntryPosition, NotificationSource, NodeEvent);
 
 /// Log entries of a query while its registration is in progress.
 #[derive(Debug, Default)]
-pub(super) struct HeldBack {
+pub(super) struct DeferredEntries {
     entries: Vec<LogEntry>,
     bytes: usize,
 }
 
-impl HeldBack {
+impl DeferredEntries {
     /// Keeps an entry; returns whether there was room for all of them.
     pub(super) fn keep(&mut self, entry: LogEntry) -> bool {
         let bytes = event_bytes(&entry.2);
-        let fits = self.entries.len() < MOST_WAITING && self.bytes + bytes <= MOST_WAITING_BYTES;
+        let fits = self.entries.len() < MAX_WAITING && self.bytes + bytes <= MAX_WAITING_BYTES;
         if !fits {
             self.take();
         }
@@ -128,17 +127,17 @@ impl HeldBack {
 impl ChangeQueue {
     /// Whether more is queued than allowed.
     pub(super) fn is_flooded(&self) -> bool {
-        self.waiting.len() > MOST_WAITING || self.bytes > MOST_WAITING_BYTES
+        self.waiting.len() > MAX_WAITING || self.bytes > MAX_WAITING_BYTES
     }
 
     /// Whether a version of a document is queued.
     pub(super) fn has(&self, key: &[u8], version: u64) -> bool {
-        let is = |step: &QueuedWrite| match step {
+        let is = |write: &QueuedWrite| match write {
             QueuedWrite::Put(row) => *row.key == *key && row.version == version,
             QueuedWrite::Take(of, gone, _) => **of == *key && *gone == version,
         };
         self.waiting.iter().any(|one| match &one.item {
-            QueuedItem::Writes { steps, .. } => steps.iter().any(is),
+            QueuedItem::Writes { writes, .. } => writes.iter().any(is),
             QueuedItem::State { .. } => false,
         })
     }
@@ -170,7 +169,7 @@ impl ChangeQueue {
     pub(super) fn write(
         &mut self,
         (xid, parts): (u64, &Arc<[u16]>),
-        step: QueuedWrite,
+        write: QueuedWrite,
         (place, source): (EntryPosition, NotificationSource),
     ) {
         let part = match source {
@@ -183,20 +182,22 @@ impl ChangeQueue {
             && let Some(at) = self.waiting.iter().rposition(batch)
             && let Some(waiting) = self.waiting.get_mut(at)
             && let QueuedItem::Writes {
-                steps, reported_at, ..
+                writes,
+                reported_at,
+                ..
             } = &mut waiting.item
         {
             reported_at.again(part, place.at);
-            self.bytes += step.bytes();
-            steps.push(step);
+            self.bytes += write.bytes();
+            writes.push(write);
             waiting.last = place.at;
-            self.put_behind_state(at, part, xid);
+            self.move_behind_state(at, part, xid);
             return;
         }
         let item = QueuedItem::Writes {
             xid,
             parts: Arc::clone(parts),
-            steps: vec![step],
+            writes: vec![write],
             reported_at: ReportedPositions::at(part, place.at),
         };
         self.push(item, place);
@@ -204,7 +205,7 @@ impl ChangeQueue {
 
     /// A node that reported a batch after its whole state, which does not contain the batch, refers
     /// to what exists then; other nodes may have reported the batch before it.
-    fn put_behind_state(&mut self, at: usize, part: u16, xid: u64) {
+    fn move_behind_state(&mut self, at: usize, part: u16, xid: u64) {
         let lacks = |one: &QueuedEntry| {
             matches!(&one.item, QueuedItem::State { partition, snapshot, .. }
                 if *partition == part && !snapshot.sees(xid))
@@ -241,9 +242,9 @@ impl ChangeQueue {
         let last = self.waiting.iter().rposition(|one| one.item.is_state());
         let states = last.map_or(0, |at| at + 1);
         let nodes = (sources, answers);
-        let mut count = self.whole(&self.complete(log, nodes, true));
+        let mut count = self.complete_prefix(&self.complete(log, nodes, true));
         if count < states {
-            count = self.whole(&self.complete(log, nodes, false));
+            count = self.complete_prefix(&self.complete(log, nodes, false));
         }
         let items = self.waiting.drain(..count).map(|one| one.item);
         let items: Vec<QueuedItem> = items.collect();
@@ -277,7 +278,7 @@ impl ChangeQueue {
                 let reported = (reported_at, nodes.1);
                 let may_be_past = || with_states || !self.is_in_state_behind(at, *xid);
                 let past = || log.past(*xid, parts, reported).filter(|_| may_be_past());
-                log.done_with(*xid, parts, reported).or_else(past)
+                log.handled_positions(*xid, parts, reported).or_else(past)
             }
             QueuedItem::State { snapshot, .. } => {
                 (with_states && reached(log, nodes, snapshot)).then(Ends::new)
@@ -295,9 +296,9 @@ impl ChangeQueue {
     }
 
     /// How many of the complete items at the front can be taken without those that follow.
-    fn whole(&self, ends: &[Ends]) -> usize {
+    fn complete_prefix(&self, ends: &[Ends]) -> usize {
         let mut count = ends.len();
-        while self.overlaps(count) || self.stands_for(count, ends) {
+        while self.overlaps(count) || self.may_be_replaced_after(count, ends) {
             count -= 1;
         }
         count
@@ -314,7 +315,7 @@ impl ChangeQueue {
 
     /// Whether later items may contain what replaces a part of a batch among these: a node that
     /// handled a higher version of a document before its own part reports only that version.
-    fn stands_for(&self, count: usize, ends: &[Ends]) -> bool {
+    fn may_be_replaced_after(&self, count: usize, ends: &[Ends]) -> bool {
         let ends = || ends.iter().take(count).flatten();
         let Some(last) = ends().map(|(_, at)| *at).max() else {
             return false;

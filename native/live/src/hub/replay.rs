@@ -35,12 +35,12 @@ pub(super) fn groups(
     for (at, notification) in entries {
         match counts.check_sequence(notification.source, notification.token, notification.count) {
             SequenceCheck::Next => replay.read(notification, before, *at)?,
-            SequenceCheck::Outrun => {}
-            SequenceCheck::Hole => return None,
+            SequenceCheck::Superseded => {}
+            SequenceCheck::Gap => return None,
         }
         before = *at;
     }
-    Some(joined(replay.groups, before))
+    Some(merge_overlapping(replay.groups, before))
 }
 
 /// Changes with their positions, the position before the first of them, and that of the last or,
@@ -59,7 +59,7 @@ struct ReplayedBatch {
 
 /// Merges groups that overlap in the log, so that there is a position after each. Within a group
 /// the order is that of the log, which is consistent for each node.
-fn joined(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<MissedChanges> {
+fn merge_overlapping(groups: Vec<ReplayedGroup>, end: StreamId) -> Vec<MissedChanges> {
     let mut apart: Vec<ReplayedGroup> = Vec::new();
     for group in groups {
         match apart.last_mut() {

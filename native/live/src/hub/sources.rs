@@ -1,6 +1,6 @@
 //! What the writers of a notification log have reported.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::message::{FencingToken, Incarnation, NotificationSource, StreamId, StreamTick};
 use crate::snapshot::PgSnapshot;
@@ -19,14 +19,14 @@ pub(super) enum SequenceCheck {
     /// It is the next one.
     Next,
     /// It comes from a holder that has been replaced.
-    Outrun,
+    Superseded,
     /// Earlier messages were lost.
-    Hole,
+    Gap,
 }
 
 /// Checks the message counts of each source.
 #[derive(Debug, Default)]
-pub(super) struct SourceCounts(HashMap<NotificationSource, (FencingToken, u64)>);
+pub(super) struct SourceCounts(BTreeMap<NotificationSource, (FencingToken, u64)>);
 
 impl SourceCounts {
     pub(super) fn check_sequence(
@@ -40,14 +40,14 @@ impl SourceCounts {
             return SequenceCheck::Next;
         };
         if token < *known {
-            return SequenceCheck::Outrun;
+            return SequenceCheck::Superseded;
         }
         let expected = if token > *known { 1 } else { *last + 1 };
         (*known, *last) = (token, count);
         if count == expected {
             SequenceCheck::Next
         } else {
-            SequenceCheck::Hole
+            SequenceCheck::Gap
         }
     }
 }
@@ -64,7 +64,7 @@ struct SourceState {
     /// Whether it has read that, or started with it.
     has_read: bool,
     /// The incarnation that its last tick named; `None` since it reported everything.
-    life: Option<Incarnation>,
+    incarnation: Option<Incarnation>,
     /// A new holder has started and has not reported everything yet.
     rebuilding: bool,
     /// The position before its start, until it has caught up with the previous holder: its reports
@@ -78,7 +78,7 @@ struct SourceState {
 #[derive(Debug, Default)]
 pub(super) struct NotificationLog {
     counts: SourceCounts,
-    sources: HashMap<NotificationSource, SourceState>,
+    sources: BTreeMap<NotificationSource, SourceState>,
     /// The last entry that was handled.
     pub(super) position: StreamId,
     pub(super) incarnation: Incarnation,
@@ -122,7 +122,7 @@ impl NotificationLog {
         state.reached = snapshot.clone();
         state.reached_at = at;
         state.has_read = false;
-        state.life = None;
+        state.incarnation = None;
     }
 
     /// Takes a tick; returns whether another incarnation has started since the previous one.
@@ -135,8 +135,8 @@ impl NotificationLog {
         let state = self.sources.entry(source).or_default();
         state.tick_us = tick.time_us;
         // A node's first ticks may be older than the state with which it started.
-        let life = state.life.replace(tick.incarnation);
-        let same = life.is_none_or(|life| life == tick.incarnation);
+        let incarnation = state.incarnation.replace(tick.incarnation);
+        let same = incarnation.is_none_or(|incarnation| incarnation == tick.incarnation);
         if !same || tick.snapshot.covers(&state.reached) {
             state.reached = tick.snapshot.clone();
             state.reached_at = at;
@@ -221,7 +221,7 @@ impl NotificationLog {
 
     /// The positions at which each partition, after its reports of a batch, said that it handled
     /// its part; `None` if one has not.
-    pub(super) fn done_with(
+    pub(super) fn handled_positions(
         &self,
         xid: u64,
         parts: &[u16],

@@ -15,7 +15,7 @@ const FORMAT: u8 = 2;
 const BLOCK_BYTES: usize = 64;
 const SEAL_BYTES: usize = 16;
 /// The maximum number of running transactions in a token.
-const MOST_RUNNING: usize = 256;
+const MAX_RUNNING: usize = 256;
 /// Their number is rounded up to a multiple of this, since it can be inferred from a token's
 /// length.
 const RUNNING_STEP: usize = 16;
@@ -122,7 +122,7 @@ impl Sealer {
 }
 
 fn body(token: &ResumeToken) -> Vec<u8> {
-    let fits = token.seen.running.len() <= MOST_RUNNING;
+    let fits = token.seen.running.len() <= MAX_RUNNING;
     let position = if fits {
         token.position
     } else {
@@ -229,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn a_token_says_what_it_was_made_of_to_nobody_else() {
+    fn a_token_reveals_its_content_only_to_its_sealer() {
         let sealer = Sealer::new(b"secret");
-        for running in [0, 1, 15, 16, 17, MOST_RUNNING] {
+        for running in [0, 1, 15, 16, 17, MAX_RUNNING] {
             let made = token(0x1122_3344_5566, running);
             let text = sealer.seal(&made);
             assert!(!text.contains("112233445566"), "{text}");

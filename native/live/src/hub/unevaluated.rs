@@ -74,7 +74,7 @@ impl Hub {
             }
         }
         for id in notified {
-            self.has_frames_for(id);
+            self.schedule(id);
         }
     }
 }

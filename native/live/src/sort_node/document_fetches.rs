@@ -5,28 +5,33 @@ use crate::message::{FetchId, FetchedDocument, NodeEvent, QueryHash};
 use crate::node::NodeOutput;
 
 use super::SortNode;
-use super::query::Lack;
+use super::query::MissingDocuments;
 
 impl SortNode {
     /// Requests the documents that a query refers to, if some are unknown and were not requested.
-    pub(super) fn look_for(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
+    pub(super) fn request_documents(
+        &mut self,
+        hash: QueryHash,
+        now_us: u64,
+        out: &mut Vec<NodeOutput>,
+    ) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        if !query.lacks_something() {
+        if !query.has_unknown_references() {
             return;
         }
-        self.lacking.insert(hash);
-        match query.lack() {
-            Lack::Nothing => {}
-            Lack::TooMuch => self.renew(hash, now_us, out),
-            Lack::Of(keys) => {
-                self.questions += 1;
+        self.incomplete.insert(hash);
+        match query.missing_documents() {
+            MissingDocuments::Nothing => {}
+            MissingDocuments::TooMany => self.renew(hash, now_us, out),
+            MissingDocuments::Of(keys) => {
+                self.fetches += 1;
                 let fetch = FetchId {
                     query: hash,
                     activation: query.activation,
                     token: self.config.token,
-                    number: self.questions,
+                    number: self.fetches,
                 };
                 query.ask_for(fetch, now_us);
                 self.voice.emit(NodeEvent::Fetch { fetch, keys }, out);
@@ -50,7 +55,7 @@ impl SortNode {
 
     /// After further reports, documents that were read may count.
     pub(super) fn resolve_all(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
-        for hash in self.lacking.clone() {
+        for hash in self.incomplete.clone() {
             self.resolve(hash, now_us, out);
         }
     }
@@ -64,8 +69,8 @@ impl SortNode {
         if let Err(refusal) = query.resolve(&latest_version, self.complete.as_ref()) {
             return self.fail(hash, &refusal, out);
         }
-        if query.lacks_something() {
-            self.look_for(hash, now_us, out);
+        if query.has_unknown_references() {
+            self.request_documents(hash, now_us, out);
         } else if query.is_on_hold() {
             self.show(hash, out);
             self.check(hash, now_us, out);
@@ -73,13 +78,13 @@ impl SortNode {
     }
 
     /// Repeats unanswered requests.
-    pub(super) fn look_again(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
+    pub(super) fn retry_requests(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
         let before_us = now_us.saturating_sub(self.config.renew_again_us);
-        for hash in self.lacking.clone() {
+        for hash in self.incomplete.clone() {
             if let Some(query) = self.queries.get_mut(&hash) {
-                query.ask_anew(before_us);
+                query.retry(before_us);
             }
-            self.look_for(hash, now_us, out);
+            self.request_documents(hash, now_us, out);
         }
     }
 }

@@ -13,8 +13,8 @@ use rillbase_query::group::{GroupDefinition, GroupTable, RetainedShare};
 use crate::groups;
 use crate::message::{RemovalReason, ResultRow, WindowChange};
 
-use super::order::SortOrder;
 use super::rows::SortedRows;
+use crate::sort_order::SortOrder;
 
 #[derive(Debug)]
 struct GroupedDocument {
@@ -107,7 +107,7 @@ impl GroupedRows {
         let old = self.rows.index(key);
         let before = old.and_then(|index| self.rows.at(index)).map(Arc::clone);
         self.rows.remove(key);
-        let placed = row.and_then(|row| Some((order.place(&row)?, row)));
+        let placed = row.and_then(|row| Some((order.sort_position(&row)?, row)));
         let Some((place, row)) = placed else {
             return old.zip(before).map(|(index, before)| WindowChange::Remove {
                 old_index: number(index),

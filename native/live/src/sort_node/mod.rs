@@ -25,11 +25,12 @@
 mod answers;
 mod config;
 mod document_fetches;
+mod entries;
 mod grouped_rows;
 mod joined;
-mod order;
 mod orphans;
 mod query;
+mod query_write;
 mod rebuild;
 mod registration;
 mod retained_rows;
@@ -41,23 +42,21 @@ mod steps;
 pub use config::SortNodeConfig;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
 use crate::message::{
-    NodeEvent, NodeRequest, Notification, NotificationSource, QueryHash, StreamId, StreamTick,
+    NodeEvent, NodeRequest, Notification, NotificationSource, QueryHash, StreamId,
 };
-use crate::node::{self, NodeOutput, Voice, Why};
+use crate::node::{self, NodeOutput, NotificationWriter, RebuildReason};
 use crate::snapshot::PgSnapshot;
 
-use answers::FilterAnswers;
-pub(crate) use order::SortOrder;
 use orphans::Orphans;
-use query::{Advance, QueryWrite, SortedQuery};
+use query::SortedQuery;
 use rebuild::SortRebuild;
 use sides::SharedSides;
-use sources::{EntryVerdict, Sources};
+use sources::Sources;
+
 pub(crate) use steps::steps;
 
 /// The input of a sort node.
@@ -67,7 +66,7 @@ pub type Input = node::NodeInput<Notification>;
 #[derive(Debug)]
 pub struct SortNode {
     config: SortNodeConfig,
-    voice: Voice,
+    voice: NotificationWriter,
     phase: SortPhase,
     queries: BTreeMap<QueryHash, SortedQuery>,
     /// Queries that do not concern this node: reports about them are not orphans.
@@ -75,9 +74,9 @@ pub struct SortNode {
     /// Queries whose steps wait for the rest of a batch.
     held: BTreeSet<QueryHash>,
     /// Queries that refer to unknown documents.
-    lacking: BTreeSet<QueryHash>,
+    incomplete: BTreeSet<QueryHash>,
     /// How many requests this holder has made.
-    questions: u64,
+    fetches: u64,
     orphans: Orphans,
     sides: SharedSides,
     sources: Sources,
@@ -110,13 +109,13 @@ impl SortNode {
     /// A node without state. Its first input must be [`Input::Start`].
     pub fn new(config: SortNodeConfig) -> Self {
         Self {
-            voice: Voice::new(NotificationSource::Sort, config.token),
+            voice: NotificationWriter::new(NotificationSource::Sort, config.token),
             phase: SortPhase::NeedsRebuild,
             queries: BTreeMap::new(),
             unsorted: HashSet::new(),
             held: BTreeSet::new(),
-            lacking: BTreeSet::new(),
-            questions: 0,
+            incomplete: BTreeSet::new(),
+            fetches: 0,
             orphans: Orphans::new(config.max_waiting, config.orphans_us),
             sides: config.sides(),
             sources: Sources::new(config.partitions, StreamId::default()),
@@ -138,7 +137,9 @@ impl SortNode {
             }
             Input::Entry { id, entry } if self.is_running() => self.log(id, entry, now_us, out),
             // What the entry reported is in the documents that a rebuild reads.
-            Input::Quarantined { .. } if self.is_running() => self.give_up(Why::Unreadable, out),
+            Input::Quarantined { .. } if self.is_running() => {
+                self.request_rebuild(RebuildReason::Unreadable, out);
+            }
             Input::LeftOut { collection } if self.is_running() => {
                 self.poison(collection, out);
             }
@@ -169,161 +170,25 @@ impl SortNode {
         }
     }
 
-    fn log(
-        &mut self,
-        id: StreamId,
-        notification: Notification,
-        now_us: u64,
-        out: &mut Vec<NodeOutput>,
-    ) {
-        match self.sources.check_entry(id, &notification) {
-            EntryVerdict::Nothing => return,
-            EntryVerdict::Lost => return self.give_up(Why::Lost, out),
-            EntryVerdict::News => {}
-        }
-        let NotificationSource::Filter(partition) = notification.source else {
-            return;
-        };
-        match notification.event {
-            NodeEvent::Match {
-                image,
-                added,
-                changed,
-                removed,
-            } => {
-                let image = Arc::new(image);
-                let matching = added.into_iter().chain(changed);
-                let step = |matches| QueryWrite {
-                    image: Arc::clone(&image),
-                    matches,
-                    at: id,
-                    partition,
-                    side: None,
-                };
-                for query in matching {
-                    self.step(query, step(true), now_us, out);
-                }
-                for query in removed {
-                    self.step(query, step(false), now_us, out);
-                }
-            }
-            NodeEvent::Done { xid } => {
-                self.sources.done(partition, xid, id);
-                self.release(now_us, out);
-            }
-            NodeEvent::Tick(tick) => self.tick(partition, (&tick, id), now_us, out),
-            NodeEvent::TooOld {
-                query,
-                activation,
-                request,
-            } => self.answered(
-                (query, activation),
-                (partition, request),
-                false,
-                now_us,
-                out,
-            ),
-            NodeEvent::Active {
-                query,
-                activation,
-                request,
-            } => self.answered((query, activation), (partition, request), true, now_us, out),
-            NodeEvent::Start => {
-                self.orphans.restarted(partition);
-                for query in self.queries.values_mut() {
-                    query.answers.restarted(partition);
-                }
-            }
-            NodeEvent::Failed { query, .. } => {
-                self.remove(&query);
-            }
-            NodeEvent::Rebased { snapshot } if self.rebuilt.covers(&snapshot) => {
-                self.sources.rebased(partition, snapshot, id);
-                self.doubt(now_us, out);
-            }
-            NodeEvent::Rebased { .. } => self.give_up(Why::FilterNode, out),
-            NodeEvent::Rebase { .. }
-            | NodeEvent::Window { .. }
-            | NodeEvent::Renew { .. }
-            | NodeEvent::Fetch { .. }
-            | NodeEvent::Unevaluated { .. } => {}
-        }
-    }
-
-    fn step(&mut self, hash: QueryHash, step: QueryWrite, now_us: u64, out: &mut Vec<NodeOutput>) {
-        if self.unsorted.contains(&hash) {
-            return;
-        }
-        let of_side = QueryWrite {
-            side: Some(hash),
-            ..step.clone()
-        };
-        if let Some(users) = self.sides.take(&hash, &of_side, now_us) {
-            for user in users {
-                if let Some(query) = self.queries.get_mut(&user) {
-                    query.push(of_side.clone(), self.config.max_waiting);
-                    self.advance(user, now_us, out);
-                }
-            }
-            return;
-        }
-        match self.queries.get_mut(&hash) {
-            Some(query) => {
-                query.push(step, self.config.max_waiting);
-                self.advance(hash, now_us, out);
-            }
-            None => self.orphans.push(hash, step, now_us),
-        }
-    }
-
-    /// Applies the pending changes of a query that can be applied.
-    fn advance(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
-        let remembered = (now_us, self.config.remembered_us);
-        loop {
-            let Some(query) = self.queries.get_mut(&hash) else {
-                return;
-            };
-            let advance = query.advance(&self.sources, self.complete.as_ref(), remembered);
-            if std::mem::take(&mut query.unevaluated) {
-                let queries = vec![hash];
-                self.voice.emit(NodeEvent::Unevaluated { queries }, out);
-            }
-            match advance {
-                Ok(Advance::Stuck) => break,
-                Ok(Advance::Unseen) => {}
-                Ok(Advance::Whole) => self.show(hash, out),
-                Ok(Advance::Seen(event)) => self.voice.emit(event, out),
-                Err(refusal) => return self.fail(hash, &refusal, out),
-            }
-            self.check(hash, now_us, out);
-        }
-        let held = self.queries.get(&hash).is_some_and(SortedQuery::is_held);
-        if held {
-            self.held.insert(hash);
-        } else {
-            self.held.remove(&hash);
-        }
-    }
-
     /// Requests new rows if the window's end is unknown.
     fn check(&mut self, hash: QueryHash, now_us: u64, out: &mut Vec<NodeOutput>) {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
         if !query.shown {
-            return self.look_for(hash, now_us, out);
+            return self.request_documents(hash, now_us, out);
         }
         if query.is_too_large() {
             let rows = self.config.max_rows;
             let detail = format!("a live result has at most {rows} rows, and 256 MiB");
             self.fail(hash, &DocumentRefusal::new("result_too_large", detail), out);
-        } else if query.has_too_much_aside(self.config.max_waiting) {
+        } else if query.is_aside_overfull(self.config.max_waiting) {
             query.aside = None;
             self.renew(hash, now_us, out);
         } else if query.is_short() {
             self.renew(hash, now_us, out);
         } else {
-            self.look_for(hash, now_us, out);
+            self.request_documents(hash, now_us, out);
         }
     }
 
@@ -351,88 +216,6 @@ impl SortNode {
         }
     }
 
-    /// A filter node continues from the rows of a request, or does not: then other rows are needed
-    /// here, too.
-    fn answered(
-        &mut self,
-        (hash, activation): (QueryHash, u64),
-        (partition, request): (u16, StreamId),
-        accepted: bool,
-        now_us: u64,
-        out: &mut Vec<NodeOutput>,
-    ) {
-        if self.unsorted.contains(&hash) {
-            return;
-        }
-        let note = |answers: &mut FilterAnswers| {
-            if accepted {
-                answers.accepted(partition, request);
-            } else {
-                answers.refused(partition, request);
-            }
-        };
-        match self.queries.get_mut(&hash) {
-            Some(query) if query.activation == activation => {
-                note(&mut query.answers);
-                if !accepted {
-                    self.renew(hash, now_us, out);
-                }
-                self.confirm(hash, now_us, out);
-            }
-            Some(query) if query.activation > activation => {}
-            _ => self.orphans.answered((hash, activation), now_us, note),
-        }
-    }
-
-    /// A filter node was rebuilt: rows read earlier lack what it does not report.
-    fn doubt(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
-        let behind = self.queries.iter().filter_map(|(hash, query)| {
-            let behind = query.is_behind(&self.sources);
-            behind.then_some(*hash)
-        });
-        for hash in behind.collect::<Vec<_>>() {
-            self.renew(hash, now_us, out);
-            self.confirm(hash, now_us, out);
-        }
-    }
-
-    fn tick(
-        &mut self,
-        partition: u16,
-        (tick, at): (&StreamTick, StreamId),
-        now_us: u64,
-        out: &mut Vec<NodeOutput>,
-    ) {
-        self.sources.tick(partition, tick, at);
-        self.release(now_us, out);
-        if let Some(tick) = self.sources.common_tick() {
-            self.complete = Some(tick.snapshot.clone());
-            self.resolve_all(now_us, out);
-            self.voice.emit(NodeEvent::Tick(tick), out);
-        }
-    }
-
-    /// Applies batches that may have become complete.
-    fn release(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
-        for hash in self.held.clone() {
-            self.advance(hash, now_us, out);
-        }
-    }
-
-    fn idle(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
-        self.orphans.forget(now_us);
-        let again_us = self.config.renew_again_us;
-        let late = self.queries.iter().filter_map(|(hash, query)| {
-            let waiting = query.waiting.as_ref()?;
-            let late = waiting.asked_us.saturating_add(again_us) <= now_us;
-            late.then_some(*hash)
-        });
-        for hash in late.collect::<Vec<_>>() {
-            self.ask(hash, now_us, out);
-        }
-        self.look_again(now_us, out);
-    }
-
     /// Ends the queries that an unreadable document may concern.
     fn poison(&mut self, collection: [u8; 16], out: &mut Vec<NodeOutput>) {
         let poisoned = self.queries.values();
@@ -446,7 +229,7 @@ impl SortNode {
         }
     }
 
-    fn give_up(&mut self, why: Why, out: &mut Vec<NodeOutput>) {
+    fn request_rebuild(&mut self, why: RebuildReason, out: &mut Vec<NodeOutput>) {
         self.phase = SortPhase::NeedsRebuild;
         out.push(NodeOutput::Rebuild(why));
     }
@@ -459,7 +242,7 @@ impl SortNode {
 
     fn remove(&mut self, hash: &QueryHash) -> Option<SortedQuery> {
         let query = self.queries.remove(hash)?;
-        self.lacking.remove(hash);
+        self.incomplete.remove(hash);
         self.sides.leave(hash, &query.sides);
         Some(query)
     }

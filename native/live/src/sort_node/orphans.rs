@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use crate::message::QueryHash;
 
 use super::answers::FilterAnswers;
-use super::query::{OrphanHistory, QueryWrite};
+use super::query::OrphanHistory;
+use super::query_write::QueryWrite;
 
 /// What is kept for the registration of a query.
 #[derive(Debug, Default)]
@@ -85,7 +86,7 @@ impl Orphans {
     }
 
     /// An activation of a query has ended here. Filter nodes may be in the next one already.
-    pub(super) fn outlived(&mut self, query: QueryHash, history: OrphanHistory, now_us: u64) {
+    pub(super) fn record_ended(&mut self, query: QueryHash, history: OrphanHistory, now_us: u64) {
         self.entry(query, now_us).history = history;
     }
 

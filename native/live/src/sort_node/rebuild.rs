@@ -56,7 +56,7 @@ impl SortNode {
         self.queries.clear();
         self.unsorted.clear();
         self.held.clear();
-        self.lacking.clear();
+        self.incomplete.clear();
         self.complete = None;
         self.rebuilt = begin.snapshot.clone();
         let mut rebuild = SortRebuild {
@@ -85,7 +85,7 @@ impl SortNode {
         let filter = crate::filter_node::parse(definition)?;
         let mut query = SortedQuery::new(definition)?;
         query.read = rebuild.requests;
-        query.know_all_rules(&rebuild.rules);
+        query.apply_rules(&rebuild.rules);
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);
@@ -153,13 +153,13 @@ impl SortNode {
         let hashes: Vec<QueryHash> = self.queries.keys().copied().collect();
         for hash in hashes {
             if let Some(query) = self.queries.get_mut(&hash)
-                && query.lacks_something()
+                && query.has_unknown_references()
             {
                 // Its subscribers are notified when that has been read.
                 query.hold(Vec::new());
                 query.shown = false;
-                query.owed = true;
-                self.look_for(hash, now_us, out);
+                query.rebase_pending = true;
+                self.request_documents(hash, now_us, out);
                 continue;
             }
             self.emit_start(hash, out);

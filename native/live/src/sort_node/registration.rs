@@ -11,7 +11,8 @@ use crate::node::NodeOutput;
 use crate::snapshot::PgSnapshot;
 
 use super::SortNode;
-use super::query::{Aside, AsideVerdict, QueryWrite, SortedQuery};
+use super::query::{Aside, AsideVerdict, SortedQuery};
+use super::query_write::QueryWrite;
 use super::steps::steps;
 
 /// A request to keep a query, or new rows for it.
@@ -68,7 +69,7 @@ impl SortNode {
         );
         query.read = registration.id;
         query.may_begin(registration.snapshot);
-        query.owed = true;
+        query.rebase_pending = true;
         let (mut steps, below) = self.looks_up(definition, now_us);
         query.below = query.below.max(below);
         steps.extend(orphan.steps);
@@ -216,8 +217,8 @@ impl SortNode {
         query.take(aside, now_us)?;
         query.hold(before);
         query.shown = shown;
-        if query.lacks_something() {
-            self.look_for(hash, now_us, out);
+        if query.has_unknown_references() {
+            self.request_documents(hash, now_us, out);
         } else {
             self.show(hash, out);
         }
@@ -229,7 +230,7 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        self.lacking.remove(&hash);
+        self.incomplete.remove(&hash);
         let before = query.refresh_window();
         if query.shown {
             let left = |row: &ResultRow| (row.document_version(), RemovalReason::Left);
@@ -238,7 +239,7 @@ impl SortNode {
             self.voice.emit(event, out);
         }
         query.shown = true;
-        if query.owed {
+        if query.rebase_pending {
             self.emit_start(hash, out);
         }
     }
@@ -248,8 +249,9 @@ impl SortNode {
         let Some(query) = self.queries.get_mut(&hash) else {
             return;
         };
-        query.owed = query.waiting.is_some() || query.aside.is_some() || query.is_on_hold();
-        if query.owed {
+        query.rebase_pending =
+            query.waiting.is_some() || query.aside.is_some() || query.is_on_hold();
+        if query.rebase_pending {
             return;
         }
         for part in query.rebase(self.config.rebase_bytes) {
@@ -275,7 +277,8 @@ impl SortNode {
     fn outlive(&mut self, hash: QueryHash, now_us: u64) {
         self.held.remove(&hash);
         if let Some(query) = self.remove(&hash) {
-            self.orphans.outlived(hash, query.into_history(), now_us);
+            self.orphans
+                .record_ended(hash, query.into_history(), now_us);
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::{groups, lookups};
 
 use super::grouped_rows::GroupedRows;
 use super::joined::{JoinedRows, JoinedSides, Judge};
-use super::order::{SortOrder, SortPosition};
 use super::rows::SortedRows;
+use crate::sort_order::{SortOrder, SortPosition};
 
 /// See the module.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl RetainedRows {
             });
         }
         let matched = row.is_some();
-        let placed = row.and_then(|row| Some((order.place(&row)?, row)));
+        let placed = row.and_then(|row| Some((order.sort_position(&row)?, row)));
         let present = placed.is_some();
         let beyond = match self {
             Self::Rows(rows) => {
@@ -88,8 +88,8 @@ impl RetainedRows {
     }
 
     /// Whether an unknown document is referred to.
-    pub(super) fn lacks_something(&self) -> bool {
-        matches!(self, Self::Joined(joined) if joined.lacks_something())
+    pub(super) fn has_unknown_references(&self) -> bool {
+        matches!(self, Self::Joined(joined) if joined.has_unknown_references())
     }
 
     /// The unknown documents of each side that are referred to and have not been read.
@@ -189,10 +189,10 @@ impl FirstRows {
 
     /// Adds a row. Returns false if it cannot be evaluated and is omitted.
     fn push(&mut self, row: &ResultRow, order: &SortOrder) -> bool {
-        let Some(place) = order.place(row) else {
+        let Some(sort_position) = order.sort_position(row) else {
             return false;
         };
-        self.rows.push((place, row.clone()));
+        self.rows.push((sort_position, row.clone()));
         if self.rows.len() > self.capacity.saturating_mul(2).saturating_add(64) {
             self.rows.sort_by(|a, b| a.0.cmp(&b.0));
             self.rows.truncate(self.capacity);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::message::ResultRow;
 
-use super::order::SortPosition;
+use crate::sort_order::SortPosition;
 
 #[derive(Debug)]
 struct SortedRow {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::message::{self, QueryDefinition, QueryHash};
 
-use super::query::QueryWrite;
+use super::query_write::QueryWrite;
 
 #[derive(Debug, Default)]
 struct SharedSide {

@@ -7,7 +7,7 @@ use crate::message::{
 };
 use crate::snapshot::PgSnapshot;
 
-use super::query::QueryWrite;
+use super::query_write::QueryWrite;
 
 /// A log is trimmed after 60 s: a reader that finds its first entry this much later than where it
 /// started may have missed some.
@@ -44,10 +44,10 @@ pub(super) struct Sources {
     filters: Vec<FilterSource>,
     /// The last positions at which partitions reported that they handled their part, by
     /// transaction.
-    done: HashMap<u64, HashMap<u16, StreamId>>,
+    handled: HashMap<u64, HashMap<u16, StreamId>>,
     /// The position at which reading the log started, until its first entry arrives.
     begin: Option<StreamId>,
-    said_us: u64,
+    last_tick_us: u64,
 }
 
 impl Sources {
@@ -56,9 +56,9 @@ impl Sources {
         filters.resize_with(partitions.into(), FilterSource::default);
         Self {
             filters,
-            done: HashMap::new(),
+            handled: HashMap::new(),
             begin: Some(begin).filter(|begin| *begin > StreamId::default()),
-            said_us: 0,
+            last_tick_us: 0,
         }
     }
 
@@ -124,11 +124,11 @@ impl Sources {
         bases.all(|base| snapshot.covers(base))
     }
 
-    pub(super) fn done(&mut self, partition: u16, xid: u64, at: StreamId) {
-        if self.done.len() >= BATCHES {
-            self.done.clear();
+    pub(super) fn handled(&mut self, partition: u16, xid: u64, at: StreamId) {
+        if self.handled.len() >= BATCHES {
+            self.handled.clear();
         }
-        self.done.entry(xid).or_default().insert(partition, at);
+        self.handled.entry(xid).or_default().insert(partition, at);
     }
 
     /// The positions at which each partition reported all images of a batch; `None` if one has not.
@@ -137,11 +137,11 @@ impl Sources {
     pub(super) fn ends<'s>(
         &self,
         image: &AfterImage,
-        steps: &(impl Iterator<Item = &'s QueryWrite> + Clone),
+        writes: &(impl Iterator<Item = &'s QueryWrite> + Clone),
     ) -> Option<Vec<(u16, StreamId)>> {
         let ends = image.parts.iter().map(|part| {
-            let own = steps.clone().filter(|step| step.partition == *part);
-            let last = own.map(|step| step.at).max();
+            let own_writes = writes.clone().filter(|write| write.partition == *part);
+            let last = own_writes.map(|write| write.at).max();
             let at = self.end(image.xid, *part, |at| last.is_none_or(|last| at > last))?;
             Some((*part, at))
         });
@@ -154,12 +154,18 @@ impl Sources {
             // No node exists to report it.
             return Some(StreamId::default());
         };
-        let done = self.done.get(&xid).and_then(|done| done.get(&part));
+        let handled = self
+            .handled
+            .get(&xid)
+            .and_then(|handled| handled.get(&part));
         let reported = filter
             .reported
             .as_ref()
             .filter(|(reported, _)| reported.sees(xid));
-        let mut said = done.into_iter().chain(reported.map(|(_, at)| at)).copied();
+        let mut said = handled
+            .into_iter()
+            .chain(reported.map(|(_, at)| at))
+            .copied();
         said.find(|at| counts(*at))
     }
 
@@ -181,7 +187,7 @@ impl Sources {
             filter.tick = Some(tick.clone());
         }
         let filters = &self.filters;
-        self.done.retain(|xid, _| {
+        self.handled.retain(|xid, _| {
             let has_reported = |filter: &FilterSource| {
                 filter
                     .reported
@@ -200,10 +206,10 @@ impl Sources {
         let ticks: Option<Vec<&StreamTick>> =
             self.filters.iter().map(|f| f.tick.as_ref()).collect();
         let oldest = ticks?.into_iter().min_by_key(|tick| tick.time_us)?.clone();
-        if oldest.time_us <= self.said_us {
+        if oldest.time_us <= self.last_tick_us {
             return None;
         }
-        self.said_us = oldest.time_us;
+        self.last_tick_us = oldest.time_us;
         Some(oldest)
     }
 }

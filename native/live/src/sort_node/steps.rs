@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_that_goes_to_the_end_is_one_move() {
+    fn a_row_that_moves_to_the_end_is_one_move() {
         let old: Vec<_> = (0..5).map(|key| row(key, 1)).collect();
         let mut new = old.clone();
         let first = new.remove(0);

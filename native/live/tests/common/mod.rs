@@ -33,7 +33,7 @@ fn name(hash: &QueryHash) -> String {
     String::from_utf8_lossy(&hash.0).trim().to_owned()
 }
 
-/// A query in its first life.
+/// A query in its first activation.
 pub(crate) fn query(name: &str, filter: &str) -> QueryDefinition {
     QueryDefinition {
         hash: hash(name),
@@ -54,7 +54,7 @@ pub(crate) fn query(name: &str, filter: &str) -> QueryDefinition {
     }
 }
 
-/// The first rows by `n`.
+/// A query sorted by `n`, with a window.
 pub(crate) fn sorted(name: &str, offset: u32, limit: u32, slack: u32) -> QueryDefinition {
     QueryDefinition {
         sort: bson(r#"{"sort":[["n",1]]}"#),
@@ -66,7 +66,7 @@ pub(crate) fn sorted(name: &str, offset: u32, limit: u32, slack: u32) -> QueryDe
     }
 }
 
-/// The key of a one-letter `_id`, as short as can be: nodes take any bytes.
+/// The key of a one-letter `_id`, in its shortest form: nodes accept any bytes.
 pub(crate) fn key(id: &str) -> Arc<[u8]> {
     id.as_bytes().into()
 }
@@ -75,7 +75,7 @@ pub(crate) fn body(id: &str, n: i64) -> Arc<[u8]> {
     bson(&format!(r#"{{"_id":"{id}","n":{n}}}"#))
 }
 
-/// A row as a registration brings it.
+/// A row of a registration.
 pub(crate) fn row(id: &str, version: u64, n: i64) -> ResultRow {
     ResultRow {
         key: key(id),
@@ -182,7 +182,7 @@ pub(crate) fn notification(
     }
 }
 
-/// What a node gave out, a line each.
+/// The output of a node, one line each.
 pub(crate) fn lines(out: &[NodeOutput]) -> Vec<String> {
     out.iter()
         .map(|output| match output {

@@ -46,7 +46,7 @@ fn a_batch_over_two_partitions_is_one_group_and_later_writes_wait_behind_it() {
 }
 
 #[test]
-fn a_new_nodes_state_from_before_a_batch_that_another_told_of_first_takes_nothing_of_it_away() {
+fn a_new_nodes_state_from_before_a_batch_that_another_reported_first_removes_nothing_of_it() {
     let (mut desk, q) = opened();
     let part_of = |id: &str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
     let of = |part| move |id: &&str| part_of(id) == part;
@@ -78,7 +78,7 @@ fn a_batch_waits_for_a_node_that_has_not_read_the_registration() {
     desk.active(F1, &q);
     desk.matched(F1, part(6, "b", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 6);
-    // Said of other queries: this one's part comes with the answer to its registration.
+    // Reported for other queries: this one's part comes with the answer to its registration.
     done(&mut desk, F0, 6);
     assert_eq!(desk.lines(), ["s1 result a@1"]);
     desk.matched(F0, part(6, "a", 2, Some(1)), Is::Changed, q.hash);
@@ -90,7 +90,7 @@ fn a_batch_waits_for_a_node_that_has_not_read_the_registration() {
 }
 
 #[test]
-fn a_batch_that_a_node_tells_with_its_answer_is_shown_with_the_answer() {
+fn a_batch_reported_with_a_nodes_answer_is_shown_with_the_answer() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.register(&q, until(6), &[]);
@@ -108,7 +108,7 @@ fn a_batch_that_a_node_tells_with_its_answer_is_shown_with_the_answer() {
 }
 
 #[test]
-fn what_a_node_began_with_before_it_read_the_registration_is_no_end_of_a_batch() {
+fn a_rebase_before_the_registration_does_not_end_a_batch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.notify(F1, NodeEvent::Start);
@@ -245,7 +245,7 @@ fn a_batch_whose_end_does_not_come_is_read_again_and_becomes_a_reset() {
 }
 
 #[test]
-fn one_who_is_sent_whole_results_is_never_sent_half_a_batch_whose_end_does_not_come() {
+fn a_client_of_whole_results_never_receives_half_of_an_incomplete_batch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let options = ClientOptions {
         whole_results: true,
@@ -291,7 +291,7 @@ fn between_a_loss_and_the_rows_that_make_up_for_it_nothing_is_shown() {
 }
 
 #[test]
-fn rows_of_another_life_from_before_a_batch_take_nothing_back_that_was_shown_of_it() {
+fn rows_of_another_activation_from_before_a_batch_undo_nothing_of_it() {
     let (mut desk, mut q) = watched(&[row("a", 1, 1)]);
     desk.take();
     desk.hub.lost(0);
@@ -312,13 +312,13 @@ fn rows_of_another_life_from_before_a_batch_take_nothing_back_that_was_shown_of_
 }
 
 #[test]
-fn what_a_node_said_of_a_batch_before_it_answered_again_is_no_end_of_it() {
+fn a_report_from_before_a_nodes_latest_answer_does_not_end_a_batch() {
     let (mut desk, q) = opened();
     let (a, b) = (id_of(0), id_of(1));
     desk.hub.lost(0);
     let end = desk.end();
-    // It has handled the batch's version of a document that it does not know: the rows that it
-    // continues from did not change. The first version comes later, or never.
+    // The node has handled the batch's version of a document that it did not track: the rows that
+    // it continues from did not change. The first version arrives later, or never.
     done(&mut desk, F1, 8);
     desk.matched(F0, part(8, &a, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 8);
@@ -401,14 +401,14 @@ fn no_place_to_go_on_from_lies_within_a_batch() {
     desk.matched(F1, part(7, "b", 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F0, 7);
     done(&mut desk, F1, 7);
-    let told = desk.lines().len();
+    let count = desk.lines().len();
     desk.take_requests();
     desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.pass(250_000);
     desk.answer_replays();
     let again = desk.lines();
     assert_eq!(again.first().unwrap(), "s2 ready");
-    assert_eq!(again.len(), 1 + told);
+    assert_eq!(again.len(), 1 + count);
     let ends: Vec<_> = again
         .iter()
         .skip(1)
@@ -418,7 +418,7 @@ fn no_place_to_go_on_from_lies_within_a_batch() {
 }
 
 #[test]
-fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
+fn a_repeated_batch_ends_only_after_its_writes() {
     let (mut desk, q) = opened();
     done(&mut desk, F0, 6);
     desk.ticks(9);
@@ -433,7 +433,7 @@ fn a_batch_that_is_told_again_ends_only_behind_its_writes() {
     assert_eq!(desk.lines(), ["s1 add a@1 #1 1/2", "s1 add b@1 #2 2/2"]);
 }
 
-/// Of a batch, b is reported, and a was written again by the next one, which its node read first:
+/// Of a batch, b is reported; a was written again by the next batch, which its node read first, so
 /// a@2 is not reported.
 fn written_again(desk: &mut Desk, q: &QueryDefinition, b: &str) {
     desk.matched(F1, part(8, b, 1, Some(1)), Is::Added, q.hash);
@@ -451,20 +451,20 @@ fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_
     written_again(&mut desk, &q, &b);
     assert!(desk.lines().is_empty());
     done(&mut desk, F1, 9);
-    let told = |client: &str| {
+    let expected = |client: &str| {
         [
             format!("{client} add {b}@1 #1 1/2"),
             format!("{client} change a@3 #2 2/2"),
         ]
     };
-    assert_eq!(desk.lines(), told("s1"));
+    assert_eq!(desk.lines(), expected("s1"));
     desk.take_requests();
     desk.attach_with(2, &q, ClientOptions::default(), Some(token));
     desk.ticks(10);
     desk.pass(250_000);
     desk.answer_replays();
     let again = desk.lines();
-    assert_eq!(again.get(1..).unwrap(), told("s2"));
+    assert_eq!(again.get(1..).unwrap(), expected("s2"));
 }
 
 #[test]
@@ -474,7 +474,7 @@ fn a_batch_waits_for_another_that_stands_for_a_part_of_it_in_an_answer() {
     desk.attach(1, &q);
     desk.register(&q, until(8), &[row("a", 1, 1)]);
     desk.active(F1, &q);
-    // Said of other queries; with its answer the node tells of a@3 alone.
+    // Reported for other queries; with its answer the node reports only a@3.
     done(&mut desk, F0, 8);
     desk.matched(F1, part(8, &b, 1, Some(1)), Is::Added, q.hash);
     done(&mut desk, F1, 8);

@@ -75,7 +75,7 @@ fn a_connection_has_room_for_so_much_however_many_subscriptions_it_carries() {
 }
 
 #[test]
-fn one_go_writes_out_about_so_much_and_says_that_there_is_more() {
+fn one_poll_renders_a_bounded_amount_and_reports_that_there_is_more() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     for id in 1..=40 {
         desk.attach(id, &q);
@@ -91,7 +91,7 @@ fn one_go_writes_out_about_so_much_and_says_that_there_is_more() {
 }
 
 #[test]
-fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does() {
+fn nothing_is_rendered_for_a_stuck_connection_until_it_reads() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.connection = Some(7);
     for id in 1..=40 {
@@ -109,7 +109,7 @@ fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does
         let waiting = desk.hub.figures(id).unwrap().waiting;
         assert!(waiting < 10, "{waiting} frames wait for {id}");
     }
-    let mut told = 0;
+    let mut count = 0;
     for _ in 0..1_000 {
         for (id, (frames, bytes)) in std::mem::take(&mut unread.2) {
             desk.hub.drained(id, frames, bytes);
@@ -118,12 +118,12 @@ fn nothing_is_written_out_for_a_connection_that_nobody_reads_until_somebody_does
         let frames = desk.hub.poll(1_000);
         for frame in frames {
             let line = line(&frame.text);
-            told += usize::from(line.contains("change d0@99"));
+            count += usize::from(line.contains("change d0@99"));
             let taken = unread.2.entry(frame.client).or_default();
             *taken = (taken.0 + 1, taken.1 + frame.text.len());
         }
     }
-    assert_eq!(told, 40, "each is told what has become of the document");
+    assert_eq!(count, 40, "each is count what has become of the document");
 }
 
 /// A result of about half a megabyte.
@@ -156,7 +156,7 @@ fn handed_out(desk: &mut Desk) -> (usize, usize, HashMap<u64, (usize, usize)>) {
 }
 
 #[test]
-fn a_throttled_client_is_told_at_once_and_then_at_most_so_often() {
+fn a_throttled_client_is_sent_the_first_change_at_once_and_then_limited() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let options = ClientOptions {
         throttle_us: 1_000_000,
@@ -177,7 +177,7 @@ fn a_throttled_client_is_told_at_once_and_then_at_most_so_often() {
 }
 
 #[test]
-fn what_was_put_together_is_told_before_a_token_says_so() {
+fn coalesced_changes_are_sent_before_a_token_covers_them() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let options = ClientOptions {
         throttle_us: 1_000_000,

@@ -1,4 +1,4 @@
-//! A hub with two filter nodes and a sort node, spoken for by the test.
+//! A hub with two filter nodes and a sort node, which the test simulates.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,12 +41,12 @@ impl Desk {
         Self::with(bounds, 1 << 30, 1 << 20)
     }
 
-    /// A hub that may take so many bytes.
+    /// A hub with this memory budget.
     pub(crate) fn narrow(memory_bytes: usize) -> Self {
         Self::with(OutboxBounds::default(), memory_bytes, 1 << 20)
     }
 
-    /// A hub that may remember so many bytes of what it told.
+    /// A hub with this budget for traces.
     pub(crate) fn forgetful(trace_bytes: usize) -> Self {
         Self::with(OutboxBounds::default(), 1 << 30, trace_bytes)
     }
@@ -85,7 +85,7 @@ impl Desk {
         other
     }
 
-    /// Reads what another process has read since.
+    /// Reads the log entries that another process has read since.
     pub(crate) fn follow(&mut self, other: &Self) {
         for (at, notification) in other.log.iter().skip(self.log.len()) {
             self.log.push((*at, notification.clone()));
@@ -96,7 +96,7 @@ impl Desk {
         self.pass(0);
     }
 
-    /// Other nodes speak from here on, in a log of their own.
+    /// Switches to other nodes with a separate log.
     pub(crate) fn begin_anew(&mut self) {
         self.log.clear();
         self.counts.clear();
@@ -111,7 +111,7 @@ impl Desk {
         self.log.last().map(|(at, _)| *at).unwrap_or_default()
     }
 
-    /// A node says something.
+    /// Appends a notification of a node.
     pub(crate) fn notify(&mut self, source: NotificationSource, event: NodeEvent) {
         let (token, count) = self.counts.get(&source).copied().unwrap_or((1, 0));
         let (token, count) = match event {
@@ -134,7 +134,7 @@ impl Desk {
         self.counts.entry(source).or_insert((1, 0)).1 += 1;
     }
 
-    /// All nodes prove that they have handled what is below `next`.
+    /// Appends ticks of all nodes, which prove that they have handled everything below `next`.
     pub(crate) fn ticks(&mut self, next: u64) {
         for source in [F0, F1, SORT] {
             self.tick(source, next);
@@ -253,7 +253,7 @@ impl Desk {
         self.rebase_under(0, source, query, next, rows);
     }
 
-    /// The same, of rows that were written under such access rules.
+    /// The same, for rows that were written under these access rules.
     pub(crate) fn rebase_under(
         &mut self,
         rules_version: u64,
@@ -291,7 +291,7 @@ impl Desk {
         self.notify(source, event);
     }
 
-    /// A write by which some of those who watch joined with a version that was passed over.
+    /// A write of a document that some subscribers joined with in a version that was skipped.
     pub(crate) fn matched_by_some(
         &mut self,
         source: NotificationSource,
@@ -326,7 +326,7 @@ impl Desk {
         self.notify(SORT, event);
     }
 
-    /// Frames, of clients that take all.
+    /// Takes the frames of clients that read everything.
     pub(crate) fn take(&mut self) -> Vec<ClientFrame> {
         let mut all = Vec::new();
         loop {
@@ -341,7 +341,7 @@ impl Desk {
         }
     }
 
-    /// What clients are told, a line each.
+    /// The frames to clients, one line each.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         self.take().iter().map(|frame| line(&frame.text)).collect()
     }
@@ -350,7 +350,7 @@ impl Desk {
         self.hub.take_requests()
     }
 
-    /// Answers requests to replay the log, which goes back to its beginning.
+    /// Answers requests to replay the log, which is complete.
     pub(crate) fn answer_replays(&mut self) {
         for request in self.take_requests() {
             if let HubRequest::Replay {
@@ -376,7 +376,7 @@ pub(crate) fn watched(rows: &[ResultRow]) -> (Desk, QueryDefinition) {
     (desk, q)
 }
 
-/// How a write concerns a query.
+/// The effect of a write on a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
     Added,
@@ -407,7 +407,7 @@ pub(crate) fn text(value: Option<ValueRef<'_>>) -> Option<String> {
     }
 }
 
-/// The last token that a client was told.
+/// The last token that a client received.
 pub(crate) fn token(frames: &[ClientFrame]) -> String {
     let tokens = frames.iter().rev();
     let mut tokens = tokens.filter_map(|frame| text(parsed(&frame.text).as_ref().get("resume")));

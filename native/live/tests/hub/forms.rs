@@ -1,4 +1,4 @@
-//! Documents in the form of Extended JSON that each subscriber asked for.
+//! Documents in the form of Extended JSON that each subscriber requested.
 
 use rillbase_live::hub::ClientOptions;
 use rillbase_query::ejson::Form;
@@ -20,7 +20,7 @@ fn texts(desk: &mut Desk, client: u64) -> Vec<String> {
 }
 
 #[test]
-fn subscribers_of_one_query_are_sent_the_forms_that_they_asked_for() {
+fn subscribers_of_one_query_receive_the_forms_that_they_requested() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach_with(1, &q, canonical(), None);
     desk.open(&q, 5, &[row("a", 1, 1)]);

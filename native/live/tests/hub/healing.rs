@@ -1,4 +1,4 @@
-//! Standing still, and healing.
+//! Stale queries and their recovery.
 
 use rillbase_live::hub::{ClientOptions, HubRequest};
 use rillbase_live::message::NodeEvent;
@@ -7,7 +7,7 @@ use crate::common::{image, notification, query, row, until};
 use crate::desk::{Desk, F0, F1, Is, token, watched};
 
 #[test]
-fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
+fn a_subscriber_is_notified_when_ticks_stop_and_resume() {
     let (mut desk, _) = watched(&[]);
     desk.take();
     desk.pass(1_900_000);
@@ -21,7 +21,7 @@ fn a_subscriber_is_told_when_ticks_stop_and_when_they_come_again() {
 }
 
 #[test]
-fn after_a_hole_the_query_is_registered_again_and_the_difference_is_told() {
+fn after_a_gap_the_query_is_registered_again_and_the_difference_is_sent() {
     let (mut desk, q) = watched(&[row("a", 1, 1), row("b", 1, 1)]);
     desk.take();
     desk.take_requests();
@@ -62,7 +62,7 @@ fn a_registration_that_is_older_than_what_was_shown_lets_no_version_fall() {
 }
 
 #[test]
-fn another_life_of_the_event_layer_makes_all_register_again() {
+fn another_incarnation_of_the_event_layer_makes_all_queries_register_again() {
     let (mut desk, q) = watched(&[]);
     desk.take_requests();
     desk.life = [2; 16];
@@ -71,7 +71,7 @@ fn another_life_of_the_event_layer_makes_all_register_again() {
 }
 
 #[test]
-fn what_is_lost_while_a_registration_is_on_its_way_asks_for_another() {
+fn a_loss_during_a_registration_requests_another_one() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.take_requests();
@@ -104,7 +104,7 @@ fn a_registration_that_nodes_do_not_answer_is_sent_again_and_then_less_often() {
 }
 
 #[test]
-fn too_old_asks_for_a_registration_once() {
+fn too_old_requests_one_registration() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.register(&q, until(5), &[]);
@@ -116,7 +116,7 @@ fn too_old_asks_for_a_registration_once() {
 }
 
 #[test]
-fn one_who_has_lost_its_lease_is_not_believed() {
+fn a_former_lease_holder_is_not_trusted() {
     let (mut desk, q) = watched(&[]);
     desk.notify(F0, NodeEvent::Start);
     desk.take();
@@ -131,7 +131,7 @@ fn one_who_has_lost_its_lease_is_not_believed() {
 }
 
 #[test]
-fn a_new_node_tells_its_members_and_the_difference_is_told() {
+fn a_new_node_reports_its_members_and_the_difference_is_sent() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let part = |id: &str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
     let mut zero = ('a'..='z').map(String::from).filter(|id| part(id) == 0);
@@ -179,7 +179,7 @@ fn a_query_that_a_node_gave_up_is_failed() {
 }
 
 #[test]
-fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
+fn subscribers_receive_the_number_of_documents_that_cannot_be_evaluated() {
     let (mut desk, q) = watched(&[]);
     desk.take_requests();
     let notices = |desk: &mut Desk| -> Vec<String> {
@@ -189,22 +189,22 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
     let counted = |count: u32| format!(r#""code":"documents_not_evaluated","count":{count},"#);
     desk.hub.unevaluated(&q.hash, 2);
     desk.pass(250_000);
-    let told = notices(&mut desk);
+    let sent = notices(&mut desk);
     assert!(
-        matches!(&told[..], [only] if only.contains(&counted(2))),
-        "{told:?}"
+        matches!(&sent[..], [only] if only.contains(&counted(2))),
+        "{sent:?}"
     );
-    // However many are written, a notice is sent now and then.
+    // Regardless of the number of writes, notices are sent only periodically.
     for _ in 0..100 {
         let queries = vec![q.hash];
         desk.notify(F0, NodeEvent::Unevaluated { queries });
     }
     assert_eq!(notices(&mut desk), [""; 0]);
     desk.pass(250_000);
-    let told = notices(&mut desk);
+    let sent = notices(&mut desk);
     assert!(
-        matches!(&told[..], [only] if only.contains(&counted(100))),
-        "{told:?}"
+        matches!(&sent[..], [only] if only.contains(&counted(100))),
+        "{sent:?}"
     );
     assert_eq!(
         desk.take_requests(),
@@ -215,7 +215,7 @@ fn subscribers_are_told_how_many_documents_cannot_be_evaluated() {
 }
 
 #[test]
-fn rows_of_a_registration_that_nobody_waits_for_are_not_taken() {
+fn rows_of_an_outdated_registration_are_ignored() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     let (asked, end) = (desk.hub.registration_id(&q.hash).unwrap(), desk.end());
@@ -244,7 +244,7 @@ fn rows_of_a_registration_that_nobody_waits_for_are_not_taken() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_request_makes_nobody_ready() {
+fn an_answer_to_an_earlier_request_makes_no_client_ready() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     let earlier = desk.request();
@@ -268,7 +268,7 @@ fn an_answer_to_an_earlier_request_makes_nobody_ready() {
 }
 
 #[test]
-fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
+fn a_node_whose_end_of_rebuild_was_lost_is_trusted_when_it_ticks() {
     let (mut desk, q) = watched(&[]);
     desk.take();
     desk.notify(F0, NodeEvent::Start);
@@ -285,7 +285,7 @@ fn a_node_whose_last_word_of_its_rebuild_was_lost_is_believed_when_it_ticks() {
 }
 
 #[test]
-fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
+fn no_client_is_live_while_the_state_of_a_node_waits_for_the_others() {
     let (mut desk, q) = watched(&[]);
     desk.take();
     desk.notify(F0, NodeEvent::Start);
@@ -301,7 +301,7 @@ fn nobody_is_live_while_the_state_of_a_node_waits_for_the_others() {
 }
 
 #[test]
-fn what_was_registered_since_the_event_layer_forgot_is_not_registered_again() {
+fn queries_registered_after_the_loss_are_not_registered_again() {
     let (mut desk, before) = watched(&[row("a", 1, 1)]);
     let since = query("since", "{}");
     desk.attach(2, &since);
@@ -322,7 +322,7 @@ fn what_was_registered_since_the_event_layer_forgot_is_not_registered_again() {
 }
 
 #[test]
-fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
+fn progress_does_not_fall_with_a_tick_older_than_the_state() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.lines();
     let end = desk.end();
@@ -336,7 +336,7 @@ fn what_a_node_has_reached_does_not_fall_with_a_tick_older_than_its_state() {
     }
     assert_eq!(desk.lines(), ["s1 stale"]);
     desk.ticks(11);
-    // Rows that were read before the nodes' state, which takes the row away.
+    // Rows that were read before the nodes' state, which removes the row.
     desk.register_behind(&q, end, until(11), &[row("a", 1, 1)]);
     assert_eq!(desk.lines(), ["s1 remove a@1 left #1"]);
 }

@@ -1,4 +1,4 @@
-//! Random histories: whatever happens, a client that applies its events has what the database has,
+//! Random histories: in every case, a client that applies its events has the same as the database,
 //! and receives no version twice.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,14 +16,14 @@ use crate::desk::{Desk, F0, F1, Is, number, parsed, text};
 enum Act {
     Write(u8, Option<i8>),
     Batch(Vec<(u8, Option<i8>)>),
-    /// A filter node handles so many of its entries.
+    /// A filter node handles this many of its entries.
     Handle(bool, u8),
     Rebuild(bool),
     Register,
-    /// A client takes so many frames.
+    /// A client reads this many frames.
     Take(u8),
     Attach(bool),
-    /// A client is cut off and comes back with its token.
+    /// A client is disconnected and reconnects with its token.
     Return,
     Pass(u16),
 }
@@ -43,7 +43,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What one client has made of its frames.
+/// The state of a client according to its frames.
 #[derive(Debug, Default)]
 struct Reader {
     rows: BTreeMap<String, i64>,
@@ -125,7 +125,7 @@ struct World {
     /// By id: version and, unless it is deleted, the number.
     documents: BTreeMap<String, (u64, Option<i8>)>,
     next: u64,
-    /// What the nodes have not handled.
+    /// The entries that the nodes have not handled.
     streams: [VecDeque<AfterImage>; 2],
     members: [BTreeMap<String, u64>; 2],
     readers: BTreeMap<u64, Reader>,
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// The oldest client is cut off in the middle of a group, maybe, and comes back.
+    /// The oldest client is disconnected, possibly in the middle of a group, and reconnects.
     fn reconnect(&mut self) {
         let Some((id, mut reader)) = self.readers.pop_first() else {
             return;
@@ -323,7 +323,7 @@ impl World {
         self.desk.answer_replays();
     }
 
-    /// A node's tick says what it has handled: all that is older than what waits.
+    /// A node ticks if it has handled everything older than its pending entries.
     fn tick_if_through(&mut self) {
         for at in 0..2 {
             let waits = self.streams[at].iter().map(|image| image.xid).min();

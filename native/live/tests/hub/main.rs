@@ -1,4 +1,4 @@
-//! What subscribers are told: each promise that is kept here, and random histories.
+//! The frames to subscribers: one test for each guarantee, and random histories.
 #![allow(
     clippy::panic,
     clippy::unwrap_used,

@@ -8,7 +8,7 @@ use crate::desk::{Desk, F0, F1, Is, SORT, token};
 
 const BUDGET: usize = 1_000_000;
 const LARGE: usize = 20_000;
-/// Rows of a result that takes a fifth of the budget.
+/// The number of rows of a result that uses a fifth of the budget.
 const ROWS: usize = 10;
 
 fn large(id: &str, version: u64) -> ResultRow {
@@ -42,7 +42,7 @@ fn crowded(desk: &mut Desk) -> Vec<QueryDefinition> {
 }
 
 #[test]
-fn results_that_nobody_was_given_lately_lose_their_bodies_and_changes_go_on() {
+fn results_that_were_not_sent_recently_lose_their_bodies_and_changes_continue() {
     let mut desk = Desk::narrow(BUDGET);
     let queries = crowded(&mut desk);
     let memory = desk.hub.memory();
@@ -63,7 +63,7 @@ fn results_that_nobody_was_given_lately_lose_their_bodies_and_changes_go_on() {
 }
 
 #[test]
-fn who_comes_to_a_result_without_bodies_has_it_read_again_and_others_notice_nothing() {
+fn a_client_that_joins_a_result_without_bodies_has_it_read_again_unnoticed_by_others() {
     let mut desk = Desk::narrow(BUDGET);
     let queries = crowded(&mut desk);
     let (q, mut rows) = (&queries[0], many("q1-"));
@@ -82,7 +82,7 @@ fn who_comes_to_a_result_without_bodies_has_it_read_again_and_others_notice_noth
 }
 
 #[test]
-fn what_was_written_while_bodies_were_read_is_waited_for() {
+fn writes_during_the_read_of_bodies_are_awaited() {
     let mut desk = Desk::narrow(BUDGET);
     let queries = crowded(&mut desk);
     let (q, mut rows) = (&queries[0], many("q1-"));
@@ -100,7 +100,7 @@ fn what_was_written_while_bodies_were_read_is_waited_for() {
 }
 
 #[test]
-fn what_was_lost_while_bodies_were_read_is_read_behind_them() {
+fn events_lost_during_the_read_of_bodies_are_read_after_them() {
     let mut desk = Desk::narrow(BUDGET);
     let queries = crowded(&mut desk);
     let q = &queries[0];
@@ -138,7 +138,7 @@ fn a_window_without_bodies_is_whole_again_too() {
 }
 
 #[test]
-fn one_who_would_have_to_begin_anew_waits_for_the_whole_result() {
+fn a_client_that_must_restart_waits_for_the_whole_result() {
     let mut desk = Desk::narrow(BUDGET);
     let queries = crowded(&mut desk);
     let q = &queries[0];
@@ -152,7 +152,7 @@ fn one_who_would_have_to_begin_anew_waits_for_the_whole_result() {
 }
 
 #[test]
-fn a_client_that_takes_nothing_is_cut_off_and_begins_anew_when_it_reads() {
+fn a_client_that_reads_nothing_is_cut_off_and_restarts_when_it_reads() {
     let mut desk = Desk::narrow(BUDGET);
     let q = query("q", "{}");
     desk.attach(1, &q);

@@ -31,7 +31,7 @@ fn nothing_is_missing_and_nothing_comes_twice() {
     assert_eq!(desk.take_requests(), [HubRequest::Register(q.hash)]);
     desk.pass(250_000);
     q.activation = 2;
-    // One write was reported, one was not, and one follows the rows.
+    // One write was reported, one was not, and one is later than the rows.
     desk.register(&q, until(8), &[row("a", 2, 1), row("c", 1, 1)]);
     desk.matched(F2, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.matched(F2, image(7, "c", 1, Some(1)), Is::Added, q.hash);
@@ -46,8 +46,7 @@ fn nothing_is_missing_and_nothing_comes_twice() {
         desk.active(source, &q);
         desk.tick(source, 10);
     }
-    // Subscribers need not notice: this grid proves everything before what the other one proved is
-    // too old.
+    // Subscribers notice nothing: this grid proves everything before the other one's proof expires.
     for _ in 0..10 {
         desk.pass(250_000);
         for source in [F0, F1, F2] {
@@ -58,7 +57,7 @@ fn nothing_is_missing_and_nothing_comes_twice() {
 }
 
 #[test]
-fn what_the_old_grid_proved_counts_for_two_seconds() {
+fn liveness_from_the_old_grid_counts_for_two_seconds() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
@@ -71,7 +70,7 @@ fn what_the_old_grid_proved_counts_for_two_seconds() {
 }
 
 #[test]
-fn who_was_not_live_is_not_live_in_the_new_grid() {
+fn a_query_that_was_not_live_is_not_live_in_the_new_grid() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
@@ -101,7 +100,7 @@ fn two_of_three_nodes_are_not_all() {
 }
 
 #[test]
-fn a_window_goes_on_from_what_the_new_sort_node_says() {
+fn a_window_continues_from_the_new_sort_nodes_report() {
     let (mut desk, mut q) = (Desk::new(), sorted("q", 0, 2, 1));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);

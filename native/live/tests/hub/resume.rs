@@ -1,4 +1,4 @@
-//! Going on from a token, here and on another app server.
+//! Resuming from a token, on the same and on another app server.
 
 use rillbase_live::hub::ClientOptions;
 use rillbase_live::message::{QueryDefinition, RemovalReason, WindowChange};
@@ -15,7 +15,7 @@ fn resume(desk: &mut Desk, id: u64, q: &QueryDefinition, token: String) -> Vec<S
 }
 
 #[test]
-fn exactly_what_was_missed_is_told_and_numbers_go_on() {
+fn exactly_the_missed_changes_are_sent_and_numbers_continue() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.matched(F0, image(6, "a", 2, Some(1)), Is::Changed, q.hash);
     let token = token(&desk.take());
@@ -36,7 +36,7 @@ fn exactly_what_was_missed_is_told_and_numbers_go_on() {
 fn a_token_from_before_the_first_event_is_as_good() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
-    // It is in the rows, and the node says so late.
+    // The write is in the rows, and the node reports it late.
     desk.matched(F0, image(4, "a", 1, Some(1)), Is::Added, q.hash);
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.take();
@@ -47,7 +47,7 @@ fn a_token_from_before_the_first_event_is_as_good() {
 }
 
 #[test]
-fn who_wants_whole_results_is_given_the_present_one() {
+fn a_client_of_whole_results_receives_the_current_one() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     desk.matched(F1, image(8, "b", 1, Some(1)), Is::Added, q.hash);
@@ -63,7 +63,7 @@ fn who_wants_whole_results_is_given_the_present_one() {
 }
 
 #[test]
-fn who_was_given_the_rows_behind_a_loss_begins_anew_elsewhere() {
+fn a_client_that_received_rows_after_a_loss_restarts_on_another_server() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.take();
     // The report of b is lost; a client that resumes after this change of a would never receive it.
@@ -91,7 +91,7 @@ fn who_was_given_the_rows_behind_a_loss_begins_anew_elsewhere() {
 }
 
 #[test]
-fn another_app_server_tells_the_same() {
+fn another_app_server_sends_the_same() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     desk.matched(F0, image(7, "a", 2, Some(1)), Is::Changed, q.hash);
@@ -111,7 +111,7 @@ fn another_app_server_tells_the_same() {
 }
 
 #[test]
-fn what_happens_while_the_log_is_read_comes_behind_it() {
+fn changes_during_a_replay_follow_it() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     desk.pass(250_000);
     let token = token(&desk.take());
@@ -128,7 +128,7 @@ fn what_happens_while_the_log_is_read_comes_behind_it() {
 }
 
 #[test]
-fn a_token_of_somebody_else_or_of_another_life_is_answered_by_a_reset() {
+fn a_token_of_another_client_or_activation_is_answered_by_a_reset() {
     let (mut desk, q) = watched(&[row("a", 1, 1)]);
     let token = token(&desk.take());
     let mut forged = token.clone();
@@ -169,7 +169,7 @@ fn a_log_that_was_trimmed_is_answered_by_a_reset() {
     assert_eq!(desk.lines(), expected);
 }
 
-/// How a window of a and b changes when a goes.
+/// The change of a window of a and b when a leaves.
 fn c_instead_of_a(version: u64, reason: RemovalReason) -> Vec<WindowChange> {
     let remove = WindowChange::Remove {
         old_index: 0,
@@ -186,7 +186,7 @@ fn c_instead_of_a(version: u64, reason: RemovalReason) -> Vec<WindowChange> {
 }
 
 #[test]
-fn a_window_goes_on_too_also_over_rows_that_left_it() {
+fn a_window_resumes_even_if_rows_have_left_it() {
     let (mut desk, q) = (Desk::new(), sorted("q", 0, 2, 1));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
@@ -202,7 +202,7 @@ fn a_window_goes_on_too_also_over_rows_that_left_it() {
 }
 
 #[test]
-fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
+fn a_window_continues_on_another_app_server_over_rows_that_it_never_had() {
     let (mut desk, q) = (Desk::new(), sorted("q", 0, 2, 1));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1), row("b", 1, 2)]);
@@ -222,8 +222,8 @@ fn a_window_goes_on_at_another_app_server_over_rows_that_it_never_saw() {
     assert_eq!(other.lines(), expected);
 }
 
-/// A hub that read before the transaction 6, one that read before 7 with a row whose after-image has
-/// not come, and the tokens with which clients left them.
+/// A hub that read before the transaction 6, another that read before 7 with a row whose
+/// after-image has not arrived, and the tokens of clients that left them.
 fn two_who_differ() -> (Desk, Desk, QueryDefinition, [String; 2]) {
     let (mut desk, q) = watched(&[]);
     desk.pass(250_000);
@@ -253,16 +253,16 @@ fn resume_elsewhere(
 }
 
 #[test]
-fn a_row_that_only_others_held_is_added_for_who_goes_on() {
+fn a_row_that_only_others_had_is_added_for_a_resuming_client() {
     let (mut desk, mut other, q, [first, _]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
     other.ticks(8);
-    let told = resume_elsewhere(&mut desk, &other, &q, first);
-    assert_eq!(told, ["s2 ready", "s2 add a@3 #2"]);
+    let lines = resume_elsewhere(&mut desk, &other, &q, first);
+    assert_eq!(lines, ["s2 ready", "s2 add a@3 #2"]);
 }
 
 #[test]
-fn a_row_that_only_others_held_is_not_removed_for_who_goes_on() {
+fn a_row_that_only_others_had_is_not_removed_for_a_resuming_client() {
     let (mut desk, mut other, q, [first, _]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, None), Is::Removed, q.hash);
     other.ticks(8);
@@ -270,21 +270,21 @@ fn a_row_that_only_others_held_is_not_removed_for_who_goes_on() {
 }
 
 #[test]
-fn who_may_hold_a_row_that_others_do_not_begins_anew() {
+fn a_client_that_may_have_a_row_that_others_lack_restarts() {
     let (mut desk, mut other, q, [_, second]) = two_who_differ();
     other.matched_by_some(F0, image(7, "a", 3, Some(1)), Is::Added, q.hash);
     other.ticks(8);
-    let told = resume_elsewhere(&mut desk, &other, &q, second);
+    let lines = resume_elsewhere(&mut desk, &other, &q, second);
     let anew = [
         "s2 reset resume_not_possible",
         "s2 result a@3 z@1",
         "s2 ready",
     ];
-    assert_eq!(told, anew);
+    assert_eq!(lines, anew);
 }
 
 #[test]
-fn who_holds_what_the_log_does_not_tell_yet_goes_on_when_it_does() {
+fn a_client_ahead_of_the_log_resumes_when_the_log_has_caught_up() {
     let (mut desk, mut other, q, [_, second]) = two_who_differ();
     assert!(resume_elsewhere(&mut desk, &other, &q, second).is_empty());
     other.matched(F0, image(6, "a", 2, Some(1)), Is::Added, q.hash);

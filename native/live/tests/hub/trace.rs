@@ -7,7 +7,7 @@ use rillbase_query::ejson::parse_value;
 use crate::common::{body, image, key, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, SORT};
 
-/// What is said of a document's version, for a client.
+/// The trace of a document's version for a client.
 struct Said(DocumentBuf);
 
 impl Said {
@@ -41,7 +41,7 @@ impl Said {
         word(self.0.as_ref(), name)
     }
 
-    /// Of the change to this version: these members.
+    /// These members of the change to this version.
     fn change(&self, version: u64, names: &[&str]) -> String {
         let changes = self.0.as_ref().get("changes");
         let changes = changes.and_then(|value| value.as_array()).unwrap();
@@ -104,7 +104,7 @@ fn an_event_is_named_by_its_number_and_how_far_it_has_come() {
 }
 
 #[test]
-fn what_the_first_result_holds_already_is_said_to_be_in_it() {
+fn the_trace_reports_what_the_first_result_already_contained() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 2, 1)]);
@@ -145,7 +145,7 @@ fn changes_that_were_put_together_name_the_events_that_stand_for_them() {
 }
 
 #[test]
-fn changes_that_undo_one_another_are_told_together_by_no_event() {
+fn changes_that_cancel_out_cause_no_event() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let options = ClientOptions {
         throttle_us: 1_000_000,
@@ -166,7 +166,7 @@ fn changes_that_undo_one_another_are_told_together_by_no_event() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_said_to_have_lost_what_waited() {
+fn the_trace_of_a_client_that_does_not_read_reports_dropped_frames() {
     let (mut desk, q) = (Desk::with(FEW, 2_000, 1 << 20), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -183,7 +183,7 @@ fn a_client_that_does_not_read_is_said_to_have_lost_what_waited() {
     let said = Said::of(&desk, 1, "a", 5);
     assert_eq!(said.change(5, &["told", "delivery"]), "events waiting");
     assert_eq!(Said::of(&desk, 1, "a", 11).change(11, &["told"]), "held");
-    // Memory is short, and it has taken nothing for seconds.
+    // Memory is short, and the client has read nothing for seconds.
     desk.pass(3_000_000);
     let said = Said::of(&desk, 1, "a", 5);
     assert_eq!(said.word("phase"), "cut_off");
@@ -195,7 +195,7 @@ fn a_client_that_does_not_read_is_said_to_have_lost_what_waited() {
 }
 
 #[test]
-fn a_row_is_placed_beside_the_window_that_is_shown() {
+fn the_trace_compares_a_row_with_the_shown_window() {
     let (mut desk, q) = (Desk::new(), sorted("q", 1, 2, 3));
     let rows = [
         row("a", 1, 10),
@@ -224,7 +224,7 @@ fn a_row_is_placed_beside_the_window_that_is_shown() {
 }
 
 #[test]
-fn kinds_of_change_that_a_client_does_not_want_are_said_to_be_muted() {
+fn the_trace_reports_muted_kinds_of_change() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     let options = ClientOptions {
         muted: [false, true, false, false],
@@ -241,7 +241,7 @@ fn kinds_of_change_that_a_client_does_not_want_are_said_to_be_muted() {
 }
 
 #[test]
-fn a_write_that_waits_for_the_rest_of_its_batch_is_said_to_wait() {
+fn the_trace_reports_a_write_that_waits_for_the_rest_of_its_batch() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[]);
@@ -285,7 +285,7 @@ fn the_past_never_takes_more_than_its_budget_and_the_busy_forget_their_own() {
     );
     let other = Said::of(&desk, 1, "z", 1);
     assert_eq!(other.change(1, &["told", "delivery"]), "events taken");
-    // Who comes later finds room, and the others keep to less.
+    // Later clients get a ring, and the rings of others shrink.
     for client in 40..400 {
         desk.attach(client, &busy);
         assert!(desk.hub.trace_bytes() <= BUDGET);

@@ -61,7 +61,7 @@ fn a_row_may_return_with_the_version_it_left_with() {
 }
 
 #[test]
-fn it_is_not_ready_before_the_sort_node_has_heard_of_all_filter_nodes() {
+fn a_query_is_not_ready_before_the_sort_node_has_processed_all_filter_nodes() {
     let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
     desk.attach(1, &q);
     let rows = [row("a", 1, 1)];
@@ -101,7 +101,7 @@ fn an_older_window_of_the_sort_node_is_followed_unseen() {
 }
 
 #[test]
-fn it_stands_still_from_a_demand_for_renewal_until_the_renewal() {
+fn a_window_stands_still_from_a_renewal_request_until_the_renewal() {
     let (mut desk, q) = opened();
     let (query, activation) = (q.hash, q.activation);
     let slack = 4;
@@ -168,7 +168,7 @@ fn an_older_window_is_not_shown_while_the_sort_node_waits_for_rows() {
 }
 
 #[test]
-fn a_new_sort_node_tells_its_window_and_the_difference_is_told() {
+fn a_new_sort_node_reports_its_window_and_the_difference_is_sent() {
     let (mut desk, q) = opened();
     desk.notify(SORT, NodeEvent::Start);
     desk.rebase(

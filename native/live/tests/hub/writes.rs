@@ -20,7 +20,7 @@ fn a_result_comes_first_and_ready_once_all_nodes_watch() {
 }
 
 #[test]
-fn each_change_is_told_once_with_its_version_and_a_number_without_holes() {
+fn each_change_is_sent_once_with_its_version_and_consecutive_numbers() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -53,7 +53,7 @@ fn a_later_subscriber_gets_the_current_result_at_once() {
 }
 
 #[test]
-fn a_write_in_the_rows_is_not_told_again_and_an_old_one_never() {
+fn a_write_in_the_rows_is_not_repeated_and_an_old_one_is_never_sent() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 3, 1)]);
@@ -64,7 +64,7 @@ fn a_write_in_the_rows_is_not_told_again_and_an_old_one_never() {
 }
 
 #[test]
-fn a_removed_document_does_not_come_back_with_an_old_version() {
+fn a_removed_document_does_not_reappear_with_an_old_version() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 1, 1)]);
@@ -77,7 +77,7 @@ fn a_removed_document_does_not_come_back_with_an_old_version() {
 }
 
 #[test]
-fn what_the_log_says_while_rows_are_read_is_not_lost() {
+fn log_entries_that_arrive_while_rows_are_read_are_not_lost() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.matched(F0, image(3, "a", 2, Some(1)), Is::Added, q.hash);
@@ -103,7 +103,7 @@ fn muted_kinds_are_left_out_of_the_numbers() {
 }
 
 #[test]
-fn nothing_written_under_newer_rules_is_shown_nor_what_follows_it() {
+fn writes_under_newer_rules_and_later_ones_are_withheld() {
     let (mut desk, mut q) = (Desk::new(), query("q", "{}"));
     q.rules_version = 3;
     desk.attach(1, &q);
@@ -120,7 +120,7 @@ fn nothing_written_under_newer_rules_is_shown_nor_what_follows_it() {
 }
 
 #[test]
-fn a_query_that_nobody_watches_any_more_is_given_up() {
+fn a_query_without_subscribers_is_unregistered() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.attach(2, &q);

@@ -1,4 +1,4 @@
-//! What may happen next.
+//! The possible next actions.
 
 use stateright::{Model, Property};
 
@@ -29,13 +29,13 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Whether it happens some time; faults need not.
+    /// Whether the action eventually happens; faults need not.
     pub(crate) const fn is_due(self) -> bool {
         !matches!(self, Self::Empty | Self::KillNode | Self::CrashHub)
     }
 }
 
-/// With more registrations than this no client would ever get a result.
+/// With more registrations than this, no client would ever receive a result.
 const REGISTRATIONS: usize = 8;
 
 impl Model for Scope {
@@ -81,7 +81,7 @@ impl Model for Scope {
             Action::Empty => {
                 state.faults.empties -= 1;
                 state.valkey.empty();
-                // Its lease is gone: whatever it says now is refused.
+                // Its lease has been lost: all of its appends are rejected.
                 state.kill_node();
             }
             Action::KillNode => {

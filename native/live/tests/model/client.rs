@@ -15,7 +15,7 @@ pub(crate) struct Token {
 pub(crate) enum Phase {
     #[default]
     Waiting,
-    /// It came back with its token.
+    /// It reconnected with its token.
     Resuming,
     Running,
 }
@@ -35,14 +35,14 @@ pub(crate) struct Client {
     pub(crate) ready: bool,
     pub(crate) rows: Rows,
     pub(crate) token: Option<Token>,
-    /// The newest version of each document that its result is known to have gone through.
+    /// The newest version of each document that is known to be in its result.
     named: [u8; DOCUMENTS],
     /// It received an inconsistent event.
     pub(crate) confused: bool,
 }
 
 impl Client {
-    /// Gets the whole result, which has seen these versions.
+    /// Receives the whole result, which has seen these versions.
     pub(crate) fn give(&mut self, rows: Rows, named: [u8; DOCUMENTS], token: Option<Token>) {
         self.phase = Phase::Running;
         (self.rows, self.named, self.token) = (rows, named, token);
@@ -60,7 +60,7 @@ impl Client {
         self.named[document] = named.max(version);
     }
 
-    /// Its app server is gone; another one is asked.
+    /// Its app server has ended; it connects to another one.
     pub(crate) fn reconnect(&mut self) {
         self.ready = false;
         if self.phase == Phase::Running && self.token.is_some() {

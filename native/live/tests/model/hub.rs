@@ -8,12 +8,12 @@ use crate::state::{DOCUMENTS, Kind, News, Request, Rows, Set, State, Tick, Valke
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Registration {
     Wanted,
-    /// The ends of write stream and log are noted.
+    /// The ends of the write stream and the log are noted.
     Noted {
         writes: usize,
         log: usize,
     },
-    /// And the rows are read.
+    /// The rows are read, too.
     Read {
         request: Request,
         log: usize,
@@ -65,7 +65,8 @@ impl Hub {
         }
     }
 
-    /// Everything that this sees is in the result; `None` if it claims nothing.
+    /// Everything that this snapshot sees is in the result; `None` if the hub does not claim to be
+    /// live.
     pub(crate) fn live(&self) -> Option<Set> {
         let done = self.registration == Registration::Done && self.active && self.rows.is_some();
         self.ticked.filter(|_| done)
@@ -115,7 +116,7 @@ impl State {
         self.hub.registration = if scope.rules.note_before_reading {
             Registration::Noted { writes, log }
         } else {
-            // In the wrong order: the rows are read now, their position is noted later.
+            // In the wrong order: the rows are read first, and their position is noted later.
             let (noted, seen) = (writes, self.committed);
             let request = Request { noted, seen };
             Registration::Read { request, log }
@@ -237,11 +238,11 @@ impl State {
     }
 
     fn hub_rebases(&mut self, scope: &Scope, seen: Set) {
-        let told = scope.answer(seen);
+        let current = scope.answer(seen);
         let (gone, before) = (self.hub.gone, self.hub.rows.unwrap_or_default());
         let rows = std::array::from_fn(|document| {
-            let told = told[document].filter(|version| gone[document] < *version)?;
-            Some(before[document].map_or(told, |held| held.max(told)))
+            let current = current[document].filter(|version| gone[document] < *version)?;
+            Some(before[document].map_or(current, |held| held.max(current)))
         });
         self.hub.rows = Some(rows);
     }
@@ -275,7 +276,7 @@ impl State {
         }
     }
 
-    /// Notifies clients once everything is watched; sends a client that resumes what it missed.
+    /// Notifies clients once everything is watched; sends a resuming client what it missed.
     fn make_ready(&mut self, scope: &Scope) {
         if self.hub.live().is_none() || self.client.ready {
             return;

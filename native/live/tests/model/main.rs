@@ -1,10 +1,10 @@
-//! An exhaustive small model of the protocol: every interleaving of a few writes, one query,
-//! one relay, one node, one app server after the other and one client, with a fault or two.
+//! A small model of the protocol that is checked exhaustively: every interleaving of a few writes,
+//! one query, one relay, one node, successive app servers and one client, with one or two faults.
 //!
-//! It is a second description of the rules, as short as can be, beside the machines themselves and
-//! their simulation: what is left out are sorts, partitions and time. Streams are lists, a snapshot
-//! is a set of writes, and whatever may happen next is an action. The promises are properties of all
-//! states that can be reached; rules can be left out, and then some promise is broken.
+//! It is a second, minimal description of the rules, besides the state machines and their
+//! simulation, and omits sorts, partitions and time. Streams are lists, a snapshot is a set of
+//! writes, and everything that may happen next is an action. The guarantees are properties of all
+//! reachable states. Each rule can be disabled, which then violates a guarantee.
 #![allow(
     clippy::indexing_slicing,
     reason = "what the model does not expect fails the test"
@@ -40,7 +40,7 @@ fn holds(scope: Scope) {
     checker.assert_properties();
 }
 
-/// Without a rule some promise is broken.
+/// Checks that a guarantee is violated without a rule.
 fn is_broken(scope: Scope) {
     let first = HasDiscoveries::Any;
     let checker = scope.checker().threads(2).finish_when(first).spawn_bfs();
@@ -49,7 +49,7 @@ fn is_broken(scope: Scope) {
 }
 
 #[test]
-fn the_promises_hold_in_every_order_though_the_node_is_killed_at_any_moment() {
+fn the_guarantees_hold_in_every_order_even_if_the_node_is_killed_at_any_time() {
     holds(Scope {
         kills: 1,
         ..Scope::of(COMES_AND_LEAVES)
@@ -57,7 +57,7 @@ fn the_promises_hold_in_every_order_though_the_node_is_killed_at_any_moment() {
 }
 
 #[test]
-fn what_came_before_the_registration_is_replayed() {
+fn writes_before_the_registration_are_replayed() {
     is_broken(Scope {
         rules: Rules {
             replay: false,
@@ -91,7 +91,7 @@ fn a_new_node_tells_its_members() {
 }
 
 #[test]
-fn nobody_goes_on_over_the_beginning_of_a_node() {
+fn no_client_resumes_across_the_start_of_a_node() {
     is_broken(Scope {
         kills: 1,
         crashes: 1,
@@ -104,7 +104,7 @@ fn nobody_goes_on_over_the_beginning_of_a_node() {
 }
 
 #[test]
-fn a_registration_that_nobody_answers_is_sent_again() {
+fn an_unanswered_registration_is_repeated() {
     is_broken(Scope {
         empties: 1,
         rules: Rules {

@@ -3,12 +3,12 @@
 use crate::scope::Scope;
 use crate::state::{DOCUMENTS, Entry, Kind, News, Request, Set, State, Tick, Valkey};
 
-/// What it does.
+/// The phase of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Phase {
-    /// It is gone, or knows that it has missed something.
+    /// It has ended, or knows that it has missed something.
     NeedsRebuild,
-    /// It has said that it begins, has noted where the streams end and whether the query is
+    /// It has reported its start, has noted the ends of the streams and whether the query is
     /// registered, and reads the documents.
     Noted { registered: bool },
     #[default]
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 pub(crate) struct Node {
     pub(crate) phase: Phase,
     life: Option<u8>,
-    /// Where it is in the write stream and in the requests, and from where on it kept writes.
+    /// Its positions in the write stream and the requests, and the start of its retained writes.
     writes: usize,
     requests: usize,
     floor: usize,
@@ -41,7 +41,7 @@ impl Node {
         valkey.requests.end() > self.requests
     }
 
-    /// Whether it has read all that there is, and waits for more.
+    /// Whether it has read everything and waits for more.
     pub(crate) fn has_read_all(&self, state: &State) -> bool {
         let valkey = &state.valkey;
         self.phase == Phase::Running && !self.can_read(valkey) && !self.has_input(valkey)
@@ -121,7 +121,7 @@ impl State {
         self.emit_match(write.document, number, write.matches);
     }
 
-    /// Says what a write changes.
+    /// Reports what a write changes.
     fn emit_match(&mut self, document: usize, number: u8, matches: bool) {
         let had = std::mem::replace(&mut self.node.members[document], matches);
         let kind = match (had, matches) {
@@ -173,10 +173,10 @@ impl State {
 
     /// Whether the log ends with something that only a tick proves to be complete.
     pub(crate) fn nobody_waits_for_a_tick(&self) -> bool {
-        let told = matches!(
+        let ends_with_end = matches!(
             self.valkey.log.last(),
             Some(News::Tick(Tick { life, .. })) if *life == self.valkey.life
         );
-        told || !self.node.has_read_all(self)
+        ends_with_end || !self.node.has_read_all(self)
     }
 }

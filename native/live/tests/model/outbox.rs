@@ -1,4 +1,4 @@
-//! Writers, who leave it to the relay to publish, the outbox and the relay.
+//! The writers, which leave publishing to the relay, the outbox and the relay.
 
 use crate::scope::Scope;
 use crate::state::{Entry, Set, State, Tick};
@@ -19,7 +19,7 @@ pub(crate) struct Round {
     marks_count: bool,
 }
 
-/// The relay: nothing, or in the midst of a round.
+/// The relay, with its current round, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Relay(Option<Round>);
 
@@ -31,14 +31,15 @@ impl State {
         !self.committed.has(number) && before.all(|one| self.committed.has(one))
     }
 
-    /// Whether there is something to tick: without end, so only if it is news to anybody.
+    /// Whether a round would change anything. Rounds could be repeated endlessly, so others are
+    /// excluded.
     pub(crate) fn can_begin_round(&self) -> bool {
         let now = Entry::Tick(Tick {
             seen: self.committed,
             life: self.valkey.life,
         });
-        let told = self.valkey.writes.last() == Some(&now);
-        self.relay.0.is_none() && !(told && self.nobody_waits_for_a_tick())
+        let has_ticked = self.valkey.writes.last() == Some(&now);
+        self.relay.0.is_none() && !(has_ticked && self.nobody_waits_for_a_tick())
     }
 
     pub(crate) fn begin_round(&mut self) {

@@ -1,4 +1,4 @@
-//! The promises, as properties of all states.
+//! The guarantees, as properties of all states.
 
 use stateright::Model;
 
@@ -31,7 +31,7 @@ pub(crate) fn nothing_falls(_: &Scope, state: &State) -> bool {
     !state.client.confused
 }
 
-/// When nothing is left to happen, the client is live and holds the answer.
+/// When no action is left, the client is live and has the current result.
 pub(crate) fn everything_heals(scope: &Scope, state: &State) -> bool {
     let mut left = Vec::new();
     scope.actions(state, &mut left);

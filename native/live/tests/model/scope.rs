@@ -1,6 +1,6 @@
-//! What a check goes through: which writes, how many faults, and which rules hold.
+//! The scope of a check: its writes, the number of faults, and the enabled rules.
 
-/// A version of a document, and whether it is in the answer.
+/// A version of a document, and whether it is in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Write {
     pub(crate) document: usize,
@@ -8,22 +8,23 @@ pub(crate) struct Write {
     pub(crate) matches: bool,
 }
 
-/// The rules of the protocol that can be left out.
+/// The rules of the protocol that can be disabled.
 #[derive(Debug, Clone, Copy)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "each rule is left out by itself"
 )]
 pub(crate) struct Rules {
-    /// A node replays for a query what came behind the noted end and is not in its rows.
+    /// A node replays to a query the writes after the noted end that are not in its rows.
     pub(crate) replay: bool,
     /// The end of the write stream is noted first, then the rows are read.
     pub(crate) note_before_reading: bool,
-    /// A node that begins tells which documents are in the answer.
+    /// A node that starts reports which documents are in the result.
     pub(crate) rebase: bool,
-    /// A client whose missed part of the log holds a node's beginning gets the whole result.
+    /// A client whose missed part of the log contains the start of a node receives the whole
+    /// result.
     pub(crate) reset_over_a_beginning: bool,
-    /// A hub registers again if nodes that are there do not answer.
+    /// A hub registers again if existing nodes do not answer.
     pub(crate) patience: bool,
 }
 

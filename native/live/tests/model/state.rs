@@ -1,4 +1,4 @@
-//! Everything that there is at a moment.
+//! The state of the model.
 
 use crate::client::Client;
 use crate::hub::Hub;
@@ -39,7 +39,7 @@ impl Set {
 /// The version of each document that is in a result.
 pub(crate) type Rows = [Option<u8>; DOCUMENTS];
 
-/// A stream. Places count on through the loss of everything.
+/// A stream. Positions continue after a loss of all entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Stream<T> {
     /// How many entries were lost.
@@ -55,7 +55,7 @@ impl<T> Stream<T> {
         }
     }
 
-    /// The place behind the last entry.
+    /// The position after the last entry.
     pub(crate) fn end(&self) -> usize {
         self.lost + self.entries.len()
     }
@@ -68,7 +68,7 @@ impl<T> Stream<T> {
         self.entries.last()
     }
 
-    /// The first entry from a place on, and the place behind it.
+    /// The first entry from a position on, and the position after it.
     pub(crate) fn next(&self, from: usize) -> Option<(usize, &T)> {
         let at = from.max(self.lost);
         Some((at + 1, self.entries.get(at - self.lost)?))
@@ -84,7 +84,7 @@ impl<T> Stream<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Entry {
     Image(u8),
-    /// Whatever was seen then is in the stream of this life.
+    /// Everything that it sees is in the stream of this incarnation.
     Tick(Tick),
 }
 
@@ -108,15 +108,15 @@ pub(crate) enum Kind {
     Removed,
 }
 
-/// What a node says.
+/// A notification of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum News {
     Start,
     Match(u8, Kind),
-    /// For all who asked up to this place of the request stream.
+    /// For all requests up to this position of the request stream.
     Active(usize),
     TooOld(usize),
-    /// Its members, as the answer was in this snapshot.
+    /// Its members, according to this snapshot.
     Rebase(Set),
     Tick(Tick),
 }
@@ -125,7 +125,7 @@ pub(crate) enum News {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Valkey {
     pub(crate) life: u8,
-    /// The last life in which all was published.
+    /// The last incarnation in which everything was published.
     pub(crate) complete: Option<u8>,
     pub(crate) writes: Stream<Entry>,
     pub(crate) requests: Stream<Request>,
@@ -156,7 +156,7 @@ impl Valkey {
     }
 }
 
-/// Faults that are still to come.
+/// The remaining faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Faults {
     pub(crate) empties: u8,
@@ -197,7 +197,7 @@ impl State {
 }
 
 impl Scope {
-    /// The answer to the query in a snapshot.
+    /// The result of the query in a snapshot.
     pub(crate) fn answer(&self, seen: Set) -> Rows {
         let mut rows = [None; DOCUMENTS];
         for number in self.numbers().filter(|number| seen.has(*number)) {

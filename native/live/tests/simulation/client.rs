@@ -1,4 +1,4 @@
-//! One who watches: makes of its frames what they say, and trusts nobody.
+//! A client that applies its frames and checks everything.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,9 @@ use crate::queries::{Query, QuerySpec, apart, both, content};
 
 pub(crate) type Checked = Result<(), String>;
 
-/// Whatever was committed so long ago is shown by now, or it was said that it may not be: a tick is
-/// believed for 2 s and names a snapshot of at most 6 s before; a batch waits for 2 s.
+/// Everything that was committed this long ago is shown, or the client has been notified that it
+/// may not be: a tick is valid for 2 s and names a snapshot from at most 6 s before; a batch waits
+/// for 2 s.
 const SHOWN_US: u64 = 10_000_000;
 
 /// Something that happened to a document.
@@ -34,14 +35,14 @@ struct Event {
 pub(crate) struct Client {
     pub(crate) wanted: QuerySpec,
     pub(crate) options: ClientOptions,
-    /// It does not say by itself what it has taken.
+    /// It does not acknowledge frames by itself.
     pub(crate) slow: bool,
-    /// Frames and bytes that it has, and has not said so.
+    /// Frames and bytes that it has received and not acknowledged.
     pub(crate) taken: (usize, usize),
-    /// Which app server it is connected to.
+    /// The app server that it is connected to.
     pub(crate) process: Option<usize>,
     pub(crate) token: Option<String>,
-    /// What it had received when it got its token.
+    /// What it had received at the time of its token.
     at_token: (u64, Vec<(u8, u64)>),
     seq: u64,
     pub(crate) rows: Vec<(u8, u64)>,
@@ -77,7 +78,7 @@ impl Client {
         }
     }
 
-    /// It is cut off. What it holds of a group that was interrupted does not count.
+    /// It is disconnected. What it has of an interrupted group does not count.
     pub(crate) fn cut_off(&mut self) {
         self.process = None;
         self.taken = (0, 0);
@@ -92,7 +93,7 @@ impl Client {
         }
     }
 
-    /// It comes without its token, as if it had never been there.
+    /// It reconnects without its token, like a new client.
     pub(crate) fn begin_anew(&mut self) {
         self.token = None;
         self.at_token = (0, Vec::new());
@@ -212,7 +213,7 @@ impl Client {
     }
 
     /// Rows that stand for groups have no versions, and what is shown with a document changes
-    /// without it: of these none is sent twice.
+    /// without it: none of these is sent twice.
     fn apply_to_window(&mut self, event: &Event, query: Query) -> Checked {
         let row = (event.key, event.version);
         let made = query.grouped() || query.joined();
@@ -245,13 +246,12 @@ impl Client {
     fn rise(&mut self, key: u8, version: u64, newer: bool) -> Checked {
         let before = self.highest.insert(key, version).unwrap_or(0);
         if version < before || (newer && version == before) {
-            return Err(format!("{key}@{version} was told after {before}"));
+            return Err(format!("{key}@{version} was shown after {before}"));
         }
         Ok(())
     }
 
-    /// Silence is reliable: a live client has received everything that was committed long enough
-    /// ago.
+    /// A live client has received everything that was committed long enough ago.
     pub(crate) fn check(&self, query: Query, now_us: u64, database: &Database) -> Checked {
         if !self.ready || !self.live || (query.rules != 0 && query.rules != database.rules) {
             return Ok(());
@@ -279,7 +279,7 @@ impl Client {
         Err(format!("{query:?} shows {shows:?}, not {answer:?}"))
     }
 
-    /// The documents that it shows, with their versions: those of rows, and others with them.
+    /// The documents that it shows, with their versions, including looked-up documents.
     fn shows(&self, query: Query, database: &Database) -> Vec<(u8, u64)> {
         let mut shows = Vec::new();
         for (key, shown) in &self.rows {
@@ -318,7 +318,7 @@ impl Client {
     }
 }
 
-/// The version of the document alone.
+/// The version of the row's own document.
 fn own(version: u64, query: Query) -> u64 {
     if query.joined() {
         apart(version).0
@@ -328,8 +328,8 @@ fn own(version: u64, query: Query) -> u64 {
 }
 
 /// What is shown is durable, in the result, and was not written under newer rules.
-fn allow(key: u8, told: u64, query: Query, database: &Database) -> Checked {
-    let version = own(told, query);
+fn allow(key: u8, shown: u64, query: Query, database: &Database) -> Checked {
+    let version = own(shown, query);
     let Some(found) = database.version(key, version) else {
         return Err(format!("{key}@{version} was never committed"));
     };
@@ -339,14 +339,14 @@ fn allow(key: u8, told: u64, query: Query, database: &Database) -> Checked {
     if query.rules != 0 && found.rules > query.rules {
         return Err(format!("{key}@{version} was written under newer rules"));
     }
-    let other = query.joined().then(|| apart(told).1).flatten();
+    let other = query.joined().then(|| apart(shown).1).flatten();
     let of = found.n.and_then(|n| u8::try_from(n).ok());
     of.zip(other).map_or(Ok(()), |(of, other)| {
         allow_other(of, other, query, database)
     })
 }
 
-/// The same of a document that is shown with one.
+/// The same for a looked-up document.
 fn allow_other(key: u8, version: u64, query: Query, database: &Database) -> Checked {
     let found = database.version(key, version);
     let Some(found) = found.filter(|found| query.shows(found)) else {
@@ -382,7 +382,7 @@ fn key_of(frame: Document<'_>, name: &str) -> Result<u8, String> {
     key.ok_or_else(|| "no key".to_owned())
 }
 
-/// What a frame tells of: a document and its version, or a group and what is in it.
+/// The content of a frame: a document and its version, or a group and its content.
 fn row_of(frame: Document<'_>, name: &str, query: Query) -> Result<(u8, u64), String> {
     if query.joined() {
         return Ok((key_of(frame, name)?, versions_of(frame)?));
@@ -409,7 +409,7 @@ fn version_of(frame: Document<'_>) -> Result<u64, String> {
     number(frame, "version").ok_or_else(|| "no version".to_owned())
 }
 
-/// The versions of a document and of the one that is shown with it.
+/// The versions of a document and of its looked-up document.
 fn versions_of(frame: Document<'_>) -> Result<u64, String> {
     let version = version_of(frame)?;
     let Some(ValueRef::Document(document)) = frame.get("document") else {

@@ -1,5 +1,5 @@
-//! PostgreSQL, as far as it matters: transactions that commit in any order, rows locked by their
-//! writers, snapshots, access rules, and crashes that undo what was not committed.
+//! PostgreSQL, reduced to what matters here: transactions that commit in any order, rows locked by
+//! their writers, snapshots, access rules, and crashes that undo what was not committed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ struct Open {
 pub(crate) struct Database {
     next: u64,
     open: BTreeMap<u64, Open>,
-    /// Committed versions by document, rising.
+    /// Committed versions by document, ascending.
     documents: BTreeMap<u8, Vec<Version>>,
     /// Documents and versions of atomic batches, by transaction.
     pub(crate) batches: BTreeMap<u64, Vec<(u8, u64)>>,
     /// The version of the access rules in force, from 1.
     pub(crate) rules: u64,
     pub(crate) rules_since_us: u64,
-    /// Rises with each crash.
+    /// Incremented at each crash.
     pub(crate) life: u8,
     /// Connections fail before this time.
     pub(crate) away_until_us: u64,
@@ -144,13 +144,13 @@ impl Database {
         self.open.remove(&xid);
     }
 
-    /// Other access rules are in force from now on.
+    /// Changes the access rules.
     pub(crate) fn change_rules(&mut self, now_us: u64) {
         self.rules += 1;
         self.rules_since_us = now_us;
     }
 
-    /// Everybody is cut off, and what was not committed never was. Ids go on.
+    /// All connections are lost, and uncommitted writes are undone. Transaction ids continue.
     pub(crate) fn crash(&mut self, until_us: u64) {
         self.open.clear();
         self.life += 1;
@@ -178,13 +178,13 @@ impl Database {
         versions.find(|one| one.version == version).copied()
     }
 
-    /// The newest version of each document that ever was.
+    /// The newest version of each document that ever existed.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u8, Version)> {
         let last = |(key, versions): (&u8, &Vec<Version>)| Some((*key, *versions.last()?));
         self.documents.iter().filter_map(last)
     }
 
-    /// What a reader finds now, with bodies.
+    /// The current rows, with bodies.
     pub(crate) fn rows(&self) -> Vec<ResultRow> {
         let rows = self.all().filter(|(_, version)| version.n.is_some());
         rows.map(|(key, version)| ResultRow {
@@ -209,13 +209,13 @@ pub(crate) fn name(number: u8) -> Arc<[u8]> {
     key.unwrap_or_else(|refusal| panic!("{refusal:?}")).into()
 }
 
-/// Whose key it is.
+/// The document of a key.
 pub(crate) fn number(key: &[u8]) -> u8 {
     let found = (0..=u8::MAX).find(|number| *name(*number) == *key);
     found.unwrap_or_else(|| panic!("{key:?} is no key"))
 }
 
-/// What a version of a document says: `v` is its version.
+/// The body of a version of a document: `v` is its version.
 fn body(key: u8, n: Option<i64>, version: u64) -> Arc<[u8]> {
     let mut writer = DocumentWriter::new();
     writer.append("_id", ValueRef::Int32(key.into()));

@@ -1,4 +1,4 @@
-//! What nodes ask of app servers by way of their hubs, and the answers on their way.
+//! Requests of nodes to app servers through their hubs, and the pending answers.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::process::{Ends, Reading, read};
 use crate::queries::Query;
 use crate::valkey::Valkey;
 
-/// Something that a node asked for.
+/// A request of a node.
 #[derive(Debug)]
 pub(crate) enum Demand {
-    /// The rows of a query, with so many beyond the window.
+    /// The rows of a query, with this many beyond the window.
     Rows(QueryHash, u32),
     /// Single documents that a query looks up.
     Documents(FetchId, Vec<Vec<Arc<[u8]>>>),
@@ -54,7 +54,7 @@ impl Demand {
 }
 
 impl Answer {
-    /// Gives it to the nodes.
+    /// Sends it to the nodes.
     pub(crate) fn send(self, valkey: &mut Valkey) {
         match self {
             Self::Rows(reading) => reading.renew(valkey),
@@ -64,7 +64,7 @@ impl Answer {
 }
 
 fn document(query: Query, key: Arc<[u8]>, database: &Database) -> FetchedDocument {
-    // What no document has as its key may be referred to as well.
+    // References may also be to keys that no document has.
     let mut keys = 0..=u8::MAX;
     let latest = keys.find(|number| name(*number) == key);
     let latest = latest.and_then(|number| database.latest(number));

@@ -1,4 +1,5 @@
-//! Histories of failures: nodes, streams, database and watchers, step by step, from a seed.
+//! Simulated histories with failures: nodes, streams, database and clients, step by step, from a
+//! seed.
 //!
 //! Everything that can go wrong between them goes wrong at random: publishers are late or never
 //! publish, the relay pauses, nodes are killed, or paused until another holder has their lease and
@@ -47,7 +48,7 @@ fn outcome(operations: &[Operation]) -> Result<(), String> {
         .unwrap_or_else(|_| Err("a machine panicked".to_owned()))
 }
 
-/// Leaves out whatever is not needed to fail.
+/// Removes operations that are not needed for the failure.
 fn shorten(mut operations: Vec<Operation>) -> Vec<Operation> {
     let mut size = operations.len() / 2;
     while size > 0 {
@@ -83,7 +84,7 @@ fn simulate(of: impl Fn(u64, usize) -> Vec<Operation>, seeds: std::ops::Range<u6
 }
 
 #[test]
-fn whoever_claims_to_be_live_has_the_answer_through_thousands_of_histories() {
+fn a_live_subscriber_has_the_current_result_through_thousands_of_histories() {
     simulate(history, 0..2_000, 150);
 }
 
@@ -101,7 +102,7 @@ fn given_seeds() -> std::ops::Range<u64> {
 
 #[test]
 #[ignore = "takes minutes"]
-fn whoever_claims_to_be_live_has_the_answer_through_a_million_operations() {
+fn a_live_subscriber_has_the_current_result_through_a_million_operations() {
     simulate(history, given_seeds(), 400);
 }
 

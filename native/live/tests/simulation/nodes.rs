@@ -1,5 +1,5 @@
-//! What drives a node: its lease, its places in the streams, its rebuilds. As a production loop
-//! does, but one small step at a time, and it may stop between any two.
+//! Drives a node: its lease, its positions in the streams, its rebuilds. It works like a production
+//! loop, but in small steps, and may stop between any two of them.
 
 use rillbase_live::filter_node::{self, FilterNode};
 use rillbase_live::message::{
@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::random::Random;
 use crate::valkey::Valkey;
 
-/// Which node a driver wants to be.
+/// The kind of node that a driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Filter(u16),
@@ -65,7 +65,7 @@ impl Plain {
     }
 }
 
-/// How far a rebuild is.
+/// The phase of a rebuild.
 #[derive(Debug)]
 enum Phase {
     Start,
@@ -87,7 +87,7 @@ enum Phase {
     Running,
 }
 
-/// A process that wants to be a node.
+/// A process that competes for the lease of a node.
 #[derive(Debug)]
 pub(crate) struct Driver {
     pub(crate) kind: Kind,
@@ -96,7 +96,7 @@ pub(crate) struct Driver {
     token: FencingToken,
     machine: Option<Machine>,
     phase: Phase,
-    /// Where it is in its write stream, or the log.
+    /// Its position in its write stream, or in the log.
     entries_at: StreamId,
     requests_at: StreamId,
     request_number: u64,
@@ -104,7 +104,7 @@ pub(crate) struct Driver {
     write_number: u64,
     /// Of the log.
     log_number: u64,
-    /// Said and not appended yet.
+    /// Notifications that have not been appended yet.
     unsaid: Vec<Notification>,
     pub(crate) stopped_until_us: u64,
     /// How far its clock is ahead.
@@ -131,12 +131,12 @@ impl Driver {
         }
     }
 
-    /// It was killed, and returns as another holder.
+    /// It is killed, and restarts as another holder.
     pub(crate) fn kill(&mut self) {
         self.forget();
     }
 
-    /// The next life is another holder's.
+    /// The next term has another holder.
     fn forget(&mut self) {
         self.holder += 1_000;
         self.machine = None;
@@ -154,7 +154,7 @@ impl Driver {
             Some(token) => self.begin(token),
         }
         self.advance(valkey, database, random);
-        // Sometimes it stops between finding out and saying.
+        // Sometimes it stops between handling an entry and appending the result.
         if !random.once_in(4) {
             self.speak(valkey);
         }
@@ -195,7 +195,7 @@ impl Driver {
                 self.give(Plain::Start, now_us);
                 Phase::Note
             }
-            // What `start` gave out must be in the log before anything is read.
+            // The output of `start` must be in the log before anything is read.
             Phase::Note if !self.unsaid.is_empty() => Phase::Note,
             Phase::Note => {
                 self.requests_at = valkey.requests.end();
@@ -293,7 +293,7 @@ impl Driver {
         }
     }
 
-    /// None: there is none. False: the node must be rebuilt.
+    /// Returns `None` if there is no request, and false if the node must be rebuilt.
     fn read_request(&mut self, valkey: &Valkey, now_us: u64) -> Option<bool> {
         let (id, number, request) = valkey.requests.next(self.requests_at)?;
         self.requests_at = id;
@@ -333,7 +333,7 @@ impl Driver {
         Some(self.take(out))
     }
 
-    /// Gives the machine what is the same for both kinds. False: it must be rebuilt.
+    /// Passes an input that both kinds share to the machine. Returns false if it must be rebuilt.
     fn give(&mut self, input: Plain, now_us: u64) -> bool {
         let mut out = Vec::new();
         match &mut self.machine {

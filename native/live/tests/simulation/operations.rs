@@ -1,12 +1,12 @@
-//! What happens in a history, and how often.
+//! The operations of a history, and their frequencies.
 
 use crate::random::Random;
 
 /// How many documents there are.
 const KEYS: u64 = 9;
 
-/// What happens. Numbers choose among what there is at the time, so that leaving out operations
-/// leaves a history that can happen.
+/// An operation. Numbers choose among what exists at the time, so that any subset of operations is
+/// a valid history.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Operation {
     Pass {
@@ -31,7 +31,7 @@ pub(crate) enum Operation {
     Abort {
         transaction: u64,
     },
-    /// A publisher does its part late, or once more.
+    /// A publisher publishes late, or repeats itself.
     Publish {
         which: u64,
         again: bool,
@@ -43,12 +43,12 @@ pub(crate) enum Operation {
         driver: u64,
         seed: u64,
     },
-    /// An app server reads so many entries of the log, and its clients what it sends.
+    /// An app server reads this many entries of the log, and its clients read what it sends.
     Hub {
         process: u64,
         most: u64,
     },
-    /// An app server does something that its hub wants done.
+    /// An app server serves a request of its hub.
     Serve {
         process: u64,
         which: u64,
@@ -58,11 +58,11 @@ pub(crate) enum Operation {
     Register {
         which: u64,
     },
-    /// A slow client takes what waits for it.
+    /// A slow client reads its pending frames.
     Take {
         client: u64,
     },
-    /// A client is cut off, and comes back to some app server, with its token or without.
+    /// A client is disconnected, and reconnects to some app server, with or without its token.
     CutOff {
         client: u64,
     },
@@ -75,7 +75,7 @@ pub(crate) enum Operation {
     Doubt {
         process: u64,
     },
-    /// Other access rules; app servers look at them now and then.
+    /// Other access rules; app servers check them from time to time.
     Tighten,
     Look {
         process: u64,
@@ -103,7 +103,7 @@ pub(crate) enum Operation {
         us: u64,
     },
     Expire,
-    /// The event layer loses everything, its last seconds, the oldest entries, or one.
+    /// The event layer loses everything, its last seconds, the oldest entries, or one entry.
     Empty,
     Save,
     FallBack,
@@ -115,7 +115,7 @@ pub(crate) enum Operation {
         stream: u64,
         which: u64,
     },
-    /// PostgreSQL crashes, and is away for so long.
+    /// PostgreSQL crashes, and is unavailable for this long.
     Crash {
         us: u64,
     },
@@ -124,14 +124,13 @@ pub(crate) enum Operation {
 /// The operations that follow from a seed.
 pub(crate) fn history(seed: u64, length: usize) -> Vec<Operation> {
     let mut random = Random(seed);
-    // Some histories are calm, so that everybody comes to be live at all.
+    // Some histories are calm, so that every client becomes live at some time.
     let calm = random.below(4);
     (0..length).map(|_| operation(&mut random, calm)).collect()
 }
 
-/// The same, where app servers come to doubt again and again that they have heard everything, so
-/// that nodes answer further registrations of what they watch, and most that is written is in
-/// batches.
+/// The same, but app servers often believe that they have lost entries, so that nodes answer
+/// repeated registrations of the queries that they watch; and most writes are in batches.
 pub(crate) fn restless_history(seed: u64, length: usize) -> Vec<Operation> {
     let mut random = Random(seed ^ 0xA5A5_5A5A);
     let mut operations = Vec::new();

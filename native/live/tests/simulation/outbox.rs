@@ -6,7 +6,7 @@ use rillbase_live::message::{AfterImage, ImageContent};
 
 use crate::database::{Database, number};
 
-/// For this long a row is kept after its mark.
+/// How long a row is kept after it was marked as published.
 const KEPT_US: u64 = 60_000_000;
 /// A relay's lease.
 const LEASE_US: u64 = 3_000_000;
@@ -69,13 +69,13 @@ impl Outbox {
         }
     }
 
-    /// Drops what was marked long ago.
+    /// Removes rows that were marked long ago.
     pub(crate) fn forget(&mut self, now_us: u64) {
         let old = |row: &Committed| row.marked_us.is_some_and(|us| us + KEPT_US < now_us);
         self.rows.retain(|_, row| !old(row));
     }
 
-    /// What a publisher sends, with its stamp of before the commit.
+    /// What a publisher sends, with a time stamp from before the commit.
     pub(crate) fn as_written(&self, xid: u64) -> Option<(u64, Vec<AfterImage>)> {
         let row = self.rows.get(&xid)?;
         Some((row.at_us, row.images.clone()))
@@ -100,7 +100,7 @@ impl Outbox {
         newer
     }
 
-    /// What a relay reads: of a document that was written again only the fact is left.
+    /// What a relay reads: an image of a document that was written again has no content.
     pub(crate) fn as_read(&self, xid: u64, database: &Database) -> Vec<AfterImage> {
         let images = self.rows.get(&xid).map(|row| row.images.as_slice());
         let images = images.unwrap_or_default().iter();

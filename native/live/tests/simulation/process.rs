@@ -1,4 +1,4 @@
-//! An app server: the real hub, and around it what `realtime/hub` does, one small step at a time.
+//! An app server: the real hub, surrounded by what `realtime/hub` does, one small step at a time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::demands::Demand;
 use crate::queries::{Query, QuerySpec};
 use crate::valkey::{Stream, Valkey};
 
-/// Who was not heard of for so long may have lost its queries.
+/// An app server that has not renewed its lease for this long may have lost its queries.
 const FORGOTTEN_US: u64 = 120_000_000;
 const ALIVE_US: u64 = 3_000_000;
-/// Little, so that clients are slow at all.
+/// Small, so that some clients are slow.
 const BOUNDS: OutboxBounds = OutboxBounds {
     frames: 6,
     bytes: 1 << 20,
     in_flight: (4, 1 << 20),
 };
 
-/// Where the streams end, and in which life of the event layer.
+/// The ends of the streams, and the run of the event layer in which they were noted.
 #[derive(Debug)]
 pub(crate) struct Ends {
     log: StreamId,
@@ -40,7 +40,7 @@ impl Ends {
     }
 }
 
-/// A query's rows, and what was noted before they were read.
+/// A query's rows, and the positions that were noted before they were read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     asked: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Reading {
     request: NodeRequest,
 }
 
-/// Something that the hub wants done, and how far it is.
+/// A request of the hub, and its progress.
 #[derive(Debug)]
 pub(crate) enum Task {
     Register(QueryHash),
@@ -76,13 +76,13 @@ pub(crate) struct Subscription {
 
 /// An app server.
 pub(crate) struct Process {
-    /// Its name; another one after each kill.
+    /// Its name, which changes with each restart.
     pub(crate) number: u64,
     pub(crate) hub: Hub,
     cursor: StreamId,
     pub(crate) tasks: VecDeque<Task>,
     pub(crate) attached: BTreeMap<u64, Subscription>,
-    /// When it was last heard to be alive.
+    /// When it last renewed its lease.
     alive_us: u64,
     pub(crate) stopped_until_us: u64,
 }
@@ -162,7 +162,8 @@ impl Process {
         self.hub.detach(client);
     }
 
-    /// Reads the log, lets time pass, and collects what is to be done. Returns what nodes ask for.
+    /// Reads the log, advances time, and collects the hub's requests. Returns the requests of
+    /// nodes.
     pub(crate) fn step(&mut self, valkey: &mut Valkey, most: usize) -> Vec<Demand> {
         self.stay_alive(valkey);
         for _ in 0..most {
@@ -215,7 +216,7 @@ impl Process {
         self.alive_us = now_us;
     }
 
-    /// Goes on with one of the things to be done. Those of one query are done in order.
+    /// Continues one of the hub's requests. Those of one query are served in order.
     pub(crate) fn serve(&mut self, which: usize, valkey: &mut Valkey, database: &Database) {
         if self.tasks.is_empty() {
             return;
@@ -281,7 +282,7 @@ impl Process {
                 reading.asked = asked;
                 Some(Task::Send(hash, Box::new(reading)))
             }
-            // The function refuses places of another life.
+            // The function rejects positions of another run of the event layer.
             Task::Send(hash, reading) if reading.life != valkey.life => Some(Task::Register(hash)),
             Task::Send(hash, reading) => {
                 let Reading {
@@ -304,7 +305,7 @@ impl Process {
         }
     }
 
-    /// Looks at the rules for those who watch a query, or for all.
+    /// Checks the access rules of a query's subscribers, or of all.
     pub(crate) fn judge(&mut self, hash: Option<QueryHash>, database: &Database, now_us: u64) {
         if database.is_away(now_us) {
             return;
@@ -346,7 +347,7 @@ pub(crate) fn read(
 ) -> Reading {
     let (rows, complete) = query.rows(database, slack);
     let snapshot = database.snapshot();
-    // Collections grow and shrink: now all of one is read, now not.
+    // Collections grow and shrink, so sometimes all of one is read and sometimes not.
     let foreign = query.foreign(database, &rows, snapshot.xmax.is_multiple_of(2));
     let mut definition = query.definition();
     definition.slack = slack;
@@ -370,7 +371,7 @@ pub(crate) fn read(
 }
 
 impl Reading {
-    /// Gives the rows of a renewal to the nodes, unless another life has begun.
+    /// Sends the rows of a renewal to the nodes, unless the event layer has restarted.
     pub(crate) fn renew(self, valkey: &mut Valkey) {
         if self.life == valkey.life {
             valkey.renew(self.request);

@@ -1,4 +1,4 @@
-//! Queries of the simulation, in two languages: as nodes read them, and as the checks do.
+//! The queries of the simulation in two forms: as nodes read them, and as the checks evaluate them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use rillbase_query::ejson::parse_value;
 use crate::COLLECTION;
 use crate::database::{Database, Version, number};
 
-/// What a client subscribes to.
+/// A query that a client subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuerySpec {
     number: u8,
-    /// `n` is at least this …
+    /// The inclusive lower bound of `n`.
     low: i64,
-    /// … and less than that.
+    /// The exclusive upper bound of `n`.
     high: i64,
     /// Offset, limit, slack.
     window: Option<(u32, u32, u32)>,
@@ -45,7 +45,7 @@ const fn spec(
     }
 }
 
-/// Groups by `n`: by that, or those with the most documents first.
+/// Groups by `n`, in the order of `n`, or the groups with the most documents first.
 const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> QuerySpec {
     QuerySpec {
         grouped: true,
@@ -53,7 +53,7 @@ const fn grouped(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Qu
     }
 }
 
-/// With the document whose `_id` is `n`.
+/// A lookup of the document whose `_id` is `n`.
 const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> QuerySpec {
     QuerySpec {
         joined: true,
@@ -61,7 +61,7 @@ const fn joined(number: u8, window: Option<(u32, u32, u32)>, ruled: bool) -> Que
     }
 }
 
-/// All of them.
+/// All queries of the simulation.
 pub(crate) const WANTED: [QuerySpec; 15] = [
     spec(1, (0, 1_000), None, false),
     spec(2, (3, 7), None, false),
@@ -80,11 +80,11 @@ pub(crate) const WANTED: [QuerySpec; 15] = [
     joined(15, Some((1, 4, 0)), true),
 ];
 
-/// A query under the access rules of a time.
+/// A query under some version of the access rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Query {
     pub(crate) wanted: QuerySpec,
-    /// The version of the rules in it; 0: none are.
+    /// The version of the rules; 0 if none apply.
     pub(crate) rules: u64,
 }
 
@@ -124,7 +124,7 @@ impl Query {
         QueryHash(hash)
     }
 
-    /// What the rules let pass.
+    /// The exclusive upper bound of `n` that the rules allow.
     fn high(self) -> i64 {
         match (self.rules, self.rules % 3) {
             (0, _) | (_, 1) => self.wanted.high,
@@ -168,21 +168,21 @@ impl Query {
         }
     }
 
-    /// What is looked up: what the rules let be seen of it.
+    /// The looked-up collection, restricted by the access rules.
     fn side(self) -> LookupSide {
         let high = self.high();
         let filter = bson(&format!(r#"{{"n":{{"$gte":{SEEN},"$lt":{high}}}}}"#));
         LookupSide::new([1; 16], COLLECTION, self.rules, filter)
     }
 
-    /// The document that is shown with one.
+    /// The looked-up document of a document.
     pub(crate) fn other(self, version: &Version, database: &Database) -> Option<(u8, Version)> {
         let key = u8::try_from(version.n?).ok()?;
         let other = database.latest(key)?;
         self.shows(&other).then_some((key, other))
     }
 
-    /// Whether a document may be shown with others.
+    /// Whether a looked-up document may be shown.
     pub(crate) fn shows(self, other: &Version) -> bool {
         other.n.is_some_and(|n| (SEEN..self.high()).contains(&n))
     }
@@ -205,7 +205,7 @@ impl Query {
         version.n.is_some_and(within)
     }
 
-    /// All that match, in order: key and version.
+    /// All matching documents in order: key and version.
     fn all(self, database: &Database) -> Vec<(u8, u64)> {
         let found = database.all().filter(|(_, version)| self.matches(version));
         let mut found: Vec<_> = found
@@ -220,7 +220,7 @@ impl Query {
         found.map(|(_, key, version)| (key, version)).collect()
     }
 
-    /// All groups, in order: what they are of, and what is in them.
+    /// All groups in order: the value that they share, and their contents.
     fn groups(self, database: &Database) -> Vec<(u8, u64)> {
         let mut groups: BTreeMap<u8, Vec<u8>> = BTreeMap::new();
         for (key, version) in database.all().filter(|(_, version)| self.matches(version)) {
@@ -239,7 +239,7 @@ impl Query {
         groups
     }
 
-    /// All that match, in order, each with the other document.
+    /// All matching documents in order, each with its looked-up document.
     fn joins(self, database: &Database) -> Vec<(u8, u64)> {
         let shown = self.all(database).into_iter().map(|(key, version)| {
             let own = database.latest(key);
@@ -250,7 +250,8 @@ impl Query {
         shown.collect()
     }
 
-    /// What an app server reads of what is looked up: what rows refer to, or all.
+    /// What an app server reads of the looked-up collection: the documents to which rows refer, or
+    /// all.
     pub(crate) fn foreign(
         self,
         database: &Database,
@@ -277,7 +278,7 @@ impl Query {
         }]
     }
 
-    /// The query asked again.
+    /// The result of the query, evaluated by the checks.
     pub(crate) fn answer(self, database: &Database) -> Vec<(u8, u64)> {
         let rows = if self.grouped() {
             self.groups(database)
@@ -293,8 +294,8 @@ impl Query {
         rows.skip(to_usize(offset)).take(to_usize(limit)).collect()
     }
 
-    /// What an app server reads to register it: the rows that a sort node needs, with so many beyond
-    /// the window, and whether these are all.
+    /// What an app server reads to register the query: the rows that a sort node needs, including
+    /// `slack` rows beyond the window, and whether these are all.
     pub(crate) fn rows(self, database: &Database, slack: u32) -> (Vec<ResultRow>, bool) {
         let all = self.all(database);
         let window = self.wanted.window.filter(|_| !self.grouped());
@@ -310,27 +311,27 @@ impl Query {
     }
 }
 
-/// How a row that stands for documents is grouped and measured.
+/// The group definition.
 const GROUP: &str = r#"{"by":["n"],"measures":{"count":{"op":"count"},
     "sum":{"op":"sum","field":"_id"},"most":{"op":"max","field":"_id"}}}"#;
 const COUNT: u64 = 1_000_000_000;
-/// How a document finds the other one.
+/// The lookup definition.
 const LOOKUP: &str = r#"{"lookup":[{"from":"f","local":"n","as":"other"}]}"#;
-/// Others with a lower `n` may not be seen.
+/// The access rule of looked-up documents: those with a lower `n` are hidden.
 const SEEN: i64 = 0;
 const OTHER: u64 = 100_000;
 
-/// The versions of a document and of the other one, as one number.
+/// The versions of a document and of its looked-up document, as one number.
 pub(crate) const fn both(version: u64, other: u64) -> u64 {
     version * OTHER + other
 }
 
-/// The version of the document, and of the other one if it is there.
+/// The version of the document, and that of its looked-up document, if there is one.
 pub(crate) fn apart(both: u64) -> (u64, Option<u64>) {
     (both / OTHER, Some(both % OTHER).filter(|other| *other > 0))
 }
 
-/// What is in a group, as one number.
+/// The contents of a group, as one number.
 pub(crate) const fn content(count: u64, sum: u64, most: u64) -> u64 {
     count * COUNT + sum * 1_000 + most
 }

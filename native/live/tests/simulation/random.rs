@@ -1,6 +1,6 @@
-//! Numbers that look random and follow from a seed (splitmix64).
+//! Pseudorandom numbers from a seed (splitmix64).
 
-/// A sequence of numbers.
+/// A pseudorandom number generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(pub(crate) u64);
 
@@ -13,12 +13,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Below `bound`.
+    /// A number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
-    /// True once in `times`.
+    /// True once in `times` calls on average.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,5 +1,5 @@
-//! A relay, after the rules of `documents/outbox/machine.py`, one request at a time: it may stop
-//! between any two, and several may believe that they lead.
+//! A relay that follows the rules of `documents/outbox/machine.py`, one request at a time. It may
+//! stop between any two requests, and several relays may believe that they lead.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,12 +10,12 @@ use crate::database::Database;
 use crate::outbox::Outbox;
 use crate::valkey::{Incarnation, Sender, Valkey};
 
-/// For this long a write is left to its publisher, and a snapshot untold.
+/// For this long a write is left to its publisher, and no tick is sent for a snapshot.
 const GRACE_US: u64 = 250_000;
-/// Older snapshots say nothing of the present.
+/// Older snapshots are not used for ticks.
 const SNAPSHOT_US: u64 = 6_000_000;
 
-/// A snapshot, and the transactions that keep it from being ticked.
+/// A snapshot, and the transactions that must be published before its tick.
 #[derive(Debug)]
 struct TakenWrite {
     snapshot: PgSnapshot,
@@ -25,7 +25,7 @@ struct TakenWrite {
     marks_count: bool,
 }
 
-/// What is known of one life of the event layer and the database.
+/// What the relay knows of one run of the event layer and the database.
 #[derive(Debug)]
 struct Life {
     incarnation: Incarnation,
@@ -51,11 +51,13 @@ pub(crate) struct Relay {
     token: Option<u64>,
     life: Option<Life>,
     stage: Stage,
-    /// Valkey's time when it last answered: the stamp of whatever is read next.
+    /// Valkey's time when it last answered: the time stamp of whatever is read next.
     time_us: u64,
-    /// The life of the event layer then, and the incarnation in which all was published into it.
+    /// The run of the event layer at that time, and the incarnation in which everything was
+    /// published to it.
     looked: (u8, Option<Incarnation>),
-    /// Who went before others in this round, since they wrote the same documents later.
+    /// Transactions that are published before others in this round, because they wrote the same
+    /// documents later.
     led: BTreeSet<u64>,
     pub(crate) stopped_until_us: u64,
 }
@@ -199,8 +201,9 @@ impl Relay {
 }
 
 impl Life {
-    /// Takes a snapshot and what it sees unmarked, or all that is kept if everything has to be
-    /// published again; returns what its writers had time enough to publish.
+    /// Takes a snapshot with the unmarked transactions that it sees, or with all that are kept if
+    /// everything must be published again. Returns those whose writers have had enough time to
+    /// publish.
     fn learn(&mut self, database: &Database, outbox: &Outbox, now_us: u64) -> VecDeque<u64> {
         let again = !self.complete && self.taken.is_empty();
         let unmarked: BTreeSet<u64> = outbox.unmarked().into_iter().collect();
@@ -223,8 +226,8 @@ impl Life {
         due.into_iter().collect()
     }
 
-    /// The newest snapshot up to which nothing is outstanding. One that was taken too long ago is
-    /// passed over, and those before it.
+    /// The newest snapshot up to which nothing is outstanding. Snapshots that are too old are
+    /// skipped.
     fn provable(&mut self, now_us: u64) -> Option<PgSnapshot> {
         let proven =
             |taken: &&TakenWrite| taken.outstanding.is_empty() && taken.at_us + GRACE_US <= now_us;

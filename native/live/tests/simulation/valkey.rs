@@ -1,5 +1,5 @@
-//! The event layer: streams that are trimmed, leases, the registry. It may lose all that it holds,
-//! or the end of it.
+//! The event layer: streams that are trimmed, leases, the registry. It may lose all of its data, or
+//! the newest part.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -11,14 +11,14 @@ use rillbase_live::snapshot::PgSnapshot;
 
 use crate::database::{number, partition};
 
-/// Stamps older than this are refused.
+/// Entries with older time stamps are rejected.
 const LATE_US: u64 = 5_000_000;
 const LEASE_US: u64 = 2_000_000;
 /// An app server's lease, and the time to live of a query without subscribers.
 const HUB_US: u64 = 10_000_000;
 const TTL_US: u64 = 120_000_000;
 
-/// In which lives streams are complete.
+/// The incarnation in which streams are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Incarnation {
     pub(crate) valkey: u8,
@@ -33,17 +33,17 @@ impl Incarnation {
     }
 }
 
-/// Who publishes: a writer, or a relay with its token.
+/// The publisher of a write: its writer, or a relay with its token.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sender {
     pub(crate) stamp_us: u64,
     pub(crate) token: Option<u64>,
 }
 
-/// A stream of which entries are dropped, the oldest first, or one that is lost.
+/// A stream. Entries are trimmed, oldest first, and a single entry may be lost.
 #[derive(Debug, Clone)]
 pub(crate) struct Stream<T> {
-    /// With its id and its number among all that were ever added.
+    /// Each with its id, and its number among all entries ever appended.
     entries: VecDeque<(StreamId, u64, T)>,
     last: StreamId,
     pub(crate) count: u64,
@@ -82,13 +82,13 @@ impl<T: Clone> Stream<T> {
         self.last
     }
 
-    /// The next entry behind `after`, with its number.
+    /// The next entry after `after`, with its number.
     pub(crate) fn next(&self, after: StreamId) -> Option<(StreamId, u64, T)> {
         let at = self.entries.partition_point(|(id, ..)| *id <= after);
         self.entries.get(at).cloned()
     }
 
-    /// Entries behind `after` up to `upto`; none: the oldest may have been dropped.
+    /// The entries after `after` up to `upto`; `None` if the oldest of them may have been trimmed.
     pub(crate) fn range(&self, after: StreamId, upto: StreamId) -> Option<Vec<(StreamId, T)>> {
         let first = self.entries.front()?.0;
         let within = |id: &StreamId| *id > after && *id <= upto;
@@ -97,13 +97,13 @@ impl<T: Clone> Stream<T> {
         (first <= after).then(|| entries.collect())
     }
 
-    /// Only the last ones stay.
+    /// Keeps only the last entries.
     fn trim(&mut self, keep: usize) {
         let drop = self.entries.len().saturating_sub(keep);
         self.entries.drain(..drop);
     }
 
-    /// Loses a query that was not dropped.
+    /// Loses an entry that was not trimmed.
     fn lose(&mut self, which: usize) {
         let count = self.entries.len();
         if count > 0 {
@@ -112,7 +112,7 @@ impl<T: Clone> Stream<T> {
     }
 }
 
-/// The right to speak as a node.
+/// The lease of a node.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     holder: u64,
@@ -124,11 +124,11 @@ struct Lease {
 #[derive(Debug, Clone)]
 pub(crate) struct Valkey {
     pub(crate) now_us: u64,
-    /// Its run id: rises each time that it starts.
+    /// The number of its run, incremented at each start.
     pub(crate) life: u8,
-    /// A relay has said where writes go.
+    /// A relay has published the grid epochs, by which writes are routed.
     pub(crate) has_epochs: bool,
-    /// The incarnation in which all was published into it.
+    /// The incarnation in which everything was published to it.
     pub(crate) complete: Option<Incarnation>,
     relay: u64,
     pub(crate) writes: Vec<Stream<WriteEntry>>,
@@ -137,9 +137,9 @@ pub(crate) struct Valkey {
     pub(crate) registry: BTreeMap<QueryHash, QueryDefinition>,
     activation: u64,
     leases: BTreeMap<String, Lease>,
-    /// App servers, and until when they are alive.
+    /// App servers, and the ends of their leases.
     hubs: BTreeMap<u64, u64>,
-    /// Those that registered a query and have not said that they are alive.
+    /// App servers that registered a query and have not sent a heartbeat.
     strangers: BTreeSet<u64>,
     holders: BTreeMap<QueryHash, BTreeSet<u64>>,
     idle_since: BTreeMap<QueryHash, u64>,
@@ -168,7 +168,7 @@ impl Valkey {
         }
     }
 
-    /// Everything is lost.
+    /// Loses everything.
     pub(crate) fn empty(&mut self) {
         let partitions = u16::try_from(self.writes.len()).unwrap_or(1);
         let life = self.life + 1;
@@ -176,14 +176,14 @@ impl Valkey {
         self.life = life;
     }
 
-    /// It starts again with what it held at an earlier moment.
+    /// Restarts with an earlier state.
     pub(crate) fn fall_back(&mut self, earlier: &Self) {
         let (life, now_us) = (self.life + 1, self.now_us);
         *self = earlier.clone();
         (self.life, self.now_us) = (life, now_us);
     }
 
-    /// Streams are cut short: too many bytes.
+    /// Trims streams, as when they have too many bytes.
     pub(crate) fn trim(&mut self, which: u64, keep: usize) {
         match which % 3 {
             0 => self.writes.iter_mut().for_each(|stream| stream.trim(keep)),
@@ -192,7 +192,7 @@ impl Valkey {
         }
     }
 
-    /// An entry of some stream is lost.
+    /// Loses an entry of some stream.
     pub(crate) fn lose(&mut self, stream: u64, which: u64) {
         let which = usize::try_from(which).unwrap_or(0);
         match stream % 4 {
@@ -206,7 +206,7 @@ impl Valkey {
         u16::try_from(self.writes.len()).unwrap_or(1)
     }
 
-    /// Appends what one transaction wrote, all at once; returns whether it was accepted.
+    /// Appends the writes of one transaction atomically; returns whether they were accepted.
     pub(crate) fn publish(&mut self, sender: Sender, images: &[AfterImage]) -> bool {
         let outrun = sender.token.is_some_and(|token| token < self.relay);
         if !self.has_epochs || outrun || sender.stamp_us + LATE_US < self.now_us {
@@ -282,7 +282,7 @@ impl Valkey {
         true
     }
 
-    /// Registers a query for an app server; says in which life it is, and by which request.
+    /// Registers a query for an app server; returns its activation and the request.
     pub(crate) fn register(&mut self, hub: u64, request: NodeRequest) -> Option<(u64, StreamId)> {
         let NodeRequest::Register { query, .. } = &request else {
             return None;
@@ -334,13 +334,14 @@ impl Valkey {
         }
     }
 
-    /// An app server is alive; returns whether it was known, and whatever it had registered.
+    /// The heartbeat of an app server; returns whether it was known, and the queries that it had
+    /// registered.
     pub(crate) fn hub_alive(&mut self, hub: u64) -> bool {
         let known = self.hubs.insert(hub, self.now_us + HUB_US).is_some();
         known && !self.strangers.remove(&hub)
     }
 
-    /// The queries that an app server holds.
+    /// The queries that an app server has registered.
     pub(crate) fn queries_of(&self, hub: u64) -> HashSet<QueryHash> {
         let held = self.holders.iter().filter(|(_, all)| all.contains(&hub));
         held.map(|(query, _)| *query).collect()

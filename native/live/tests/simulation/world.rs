@@ -1,4 +1,4 @@
-//! The world of one history, and what happens in it.
+//! The participants of one history, and its steps.
 
 use rillbase_live::hub::ClientOptions;
 
@@ -16,7 +16,7 @@ use crate::valkey::{Sender, Valkey};
 
 const PARTITIONS: u16 = 2;
 const BEGIN_US: u64 = 1_000_000_000;
-/// For how long everything may take to heal once the faults have stopped.
+/// The maximum time for recovery after the faults have stopped.
 const HEAL_US: u64 = 150_000_000;
 const PROCESSES: usize = 2;
 
@@ -30,16 +30,16 @@ struct World {
     processes: Vec<Process>,
     next_process: u64,
     clients: Vec<Client>,
-    /// What nodes asked for, and what was read of it and is on its way.
+    /// Requests of nodes, and the answers that are on their way.
     wanted: Vec<Demand>,
     answers: Vec<Answer>,
 }
 
-/// Runs a history to its end, and heals it.
+/// Runs a history to its end, and waits for recovery.
 pub(crate) fn run(operations: &[Operation]) -> Checked {
     let mut world = World::new();
     for operation in operations {
-        // Nothing takes no time at all.
+        // Every step takes some time.
         world.valkey.now_us += 200;
         world.act(*operation)?;
     }
@@ -50,7 +50,8 @@ fn among(number: u64, count: usize) -> usize {
     usize::try_from(number % count.max(1) as u64).unwrap_or(0)
 }
 
-/// Who watches: each query as it is, some throttled, some as whole results, some slowly.
+/// The clients: one for each query with default options, and some that are throttled, slow, or
+/// receive whole results.
 fn clients() -> Vec<Client> {
     let options = |at: usize| ClientOptions {
         whole_results: at % 5 == 3 || at % 6 == 1,
@@ -220,7 +221,7 @@ impl World {
         }
     }
 
-    /// A writer publishes by itself, and marks that.
+    /// A writer publishes its own writes, and marks them.
     fn publish(&mut self, xid: u64) {
         let now_us = self.valkey.now_us;
         if let Some((stamp_us, images)) = self.outbox.as_written(xid) {
@@ -313,7 +314,7 @@ impl World {
         );
     }
 
-    /// An app server goes on, and its clients read.
+    /// An app server makes a step, and its clients read.
     fn step(&mut self, at: usize, most: usize) -> Checked {
         let now_us = self.valkey.now_us;
         let process = &mut self.processes[at];
@@ -391,7 +392,7 @@ impl World {
         }
     }
 
-    /// The faults stop: everybody becomes live with the right answer.
+    /// The faults stop: every client must become live with the correct result.
     fn heal(&mut self) -> Checked {
         for xid in self.database.open() {
             self.database.abort(xid);

@@ -1,4 +1,4 @@
-//! Writes of an atomic batch are shown at once, with whatever belongs to them.
+//! The writes of an atomic batch are shown together, with everything that belongs to them.
 
 use rillbase_live::message::NodeEvent;
 use rillbase_live::sort_node::Input;
@@ -11,16 +11,16 @@ fn the_writes_of_a_batch_change_the_window_at_once() {
     let mut node = three();
     assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 5 }).is_empty());
-    // Something that comes later waits behind it.
+    // A later write waits behind it.
     assert!(node.put(image(6, "e", 1, Some(6))).is_empty());
     let other = match_event(batch(image(5, "a", 2, None)), &[], &[hash("s")]);
     assert!(node.notify(1, other).is_empty());
-    let told = node.notify(1, NodeEvent::Done { xid: 5 });
+    let output = node.notify(1, NodeEvent::Done { xid: 5 });
     let expected = [
         "window s [-0 a@2 deleted, +0 d@1]",
         "window s [-1 b@1 left, +1 e@1]",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
 }
 
 #[test]
@@ -28,13 +28,13 @@ fn a_batch_waits_for_another_that_wrote_one_of_its_documents_again_and_was_read_
     let mut node = three();
     let other = match_event(batch(image(5, "d", 1, Some(5))), &[hash("s")], &[]);
     assert!(node.notify(1, other).is_empty());
-    // The node has handled a@3, and tells nothing of a@2, which was written with d.
+    // The node has handled a@3, and does not report a@2, which was written together with d.
     assert!(node.put(batch(image(6, "a", 3, Some(7)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 6 }).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 5 }).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 5 }).is_empty());
-    let told = node.notify(1, NodeEvent::Done { xid: 6 });
-    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
+    let output = node.notify(1, NodeEvent::Done { xid: 6 });
+    assert_eq!(output, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn a_batch_waits_for_another_that_stands_for_a_part_of_it_in_an_answer() {
     node.notify(1, other);
     node.notify(1, NodeEvent::Done { xid: 5 });
     node.accept(1);
-    // Said of other queries; with its answer the node tells of a@3 alone, not of a@2.
+    // Reported for other queries; with its answer the node reports only a@3, not a@2.
     node.notify(0, NodeEvent::Done { xid: 5 });
     node.put(batch(image(6, "a", 3, Some(7))));
     assert_eq!(node.accept(0), ["rebase s [a@1 b@1]", "active s 1"]);
     assert!(node.notify(0, NodeEvent::Done { xid: 6 }).is_empty());
-    let told = node.notify(1, NodeEvent::Done { xid: 6 });
-    assert_eq!(told, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
+    let output = node.notify(1, NodeEvent::Done { xid: 6 });
+    assert_eq!(output, ["window s [-1 b@1 left, =0 a@3, +0 d@1]"]);
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn a_tick_that_sees_a_batch_stands_for_its_end() {
     let mut node = three();
     assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
     node.notify(0, NodeEvent::Tick(tick(1, until(6))));
-    let told = node.notify(1, NodeEvent::Tick(tick(1, until(6))));
-    assert_eq!(told, ["window s [-1 b@1 left, +0 d@1]", "tick 1"]);
+    let output = node.notify(1, NodeEvent::Tick(tick(1, until(6))));
+    assert_eq!(output, ["window s [-1 b@1 left, +0 d@1]", "tick 1"]);
 }
 
 /// A node that was rebuilt with a@1 before filter nodes reported it, and keeps all rows.
@@ -71,8 +71,8 @@ fn ahead() -> Stage {
     let rows = vec![row("a", 1, 10)];
     let collection = COLLECTION;
     node.give(Input::Rows { collection, rows });
-    let told = node.give(Input::End);
-    assert_eq!(told, ["rebase s [a@1]", "active s 1", "rebased"]);
+    let output = node.give(Input::End);
+    assert_eq!(output, ["rebase s [a@1]", "active s 1", "rebased"]);
     node
 }
 
@@ -84,12 +84,12 @@ fn a_batch_waits_until_filter_nodes_know_which_documents_a_rebuild_read() {
     assert!(node.notify(0, NodeEvent::Done { xid: 5 }).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 5 }).is_empty());
     assert_eq!(node.tick(1, &until(4)), ["tick 1"]);
-    // a@1 has come.
+    // a@1 has arrived.
     assert!(node.leave(batch(image(5, "a", 2, None))).is_empty());
     assert_eq!(node.tick(2, &until(5)), ["tick 2"]);
     // The node reported before that it was done, so that does not count.
-    let told = node.notify(0, NodeEvent::Tick(tick(3, until(6))));
-    assert_eq!(told, ["window s [-0 a@2 deleted, +0 d@1]"]);
+    let output = node.notify(0, NodeEvent::Tick(tick(3, until(6))));
+    assert_eq!(output, ["window s [-0 a@2 deleted, +0 d@1]"]);
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn a_batch_is_shown_with_the_write_that_took_out_what_a_rebuild_read() {
     assert!(node.put(batch(image(5, "d", 1, Some(5)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 5 }).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 5 }).is_empty());
-    // a@2 of the batch came behind a@3, and a@1 behind both: a@3 stands for what the batch did.
+    // a@2 of the batch arrived after a@3, and a@1 after both: a@3 covers what the batch wrote.
     assert!(node.leave(image(6, "a", 3, None)).is_empty());
-    let told = node.tick(1, &until(5));
+    let output = node.tick(1, &until(5));
     let expected = ["window s [-0 a@3 deleted, +0 d@1]", "tick 1"];
-    assert_eq!(told, expected);
+    assert_eq!(output, expected);
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn a_batch_waits_no_more_for_what_a_rebuild_read_once_ticks_have_reached_it() {
     assert!(node.put(batch(image(9, "d", 1, Some(5)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 9 }).is_empty());
     assert!(node.notify(1, NodeEvent::Done { xid: 9 }).is_empty());
-    let told = node.tick(1, &until(5));
-    assert_eq!(told, ["window s [+0 d@1]", "tick 1"]);
+    let output = node.tick(1, &until(5));
+    assert_eq!(output, ["window s [+0 d@1]", "tick 1"]);
     assert!(node.put(batch(image(10, "e", 1, Some(1)))).is_empty());
     assert!(node.notify(0, NodeEvent::Done { xid: 10 }).is_empty());
-    let told = node.notify(1, NodeEvent::Done { xid: 10 });
-    assert_eq!(told, ["window s [+0 e@1]"]);
+    let output = node.notify(1, NodeEvent::Done { xid: 10 });
+    assert_eq!(output, ["window s [+0 e@1]"]);
 }

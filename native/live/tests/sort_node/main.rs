@@ -23,24 +23,24 @@ use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
 #[test]
 fn a_row_that_comes_in_pushes_another_out() {
     let mut node = three();
-    let told = node.put(image(5, "d", 1, Some(15)));
-    assert_eq!(told, ["window s [-1 b@1 left, +1 d@1]"]);
+    let output = node.put(image(5, "d", 1, Some(15)));
+    assert_eq!(output, ["window s [-1 b@1 left, +1 d@1]"]);
 }
 
 #[test]
 fn a_row_that_leaves_lets_the_next_one_in() {
     let mut node = three();
-    let told = node.leave(image(5, "a", 2, None));
-    assert_eq!(told, ["window s [-0 a@2 deleted, +1 c@1]"]);
+    let output = node.leave(image(5, "a", 2, None));
+    assert_eq!(output, ["window s [-0 a@2 deleted, +1 c@1]"]);
 }
 
 #[test]
 fn a_row_that_moves_within_the_window_is_one_step() {
     let mut node = three();
-    let told = node.put(image(5, "a", 2, Some(25)));
-    assert_eq!(told, ["window s [0>1 a@2]"]);
-    let told = node.put(image(6, "a", 3, Some(26)));
-    assert_eq!(told, ["window s [=1 a@3]"]);
+    let output = node.put(image(5, "a", 2, Some(25)));
+    assert_eq!(output, ["window s [0>1 a@2]"]);
+    let output = node.put(image(6, "a", 3, Some(26)));
+    assert_eq!(output, ["window s [=1 a@3]"]);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn rows_before_the_offset_move_the_window() {
     let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
     let answers = node.ask(register(&sorted("s", 1, 1, 1), 0, &until(5), &rows, true));
     assert_eq!(answers, ["rebase s [b@1]", "active s 1"]);
-    let told = node.put(image(5, "d", 1, Some(1)));
-    assert_eq!(told, ["window s [-0 b@1 left, +0 a@1]"]);
+    let output = node.put(image(5, "d", 1, Some(1)));
+    assert_eq!(output, ["window s [-0 b@1 left, +0 a@1]"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_row_beyond_the_last_known_one_is_dropped() {
         node.leave(image(6, "a", 2, None)),
         ["window s [-0 a@2 deleted, +1 c@1]"]
     );
-    // Whether z or another row is the next one is not known.
+    // Whether z or another row is the next one is unknown.
     assert_eq!(
         node.leave(image(7, "b", 2, None)),
         ["window s [-0 b@2 deleted]", "renew s 1"]
@@ -128,7 +128,7 @@ fn slack_grows_when_renewals_follow_each_other() {
 }
 
 #[test]
-fn a_renewal_that_nobody_answers_is_asked_for_again() {
+fn an_unanswered_renewal_is_requested_again() {
     let mut node = three();
     node.leave(image(5, "a", 2, None));
     node.leave(image(6, "b", 2, None));
@@ -139,7 +139,7 @@ fn a_renewal_that_nobody_answers_is_asked_for_again() {
 }
 
 #[test]
-fn who_joins_during_a_renewal_starts_when_it_is_over() {
+fn a_subscriber_that_joins_during_a_renewal_starts_after_it() {
     let mut node = three();
     node.leave(image(5, "a", 2, None));
     node.leave(image(7, "b", 2, None));
@@ -155,7 +155,7 @@ fn who_joins_during_a_renewal_starts_when_it_is_over() {
 }
 
 #[test]
-fn who_joins_starts_from_the_window_as_it_is() {
+fn a_joining_subscriber_starts_from_the_current_window() {
     let mut node = three();
     node.put(image(5, "d", 1, Some(15)));
     let rows = [row("a", 1, 10), row("b", 1, 20), row("c", 1, 30)];
@@ -164,14 +164,14 @@ fn who_joins_starts_from_the_window_as_it_is() {
 }
 
 #[test]
-fn what_the_rows_contain_is_not_applied_again() {
+fn changes_that_the_rows_contain_are_not_applied_again() {
     let mut node = three();
     assert!(node.put(image(4, "a", 1, Some(10))).is_empty());
     assert!(node.leave(image(3, "b", 0, None)).is_empty());
 }
 
 #[test]
-fn a_match_told_before_the_registration_was_read_is_applied() {
+fn a_match_reported_before_the_registration_was_read_is_applied() {
     let mut node = Stage::new();
     assert!(node.put(image(5, "d", 1, Some(15))).is_empty());
     let rows = [row("a", 1, 10), row("b", 1, 20)];
@@ -192,7 +192,7 @@ fn versions_never_fall_after_a_row_has_left() {
 }
 
 #[test]
-fn a_tick_is_said_when_all_filter_nodes_have_reached_it() {
+fn a_tick_is_emitted_when_all_filter_nodes_have_reached_it() {
     let mut node = Stage::new();
     assert_eq!(node.tick(1, &until(2)), ["tick 1"]);
     assert!(
@@ -206,7 +206,7 @@ fn a_tick_is_said_when_all_filter_nodes_have_reached_it() {
 }
 
 #[test]
-fn a_hole_in_what_a_filter_node_says_rebuilds_the_sort_node() {
+fn a_gap_in_a_filter_nodes_reports_rebuilds_the_sort_node() {
     let mut node = three();
     node.tick(1, &until(2));
     node.counts[0] += 1;
@@ -285,8 +285,8 @@ fn a_rebuild_takes_the_first_rows_of_all_documents() {
     node.begin(&[sorted("s", 0, 2, 1), unsorted], until(5));
     let collection = COLLECTION;
     node.give(Input::Rows { collection, rows });
-    let told = node.give(Input::End);
-    assert_eq!(told, ["rebase s [c@1 b@1]", "active s 1", "rebased"]);
+    let output = node.give(Input::End);
+    assert_eq!(output, ["rebase s [c@1 b@1]", "active s 1", "rebased"]);
     assert_eq!(
         node.put(image(5, "e", 1, Some(1))),
         ["window s [-1 b@1 left, +0 e@1]"]
@@ -323,12 +323,12 @@ fn a_result_without_limit_that_is_too_large_ends() {
     all.limit = None;
     let rows = [row("a", 1, 10), row("b", 1, 20)];
     node.ask(register(&all, 0, &until(5), &rows, true));
-    let told = node.put(image(5, "c", 1, Some(15)));
-    assert_eq!(told.last().unwrap(), "failed s result_too_large");
+    let output = node.put(image(5, "c", 1, Some(15)));
+    assert_eq!(output.last().unwrap(), "failed s result_too_large");
 }
 
 #[test]
-fn a_registration_that_was_called_too_old_before_it_was_read_waits_for_the_next() {
+fn a_registration_that_was_rejected_as_too_old_before_it_was_read_waits_for_the_next() {
     let mut node = Stage::new();
     node.refuse(0, 1);
     let rows = [row("a", 1, 10), row("b", 1, 20)];
@@ -358,7 +358,7 @@ fn rows_count_only_once_all_filter_nodes_go_on_from_them() {
 }
 
 #[test]
-fn an_answer_to_somebody_who_asked_before_says_nothing_of_new_rows() {
+fn an_answer_to_an_earlier_registration_does_not_cover_new_rows() {
     let mut node = three();
     for id in ["a", "b"] {
         node.leave(image(6, id, 2, None));
@@ -373,7 +373,7 @@ fn an_answer_to_somebody_who_asked_before_says_nothing_of_new_rows() {
 }
 
 #[test]
-fn new_rows_that_a_filter_node_does_not_go_on_from_are_asked_for_again() {
+fn new_rows_that_a_filter_node_does_not_continue_from_are_requested_again() {
     let mut node = three();
     for id in ["a", "b"] {
         node.leave(image(6, id, 2, None));
@@ -397,9 +397,9 @@ fn rows_that_lack_what_a_filter_node_began_with_do_not_count() {
 }
 
 #[test]
-fn what_was_told_of_a_life_that_is_over_must_be_in_the_rows_of_the_next() {
+fn reports_of_an_ended_activation_must_be_in_the_rows_of_the_next() {
     let mut node = three();
-    // The filter nodes are in the next life already, the request is behind.
+    // The filter nodes are already in the next activation; its request has not been read yet.
     node.put(image(9, "d", 1, Some(5)));
     let request = NodeRequest::Expire {
         query: hash("s"),
@@ -414,7 +414,7 @@ fn what_was_told_of_a_life_that_is_over_must_be_in_the_rows_of_the_next() {
 }
 
 #[test]
-fn rows_read_before_a_filter_node_was_rebuilt_are_asked_for_again() {
+fn rows_read_before_a_filter_node_was_rebuilt_are_requested_again() {
     let mut node = Stage::with(&[], &[]);
     node.begin(&[], until(9));
     node.give(Input::End);

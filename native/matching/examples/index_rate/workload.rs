@@ -26,7 +26,7 @@ impl ClassWorkload {
         Self { class, queries }
     }
 
-    /// A number that has nothing to do with its neighbours'.
+    /// A number that is unrelated to those of its neighbours.
     pub(crate) const fn scattered(&self, number: u64) -> u64 {
         let mut mixed = number
             .wrapping_add(self.queries)
@@ -60,7 +60,7 @@ impl ClassWorkload {
             "three" => format!(r#"{{"s0":"{word}",{range}}}"#),
             "regex" => format!(r#"{{"s1":{{"$regex":"{}"}}}}"#, &syllables(number)),
             "geo" => {
-                let (longitude, latitude) = place(self.scattered(number));
+                let (longitude, latitude) = point(self.scattered(number));
                 format!(
                     r#"{{"place":{{"$geoWithin":{{"$centerSphere":[[{longitude},{latitude}],{}]}}}}}}"#,
                     2.0 / f64::from(u32::try_from(self.queries).unwrap_or(u32::MAX)).sqrt()
@@ -88,7 +88,7 @@ impl ClassWorkload {
             r#"{{"_id":{number},"s0":"{word}","s1":"x{inner}y","s2":"uvwxyzabcd","s3":"efghijklmn","s4":"opqrstuvwx","i0":1,"i1":2,"i2":3,"i3":4,"random":{random}"#
         );
         if matches!(self.class, "geo" | "mixed") {
-            let (longitude, latitude) = place(self.scattered(number + 2_000_000));
+            let (longitude, latitude) = point(self.scattered(number + 2_000_000));
             write!(
                 text,
                 r#","place":{{"type":"Point","coordinates":[{longitude},{latitude}]}}"#
@@ -99,12 +99,12 @@ impl ClassWorkload {
     }
 }
 
-/// Ten letters and digits that no other number has.
+/// Ten letters and digits, unique to the number.
 fn word(number: u64) -> String {
     format!("user{number:06}")
 }
 
-/// Eight letters that no other number has.
+/// Eight letters, unique to the number.
 fn syllables(number: u64) -> String {
     let mut rest = number.wrapping_mul(0x9E37_79B1) & 0xFFFF_FFFF;
     let mut text = String::with_capacity(8);
@@ -115,8 +115,8 @@ fn syllables(number: u64) -> String {
     text
 }
 
-/// A point that is as likely here as there on the sphere.
-fn place(random: u64) -> (f64, f64) {
+/// A point that is distributed uniformly on the sphere.
+fn point(random: u64) -> (f64, f64) {
     let unit =
         |bits: u64| f64::from(u32::try_from(bits & 0xFFFF_FFFF).unwrap_or(0)) / 4_294_967_296.0;
     let latitude = (2.0 * unit(random >> 32) - 1.0).asin().to_degrees();

@@ -1,5 +1,5 @@
-//! What several test files share: filters and documents that often meet, and
-//! the matcher beside the plain list that it must agree with.
+//! Shared by several test files: filters and documents that often match, and a matcher compared
+//! with a plain list of the same queries.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 #[path = "../../../query/tests/common/mod.rs"]
@@ -22,7 +22,7 @@ pub(crate) fn filter(text: &str) -> Filter {
     Filter::parse(document(text).as_ref()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A matcher that takes as many residual queries as come.
+/// A matcher without limits on residual queries.
 pub(crate) fn roomy() -> Matcher {
     Matcher::new(MatcherLimits {
         residual_per_group: usize::MAX,
@@ -31,13 +31,13 @@ pub(crate) fn roomy() -> Matcher {
     })
 }
 
-/// A matcher and the same queries in a list.
-pub(crate) struct Beside {
+/// A matcher, and the same queries in a list as its model.
+pub(crate) struct MatcherWithModel {
     pub(crate) matcher: Matcher,
     pub(crate) queries: BTreeMap<QueryId, (String, Filter)>,
 }
 
-impl Beside {
+impl MatcherWithModel {
     pub(crate) fn new() -> Self {
         Self {
             matcher: roomy(),
@@ -45,7 +45,7 @@ impl Beside {
         }
     }
 
-    /// Adds a query, unless its text is no filter.
+    /// Adds a query, unless its text is not a valid filter.
     pub(crate) fn add(&mut self, text: &str) -> Option<QueryId> {
         let filter = Filter::parse(document(text).as_ref()).ok()?;
         let id = self.matcher.add(GROUP, QUOTA, &filter).expect("room");
@@ -54,7 +54,7 @@ impl Beside {
         Some(id)
     }
 
-    /// Removes the query that has this place in order, if there are so many.
+    /// Removes the query at this index, if there are that many.
     pub(crate) fn remove(&mut self, at: usize) {
         if let Some(id) = self.queries.keys().nth(at).copied() {
             self.queries.remove(&id);
@@ -63,7 +63,7 @@ impl Beside {
         assert_eq!(self.matcher.len(), self.queries.len());
     }
 
-    /// The matcher finds what each filter alone says.
+    /// Checks that the matcher finds the queries whose filters match on their own.
     pub(crate) fn check(&mut self, text: &str) {
         let body = document(text);
         let (mut found, mut failed) = (Vec::new(), Vec::new());
@@ -83,8 +83,7 @@ impl Beside {
         assert!(found.iter().chain(&failed).all(known));
     }
 
-    /// The matcher finds what each filter matches alone; failed evaluations are reported if the
-    /// filter was evaluated.
+    /// Checks the same, and that failed evaluations are reported if the filter was evaluated.
     pub(crate) fn check_answers(&mut self, text: &str) {
         let body = document(text);
         let (mut found, mut failed) = (Vec::new(), Vec::new());
@@ -102,7 +101,7 @@ impl Beside {
     }
 }
 
-/// Scalars of few values, so that bounds meet them.
+/// Scalars with few distinct values, so that they meet bounds.
 fn near_scalar() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => (0..6_i32).prop_map(|int| int.to_string()),
@@ -123,11 +122,11 @@ fn near_value() -> impl Strategy<Value = String> {
             (field, inner.clone()).prop_map(|(key, value)| format!(r#"{{"{key}":{value}}}"#));
         let list =
             prop::collection::vec(inner, 0..4).prop_map(|list| format!("[{}]", list.join(",")));
-        let place = prop::sample::select(PLACES.to_vec()).prop_map(String::from);
+        let geometry = prop::sample::select(GEOMETRIES.to_vec()).prop_map(String::from);
         let part = prop::sample::select(PARTS.to_vec()).prop_map(String::from);
         let parts = prop::collection::vec(part, 1..4);
         let parts = parts.prop_map(|parts| format!("[{}]", parts.join(",")));
-        prop_oneof![3 => list, 3 => object, 3 => parts, 1 => place]
+        prop_oneof![3 => list, 3 => object, 3 => parts, 1 => geometry]
     })
 }
 
@@ -145,7 +144,7 @@ const PARTS: &[&str] = &[
 ];
 
 /// Geometries.
-const PLACES: &[&str] = &[
+const GEOMETRIES: &[&str] = &[
     r#"{"type":"Point","coordinates":[10,50]}"#,
     r#"{"type":"Point","coordinates":[-179.99,0]}"#,
     r#"{"type":"Point","coordinates":[0,90]}"#,
@@ -157,7 +156,7 @@ const PLACES: &[&str] = &[
     r#"{"x":10.5,"y":50.5}"#,
 ];
 
-/// A document of few fields.
+/// A document with few fields.
 pub(crate) fn any_near_document() -> impl Strategy<Value = String> {
     let value = || prop_oneof![4 => near_value().boxed(), 1 => any_value().boxed()];
     let fields = (
@@ -165,7 +164,7 @@ pub(crate) fn any_near_document() -> impl Strategy<Value = String> {
             0.9,
             prop_oneof![
                 5 => value().boxed(),
-                1 => prop::sample::select(PLACES.to_vec()).prop_map(String::from).boxed(),
+                1 => prop::sample::select(GEOMETRIES.to_vec()).prop_map(String::from).boxed(),
             ],
         ),
         prop::option::weighted(0.7, value()),
@@ -250,7 +249,7 @@ fn condition() -> impl Strategy<Value = String> {
     )
 }
 
-/// Operators whose operands are not drawn.
+/// Operators with fixed operands.
 const FIXED: &[&str] = &[
     r#""$exists":true"#,
     r#""$exists":false"#,
@@ -278,7 +277,7 @@ fn any_path() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Conditions that stand at the root of a filter.
+/// Conditions at the root of a filter.
 const WHOLE: &[&str] = &[
     "{}",
     r#"{"$expr":{"$gt":["$a","$b"]}}"#,
@@ -292,8 +291,8 @@ const WHOLE: &[&str] = &[
     r#"{"a":{"$near":[10,50]}}"#,
 ];
 
-/// A filter; sometimes one that is refused. Most are small: what a large one
-/// gets wrong in a part is often hidden by the others.
+/// A filter, sometimes an invalid one. Most are small, because in a large one other parts often
+/// hide the error of one part.
 pub(crate) fn any_filter() -> impl Strategy<Value = String> {
     let field = || {
         (any_path(), condition()).prop_map(|(path, inner)| format!(r#"{{"{path}":{{{inner}}}}}"#))
@@ -312,7 +311,7 @@ pub(crate) fn any_filter() -> impl Strategy<Value = String> {
     prop_oneof![2 => field().boxed(), 1 => frequent.boxed(), 2 => large.boxed()]
 }
 
-/// Conditions that documents meet in several ways.
+/// Conditions that documents satisfy in several ways.
 const FREQUENT: &[(&str, &str)] = &[
     ("a.b", r#""$eq":null"#),
     ("a.c", r#""$eq":null"#),

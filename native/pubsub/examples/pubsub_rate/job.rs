@@ -1,4 +1,4 @@
-//! The work of each system: the operations of the workload, timed by the caller.
+//! The interface of the compared systems: the operations of the workload, which the caller times.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use crate::workload::{Spot, WorkloadSetup};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// How long subscriptions reach back and ahead, and publications live.
+/// How far subscriptions reach into the past and the future, and how long publications live.
 pub(crate) const REACH: u64 = 10_000;
 pub(crate) const LIFE: u64 = 20_000;
 
-/// What is compared.
+/// The compared systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
     Dual,
@@ -52,41 +52,41 @@ impl System {
     }
 }
 
-/// What a system says of itself at the end.
+/// The statistics that a system reports at the end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SystemStatistics {
-    /// Entries that were looked at.
+    /// Entries that were examined.
     pub(crate) entries: u64,
-    /// Lists that were left at an entry that was too old.
+    /// Lists in which the search stopped at an entry that was too old.
     pub(crate) early_stops: u64,
-    /// Searches for a place in the store.
+    /// Seeks in the store.
     pub(crate) seeks: u64,
     /// Blocks that were not in the cache.
     pub(crate) blocks_read: u64,
-    /// Bytes that one record takes in a batch, about.
+    /// The approximate size of a record in a batch.
     pub(crate) record_bytes: u64,
-    /// Bytes written to log and tables by bytes of records.
+    /// Bytes written to the log and tables, divided by the bytes of records.
     pub(crate) write_amplification: f64,
-    /// Runs that a look-up has to ask.
+    /// Runs that a lookup has to search.
     pub(crate) runs: usize,
-    /// How long writers were slowed, stopped or waited for a flush.
+    /// How long writers were throttled, stopped, or waited for a flush.
     pub(crate) stalled_ms: u64,
-    /// The average delay of notifications after they were possible.
+    /// The average delay of notifications.
     pub(crate) delay_ms: f64,
 }
 
 /// A system over an empty database.
 pub(crate) trait BenchmarkJob {
-    /// The next operation takes place here and now. Not timed.
+    /// Prepares the next operation at this location and time. Not timed.
     fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()>;
 
-    /// Publishes; returns how many subscriptions were met.
+    /// Publishes; returns the number of matching subscriptions.
     fn publish(&mut self) -> Outcome<u64>;
 
-    /// Subscribes; returns how many publications were met.
+    /// Subscribes; returns the number of matching publications.
     fn subscribe(&mut self) -> Outcome<u64>;
 
-    /// Runs what is due at a time; returns how many publications were delivered by that.
+    /// Runs polls that are due; returns how many publications they delivered.
     fn due(&mut self) -> Outcome<u64> {
         Ok(0)
     }
@@ -99,7 +99,7 @@ pub(crate) trait BenchmarkJob {
     fn statistics(&self) -> SystemStatistics;
 }
 
-/// Opens a system; `None`: its library is not there.
+/// Opens a system; `None` if its library is not installed.
 pub(crate) fn open(
     system: System,
     setup: &WorkloadSetup,

@@ -1,27 +1,29 @@
-//! Measures the three stores against one another, as the paper does.
+//! Compares the three stores, as the paper does.
 //!
 //! ```text
 //! cargo run --release -p rillbase-pubsub --example pubsub_rate -- \
 //!     --ops 480000 --mix 3:1 --systems dual,two,rep --rounds 3 --dir /tmp/pubsub
 //! ```
 //!
-//! - `--mix S:P`: so many subscriptions to so many publications.
+//! - `--mix S:P`: the ratio of subscriptions to publications.
 //! - `--places`: `flat` (500 × 500 cells), `cells` (nodes of a quad tree of depth 5, smaller ones
-//!   more often) or `circles` (five radii around points). The last two compare granularities of
-//!   `DualDb`: `fixed` and `variable` are systems there.
-//! - `--radii`: of those circles, in sides of a leaf. `--level`: of those nodes, 1 to 5; 0: of all.
-//! - `--systems`: of `dual`, `two`, `rep`, `variable`, `fixed`, `single`; and of the peers `rocksdb`,
-//!   `leveldb` (by composite keys), `rocksdb-rewriting` and `leveldb-rewriting`, flat cells only.
-//! - `--self-join`: operations also find their like. Not for `rep`.
-//! - `--direct 1`: tables past the system's cache. `--block-bytes`: of our tables.
-//! - `--rate`: operations in a second of the virtual clock. Records live for 10 and 20 such seconds,
-//!   so this says how many are alive; `--memory` (KiB for memtable and cache each) is small beside
-//!   them. `--ops` is forty times as much at least, or most polls of `rep` are never due and it looks
-//!   cheaper than it is.
+//!   more often) or `circles` (five radii around points). With the last two, `fixed` and `variable`
+//!   are systems that compare granularities of `DualDb`.
+//! - `--radii`: the radii of the circles, in sides of a leaf. `--level`: the level of the nodes, 1
+//!   to 5; 0 for all levels.
+//! - `--systems`: a list of `dual`, `two`, `rep`, `variable`, `fixed`, `single`, and of the peers
+//!   `rocksdb`, `leveldb` (with composite keys), `rocksdb-rewriting` and `leveldb-rewriting`, which
+//!   support only flat cells.
+//! - `--self-join`: operations also find records of their own kind. Not for `rep`.
+//! - `--direct 1`: tables bypass the system's cache. `--block-bytes`: the block size of our tables.
+//! - `--rate`: operations per second of the virtual clock. Records live for 10 and 20 such seconds,
+//!   so this determines how many are alive; `--memory` (KiB for memtable and cache each) should be
+//!   small in comparison. `--ops` should be at least forty times the rate. Otherwise most polls of
+//!   `rep` never become due, and it appears cheaper than it is.
 //!
-//! All systems do the same operations, part by part in turn, over databases of their own. Ratios are
-//! medians of seven such pairs a round. The last line is JSON; such a line comes earlier too, once
-//! there is something to compare, for who cuts the run off.
+//! All systems run the same operations in alternating parts, each on its own database. Ratios are
+//! medians of seven pairs of parts per round. The last line is JSON. Earlier JSON lines have
+//! interim results, in case the run is interrupted.
 #![allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -44,7 +46,7 @@ use job::System;
 use run::RunMeasurement;
 use workload::WorkloadSetup;
 
-/// What was asked for.
+/// The command-line options.
 struct RunOptions {
     setup: WorkloadSetup,
     systems: Vec<System>,
@@ -59,12 +61,12 @@ fn parse_arguments() -> Option<RunOptions> {
         .iter()
         .filter(|argument| *argument != "--self-join")
         .collect();
-    let mut options: HashMap<&str, &str> = HashMap::new();
+    let mut values: HashMap<&str, &str> = HashMap::new();
     for pair in named.chunks(2) {
         let [name, value] = pair else { return None };
-        options.insert(name.strip_prefix("--")?, value);
+        values.insert(name.strip_prefix("--")?, value);
     }
-    let mut take = |name, fallback| options.remove(name).unwrap_or(fallback);
+    let mut take = |name, fallback| values.remove(name).unwrap_or(fallback);
     let (subscriptions, publications) = take("mix", "3:1").split_once(':')?;
     let places = take("places", "flat");
     let fallback = if places == "flat" {
@@ -73,7 +75,7 @@ fn parse_arguments() -> Option<RunOptions> {
         "variable,fixed"
     };
     let systems = take("systems", fallback).split(',').map(System::parse);
-    let asked = RunOptions {
+    let options = RunOptions {
         systems: systems.collect::<Option<_>>()?,
         setup: WorkloadSetup {
             operations: take("ops", "480000").parse().ok()?,
@@ -95,45 +97,45 @@ fn parse_arguments() -> Option<RunOptions> {
         rounds: take("rounds", "1").parse().ok()?,
         dir: take("dir", "/tmp/pubsub_rate").into(),
     };
-    options.is_empty().then_some(asked)
+    values.is_empty().then_some(options)
 }
 
-fn rounds(asked: &mut RunOptions, out: &mut io::Stdout) -> io::Result<Vec<Vec<RunMeasurement>>> {
-    let operations = workload::operations(&asked.setup);
+fn rounds(options: &mut RunOptions, out: &mut io::Stdout) -> io::Result<Vec<Vec<RunMeasurement>>> {
+    let operations = workload::operations(&options.setup);
     let mut rounds: Vec<Vec<RunMeasurement>> = Vec::new();
-    for round in 0..asked.rounds {
-        let dir: &Path = &asked.dir;
-        let (setup, before) = (&asked.setup, &rounds);
-        let mut interim = |systems: &[System], measured: &[RunMeasurement]| {
-            let known = [before.as_slice(), &[measured.to_vec()]].concat();
+    for round in 0..options.rounds {
+        let dir: &Path = &options.dir;
+        let (setup, before) = (&options.setup, &rounds);
+        let mut interim = |systems: &[System], measurements: &[RunMeasurement]| {
+            let known = [before.as_slice(), &[measurements.to_vec()]].concat();
             writeln!(io::stdout(), "{}", report::json(setup, systems, &known))
         };
         let work = (operations.as_slice(), dir);
-        let measured = run::run(&mut asked.systems, setup, work, &mut interim)
+        let measurements = run::run(&mut options.systems, setup, work, &mut interim)
             .map_err(|error| io::Error::other(error.to_string()))?;
-        for (system, found) in asked.systems.iter().zip(&measured) {
+        for (system, measurement) in options.systems.iter().zip(&measurements) {
             writeln!(
                 out,
                 "round {round} {:>8}: {}",
                 system.name(),
-                report::line(found)
+                report::line(measurement)
             )?;
         }
-        rounds.push(measured);
+        rounds.push(measurements);
     }
     Ok(rounds)
 }
 
 fn main() -> io::Result<()> {
     let mut out = io::stdout();
-    let Some(mut asked) = parse_arguments() else {
+    let Some(mut options) = parse_arguments() else {
         let what = "unknown or malformed option; the options are described in the source";
         return writeln!(out, "{what}");
     };
-    let rounds = rounds(&mut asked, &mut out)?;
+    let rounds = rounds(&mut options, &mut out)?;
     writeln!(
         out,
         "{}",
-        report::json(&asked.setup, &asked.systems, &rounds)
+        report::json(&options.setup, &options.systems, &rounds)
     )
 }

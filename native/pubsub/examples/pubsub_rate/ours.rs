@@ -36,7 +36,7 @@ pub(crate) struct TopicStoreJob {
     now: u64,
 }
 
-/// The operation that comes next.
+/// The next operation.
 struct NextOperation {
     place: TopicPlace,
     name: Vec<u8>,
@@ -44,7 +44,7 @@ struct NextOperation {
     data: Vec<u8>,
 }
 
-/// Two keyspaces share what one has.
+/// The options of a keyspace; two keyspaces share the memory of one.
 fn keyspace(setup: &WorkloadSetup, share: usize) -> KeyspaceOptions {
     let usual = keyspace_options();
     KeyspaceOptions {
@@ -124,7 +124,7 @@ impl TopicStoreJob {
     fn next(&mut self) -> Outcome<NextOperation> {
         self.next
             .take()
-            .ok_or_else(|| "nothing was prepared".into())
+            .ok_or_else(|| "no operation was prepared".into())
     }
 }
 
@@ -174,16 +174,16 @@ impl BenchmarkJob for TopicStoreJob {
         let Some(polls) = &self.polls else {
             return Ok(0);
         };
-        let mut told = 0;
+        let mut delivered = 0;
         for polled in polls.poll()? {
             for publication in &polled.publications {
                 let published = self.published.get(&publication.sequence);
                 self.delay += self.now - published.copied().unwrap_or(self.now);
-                told += 1;
+                delivered += 1;
             }
         }
-        self.polled += told;
-        Ok(told)
+        self.polled += delivered;
+        Ok(delivered)
     }
 
     fn stores_subscriptions(&self) -> bool {

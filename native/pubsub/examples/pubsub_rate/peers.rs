@@ -1,12 +1,13 @@
-//! The same job on stores of keys and values, as a program over them does it.
+//! The same workload on key-value stores, as an application would implement it.
 //!
-//! - By composite keys: an entry for each record, whose key is cell, kind, the time that look-ups
-//!   bound (the newest first) and a number. A look-up walks the list until what is too old.
-//! - By rewriting: a value for each list, which is read, freed of what has ended, lengthened and
+//! - Composite keys: an entry for each record, whose key consists of the cell, the kind, the time
+//!   that lookups restrict (newest first) and a number. A lookup iterates over the list up to the
+//!   first entry that is too old.
+//! - Rewriting: a value for each list, which is read, stripped of expired records, extended and
 //!   written again.
 //!
 //! Expired entries are dropped by compactions if the store supports it, and otherwise deleted when
-//! they expire. Memory and compression are those of ours.
+//! they expire. Memory and compression are the same as for our stores.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::workload::{Spot, WorkloadSetup};
 const SUBSCRIPTIONS: u8 = 1;
 const PUBLICATIONS: u8 = 2;
 
-/// How lists are kept.
+/// How lists are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListFormat {
     Composite,
@@ -44,7 +45,7 @@ struct Peer {
     ends: [VecDeque<(u64, Vec<u8>)>; 2],
 }
 
-/// A record: when it ends, from when it counts, and the rest.
+/// A record: when it ends, when it starts, and its content.
 #[derive(Clone, Copy)]
 struct PeerRecord<'a> {
     until: u64,
@@ -68,7 +69,7 @@ fn number_at(bytes: &[u8], at: usize) -> u64 {
     bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Opens a peer; `None`: its library is not there.
+/// Opens a peer; `None` if its library is not installed.
 pub(crate) fn open(
     (name, how): (&str, ListFormat),
     setup: &WorkloadSetup,
@@ -105,7 +106,7 @@ impl Peer {
         [&self.cell[..], &[0, kind]].concat()
     }
 
-    /// Writes a record into a list, by the time that look-ups bound.
+    /// Writes a record into a list, ordered by the time that lookups restrict.
     fn add(&mut self, kind: u8, record: PeerRecord<'_>) -> Outcome<()> {
         match self.how {
             ListFormat::Composite => {
@@ -124,7 +125,7 @@ impl Peer {
                 let key = self.list(kind);
                 let added = record.encode(self.number);
                 let found = self.store.get(&key)?.unwrap_or_default();
-                // When the last of the list ends comes first, for who drops it.
+                // The end of the list's last record comes first, for compactions that drop it.
                 let mut list = record.until.to_le_bytes().to_vec();
                 list.extend_from_slice(&(added.len() as u64).to_le_bytes());
                 list.extend_from_slice(&added);
@@ -149,9 +150,9 @@ impl Peer {
         }
     }
 
-    /// How many of a list are alive and count at a time, from the newest to the first that is older
-    /// than `oldest`.
-    fn look(&self, kind: u8, oldest: u64, counts: impl Fn(u64) -> bool) -> Outcome<u64> {
+    /// Counts the live records of a list that satisfy `counts`, from the newest to the first that
+    /// is older than `oldest`.
+    fn count_live(&self, kind: u8, oldest: u64, counts: impl Fn(u64) -> bool) -> Outcome<u64> {
         let list = self.list(kind);
         let mut found = 0;
         let mut take = |until: u64, from: u64| {
@@ -177,15 +178,15 @@ impl Peer {
     }
 
     fn publications(&self) -> Outcome<u64> {
-        self.look(PUBLICATIONS, self.now - REACH, |_| true)
+        self.count_live(PUBLICATIONS, self.now - REACH, |_| true)
     }
 
     fn subscriptions(&self) -> Outcome<u64> {
-        self.look(SUBSCRIPTIONS, self.now, |from| from <= self.now)
+        self.count_live(SUBSCRIPTIONS, self.now, |from| from <= self.now)
     }
 }
 
-/// The entries of a list that is one value.
+/// Passes the entries of a list that is a single value to `visit`.
 fn each(list: &[u8], mut visit: impl FnMut(&[u8]) -> bool) {
     let mut rest = list.get(8..).unwrap_or_default();
     while let Some((length, behind)) = rest.split_first_chunk::<8>() {
@@ -203,7 +204,7 @@ fn each(list: &[u8], mut visit: impl FnMut(&[u8]) -> bool) {
 impl BenchmarkJob for Peer {
     fn prepare(&mut self, number: u64, spot: &Spot, now: u64) -> Outcome<()> {
         let Spot::Id(id) = spot else {
-            return Err("peers know flat cells only".into());
+            return Err("peers support only flat cells".into());
         };
         self.cell = id.as_bytes().to_vec();
         (self.number, self.now) = (number, now);

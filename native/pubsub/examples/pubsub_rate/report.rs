@@ -1,20 +1,20 @@
-//! The results, for people and for programs.
+//! Prints the results, for people and for programs.
 
 use crate::job::System;
 use crate::run::RunMeasurement;
 use crate::workload::WorkloadSetup;
 
-/// One system of a round, for people.
-pub(crate) fn line(found: &RunMeasurement) -> String {
+/// Formats the results of one system in a round.
+pub(crate) fn line(measurement: &RunMeasurement) -> String {
     format!(
         "{:8.2} µs/op, publish {:8.2}, subscribe {:8.2}, processor {:8.2}, {} pairs, {:.1} MB alive, {} blocks read",
-        found.mean_us(),
-        found.publish_us(),
-        found.subscribe_us(),
-        found.processor_us(),
-        found.pairs,
-        found.live_bytes as f64 / 1e6,
-        found.told.blocks_read,
+        measurement.mean_us(),
+        measurement.publish_us(),
+        measurement.subscribe_us(),
+        measurement.processor_us(),
+        measurement.pairs,
+        measurement.live_bytes as f64 / 1e6,
+        measurement.statistics.blocks_read,
     )
 }
 
@@ -25,14 +25,16 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.get(numbers.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// Reads a figure.
+/// Extracts a figure.
 type Figure = fn(&RunMeasurement) -> f64;
 
-/// Medians over rounds of one system.
+/// The medians of one system over all rounds.
 fn summary(system: System, rounds: &[Vec<RunMeasurement>], at: usize) -> String {
-    let found: Vec<&RunMeasurement> = rounds.iter().filter_map(|round| round.get(at)).collect();
-    let of =
-        |figure: fn(&RunMeasurement) -> f64| median(found.iter().map(|one| figure(one)).collect());
+    let measurement: Vec<&RunMeasurement> =
+        rounds.iter().filter_map(|round| round.get(at)).collect();
+    let of = |figure: fn(&RunMeasurement) -> f64| {
+        median(measurement.iter().map(|one| figure(one)).collect())
+    };
     let figures: [(&str, Figure); 16] = [
         ("done", RunMeasurement::done),
         ("parts", |one| one.planned() as f64),
@@ -41,18 +43,23 @@ fn summary(system: System, rounds: &[Vec<RunMeasurement>], at: usize) -> String 
         ("subscribe_us", RunMeasurement::subscribe_us),
         ("processor_us", RunMeasurement::processor_us),
         ("pairs", |one| one.pairs as f64),
-        ("entries_read", |one| one.told.entries as f64),
-        ("lists_left_early", |one| one.told.early_stops as f64),
-        ("seeks", |one| one.told.seeks as f64),
-        ("blocks_read", |one| one.told.blocks_read as f64),
+        ("entries_read", |one| one.statistics.entries as f64),
+        ("lists_left_early", |one| one.statistics.early_stops as f64),
+        ("seeks", |one| one.statistics.seeks as f64),
+        ("blocks_read", |one| one.statistics.blocks_read as f64),
         ("live_bytes", |one| one.live_bytes as f64),
-        ("write_amplification", |one| one.told.write_amplification),
-        ("runs", |one| one.told.runs as f64),
-        ("stalled_ms", |one| one.told.stalled_ms as f64),
-        ("delay_ms", |one| one.told.delay_ms),
+        ("write_amplification", |one| {
+            one.statistics.write_amplification
+        }),
+        ("runs", |one| one.statistics.runs as f64),
+        ("stalled_ms", |one| one.statistics.stalled_ms as f64),
+        ("delay_ms", |one| one.statistics.delay_ms),
     ];
     let figures = figures.map(|(name, figure)| format!("\"{name}\":{:.3}", of(figure)));
-    let course = found.last().map(|one| one.course_us()).unwrap_or_default();
+    let course = measurement
+        .last()
+        .map(|one| one.course_us())
+        .unwrap_or_default();
     let course: Vec<String> = course.iter().map(|mean| format!("{mean:.3}")).collect();
     format!(
         "{{\"system\":\"{}\",{},\"course_us\":[{}]}}",
@@ -62,7 +69,7 @@ fn summary(system: System, rounds: &[Vec<RunMeasurement>], at: usize) -> String 
     )
 }
 
-/// How much slower the others are than the first: medians over all pairs.
+/// The slowdown of the others relative to the first: medians over all pairs.
 fn ratios(
     systems: &[System],
     rounds: &[Vec<RunMeasurement>],
@@ -86,15 +93,16 @@ pub(crate) fn json(
     systems: &[System],
     rounds: &[Vec<RunMeasurement>],
 ) -> String {
-    let (wishes, publication) = (setup.subscriptions as f64, setup.publications as f64);
-    // An instant store reads once an operation; a polled subscription reads once and then ten times.
-    let ceiling = wishes * 11.0 / (wishes + publication);
+    let (subscriptions, publication) = (setup.subscriptions as f64, setup.publications as f64);
+    // A store with immediate matching reads once per operation; a polled subscription reads eleven
+    // times.
+    let ceiling = subscriptions * 11.0 / (subscriptions + publication);
     let summaries = systems.iter().enumerate();
     let summaries: Vec<String> = summaries
         .map(|(at, system)| summary(*system, rounds, at))
         .collect();
     format!(
-        "{{\"mix\":\"{wishes}:{publication}\",\"operations\":{},\"self_join\":{},\"direct\":{},\"polling_ceiling\":{ceiling:.2},\
+        "{{\"mix\":\"{subscriptions}:{publication}\",\"operations\":{},\"self_join\":{},\"direct\":{},\"polling_ceiling\":{ceiling:.2},\
          \"slower_than_first\":{{{}}},\"processor_by_first\":{{{}}},\"systems\":[{}]}}",
         setup.operations,
         setup.self_join,

@@ -1,7 +1,8 @@
-//! Systems side by side: each does a part of the operations, then the next one does the same part.
+//! Runs systems side by side: each runs a part of the operations, then the next one runs the same
+//! part.
 //!
-//! So whatever else the machine does meets all of them alike. Of the course of a run the first half
-//! is left out of means and ratios: until then fewer records end than begin.
+//! So other load on the machine affects all of them alike. The first half of a run is excluded from
+//! means and ratios, because the number of live records still grows.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -10,21 +11,21 @@ use std::time::{Duration, Instant};
 use crate::job::{BenchmarkJob, LIFE, Outcome, REACH, System, SystemStatistics, open};
 use crate::workload::{START, WorkloadSetup, WorkloadStep};
 
-/// The course of a run has so many parts.
+/// The number of parts of a run.
 pub(crate) const PARTS: usize = 56;
-/// So many are one measurement of a ratio.
+/// The number of parts in one measurement of a ratio.
 const PAIR: usize = 4;
-/// The progress of the run is reported each time this many are done.
-const TOLD: usize = 8;
+/// Progress is reported each time this many parts are complete.
+const PARTS_PER_REPORT: usize = 8;
 
-/// What a part took.
+/// The measurements of a part.
 #[derive(Debug, Clone, Copy, Default)]
 struct RunPart {
     publishing: Duration,
     published: u64,
     subscribing: Duration,
     subscribed: u64,
-    /// Of the thread that operates, on a processor.
+    /// The CPU time of the operating thread.
     processor: Duration,
 }
 
@@ -46,20 +47,20 @@ impl RunPart {
     }
 }
 
-/// What a run took and found.
+/// The measurements of a run.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct RunMeasurement {
     parts: Vec<RunPart>,
-    /// The planned number, if the run is not interrupted.
+    /// The planned number of operations.
     planned: usize,
     pub(crate) pairs: u64,
-    pub(crate) told: SystemStatistics,
-    /// Bytes of records that are alive at a time, about.
+    pub(crate) statistics: SystemStatistics,
+    /// The approximate size of all live records.
     pub(crate) live_bytes: u64,
 }
 
-fn micros(took: Duration, count: u64) -> f64 {
-    took.as_secs_f64() * 1e6 / count.max(1) as f64
+fn micros(elapsed: Duration, count: u64) -> f64 {
+    elapsed.as_secs_f64() * 1e6 / count.max(1) as f64
 }
 
 fn sum(parts: &[RunPart]) -> RunPart {
@@ -75,7 +76,7 @@ impl RunMeasurement {
         self.parts.get(self.planned / 2..).unwrap_or_default()
     }
 
-    /// Whether there is something to compare.
+    /// Whether there is enough to compare.
     fn is_steady(&self) -> bool {
         self.steady().len() >= PAIR
     }
@@ -84,12 +85,12 @@ impl RunMeasurement {
         self.planned
     }
 
-    /// How much of the run was done.
+    /// The completed fraction of the run.
     pub(crate) fn done(&self) -> f64 {
         self.parts.len() as f64 / self.planned.max(1) as f64
     }
 
-    /// Polls count as time of subscriptions.
+    /// The mean time of an operation; polls count as subscriptions.
     pub(crate) fn mean_us(&self) -> f64 {
         sum(self.steady()).mean_us()
     }
@@ -114,22 +115,23 @@ impl RunMeasurement {
         self.parts.iter().map(RunPart::mean_us).collect()
     }
 
-    /// How often longer this took than another one, pair by pair: by the clock, and on a processor.
+    /// The ratios of the times of this run to another one, pair by pair: wall-clock time and CPU
+    /// time.
     pub(crate) fn by(&self, other: &Self) -> Vec<(f64, f64)> {
         let pairs = self.steady().chunks(PAIR).zip(other.steady().chunks(PAIR));
-        let ratio = |(mine, theirs): (&[RunPart], &[RunPart])| {
-            let (mine, theirs) = (sum(mine), sum(theirs));
+        let ratio = |(own, other): (&[RunPart], &[RunPart])| {
+            let (own, other) = (sum(own), sum(other));
             let processor = |part: &RunPart| part.processor.as_secs_f64();
             (
-                mine.mean_us() / theirs.mean_us(),
-                processor(&mine) / processor(&theirs),
+                own.mean_us() / other.mean_us(),
+                processor(&own) / processor(&other),
             )
         };
         pairs.map(ratio).collect()
     }
 }
 
-/// How long this thread has been on a processor.
+/// The CPU time of this thread.
 fn processor() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = text.split_whitespace().next();
@@ -137,7 +139,7 @@ fn processor() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// A system, and what it did so far.
+/// A system and its measurements so far.
 struct Tested {
     job: Box<dyn BenchmarkJob>,
     measured: RunMeasurement,
@@ -169,7 +171,7 @@ impl Tested {
         Ok(())
     }
 
-    /// What is known so far.
+    /// The results so far.
     fn measured(&self, setup: &WorkloadSetup) -> RunMeasurement {
         let mut measured = self.measured.clone();
         let all = sum(&measured.parts);
@@ -178,15 +180,15 @@ impl Tested {
         } else {
             0
         };
-        let lives = all.published * LIFE + subscribed;
-        let alive = lives * setup.rate / 1000 / all.operations().max(1);
-        measured.told = self.job.statistics();
-        measured.live_bytes = alive * measured.told.record_bytes;
+        let total_life = all.published * LIFE + subscribed;
+        let alive = total_life * setup.rate / 1000 / all.operations().max(1);
+        measured.statistics = self.job.statistics();
+        measured.live_bytes = alive * measured.statistics.record_bytes;
         measured
     }
 }
 
-/// Says how far a run is, and what an operation took lately.
+/// Prints the progress of a run and the recent time per operation.
 fn print_progress(done: usize, systems: &[System], tested: &[Tested]) -> Outcome<()> {
     let lately = systems.iter().zip(tested).map(|(system, one)| {
         let last = one.measured.parts.last().map_or(0.0, RunPart::mean_us);
@@ -202,11 +204,11 @@ fn so_far(tested: &[Tested], setup: &WorkloadSetup) -> Vec<RunMeasurement> {
     tested.iter().map(|one| one.measured(setup)).collect()
 }
 
-/// Takes what is known of systems when a run is on its way.
+/// Receives interim results.
 pub(crate) type Interim<'a> = dyn FnMut(&[System], &[RunMeasurement]) -> io::Result<()> + 'a;
 
 /// Runs all operations on all systems. Those whose library is missing are omitted. Once there is
-/// something to compare, `interim` is called from time to time.
+/// enough to compare, `interim` is called periodically.
 pub(crate) fn run(
     systems: &mut Vec<System>,
     setup: &WorkloadSetup,
@@ -232,7 +234,7 @@ pub(crate) fn run(
     systems.retain(|system| !missing.contains(system));
     for (number, steps) in operations.chunks(length).enumerate() {
         let first = (number * length) as u64;
-        // Who follows whom changes, since background work may outlast its part.
+        // The order changes, because background work of a part may overlap the next one.
         let mut order: Vec<&mut Tested> = tested.iter_mut().collect();
         if number % 2 == 1 {
             order.reverse();
@@ -240,7 +242,7 @@ pub(crate) fn run(
         for one in order {
             one.part(first, steps, setup.rate)?;
         }
-        if (number + 1) % TOLD == 0 {
+        if (number + 1) % PARTS_PER_REPORT == 0 {
             print_progress(number + 1, systems, &tested)?;
             let measured = so_far(&tested, setup);
             if measured.iter().all(RunMeasurement::is_steady) {

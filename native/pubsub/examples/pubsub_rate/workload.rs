@@ -3,15 +3,15 @@
 use rillbase_engine::Millis;
 use rillbase_pubsub::{CellGrid, DeweyId, Granularity, Result, TopicArea, TopicPlace};
 
-/// The virtual clock begins here.
+/// The start of the virtual clock.
 pub(crate) const START: Millis = 1_700_000_000_000;
-/// Cells of the plane, a side.
+/// The number of cells per side of the plane.
 const CELLS: u64 = 500;
 /// The plane of the quad tree, whose leaves have side 1.
 const PLANE: f64 = 32.0;
 const DEPTH: u32 = 5;
 
-/// Where operations take place.
+/// The locations of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Places {
     Flat,
@@ -30,7 +30,7 @@ impl Places {
     }
 }
 
-/// What is measured.
+/// The parameters of a workload.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkloadSetup {
     pub(crate) operations: u64,
@@ -41,15 +41,15 @@ pub(crate) struct WorkloadSetup {
     pub(crate) rate: u64,
     pub(crate) memory: usize,
     pub(crate) direct: bool,
-    /// Of our tables; 0: as usual.
+    /// The block size of our tables; 0 for the default.
     pub(crate) block_bytes: usize,
     pub(crate) description: usize,
     pub(crate) radii: Vec<f64>,
-    /// Cells are of this level only, unless it is 0.
+    /// The level of all cells; 0 for all levels.
     pub(crate) level: u32,
 }
 
-/// Where an operation takes place, before it is known how that is written.
+/// The location of an operation, independent of its representation.
 #[derive(Debug, Clone)]
 pub(crate) enum Spot {
     Id(DeweyId),
@@ -69,7 +69,7 @@ pub(crate) fn grid() -> Result<CellGrid> {
     CellGrid::new([0.0, 0.0, PLANE, PLANE], 2, DEPTH)
 }
 
-/// How a spot is written.
+/// The representation of a spot.
 pub(crate) fn place(spot: &Spot, grid: &CellGrid, granularity: Granularity) -> Result<TopicPlace> {
     match spot {
         Spot::Id(id) => Ok(TopicPlace::id(id.clone())),
@@ -80,7 +80,7 @@ pub(crate) fn place(spot: &Spot, grid: &CellGrid, granularity: Granularity) -> R
     }
 }
 
-/// A fast generator whose numbers look random enough.
+/// A fast pseudorandom number generator.
 struct SplitMix(u64);
 
 impl SplitMix {
@@ -95,7 +95,8 @@ impl SplitMix {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A point of the unit square: every other one near one of twenty towns, the first the largest.
+    /// A point of the unit square: half of them near one of twenty towns, of which the first is the
+    /// largest.
     fn point(&mut self) -> [f64; 2] {
         if self.roll().is_multiple_of(2) {
             return [self.unit(), self.unit()];
@@ -127,7 +128,8 @@ fn spot(dice: &mut SplitMix, setup: &WorkloadSetup) -> Spot {
             Spot::Id(DeweyId::root().child(cell(y) * CELLS + cell(x)))
         }
         Places::Cells => {
-            // The deepest level is taken every other time, each above half as often.
+            // The deepest level is chosen half of the time, each higher one half as often as the
+            // one below it.
             let above = dice.roll().trailing_zeros().min(DEPTH - 1);
             let level = match setup.level {
                 0 => DEPTH - above,

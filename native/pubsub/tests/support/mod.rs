@@ -1,4 +1,4 @@
-//! A store on a disk in memory under a clock that tests turn, and a naive model of it.
+//! A store on an in-memory disk with a manual clock, and a naive model of it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod model;
@@ -16,12 +16,12 @@ use rillbase_pubsub::{
 use rillbase_query::bson::DocumentBuf;
 use rillbase_query::ejson;
 
-/// When the clock starts.
+/// The start of the clock.
 pub(crate) const START: u64 = 1_000_000;
-/// How long publications live at most.
+/// The maximum lifetime of publications.
 pub(crate) const RETENTION: u64 = 20_000;
 
-/// Which store is tested.
+/// The tested store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Dual,
@@ -101,7 +101,7 @@ pub(crate) fn bson(text: &str) -> Vec<u8> {
     document.into_bytes()
 }
 
-/// A publication of now that lives for `life`.
+/// A publication at `at` that lives for `life`.
 pub(crate) fn publication(id: &str, at: u64, life: u64) -> PublicationRecord {
     PublicationRecord {
         at,
@@ -111,7 +111,7 @@ pub(crate) fn publication(id: &str, at: u64, life: u64) -> PublicationRecord {
     }
 }
 
-/// A subscription to a time.
+/// A subscription to a time window.
 pub(crate) fn subscription(id: &str, from: u64, until: u64) -> SubscriptionRecord {
     SubscriptionRecord {
         from,
@@ -141,20 +141,23 @@ pub(crate) fn subscriptions(answer: &StoreAnswer) -> Vec<String> {
     names(&answer.subscriptions, |wish| &wish.id)
 }
 
-/// What subscribers were told, in order.
+/// The deliveries to subscribers, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<Vec<(Sequence, Sequence)>>);
+pub(crate) struct DeliveryLog(Mutex<Vec<(Sequence, Sequence)>>);
 
-impl DeliverySink for Told {
+impl DeliverySink for DeliveryLog {
     fn deliver(&self, deliveries: Vec<Delivery>) {
-        let told = deliveries
-            .iter()
-            .map(|told| (told.publication.sequence, told.subscription.sequence));
-        self.0.lock().unwrap().extend(told);
+        let pairs = deliveries.iter().map(|delivery| {
+            (
+                delivery.publication.sequence,
+                delivery.subscription.sequence,
+            )
+        });
+        self.0.lock().unwrap().extend(pairs);
     }
 }
 
-impl Told {
+impl DeliveryLog {
     /// Each publication with a subscription that received it, in order.
     pub(crate) fn pairs(&self) -> Vec<(Sequence, Sequence)> {
         self.0.lock().unwrap().clone()

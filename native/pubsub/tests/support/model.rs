@@ -1,4 +1,4 @@
-//! What a store should answer, found by comparing everything with everything.
+//! The expected answers of a store, found by comparing all pairs.
 
 #![allow(
     clippy::many_single_char_names,
@@ -9,10 +9,10 @@ use std::collections::HashSet;
 
 use rillbase_pubsub::{PublicationRecord, SubscriptionRecord};
 
-/// What is covered, as tests say it.
+/// The area of a publication or subscription in tests.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cover {
-    /// An id's numbers, which meets itself only.
+    /// The numbers of an id that matches only itself.
     Flat(Vec<u64>),
     /// An id's numbers.
     Node(Vec<u64>),
@@ -52,7 +52,7 @@ struct ModelPublication {
 struct Wish {
     cover: Cover,
     record: SubscriptionRecord,
-    /// The least number that it wants to receive.
+    /// The least number that it receives.
     least: Option<i32>,
     ended: bool,
 }
@@ -62,7 +62,7 @@ struct Wish {
 pub(crate) struct Model {
     publication: Vec<ModelPublication>,
     wishes: Vec<Wish>,
-    /// Which wish and which news have met.
+    /// The subscriptions and publications that have matched.
     met: HashSet<(usize, usize)>,
 }
 
@@ -81,7 +81,7 @@ impl Model {
             && wish.least.is_none_or(|least| publication.number >= least)
     }
 
-    /// Whether an older subscription of a user that remembers has met some news.
+    /// Whether an older `unseen_only` subscription of the user has matched a publication.
     fn has_seen(&self, wish: usize, publication: usize) -> bool {
         let user = &self.wishes[wish].record.user;
         self.wishes[wish].record.unseen_only
@@ -91,7 +91,7 @@ impl Model {
             })
     }
 
-    /// The subscriptions that are told, and the publications that are alive on what it covers.
+    /// The matching subscriptions, and the live publications in its area.
     pub(crate) fn publish(
         &mut self,
         cover: Cover,
@@ -113,14 +113,14 @@ impl Model {
             .collect();
         self.publication.push(publication);
         self.met.extend(met.iter().map(|&wish| (wish, own)));
-        let told = met.iter().filter(|&&wish| !self.has_seen(wish, own));
-        let told = told
+        let received = met.iter().filter(|&&wish| !self.has_seen(wish, own));
+        let received = received
             .map(|&wish| name(&self.wishes[wish].record.id))
             .collect();
-        (told, alike)
+        (received, alike)
     }
 
-    /// The publications that it is told, and the subscriptions that overlap it.
+    /// The matching publications, and the subscriptions that overlap it.
     pub(crate) fn subscribe(
         &mut self,
         cover: Cover,
@@ -149,16 +149,16 @@ impl Model {
         self.wishes.push(wish);
         self.met
             .extend(met.iter().map(|&publication| (own, publication)));
-        let told = met
+        let received = met
             .iter()
             .filter(|&&publication| !self.has_seen(own, publication));
-        let told = told
+        let received = received
             .map(|&publication| name(&self.publication[publication].record.id))
             .collect();
-        (told, alike)
+        (received, alike)
     }
 
-    /// What is alive of a time.
+    /// The live publications within a time window.
     pub(crate) fn data(&self, cover: &Cover, from: u64, to: u64, now: u64) -> Vec<String> {
         let alive = self.publication.iter().filter(|publication| {
             publication.record.until >= now
@@ -170,7 +170,7 @@ impl Model {
             .collect()
     }
 
-    /// The subscribers at a time; at any time without one.
+    /// The subscribers at a time, or at any time if it is `None`.
     pub(crate) fn subscribers(&self, cover: &Cover, at: Option<u64>, now: u64) -> Vec<String> {
         let alive = self.wishes.iter().filter(|wish| {
             !wish.ended
@@ -181,7 +181,7 @@ impl Model {
         alive.map(|wish| name(&wish.record.id)).collect()
     }
 
-    /// Whether there was such a subscription.
+    /// Ends a subscription; returns whether it existed.
     pub(crate) fn unsubscribe(&mut self, wish: usize, now: u64) -> bool {
         let wish = &mut self.wishes[wish];
         let was = !wish.ended && wish.record.until >= now;
@@ -189,17 +189,17 @@ impl Model {
         was
     }
 
-    /// All that a subscription has met that is alive.
+    /// The live publications that a subscription has matched.
     pub(crate) fn deliveries(&self, wish: usize, now: u64) -> Option<Vec<String>> {
         let ended = self.wishes[wish].ended || self.wishes[wish].record.until < now;
-        let told = (0..self.publication.len()).filter(|&publication| {
+        let received = (0..self.publication.len()).filter(|&publication| {
             self.publication[publication].record.until >= now
                 && self.met.contains(&(wish, publication))
                 && !self.has_seen(wish, publication)
         });
-        let told = told
+        let received = received
             .map(|publication| name(&self.publication[publication].record.id))
             .collect();
-        (!ended).then_some(told)
+        (!ended).then_some(received)
     }
 }

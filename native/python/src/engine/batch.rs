@@ -1,4 +1,4 @@
-//! Writes that happen together.
+//! Batches of writes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -85,7 +85,7 @@ impl EngineBatch {
         })
     }
 
-    /// Write all; return the sequence of the last. The batch is empty afterwards.
+    /// Write everything; return the sequence of the last write. The batch is empty afterwards.
     #[pyo3(signature = (*, sync = true))]
     fn write(&self, py: Python<'_>, sync: bool) -> PyResult<u64> {
         self.with(py, |db, batch| {

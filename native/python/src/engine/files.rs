@@ -1,4 +1,4 @@
-//! Databases that are not open, and files of any.
+//! Works on databases that are not open, and on single files of a database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rillbase_engine::vfs::{RealVfs, Vfs};
 
 use crate::errors::engine_error;
 
-/// Lines are handed over in portions of about this many bytes.
+/// Lines are passed on in portions of about this many bytes.
 const PORTION_BYTES: usize = 64 << 10;
 
 fn vfs() -> Arc<dyn Vfs> {
@@ -31,7 +31,7 @@ impl Callback {
         }
     }
 
-    /// The exception, if there was one, or else what was done.
+    /// The exception of the callback, if there was one, otherwise the result.
     pub(super) fn first<T>(self, done: PyResult<T>) -> PyResult<T> {
         self.raised.map_or(done, Err)
     }
@@ -59,7 +59,7 @@ pub(super) fn counts<'py>(
     Ok(dict)
 }
 
-/// Read all of a database that is not open; return what it holds.
+/// Verify a database that is not open; return counts of its contents.
 #[pyfunction]
 #[pyo3(signature = (directory, progress = None))]
 pub(crate) fn verify_database(
@@ -78,7 +78,7 @@ pub(crate) fn verify_database(
     counts(py, &callback.then(py, done)?)
 }
 
-/// Copy a backup into a directory that is empty or missing; return what it holds.
+/// Restore a backup into a directory that is empty or missing; return counts of its contents.
 #[pyfunction]
 #[pyo3(signature = (backup, directory, progress = None))]
 pub(crate) fn restore_database(
@@ -98,7 +98,7 @@ pub(crate) fn restore_database(
     counts(py, &callback.then(py, done)?)
 }
 
-/// Hand what a file of a database holds, as text, to `write`, in portions of whole lines.
+/// Pass the contents of a file of a database to `write` as text, in portions of whole lines.
 #[pyfunction]
 pub(crate) fn dump_file(py: Python<'_>, path: PathBuf, write: Py<PyAny>) -> PyResult<()> {
     let mut callback = Callback::default();
@@ -112,7 +112,7 @@ pub(crate) fn dump_file(py: Python<'_>, path: PathBuf, write: Py<PyAny>) -> PyRe
                 callback.call(|py| write.call1(py, (full,)));
             }
         });
-        // What was sound comes before the error.
+        // The valid part is passed on before the error.
         callback.call(|py| write.call1(py, (portion,)));
         dumped
     });

@@ -1,7 +1,7 @@
 //! The storage engine for Python.
 //!
-//! Whatever may touch the disk or wait for another thread runs with the interpreter released, and
-//! locks are taken only so.
+//! Everything that may access the disk or wait for another thread runs with the interpreter
+//! released; locks are taken only then.
 
 mod batch;
 mod files;
@@ -34,7 +34,7 @@ pub(crate) use transaction::EngineTransaction;
 pub(crate) struct Engine {
     /// `None` once it is closed.
     db: RwLock<Option<Db>>,
-    /// The file system, if tables are to go past the system's cache.
+    /// The file system, if tables bypass the system's cache.
     direct: Option<Arc<DirectVfs>>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct EngineSnapshot {
 }
 
 impl Engine {
-    /// Does something with the open database, with the interpreter released.
+    /// Runs `work` with the open database and the interpreter released.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -168,7 +168,7 @@ impl Engine {
         })
     }
 
-    /// Make a keyspace, unless there is one of that name.
+    /// Create a keyspace, unless one with that name exists.
     #[pyo3(signature = (name, options = None))]
     fn create_keyspace(
         &self,
@@ -180,7 +180,7 @@ impl Engine {
         self.with(py, |db| db.create_keyspace(name, options).map(drop))
     }
 
-    /// Drop a keyspace with all that is in it.
+    /// Drop a keyspace with all its data.
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         self.with(py, |db| db.drop_keyspace(&keyspace(db, name)?))
     }
@@ -196,7 +196,7 @@ impl Engine {
         Ok(EngineTransaction::new(slf, begun))
     }
 
-    /// Return a key's value, if it has one.
+    /// Return the value of a key, or None.
     #[pyo3(signature = (keyspace, key, *, snapshot = None))]
     fn get<'py>(
         &self,
@@ -249,8 +249,8 @@ impl Engine {
         Ok(EngineScan::new(scan, reverse))
     }
 
-    /// Return an iterator over keys that are `head` and a tail as long as the keyspace's
-    /// `tail_bytes`, with their values; tables whose filters do not know the head are not read.
+    /// Return an iterator over keys that consist of `head` and the keyspace's `tail_bytes`, with
+    /// their values; tables whose filters exclude the head are not read.
     #[pyo3(signature = (keyspace, head, *, reverse = false, snapshot = None))]
     fn scan_head(
         &self,
@@ -268,7 +268,7 @@ impl Engine {
         Ok(EngineScan::new(scan, reverse))
     }
 
-    /// Return the database as it is now.
+    /// Return a snapshot of the current state.
     fn snapshot(&self, py: Python<'_>) -> PyResult<EngineSnapshot> {
         let snapshot = self.with(py, |db| Ok(db.snapshot()))?;
         Ok(EngineSnapshot {
@@ -276,12 +276,12 @@ impl Engine {
         })
     }
 
-    /// Make all that was written durable.
+    /// Make all writes durable.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, Db::sync)
     }
 
-    /// Write all that is in memory to tables.
+    /// Flush all memtables to tables.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, Db::flush)
     }
@@ -291,7 +291,8 @@ impl Engine {
         self.with_keyspace(py, keyspace, None, |db, keyspace, _| db.compact(keyspace))
     }
 
-    /// Create an independent database in a directory that is empty or missing, by linking tables.
+    /// Create a checkpoint in a directory that is empty or missing: an independent database whose
+    /// tables are hard links.
     fn checkpoint(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         self.with(py, |db| db.checkpoint(directory))
     }
@@ -317,7 +318,7 @@ impl Engine {
             .and_then(|verified| files::counts(py, &verified))
     }
 
-    /// Return what was counted since the database was opened.
+    /// Return the counters since the database was opened.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.with(py, |db| Ok(db.stats()))?;
         let dict = stats::dict(py, &stats)?;
@@ -326,7 +327,7 @@ impl Engine {
         Ok(dict)
     }
 
-    /// Make all durable and close; snapshots, scans and transactions must be released before.
+    /// Make all writes durable and close; snapshots, scans and transactions must be released first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let closed = py.detach(|| {
             let mut db = self.db.write().unwrap_or_else(PoisonError::into_inner);
@@ -347,7 +348,7 @@ impl Engine {
 
 #[pymethods]
 impl EngineSnapshot {
-    /// It sees what was written up to here.
+    /// The sequence of the last write that it sees.
     #[getter]
     fn sequence(&self, py: Python<'_>) -> PyResult<u64> {
         let held = self.inner.read().unwrap_or_else(PoisonError::into_inner);
@@ -355,7 +356,7 @@ impl EngineSnapshot {
         sequence.ok_or_else(|| engine_error(py, &released()))
     }
 
-    /// Let go of what only this snapshot still sees.
+    /// Release the snapshot, so that the versions that only it needs can be dropped.
     fn release(&self, py: Python<'_>) {
         py.detach(|| {
             drop(

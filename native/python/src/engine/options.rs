@@ -1,11 +1,11 @@
-//! How a keyspace behaves.
+//! The options of a keyspace.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rillbase_engine as engine;
 use rillbase_engine::{Compression, Expiry, Strategy};
 
-/// How a keyspace behaves.
+/// The options of a keyspace.
 #[pyclass(
     frozen,
     name = "KeyspaceOptions",
@@ -71,7 +71,7 @@ impl PyKeyspaceOptions {
     }
 }
 
-/// The compression of all levels, or of each, the last for all that follow.
+/// The compression: one for all levels, or one for each level, the last for all further levels.
 #[derive(FromPyObject)]
 pub(super) enum OneOrMore {
     One(String),

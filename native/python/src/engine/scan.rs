@@ -9,7 +9,7 @@ use rillbase_engine::{Error, Scan};
 
 use crate::errors::engine_error;
 
-/// How much is read ahead at most, in entries and in bytes.
+/// The maximum read-ahead, in entries and in bytes.
 const PORTION_ENTRIES: usize = 1000;
 const PORTION_BYTES: usize = 1 << 20;
 

@@ -1,4 +1,4 @@
-//! What the engine counts, as dicts.
+//! The engine's counters as dicts.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

@@ -9,7 +9,7 @@ use rillbase_engine::{Db, DbTransaction, Error, ValueBytes};
 
 use super::{Engine, durability, keyspace};
 
-/// Reads and writes that happen together, or not at all.
+/// Reads and writes that are committed together, or not at all.
 #[pyclass(frozen, module = "rillbase_native", skip_from_py_object)]
 pub(crate) struct EngineTransaction {
     engine: Py<Engine>,
@@ -49,7 +49,7 @@ fn shown(py: Python<'_>, value: Option<ValueBytes>) -> Option<Bound<'_, PyBytes>
 
 #[pymethods]
 impl EngineTransaction {
-    /// Return a key's value, with what this transaction did to it.
+    /// Return the value of a key, including this transaction's changes.
     fn get<'py>(
         &self,
         py: Python<'py>,
@@ -62,7 +62,7 @@ impl EngineTransaction {
         Ok(shown(py, value))
     }
 
-    /// Return a key's value, which must not be written by others before the commit.
+    /// Return the value of a key. The commit fails if another writer changes it before.
     fn get_for_update<'py>(
         &self,
         py: Python<'py>,
@@ -75,7 +75,7 @@ impl EngineTransaction {
         Ok(shown(py, value))
     }
 
-    /// Give a key a value.
+    /// Set a key to a value.
     fn put(
         &self,
         py: Python<'_>,
@@ -106,7 +106,7 @@ impl EngineTransaction {
         })
     }
 
-    /// End without a change.
+    /// End the transaction without changes.
     fn rollback(&self, py: Python<'_>) {
         py.detach(|| {
             drop(
@@ -122,7 +122,7 @@ impl EngineTransaction {
         slf
     }
 
-    /// Commit, unless an exception is under way or it has ended.
+    /// Commit, unless an exception was raised or the transaction has ended.
     fn __exit__(
         &self,
         py: Python<'_>,

@@ -14,7 +14,7 @@ pub struct Document<'a> {
     bytes: &'a [u8],
 }
 
-/// The bytes of an array: a document whose keys are not looked at.
+/// The bytes of an array: a document whose keys are ignored.
 #[derive(Debug, Clone, Copy)]
 pub struct Array<'a> {
     bytes: &'a [u8],
@@ -77,7 +77,7 @@ impl<'a> Document<'a> {
         self.bytes.len() <= EMPTY.len()
     }
 
-    /// The number of fields; counts them.
+    /// The number of fields, which is counted by iterating.
     #[must_use]
     pub fn len(&self) -> usize {
         self.elements().count()
@@ -123,7 +123,7 @@ impl<'a> Array<'a> {
         self.bytes.len() <= EMPTY.len()
     }
 
-    /// The number of elements; counts them.
+    /// The number of elements, which is counted by iterating.
     #[must_use]
     pub fn len(&self) -> usize {
         self.as_document().len()

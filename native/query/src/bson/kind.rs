@@ -111,7 +111,7 @@ impl BsonType {
             .map_or(0, |(_, code, _)| *code)
     }
 
-    /// The number that `$type` takes: MinKey is −1 there.
+    /// The number in `$type`, where MinKey is −1.
     #[must_use]
     pub fn type_number(self) -> i32 {
         if self == Self::MinKey {
@@ -121,7 +121,7 @@ impl BsonType {
         }
     }
 
-    /// The alias that `$type` takes and gives.
+    /// The alias in `$type`.
     #[must_use]
     pub fn alias(self) -> &'static str {
         TABLE

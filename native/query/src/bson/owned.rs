@@ -9,13 +9,13 @@ use crate::error::Error;
 pub struct DocumentBuf(Vec<u8>);
 
 impl DocumentBuf {
-    /// Validates and takes bytes.
+    /// Validates and wraps bytes.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, Error> {
         super::validate(&bytes)?;
         Ok(Self(bytes))
     }
 
-    /// Takes bytes that a writer of this crate made, or that were validated.
+    /// Wraps bytes that a writer of this crate created, or that were validated.
     #[must_use]
     pub const fn trusted(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -33,7 +33,7 @@ impl DocumentBuf {
         &self.0
     }
 
-    /// The bytes, given away.
+    /// Returns the bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
@@ -152,7 +152,7 @@ impl Value {
         }
     }
 
-    /// About how many bytes it holds, for the fuel.
+    /// Its approximate size in bytes, for the fuel.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {

@@ -38,7 +38,7 @@ impl ObjectId {
             })
     }
 
-    /// The seconds since 1970 at which it was made.
+    /// The time of its creation, in seconds since 1970.
     #[must_use]
     pub const fn seconds(self) -> u32 {
         let [a, b, c, d, ..] = self.0;
@@ -183,13 +183,13 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The integer that a number is exactly, if it is one that fits.
+    /// The integer with the same value, if there is one that fits.
     #[must_use]
     pub fn as_exact_i64(&self) -> Option<i64> {
         match self {
             Self::Int32(int) => Some(i64::from(*int)),
             Self::Int64(int) => Some(*int),
-            Self::Double(double) => crate::number::exact_i64(*double),
+            Self::Double(double) => crate::double::exact_i64(*double),
             Self::Decimal(decimal) => decimal.to_exact_i64(),
             _ => None,
         }

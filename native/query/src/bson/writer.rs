@@ -46,7 +46,7 @@ impl DocumentWriter {
         self.bytes.extend_from_slice(element.value_bytes());
     }
 
-    /// Appends a field whose value was written before.
+    /// Appends a field whose value is already encoded.
     pub fn append_raw(&mut self, key: &str, kind: BsonType, value: &[u8]) {
         self.key(kind.code(), key.as_bytes());
         self.bytes.extend_from_slice(value);
@@ -103,7 +103,7 @@ impl ArrayWriter {
         write_value(&mut self.document.bytes, value);
     }
 
-    /// Appends an element whose value was written before.
+    /// Appends an element whose value is already encoded.
     pub fn push_raw(&mut self, kind: BsonType, value: &[u8]) {
         self.key(kind);
         self.document.bytes.extend_from_slice(value);

@@ -17,8 +17,8 @@ pub(crate) struct Unrounded {
 }
 
 impl Unrounded {
-    /// Rounds half to even to 34 digits and to the range of exponents. Also
-    /// says whether anything was lost.
+    /// Rounds half to even to 34 digits and to the range of exponents. Also returns whether digits
+    /// were lost.
     pub(crate) fn round(self) -> (Decimal, bool) {
         let digits = self.value.digits().cast_signed();
         let over = (digits - DIGITS.cast_signed()).max(MIN_EXPONENT.saturating_sub(self.exponent));
@@ -42,7 +42,7 @@ fn drop_digits(value: Wide, over: u32, exponent: i32, sticky: bool) -> (u128, i3
     let mut rest = value;
     let mut sticky = sticky;
     let mut left = over;
-    // All but the last dropped digit only matter as "something was there".
+    // Of all but the last dropped digit, only whether any is not zero matters.
     while left > 1 {
         let step = (left - 1).min(37);
         let (quotient, remainder) = rest.divide(power_of_ten(step));
@@ -148,8 +148,8 @@ impl Decimal {
         }
     }
 
-    /// The remainder of the division whose quotient is cut towards zero; it
-    /// has the sign of the dividend.
+    /// The remainder of the division whose quotient is truncated toward zero; it has the sign of
+    /// the dividend.
     #[must_use]
     pub fn remainder(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
@@ -245,12 +245,12 @@ impl Decimal {
     }
 }
 
-/// Which way [`Decimal::round_to`] goes.
+/// The rounding mode of [`Decimal::round_to`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest, a tie to the even digit.
     HalfEven,
-    /// Cut.
+    /// Truncate.
     TowardsZero,
     /// To the next larger.
     Up,
@@ -307,7 +307,7 @@ fn sum(a: Finite, b: Finite) -> Decimal {
     )
 }
 
-/// Adds two aligned numbers; `lost` says that the second was a little larger.
+/// Adds two aligned numbers; `lost` is set if the second was slightly larger.
 fn combine(a: (bool, Wide), b: (bool, Wide), exponent: i32, lost: bool) -> Decimal {
     let unrounded = if a.0 == b.0 {
         Unrounded {
@@ -317,7 +317,7 @@ fn combine(a: (bool, Wide), b: (bool, Wide), exponent: i32, lost: bool) -> Decim
             sticky: lost,
         }
     } else if a.1 > b.1 {
-        // What was lost is taken away: one unit less and something above it.
+        // The lost digits are subtracted: one unit less, with a sticky remainder above it.
         let value = a.1.minus(b.1).minus(Wide::new(u128::from(lost)));
         Unrounded {
             negative: a.0,
@@ -375,7 +375,7 @@ fn quotient(negative: bool, a: Finite, b: Finite) -> Decimal {
     .0
 }
 
-/// Drops zeros at the end until the exponent is the ideal one.
+/// Drops trailing zeros until the exponent is the ideal one.
 fn strip_wide_zeros(mut value: Wide, mut exponent: i32, ideal: i32) -> (Wide, i32) {
     while exponent < ideal {
         let (quotient, remainder) = value.divide(10);

@@ -32,8 +32,8 @@ impl Decimal {
         }
     }
 
-    /// The exponent of the first digit, and the coefficient filled to 34
-    /// digits: together in the order of the magnitudes.
+    /// The exponent of the first digit, and the coefficient padded to 34 digits. Comparing such
+    /// pairs compares magnitudes.
     pub(crate) fn scientific(self) -> (i32, u128) {
         match self.parts() {
             DecimalParts::Finite(number) => (number.exponent + number.digits() - 1, padded(number)),
@@ -63,7 +63,7 @@ impl Decimal {
     }
 }
 
-/// A finite decimal beyond all doubles, against the infinity it rounds to.
+/// Compares a finite decimal beyond the range of doubles with the infinity that it rounds to.
 fn against_infinity(other: f64) -> Ordering {
     if other > 0.0 {
         Ordering::Less
@@ -183,7 +183,7 @@ impl Big {
         }
     }
 
-    /// Times `base^exponent`, nine factors at a time.
+    /// Multiplies by `base^exponent`, nine factors at a time.
     fn times_power(&mut self, base: u32, exponent: u32) {
         for _ in 0..exponent / 9 {
             self.times(base.pow(9));

@@ -16,8 +16,7 @@ impl From<i64> for Decimal {
 }
 
 impl Decimal {
-    /// The decimal nearest to a double in 15 digits, as MongoDB's arithmetic
-    /// and `$toDecimal` have it.
+    /// The decimal nearest to a double with 15 digits, as in MongoDB's arithmetic and `$toDecimal`.
     #[must_use]
     pub fn from_f64(double: f64) -> Self {
         if double.is_nan() {
@@ -34,7 +33,7 @@ impl Decimal {
             };
         }
         // Integers that a double holds exactly need no rounding.
-        if let Some(int) = crate::number::exact_i64(double)
+        if let Some(int) = crate::double::exact_i64(double)
             .filter(|int| int.unsigned_abs() < 1_000_000_000_000_000)
         {
             return Self::from(int);
@@ -57,7 +56,7 @@ impl Decimal {
         }
     }
 
-    /// The integer that it is exactly, if that fits.
+    /// The integer with the same value, if there is one that fits.
     #[must_use]
     pub fn to_exact_i64(self) -> Option<i64> {
         let (magnitude, exact) = self.magnitude()?;
@@ -68,7 +67,7 @@ impl Decimal {
         }
     }
 
-    /// The integer that remains when the fraction is cut, if it fits.
+    /// The integer part, if it fits.
     #[must_use]
     pub fn truncate_to_i64(self) -> Option<i64> {
         let (magnitude, _) = self.magnitude()?;
@@ -106,7 +105,7 @@ impl Decimal {
         Some((finite.coefficient / unit, finite.coefficient % unit == 0))
     }
 
-    /// The number with zeros at its end dropped: equal numbers become equal bytes.
+    /// The number without trailing zeros, so that equal numbers have equal bytes.
     #[must_use]
     pub fn normalized(self) -> Self {
         let DecimalParts::Finite(mut finite) = self.parts() else {

@@ -11,13 +11,14 @@ pub(crate) struct ScaledInteger {
     pub(crate) exponent: i32,
 }
 
-/// Digits that decide, besides whether any follow them: those of a decimal, and two.
+/// The digits that determine the result, besides whether any others follow: those of a decimal, and
+/// two more.
 const KEPT: usize = 36;
-/// Digits of an `i128`, and room for carries.
+/// The digits of an `i128`, with space for carries.
 const ROOM: usize = 48;
 
-/// The nearest decimal to the sum of all pieces. Its exponent is the least of theirs, unless it has
-/// too many digits for that.
+/// The nearest decimal to the sum of all pieces. Its exponent is the least of their exponents,
+/// unless that would need too many digits.
 pub(crate) fn sum(pieces: impl Iterator<Item = ScaledInteger>) -> Decimal {
     let pieces: Vec<ScaledInteger> = pieces.collect();
     let exponents = || pieces.iter().map(|piece| piece.exponent);
@@ -56,8 +57,8 @@ pub(crate) fn sum(pieces: impl Iterator<Item = ScaledInteger>) -> Decimal {
     unrounded.round().0
 }
 
-/// Carries, so that each digit is one of 0 to 9; returns whether the number is negative, whose
-/// magnitude the digits are then.
+/// Propagates carries, so that each digit is from 0 to 9. Returns whether the number is negative;
+/// the digits are then its magnitude.
 fn carried(digits: &mut [i64]) -> bool {
     let carry = |digits: &mut [i64]| {
         digits.iter_mut().fold(0, |carry, digit| {
@@ -69,7 +70,7 @@ fn carried(digits: &mut [i64]) -> bool {
     if carry(digits) >= 0 {
         return false;
     }
-    // In ten's complement now: the distance to the next power of ten is the magnitude.
+    // The digits are a ten's complement; the magnitude is the distance to the next power of ten.
     digits.iter_mut().for_each(|digit| *digit = -*digit);
     carry(digits);
     true

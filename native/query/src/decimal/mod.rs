@@ -30,7 +30,7 @@ const NAN: u128 = 0b11111 << 122;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decimal(u128);
 
-/// A decimal128 number taken apart.
+/// The parts of a decimal128 number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecimalParts {
     /// Not a number.
@@ -96,7 +96,7 @@ impl Decimal {
         self.0 & NAN == INFINITY
     }
 
-    /// Whether its sign is minus, of zero and NaN too.
+    /// Whether its sign is minus, including zero and NaN.
     #[must_use]
     pub const fn is_negative(self) -> bool {
         self.0 & SIGN != 0
@@ -123,8 +123,7 @@ impl Decimal {
         Self(self.0 & !SIGN)
     }
 
-    /// Takes the number apart. Coefficients that are not canonical are zero,
-    /// as the standard says.
+    /// Decodes the number. Non-canonical coefficients are zero, as the standard requires.
     pub(crate) fn parts(self) -> DecimalParts {
         if self.is_nan() {
             return DecimalParts::Nan;
@@ -153,7 +152,7 @@ impl Decimal {
         })
     }
 
-    /// Puts a number together whose coefficient and exponent are in range.
+    /// Encodes a number whose coefficient and exponent are in range.
     pub(crate) fn pack(finite: Finite) -> Self {
         let exponent = finite.exponent.clamp(MIN_EXPONENT, MAX_EXPONENT);
         let biased = u128::try_from(exponent - MIN_EXPONENT).unwrap_or(0);

@@ -16,7 +16,7 @@ pub enum ParseError {
 }
 
 impl Decimal {
-    /// Reads a number that must be exact.
+    /// Parses a number that must be exact.
     pub fn parse_exact(text: &str) -> Result<Self, ParseError> {
         match parse(text)? {
             (decimal, false) => Ok(decimal),
@@ -24,7 +24,7 @@ impl Decimal {
         }
     }
 
-    /// Reads a number, rounding it to 34 digits.
+    /// Parses a number and rounds it to 34 digits.
     pub fn parse_rounded(text: &str) -> Result<Self, ParseError> {
         Ok(parse(text)?.0)
     }
@@ -80,8 +80,8 @@ fn parse_exponent(text: &str) -> Result<i32, ParseError> {
     Ok(if negative { -value } else { value })
 }
 
-/// Takes up to 70 digits exactly and the rest as sticky; zeros at the end
-/// beyond the range are no loss.
+/// Takes up to 70 digits exactly and the rest as sticky; trailing zeros beyond the range lose
+/// nothing.
 fn assemble(negative: bool, digits: impl Iterator<Item = u8>, exponent: i32) -> (Decimal, bool) {
     let mut value = Wide::ZERO;
     let mut taken = 0;

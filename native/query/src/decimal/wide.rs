@@ -45,7 +45,7 @@ impl Wide {
         Self { high, low }
     }
 
-    /// Times a number; the caller knows that it fits 256 bits.
+    /// Multiplies by a number; the caller ensures that the product fits 256 bits.
     pub(crate) const fn times(self, factor: u128) -> Self {
         let low = Self::product(self.low, factor);
         Self {
@@ -63,7 +63,7 @@ impl Wide {
         Self { high, low }
     }
 
-    /// Minus a number that is not larger.
+    /// Subtracts a number that is not larger.
     pub(crate) const fn minus(self, other: Self) -> Self {
         let (low, borrow) = self.low.overflowing_sub(other.low);
         let high = self
@@ -82,8 +82,8 @@ impl Wide {
         if self.high == 0 { Some(self.low) } else { None }
     }
 
-    /// Quotient and remainder by a divisor below 2^127; a zero divisor gives
-    /// zero and zero, and callers exclude it.
+    /// Quotient and remainder by a divisor below 2^127; a zero divisor, which callers exclude,
+    /// yields zero and zero.
     pub(crate) const fn divide(self, divisor: u128) -> (Self, u128) {
         if divisor == 0 {
             return (Self::ZERO, 0);

@@ -1,8 +1,8 @@
-//! From text to BSON bytes in one pass.
+//! Parses text into BSON bytes in one pass.
 //!
 //! Every JSON object is first written as a plain document. When its brace closes and its first key
-//! starts with `$`, [`super::wrapper`] decides whether it stands for a typed value; then the few
-//! bytes just written are replaced by that value. No tree is built.
+//! starts with `$`, [`super::wrapper`] decides whether it denotes a typed value, which then
+//! replaces the few bytes just written. No tree is built.
 
 use rillbase_json::{Integer, JsonLimits, JsonSink, ReadFailure};
 
@@ -17,10 +17,10 @@ const WRAPPER_DEPTH: usize = 3;
 /// How many levels of a request's body may surround a document.
 const BODY_DEPTH: usize = 8;
 const BODY_LEVELS: usize = NESTING_DEPTH + WRAPPER_DEPTH + BODY_DEPTH;
-/// How many bytes of text are read at most for one document.
+/// The maximum bytes of text of one document.
 const TEXT_BYTES: usize = 4 * DOCUMENT_BYTES;
 
-/// Reads the text of one document.
+/// Parses the text of one document.
 pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
     match parse_value(text)? {
         Value::Document(document) => {
@@ -35,38 +35,39 @@ pub fn parse_document(text: &[u8]) -> Result<DocumentBuf, Error> {
     }
 }
 
-/// Reads the text of one value of any type.
+/// Parses the text of one value of any type.
 pub fn parse_value(text: &[u8]) -> Result<Value, Error> {
     read(text, SizeBound::Document, NESTING_DEPTH + WRAPPER_DEPTH)
 }
 
-/// Reads a text whose size the caller has bounded. Documents that are taken
-/// from it are validated then.
+/// Parses a text whose size the caller has bounded. Documents are validated when they are extracted
+/// from it.
 pub fn parse_body(text: &[u8]) -> Result<Value, Error> {
     read(text, SizeBound::Any, BODY_LEVELS)
 }
 
-/// Reads a request's body that is one document, or a change to one.
+/// Parses a request's body that is one document, or a change to one.
 pub fn parse_document_body(text: &[u8]) -> Result<Value, Error> {
     read(text, SizeBound::Document, BODY_LEVELS)
 }
 
-/// Reads a request's body that is an object with members of its own, each of
-/// which has a bound (see [`ByteBound::of`]). Reading ends at the first member that
-/// exceeds its bound: a large text never becomes a large filter.
+/// Parses a request's body that is an object with members, each of which has a bound (see
+/// [`ByteBound::of`]). Reading ends at the first member that exceeds its bound: a large text never
+/// becomes a large filter.
 pub fn parse_request(text: &[u8]) -> Result<Value, Error> {
     read(text, SizeBound::Members, BODY_LEVELS)
 }
 
-/// Reads a request's body that lists operations, of at most [`OPERATIONS_BYTES`] altogether. Of
-/// each list one element more than `most` is built: enough to detect that there are too many.
-pub fn parse_operations(text: &[u8], most: usize) -> Result<Value, Error> {
+/// Parses a request's body that lists operations, of at most [`OPERATIONS_BYTES`] altogether. Of
+/// each list one element more than `max_elements` is built: enough to detect that there are too
+/// many.
+pub fn parse_operations(text: &[u8], max_elements: usize) -> Result<Value, Error> {
     let mut builder = BsonBuilder::new(SizeBound::Operations);
-    builder.most_elements = most + 1;
+    builder.max_elements = max_elements + 1;
     build(text, &mut builder, BODY_LEVELS)
 }
 
-/// Reads a request as [`parse_request`] does, but to its end: the first member that exceeds its
+/// Parses a request as [`parse_request`] does, but to its end: the first member that exceeds its
 /// bound is returned as an error together with the others.
 pub fn parse_message(text: &[u8]) -> Result<(Value, Option<Error>), Error> {
     let mut builder = BsonBuilder::new(SizeBound::Members);
@@ -120,25 +121,25 @@ fn refusal(failure: ReadFailure<BuildRefusal>) -> Error {
             };
             let detail = format!(
                 "{} (line {}, column {})",
-                error.detail, error.place.line, error.place.column
+                error.detail, error.location.line, error.location.column
             );
             Error {
                 code,
-                pointer: error.place.pointer,
+                pointer: error.location.pointer,
                 detail,
             }
         }
-        ReadFailure::Sink { error, place } => Error {
+        ReadFailure::Sink { error, location } => Error {
             code: error.code,
             pointer: error
                 .member
-                .map_or(place.pointer, |member| format!("/{member}")),
+                .map_or(location.pointer, |member| format!("/{member}")),
             detail: error.detail,
         },
     }
 }
 
-/// What bounds the bytes of BSON that a text may become.
+/// The bound on the BSON bytes of a text.
 #[derive(Clone, Copy)]
 enum SizeBound {
     Any,
@@ -157,7 +158,7 @@ impl SizeBound {
     }
 }
 
-/// Most bytes of BSON, and the refusal of more.
+/// The maximum number of BSON bytes, and the error if there are more.
 #[derive(Clone, Copy)]
 struct ByteBound {
     bytes: usize,
@@ -224,7 +225,7 @@ struct BsonFrame {
     count: usize,
     key: String,
     writer: DocumentWriter,
-    /// What had been built when it was opened.
+    /// The number of bytes that had been built when it was opened.
     built_before: usize,
     /// Whether the first key starts with `$`.
     may_wrap: bool,
@@ -238,11 +239,11 @@ struct BsonBuilder {
     /// Whether a member that exceeds its bound is skipped, and the first that did.
     passes_over: bool,
     refused: Option<BuildRefusal>,
-    /// How many elements of a list that is a member of the root are built.
-    most_elements: usize,
+    /// The maximum number of elements that are built of a list in the root.
+    max_elements: usize,
     /// Open objects and arrays in the member that is skipped.
     passing: usize,
-    /// Bytes of that, finished or not.
+    /// The size of the value being built, including finished parts.
     built_bytes: usize,
     open: Vec<BsonFrame>,
     root: Vec<u8>,
@@ -255,7 +256,7 @@ impl BsonBuilder {
             bounds_members: matches!(size, SizeBound::Members),
             passes_over: false,
             refused: None,
-            most_elements: usize::MAX,
+            max_elements: usize::MAX,
             passing: 0,
             built_bytes: 0,
             open: Vec::new(),
@@ -292,7 +293,7 @@ impl BsonBuilder {
             self.root = writer.finish();
             return Ok(());
         };
-        if is_listed && frame.is_array && frame.count >= self.most_elements {
+        if is_listed && frame.is_array && frame.count >= self.max_elements {
             return Ok(());
         }
         if frame.is_array {

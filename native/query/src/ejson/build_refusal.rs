@@ -1,8 +1,8 @@
-//! Why a value of a text cannot become BSON.
+//! Why a value of a text cannot be converted to BSON.
 
 use crate::error::ErrorCode;
 
-/// Why the builder rejects a value; the reader knows the place.
+/// Why the builder rejects a value; the reader adds the location.
 #[derive(Debug)]
 pub(crate) struct BuildRefusal {
     pub(super) code: ErrorCode,

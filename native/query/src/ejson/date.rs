@@ -1,7 +1,7 @@
 //! Civil dates of the proleptic Gregorian calendar, and RFC 3339 text.
 //!
-//! All of it is integer arithmetic on days since 1970-01-01, right before
-//! 1970 too: divisions round down, never towards zero.
+//! All computations are integer arithmetic on days since 1970-01-01. Divisions round down rather
+//! than toward zero, so dates before 1970 are correct.
 
 /// Milliseconds of a day.
 pub const DAY_MS: i64 = 86_400_000;
@@ -47,7 +47,7 @@ pub const fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The days from 1970-01-01 to a date; months and days out of range carry over.
+/// The days from 1970-01-01 to a date; months and days out of range overflow into the next unit.
 #[must_use]
 pub const fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = year.saturating_add((month - 1).div_euclid(12));
@@ -86,8 +86,8 @@ impl Civil {
         }
     }
 
-    /// Milliseconds since 1970; fields out of range carry over. None when the
-    /// date does not fit.
+    /// Milliseconds since 1970; fields out of range overflow into the next unit. None when the date
+    /// does not fit.
     #[must_use]
     pub fn to_millis(self) -> Option<i64> {
         let days = days_from_civil(self.year, self.month, self.day);
@@ -118,7 +118,7 @@ pub fn to_rfc3339(millis: i64) -> Option<String> {
         second,
         millisecond,
     } = civil;
-    // Without `format!`, which takes ten times as long: results have many dates.
+    // Without `format!`, which takes ten times as long, because results contain many dates.
     let mut text = String::with_capacity("0000-00-00T00:00:00.000Z".len());
     let mut put = |number: i64, digits: u32, end: char| {
         for place in (0..digits).rev() {
@@ -141,8 +141,8 @@ pub fn to_rfc3339(millis: i64) -> Option<String> {
     Some(text)
 }
 
-/// Reads RFC 3339 text; digits beyond milliseconds are truncated. An
-/// offset may be written `+01:00`, `+0100` or `+01`.
+/// Parses RFC 3339 text; digits beyond milliseconds are truncated. An offset may be written
+/// `+01:00`, `+0100` or `+01`.
 #[must_use]
 pub fn from_rfc3339(text: &str) -> Option<i64> {
     let mut scan = TextScanner { rest: text };

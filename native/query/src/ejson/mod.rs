@@ -1,9 +1,9 @@
-//! Extended JSON v2: the text form of BSON, both ways.
+//! Extended JSON v2: parses and writes the text form of BSON.
 //!
-//! Reading takes canonical and relaxed form mixed. Writing gives either; the
-//! canonical form keeps every type and reading it gives the same bytes back.
-//! Relaxed form is for people, and still writes integers beyond 2^53 as
-//! `$numberLong`, because other readers of JSON would round them.
+//! Parsing accepts a mix of the canonical and the relaxed form. Writing produces either of them.
+//! The canonical form preserves every type, so that parsing it returns the same bytes. The relaxed
+//! form is for people, but also writes integers beyond 2^53 as `$numberLong`, because other readers
+//! of JSON would round them.
 
 mod bson_builder;
 mod build_refusal;

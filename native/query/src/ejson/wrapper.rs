@@ -1,8 +1,7 @@
-//! Objects that stand for typed values: `{"$numberLong":"1"}` and its kin.
+//! Objects that denote typed values, such as `{"$numberLong":"1"}`.
 //!
-//! `$regex` with `$options` is also a query operator. The pair of strings is
-//! taken as one: a filter means the same by a regular expression as value and
-//! by the operator. The filter parser sees the value.
+//! `$regex` with `$options` is also a query operator. A pair of strings is parsed as a value, since
+//! a filter treats a regular expression value and the operator alike.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,9 +11,9 @@ use super::date::from_rfc3339;
 use crate::bson::{BinaryRef, Document, ObjectId, Regex, Value, ValueRef};
 use crate::decimal::{Decimal, ParseError};
 
-/// What an object whose first key starts with `$` stands for.
+/// What an object whose first key starts with `$` denotes.
 pub(super) enum Unwrapped<'a> {
-    /// A document (an operator of a filter, say).
+    /// A document, such as an operator of a filter.
     Plain,
     /// A typed value.
     Borrowed(ValueRef<'a>),

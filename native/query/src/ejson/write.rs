@@ -1,4 +1,4 @@
-//! From BSON to text.
+//! Writes BSON as text.
 
 use std::fmt::Write as _;
 
@@ -120,7 +120,7 @@ fn tagged(out: &mut String, tag: &str, text: &str) {
 }
 
 fn date(out: &mut String, millis: i64, form: Form) {
-    // The relaxed form covers 1970 to 9999, as the specification says.
+    // The relaxed form covers 1970 to 9999, as the specification requires.
     match to_rfc3339(millis).filter(|_| form == Form::Relaxed && millis >= 0) {
         Some(text) => tagged(out, "$date", &text),
         None => append(

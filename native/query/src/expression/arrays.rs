@@ -38,10 +38,10 @@ pub(super) fn call<'a>(
         F::Last => Ok(element(args.array(0)?, -1)),
         F::Size => Ok(count(args.array(0)?.len())),
         F::In => {
-            let (wanted, list) = (args.get(0), args.array(1)?);
+            let (value, list) = (args.get(0), args.array(1)?);
             fuel.steps(list.as_bytes().len() as u64 / 64)?;
-            Ok(boolean(wanted.is_some_and(|wanted| {
-                list.iter().any(|value| equal(value, wanted))
+            Ok(boolean(value.is_some_and(|value| {
+                list.iter().any(|element| equal(element, value))
             })))
         }
         F::IndexOfArray => index_of(args),
@@ -163,8 +163,8 @@ fn range<'a>(args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure>
     ))
 }
 
-/// From `[[key, value], …]` or `[{k, v}, …]`; a key given twice keeps its
-/// place and takes the last value.
+/// From `[[key, value], …]` or `[{k, v}, …]`; a duplicate key keeps its position and receives the
+/// last value.
 fn to_document<'a>(args: &Args<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let wrong = || args.refuse("takes pairs, or documents of k and v, with keys that are strings");
     let mut fields: Vec<(&str, ValueRef<'_>)> = Vec::new();

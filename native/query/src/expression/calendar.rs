@@ -202,7 +202,7 @@ pub(super) fn add(millis: i64, unit: Unit, amount: i64, zone: &DateZone) -> Opti
     zone.moment(civil)
 }
 
-/// How many boundaries of the unit lie between two dates.
+/// The number of boundaries of the unit between two dates.
 pub(super) fn difference(
     start: i64,
     end: i64,
@@ -219,7 +219,7 @@ pub(super) fn difference(
                 .checked_add(zone.offset(millis))
                 .map(|local| local.div_euclid(unit.millis()))
         };
-        // A clock change is not a boundary of an hour. One of half an hour never is, so that
+        // A clock change is not a boundary of an hour, not even one of half an hour, so that
         // exchanging the dates only changes the sign.
         let shift = zone.offset(end) - zone.offset(start);
         return Some(local(end)? - local(start)? - shift / unit.millis());

@@ -7,8 +7,8 @@ use crate::bson::{BsonType, ObjectId, Value, ValueRef};
 use crate::decimal::Decimal;
 use crate::ejson::date::Civil;
 use crate::error::EvaluationFailure;
-use crate::filter::is_true;
 use crate::number::NumericValue;
+use crate::truth::is_true;
 
 pub(super) fn call(function: F, mut args: Args<'_>) -> Result<Out<'_>, EvaluationFailure> {
     let to = match function {
@@ -60,7 +60,7 @@ fn general<'a>(args: &mut Args<'a>) -> Result<Out<'a>, EvaluationFailure> {
     }
 }
 
-/// Converts, or says why it cannot.
+/// Converts a value, or returns why it cannot.
 fn convert(value: ValueRef<'_>, to: BsonType) -> Result<Value, String> {
     if value.kind() == to {
         return Ok(value.into());
@@ -89,7 +89,7 @@ fn range(to: BsonType) -> String {
     format!("results in a number outside the range of {}", to.alias())
 }
 
-/// A whole number of 64 bits; fractions are cut.
+/// A whole number of 64 bits; fractions are truncated.
 fn whole(value: ValueRef<'_>) -> Result<Option<i64>, String> {
     Ok(match value {
         ValueRef::Bool(bool) => Some(i64::from(bool)),

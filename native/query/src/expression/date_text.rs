@@ -1,4 +1,4 @@
-//! Dates as text, free and by format.
+//! Dates as text, in ISO 8601 or in a given format.
 
 use super::calendar::{DateZone, day_of_year, iso_week, iso_weekday, sunday_week};
 use crate::ejson::date::{Civil, TextScanner, civil_from_days, days_from_civil, days_in_month};
@@ -71,8 +71,8 @@ fn field(letter: char, civil: Civil, offset: i64) -> Option<String> {
     })
 }
 
-/// Reads a date written as ISO 8601 has it: the day, optionally followed by
-/// `T` or a space and the time, and an offset unless a zone is given.
+/// Parses a date in ISO 8601: the day, optionally followed by `T` or a space and the time, and an
+/// offset unless a zone is given.
 pub(super) fn parse_date(text: &str, zone: Option<&DateZone>) -> Option<i64> {
     let mut scan = TextScanner { rest: text.trim() };
     let mut civil = Civil {
@@ -103,7 +103,7 @@ pub(super) fn parse_date(text: &str, zone: Option<&DateZone>) -> Option<i64> {
     finish(civil, scan, zone)
 }
 
-/// Up to three digits; more are cut.
+/// Up to three digits; others are truncated.
 fn fraction(scan: &mut TextScanner<'_>) -> Option<i64> {
     let count = scan.rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = scan.rest.split_at_checked(count)?;
@@ -135,7 +135,7 @@ fn finish(civil: Civil, mut scan: TextScanner<'_>, zone: Option<&DateZone>) -> O
         .flatten()
 }
 
-/// What a format reads from a text, as far as it contains it.
+/// The parts of a date that a format has read from a text.
 #[derive(Default)]
 struct DateParts {
     year: Option<i64>,
@@ -205,7 +205,7 @@ impl DateParts {
     }
 }
 
-/// Reads a date by a format.
+/// Parses a date in a format.
 pub(super) fn parse_format(text: &str, format: &str, zone: Option<&DateZone>) -> Option<i64> {
     let mut scan = TextScanner { rest: text };
     let mut parts = DateParts::default();

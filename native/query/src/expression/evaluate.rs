@@ -1,9 +1,9 @@
-//! Walking an expression.
+//! Evaluates an expression.
 
 use std::cmp::Ordering;
 
 use super::function::{Family, Function as F};
-use super::item::{NULL, array, boolean, own};
+use super::item::{NULL, boolean, own};
 use super::{
     Args, ExpressionItem, ExpressionTree, Out, arrays, convert, dates, maths, objects, sets,
     strings,
@@ -11,9 +11,9 @@ use super::{
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::environment::EvaluationContext;
 use crate::error::EvaluationFailure;
-use crate::filter::is_true;
 use crate::order::compare;
 use crate::path::PathSegment;
+use crate::truth::is_true;
 
 /// One evaluation: a document and the variables' values by number.
 pub(super) struct Evaluation<'a, 'e> {
@@ -173,7 +173,7 @@ impl<'a, 'e> Evaluation<'a, 'e> {
         }
     }
 
-    /// Follows a path; through an array it gathers what its documents have.
+    /// Follows a path; at an array it collects the values of its documents.
     fn follow<'v>(
         &self,
         value: ValueRef<'v>,
@@ -361,7 +361,7 @@ impl<'a> ArrayElements<'a> {
     }
 }
 
-/// What is being built stays below what may be built at all.
+/// Rejects results beyond the maximum size.
 const fn within(bytes: usize) -> Result<(), EvaluationFailure> {
     if bytes > crate::limits::EVALUATION_BYTES {
         Err(EvaluationFailure::OutOfMemory)
@@ -370,7 +370,7 @@ const fn within(bytes: usize) -> Result<(), EvaluationFailure> {
     }
 }
 
-/// Hands a call to its family.
+/// Dispatches a call to its family.
 fn dispatch<'a>(
     function: F,
     args: Args<'a>,
@@ -405,9 +405,4 @@ fn comparison<'a>(function: F, args: &Args<'_>) -> Out<'a> {
         F::Lte => boolean(order != Ordering::Greater),
         _ => own(Value::Int32(order as i32)),
     }
-}
-
-/// An array of nothing, for families that answer with one.
-pub(super) fn empty_array<'a>() -> Out<'a> {
-    array(std::iter::empty())
 }

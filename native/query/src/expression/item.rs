@@ -1,19 +1,19 @@
-//! Values on their way through an expression.
+//! Intermediate values of an expression.
 
 use crate::bson::{Array, ArrayBuf, Document, DocumentBuf, Value, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::number::NumericValue;
 
-/// A value, borrowed from the document or made on the way.
+/// A value, borrowed from the document or computed.
 #[derive(Debug, Clone)]
 pub enum ExpressionItem<'a> {
     /// Borrowed.
     Ref(ValueRef<'a>),
-    /// Made.
+    /// Computed.
     Own(Value),
 }
 
-/// A value or nothing: missing.
+/// A value, or `None` if it is missing.
 pub type Out<'a> = Option<ExpressionItem<'a>>;
 
 impl ExpressionItem<'_> {
@@ -49,7 +49,7 @@ impl From<Value> for ExpressionItem<'_> {
     }
 }
 
-/// Null as an answer.
+/// A null result.
 pub(super) const NULL: Out<'static> = Some(ExpressionItem::Own(Value::Null));
 
 #[allow(
@@ -112,7 +112,7 @@ impl<'a> Args<'a> {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// The item itself, for answers that are an argument.
+    /// The item itself, for results that are an argument.
     pub(super) fn take(&mut self, index: usize) -> Out<'a> {
         self.values.get_mut(index)?.take()?
     }
@@ -130,14 +130,14 @@ impl<'a> Args<'a> {
         EvaluationFailure::refused(format!("{} {detail}", self.name))
     }
 
-    /// A number, or a refusal.
+    /// A number, or an error.
     pub(super) fn number(&self, index: usize) -> Result<NumericValue, EvaluationFailure> {
         self.get(index)
             .and_then(NumericValue::from_value)
             .ok_or_else(|| self.wrong(index, "a number"))
     }
 
-    /// A string, or a refusal.
+    /// A string, or an error.
     pub(super) fn text(&self, index: usize) -> Result<&str, EvaluationFailure> {
         match self.get(index) {
             Some(ValueRef::String(text) | ValueRef::Symbol(text)) => Ok(text),
@@ -145,33 +145,33 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// An array, or a refusal.
+    /// An array, or an error.
     pub(super) fn array(&self, index: usize) -> Result<Array<'_>, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_array())
             .ok_or_else(|| self.wrong(index, "an array"))
     }
 
-    /// A document, or a refusal.
+    /// A document, or an error.
     pub(super) fn document(&self, index: usize) -> Result<Document<'_>, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_document())
             .ok_or_else(|| self.wrong(index, "a document"))
     }
 
-    /// A whole number, or a refusal.
+    /// A whole number, or an error.
     pub(super) fn whole(&self, index: usize) -> Result<i64, EvaluationFailure> {
         self.get(index)
             .and_then(|value| value.as_exact_i64())
             .ok_or_else(|| self.wrong(index, "a whole number"))
     }
 
-    pub(super) fn wrong(&self, index: usize, wanted: &str) -> EvaluationFailure {
+    pub(super) fn wrong(&self, index: usize, expected: &str) -> EvaluationFailure {
         let actual = self
             .get(index)
             .map_or("missing", |value| value.kind().alias());
         EvaluationFailure::refused(format!(
-            "{} takes {wanted} as argument {}, not {actual}",
+            "{} takes {expected} as argument {}, not {actual}",
             self.name,
             index + 1
         ))
@@ -180,4 +180,9 @@ impl<'a> Args<'a> {
 
 pub(super) const fn is_null(value: Option<ValueRef<'_>>) -> bool {
     matches!(value, None | Some(ValueRef::Null | ValueRef::Undefined))
+}
+
+/// An empty array as a result.
+pub(super) fn empty_array<'a>() -> Out<'a> {
+    array(std::iter::empty())
 }

@@ -1,8 +1,7 @@
 //! Arithmetic.
 //!
-//! Roots, sums, products and quotients of decimals are exact to 34 digits;
-//! exponentials, logarithms and trigonometry of decimals are computed as
-//! doubles and given back as decimals.
+//! Roots, sums, products and quotients of decimals are exact to 34 digits; exponentials, logarithms
+//! and trigonometry of decimals are computed as doubles and returned as decimals.
 
 use super::function::Function as F;
 use super::item::{Args, NULL, Out, is_null, own};
@@ -75,7 +74,7 @@ fn function_of_doubles(function: F) -> fn(f64) -> f64 {
     }
 }
 
-/// A function of doubles; decimals come back as decimals.
+/// Applies a function of doubles; for a decimal, the result is a decimal.
 fn one<'a>(args: &Args<'_>, function: fn(f64) -> f64) -> Result<Out<'a>, EvaluationFailure> {
     let number = args.number(0)?;
     let result = function(number.to_f64());
@@ -99,7 +98,7 @@ fn like(decimal: bool, double: f64) -> Value {
     }
 }
 
-/// Sums may hold one date, and give a date then.
+/// A sum may contain one date; the result is then a date.
 fn fold<'a>(
     args: &Args<'_>,
     operation: ArithmeticOperator,
@@ -132,7 +131,7 @@ fn fold<'a>(
 
 fn date_of<'a>(args: &Args<'_>, total: ValueRef<'_>) -> Result<Out<'a>, EvaluationFailure> {
     let millis = match NumericValue::from_value(total) {
-        Some(NumericValue::Double(double)) => crate::number::exact_i64(double.round_ties_even()),
+        Some(NumericValue::Double(double)) => crate::double::exact_i64(double.round_ties_even()),
         Some(NumericValue::Decimal(decimal)) => decimal.round_to_i64(),
         Some(NumericValue::Int(int)) => Some(int),
         None => None,

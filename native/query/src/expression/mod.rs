@@ -1,9 +1,9 @@
 //! Aggregation expressions, as `$expr` uses them.
 //!
-//! An expression is parsed once into a tree whose variables are numbered;
-//! evaluating it borrows from the document wherever it can ([`ExpressionItem`]) and
-//! pays fuel for what it builds. Comparisons here go over all types in the
-//! order of [`crate::order`]: unlike in filters there is no bracketing.
+//! An expression is parsed once into a tree whose variables are numbered; evaluation borrows from
+//! the document where possible ([`ExpressionItem`]) and uses fuel for what it builds. Comparisons
+//! here go over all types in the order of [`crate::order`]: unlike in filters there is no
+//! bracketing.
 
 mod arrays;
 mod calendar;
@@ -82,9 +82,9 @@ enum ExpressionTree {
 
 impl Expression {
     /// Parses an expression.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let mut parsing = ExpressionParser::default();
-        let root = parsing.expression(value, 1, place)?;
+        let root = parsing.expression(value, 1, location)?;
         Ok(Self {
             root,
             moment: parsing.moment,
@@ -112,6 +112,6 @@ impl Expression {
         environment: &EvaluationContext,
     ) -> Result<bool, EvaluationFailure> {
         let value = evaluate::Evaluation::new(document, environment).tree(&self.root)?;
-        Ok(value.is_some_and(|item| crate::filter::is_true(item.as_ref())))
+        Ok(value.is_some_and(|item| crate::truth::is_true(item.as_ref())))
     }
 }

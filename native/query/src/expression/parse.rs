@@ -8,18 +8,18 @@ use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
 use crate::path::PathSegment;
 use crate::pattern::Pattern;
 
-/// What parsing knows: the variables in scope, and what it has met.
+/// The state of parsing: the variables in scope, and what was found.
 #[derive(Debug, Default)]
 pub(crate) struct ExpressionParser {
-    /// Names in scope with their numbers; the latest of a name counts.
+    /// Names in scope with their numbers; the latest definition of a name counts.
     scope: Vec<(String, usize)>,
     variables: usize,
     nodes: usize,
     pub(crate) moment: Option<Error>,
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidExpression, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidExpression, location, detail)
 }
 
 impl ExpressionParser {
@@ -27,7 +27,7 @@ impl ExpressionParser {
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         self.nodes += 1;
         if depth > EXPRESSION_DEPTH || self.nodes > 10 * FILTER_NODES {
@@ -35,15 +35,15 @@ impl ExpressionParser {
                 "an expression may be nested at most {EXPRESSION_DEPTH} levels deep and have {} nodes",
                 10 * FILTER_NODES
             );
-            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, location, detail));
         }
         match value {
-            ValueRef::String(text) => self.text(text, place),
-            ValueRef::Document(document) => self.document(document, depth + 1, place),
+            ValueRef::String(text) => self.text(text, location),
+            ValueRef::Document(document) => self.document(document, depth + 1, location),
             ValueRef::Array(array) => {
                 let items = array.iter().enumerate();
                 let items = items
-                    .map(|(index, item)| self.expression(item, depth + 1, &place.index(index)));
+                    .map(|(index, item)| self.expression(item, depth + 1, &location.index(index)));
                 Ok(ExpressionTree::Array(items.collect::<Result<_, _>>()?))
             }
             other => Ok(ExpressionTree::Literal(other.into())),
@@ -51,16 +51,16 @@ impl ExpressionParser {
     }
 
     /// `$path`, `$$variable.path` or plain text.
-    fn text(&mut self, text: &str, place: &ParseLocation<'_>) -> Result<ExpressionTree, Error> {
+    fn text(&mut self, text: &str, location: &ParseLocation<'_>) -> Result<ExpressionTree, Error> {
         if let Some(rest) = text.strip_prefix("$$") {
             let (name, path) = rest
                 .split_once('.')
                 .map_or((rest, None), |(name, path)| (name, Some(path)));
-            let path = path.map_or_else(|| Ok(Box::default()), |path| segments(path, place))?;
-            return self.variable(name, path, place);
+            let path = path.map_or_else(|| Ok(Box::default()), |path| segments(path, location))?;
+            return self.variable(name, path, location);
         }
         match text.strip_prefix('$') {
-            Some(path) => Ok(ExpressionTree::Field(segments(path, place)?)),
+            Some(path) => Ok(ExpressionTree::Field(segments(path, location)?)),
             None => Ok(ExpressionTree::Literal(Value::String(text.into()))),
         }
     }
@@ -69,7 +69,7 @@ impl ExpressionParser {
         &mut self,
         name: &str,
         path: Box<[PathSegment]>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         if let Some((_, number)) = self.scope.iter().rev().find(|(known, _)| known == name) {
             return Ok(ExpressionTree::Variable(*number, path));
@@ -78,21 +78,21 @@ impl ExpressionParser {
             "ROOT" | "CURRENT" => Ok(ExpressionTree::Field(path)),
             "REMOVE" => Ok(ExpressionTree::Missing),
             "NOW" if path.is_empty() => {
-                self.depends_on_moment("$$NOW", place);
+                self.depends_on_moment("$$NOW", location);
                 Ok(ExpressionTree::Now)
             }
             _ => Err(refuse(
-                place,
+                location,
                 format!("the variable $${name} is not defined"),
             )),
         }
     }
 
-    fn depends_on_moment(&mut self, name: &str, place: &ParseLocation<'_>) {
+    fn depends_on_moment(&mut self, name: &str, location: &ParseLocation<'_>) {
         let detail =
             format!("{name} depends on the current time, which a live query does not support");
         self.moment
-            .get_or_insert_with(|| Error::new(ErrorCode::NotLive, place, detail));
+            .get_or_insert_with(|| Error::new(ErrorCode::NotLive, location, detail));
     }
 
     /// One operator, or a document to build.
@@ -100,21 +100,21 @@ impl ExpressionParser {
         &mut self,
         document: Document<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         let first = document.iter().next();
         if let Some((name, argument)) = first.filter(|(name, _)| name.starts_with('$')) {
             if document.len() != 1 {
                 return Err(refuse(
-                    place,
+                    location,
                     "an operator must be the only member of its document",
                 ));
             }
-            return self.operator(name, argument, depth, &place.key(name));
+            return self.operator(name, argument, depth, &location.key(name));
         }
         let mut fields: Vec<(String, ExpressionTree)> = Vec::new();
         for (name, value) in document.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             if name.starts_with('$') || name.contains('.') {
                 return Err(refuse(
                     &here,
@@ -131,34 +131,34 @@ impl ExpressionParser {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         match name {
             "$literal" | "$const" => Ok(ExpressionTree::Literal(argument.into())),
-            "$and" => Ok(ExpressionTree::And(self.list(argument, depth, place)?)),
-            "$or" => Ok(ExpressionTree::Or(self.list(argument, depth, place)?)),
+            "$and" => Ok(ExpressionTree::And(self.list(argument, depth, location)?)),
+            "$or" => Ok(ExpressionTree::Or(self.list(argument, depth, location)?)),
             "$ifNull" => {
-                let items = self.list(argument, depth, place)?;
+                let items = self.list(argument, depth, location)?;
                 if items.len() < 2 {
-                    Err(refuse(place, "$ifNull takes two or more"))
+                    Err(refuse(location, "$ifNull takes two or more"))
                 } else {
                     Ok(ExpressionTree::IfNull(items))
                 }
             }
-            "$cond" => self.condition(argument, depth, place),
-            "$switch" => self.switch(argument, depth, place),
-            "$let" => self.bindings(argument, depth, place),
-            "$map" | "$filter" => self.over_array(name, argument, depth, place),
-            "$reduce" => self.reduce(argument, depth, place),
+            "$cond" => self.condition(argument, depth, location),
+            "$switch" => self.switch(argument, depth, location),
+            "$let" => self.bindings(argument, depth, location),
+            "$map" | "$filter" => self.over_array(name, argument, depth, location),
+            "$reduce" => self.reduce(argument, depth, location),
             "$rand" => {
-                self.depends_on_moment(name, place);
+                self.depends_on_moment(name, location);
                 Err(Error::new(
                     ErrorCode::UnsupportedOperator,
-                    place,
+                    location,
                     "$rand is not supported, because results must be repeatable",
                 ))
             }
-            _ => self.call(name, argument, depth, place),
+            _ => self.call(name, argument, depth, location),
         }
     }
 
@@ -166,16 +166,16 @@ impl ExpressionParser {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Vec<ExpressionTree>, Error> {
         match argument {
             ValueRef::Array(array) => {
                 let items = array.iter().enumerate();
                 items
-                    .map(|(index, item)| self.expression(item, depth + 1, &place.index(index)))
+                    .map(|(index, item)| self.expression(item, depth + 1, &location.index(index)))
                     .collect()
             }
-            other => Ok(vec![self.expression(other, depth + 1, place)?]),
+            other => Ok(vec![self.expression(other, depth + 1, location)?]),
         }
     }
 
@@ -184,7 +184,7 @@ impl ExpressionParser {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         let Some((function, shape)) = Function::from_name(name) else {
             let detail = match name {
@@ -193,14 +193,14 @@ impl ExpressionParser {
                 }
                 _ => format!("the expression {name} is unknown or not supported"),
             };
-            return Err(Error::new(ErrorCode::UnsupportedOperator, place, detail));
+            return Err(Error::new(ErrorCode::UnsupportedOperator, location, detail));
         };
         let args = match shape {
             ArgumentShape::List(least, most) => {
-                let items = self.list(argument, depth, place)?;
+                let items = self.list(argument, depth, location)?;
                 if items.len() < least || items.len() > most {
                     return Err(refuse(
-                        place,
+                        location,
                         format!(
                             "{name} takes {least} to {most} arguments, not {}",
                             items.len()
@@ -210,14 +210,14 @@ impl ExpressionParser {
                 items.into_iter().map(Some).collect()
             }
             ArgumentShape::Named(names, required) => {
-                self.named(name, names, required, argument, depth, place)?
+                self.named(name, names, required, argument, depth, location)?
             }
         };
         if matches!(
             function,
             Function::RegexMatch | Function::RegexFind | Function::RegexFindAll
         ) {
-            return constant_pattern(function, args, place);
+            return constant_pattern(function, args, location);
         }
         Ok(ExpressionTree::Call(function, args))
     }
@@ -231,7 +231,7 @@ impl ExpressionParser {
         required: usize,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Vec<Option<ExpressionTree>>, Error> {
         let alone =
             matches!(names, ["date", "timezone"] | ["field", "input"]) && name != "$unsetField";
@@ -247,7 +247,7 @@ impl ExpressionParser {
         let Some(fields) = fields else {
             if !alone {
                 return Err(refuse(
-                    place,
+                    location,
                     format!("{name} takes a document of {}", names.join(", ")),
                 ));
             }
@@ -256,11 +256,15 @@ impl ExpressionParser {
                 .filter(|array| array.len() == 1)
                 .and_then(|array| array.get(0))
                 .unwrap_or(argument);
-            return Ok(vec![Some(self.expression(argument, depth + 1, place)?)]);
+            return Ok(vec![Some(self.expression(
+                argument,
+                depth + 1,
+                location,
+            )?)]);
         };
         let mut args: Vec<Option<ExpressionTree>> = vec![None; names.len()];
         for (key, value) in fields.iter() {
-            let here = place.key(key);
+            let here = location.key(key);
             let slot = names
                 .iter()
                 .position(|known| *known == key)
@@ -272,7 +276,7 @@ impl ExpressionParser {
         }
         if let Some(index) = args.iter().take(required).position(Option::is_none) {
             let missing = names.get(index).copied().unwrap_or_default();
-            return Err(refuse(place, format!("{name} needs '{missing}'")));
+            return Err(refuse(location, format!("{name} needs '{missing}'")));
         }
         Ok(args)
     }
@@ -281,17 +285,17 @@ impl ExpressionParser {
     fn parts<'v, const N: usize>(
         argument: ValueRef<'v>,
         names: [&str; N],
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<[Option<ValueRef<'v>>; N], Error> {
         let Some(document) = argument.as_document() else {
             return Err(refuse(
-                place,
+                location,
                 format!("a document of {} is expected", names.join(", ")),
             ));
         };
         if let Some((key, _)) = document.iter().find(|(key, _)| !names.contains(key)) {
             return Err(refuse(
-                &place.key(key),
+                &location.key(key),
                 format!("only {} are allowed here", names.join(", ")),
             ));
         }
@@ -303,10 +307,10 @@ impl ExpressionParser {
         value: Option<ValueRef<'_>>,
         name: &str,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Box<ExpressionTree>, Error> {
-        let value = value.ok_or_else(|| refuse(place, format!("'{name}' is missing")))?;
-        self.expression(value, depth + 1, &place.key(name))
+        let value = value.ok_or_else(|| refuse(location, format!("'{name}' is missing")))?;
+        self.expression(value, depth + 1, &location.key(name))
             .map(Box::new)
     }
 
@@ -314,19 +318,19 @@ impl ExpressionParser {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         if argument.as_array().is_some() {
-            let items = self.list(argument, depth, place)?;
+            let items = self.list(argument, depth, location)?;
             let items: [ExpressionTree; 3] = items
                 .try_into()
-                .map_err(|_| refuse(place, "$cond takes three: if, then, else"))?;
+                .map_err(|_| refuse(location, "$cond takes three: if, then, else"))?;
             return Ok(ExpressionTree::Condition(Box::new(items)));
         }
-        let [condition, then, otherwise] = Self::parts(argument, ["if", "then", "else"], place)?;
-        let condition = *self.required(condition, "if", depth, place)?;
-        let then = *self.required(then, "then", depth, place)?;
-        let otherwise = *self.required(otherwise, "else", depth, place)?;
+        let [condition, then, otherwise] = Self::parts(argument, ["if", "then", "else"], location)?;
+        let condition = *self.required(condition, "if", depth, location)?;
+        let then = *self.required(then, "then", depth, location)?;
+        let otherwise = *self.required(otherwise, "else", depth, location)?;
         Ok(ExpressionTree::Condition(Box::new([
             condition, then, otherwise,
         ])))
@@ -336,10 +340,10 @@ impl ExpressionParser {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
-        let [branches, default] = Self::parts(argument, ["branches", "default"], place)?;
-        let here = place.key("branches");
+        let [branches, default] = Self::parts(argument, ["branches", "default"], location)?;
+        let here = location.key("branches");
         let branches = branches
             .and_then(|branches| branches.as_array())
             .filter(|branches| !branches.is_empty());
@@ -355,13 +359,13 @@ impl ExpressionParser {
             ));
         }
         let default = match default {
-            Some(_) => Some(self.required(default, "default", depth, place)?),
+            Some(_) => Some(self.required(default, "default", depth, location)?),
             None => None,
         };
         Ok(ExpressionTree::Switch(parsed, default))
     }
 
-    fn bind(&mut self, name: &str, place: &ParseLocation<'_>) -> Result<usize, Error> {
+    fn bind(&mut self, name: &str, location: &ParseLocation<'_>) -> Result<usize, Error> {
         let well_formed = name
             .starts_with(|letter: char| letter.is_ascii_lowercase() || !letter.is_ascii())
             && name.chars().all(|letter| {
@@ -369,7 +373,7 @@ impl ExpressionParser {
             });
         if !well_formed {
             return Err(refuse(
-                place,
+                location,
                 "a variable's name is a lower-case letter, then letters, digits and _",
             ));
         }
@@ -382,10 +386,10 @@ impl ExpressionParser {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
-        let [vars, result] = Self::parts(argument, ["vars", "in"], place)?;
-        let here = place.key("vars");
+        let [vars, result] = Self::parts(argument, ["vars", "in"], location)?;
+        let here = location.key("vars");
         let vars = vars
             .and_then(|vars| vars.as_document())
             .ok_or_else(|| refuse(&here, "vars is a document"))?;
@@ -399,7 +403,7 @@ impl ExpressionParser {
         for (name, value) in values {
             bound.push((self.bind(name, &here.key(name))?, value));
         }
-        let result = self.required(result, "in", depth, place);
+        let result = self.required(result, "in", depth, location);
         self.scope.truncate(outer);
         Ok(ExpressionTree::Let(bound, result?))
     }
@@ -409,25 +413,25 @@ impl ExpressionParser {
         name: &str,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         let body = if name == "$map" { "in" } else { "cond" };
         let [input, each, result, limit] =
-            Self::parts(argument, ["input", "as", body, "limit"], place)?;
-        let input = self.required(input, "input", depth, place)?;
+            Self::parts(argument, ["input", "as", body, "limit"], location)?;
+        let input = self.required(input, "input", depth, location)?;
         let limit = match limit {
-            Some(_) if name == "$filter" => Some(self.required(limit, "limit", depth, place)?),
-            Some(_) => return Err(refuse(&place.key("limit"), "$map has no limit")),
+            Some(_) if name == "$filter" => Some(self.required(limit, "limit", depth, location)?),
+            Some(_) => return Err(refuse(&location.key("limit"), "$map has no limit")),
             None => None,
         };
         let each = match each {
             None => "this",
             Some(ValueRef::String(each)) => each,
-            Some(_) => return Err(refuse(&place.key("as"), "a variable's name is a string")),
+            Some(_) => return Err(refuse(&location.key("as"), "a variable's name is a string")),
         };
         let outer = self.scope.len();
-        let number = self.bind(each, &place.key("as"))?;
-        let result = self.required(result, body, depth, place);
+        let number = self.bind(each, &location.key("as"))?;
+        let result = self.required(result, body, depth, location);
         self.scope.truncate(outer);
         let result = result?;
         Ok(match name {
@@ -449,15 +453,15 @@ impl ExpressionParser {
         &mut self,
         argument: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ExpressionTree, Error> {
         let [input, initial, result] =
-            Self::parts(argument, ["input", "initialValue", "in"], place)?;
-        let input = self.required(input, "input", depth, place)?;
-        let initial = self.required(initial, "initialValue", depth, place)?;
+            Self::parts(argument, ["input", "initialValue", "in"], location)?;
+        let input = self.required(input, "input", depth, location)?;
+        let initial = self.required(initial, "initialValue", depth, location)?;
         let outer = self.scope.len();
-        let (each, sum) = (self.bind("this", place)?, self.bind("value", place)?);
-        let result = self.required(result, "in", depth, place);
+        let (each, sum) = (self.bind("this", location)?, self.bind("value", location)?);
+        let result = self.required(result, "in", depth, location);
         self.scope.truncate(outer);
         Ok(ExpressionTree::Reduce {
             input,
@@ -473,7 +477,7 @@ impl ExpressionParser {
 fn constant_pattern(
     function: Function,
     mut args: Vec<Option<ExpressionTree>>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<ExpressionTree, Error> {
     let source = match args.get(1) {
         Some(Some(ExpressionTree::Literal(Value::String(source)))) => {
@@ -492,7 +496,7 @@ fn constant_pattern(
     let (Some((source, options)), Some(beside)) = (source, beside) else {
         return Ok(ExpressionTree::Call(function, args));
     };
-    let here = place.key("regex");
+    let here = location.key("regex");
     if !options.is_empty() && !beside.is_empty() {
         return Err(refuse(
             &here,
@@ -512,13 +516,13 @@ fn constant_pattern(
     ))
 }
 
-fn segments(path: &str, place: &ParseLocation<'_>) -> Result<Box<[PathSegment]>, Error> {
+fn segments(path: &str, location: &ParseLocation<'_>) -> Result<Box<[PathSegment]>, Error> {
     if path
         .split('.')
         .any(|part| part.is_empty() || part.starts_with('$'))
     {
         return Err(refuse(
-            place,
+            location,
             "a field path must not have empty parts or parts that start with '$'",
         ));
     }

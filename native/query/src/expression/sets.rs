@@ -6,8 +6,8 @@ use super::function::Function as F;
 use super::item::{Args, NULL, Out, array, boolean};
 use crate::bson::{Array, ValueRef};
 use crate::error::EvaluationFailure;
-use crate::filter::is_true;
 use crate::key::encode_key;
+use crate::truth::is_true;
 
 /// Values by their keys: equal values have equal keys.
 type Set<'v> = BTreeMap<Vec<u8>, ValueRef<'v>>;
@@ -37,7 +37,7 @@ pub(super) fn call<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, Evaluati
         sets.push(set(args.array(index)?));
     }
     let Some((first, rest)) = sets.split_first() else {
-        return Ok(super::evaluate::empty_array());
+        return Ok(super::item::empty_array());
     };
     let in_all = |key: &Vec<u8>| rest.iter().all(|other| other.contains_key(key));
     Ok(match function {

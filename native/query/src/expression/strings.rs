@@ -133,11 +133,11 @@ fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, Evaluation
     if args.is_null(0) {
         return Ok(NULL);
     }
-    let (whole, wanted) = (args.text(0)?, args.text(1)?);
+    let (text, needle) = (args.text(0)?, args.text(1)?);
     let length = if characters {
-        whole.chars().count()
+        text.chars().count()
     } else {
-        whole.len()
+        text.len()
     };
     let bound = |index: usize, default: usize| {
         if !args.given(index) {
@@ -153,23 +153,22 @@ fn index_of<'a>(args: &Args<'_>, characters: bool) -> Result<Out<'a>, Evaluation
         if !characters {
             return position;
         }
-        whole
-            .char_indices()
+        text.char_indices()
             .nth(position)
-            .map_or(whole.len(), |(offset, _)| offset)
+            .map_or(text.len(), |(offset, _)| offset)
     };
     let (from, to) = (offset(start), offset(end));
-    let Some(part) = whole.as_bytes().get(from..to) else {
+    let Some(part) = text.as_bytes().get(from..to) else {
         return Ok(own(Value::Int32(-1)));
     };
-    let position = match wanted.as_bytes() {
+    let position = match needle.as_bytes() {
         [] => Some(0),
         bytes => part.windows(bytes.len()).position(|window| window == bytes),
     };
     Ok(position.map_or(own(Value::Int32(-1)), |position| {
         let at = from + position;
         if characters {
-            count(whole.get(..at).map_or(0, |before| before.chars().count()))
+            count(text.get(..at).map_or(0, |before| before.chars().count()))
         } else {
             count(at)
         }
@@ -200,7 +199,7 @@ fn replace<'a>(function: F, args: &Args<'_>) -> Result<Out<'a>, EvaluationFailur
     }))
 }
 
-/// Steps of fuel for compiling a regular expression that the document gives.
+/// The fuel for compiling a regular expression from the document.
 const COMPILING_STEPS: u64 = 2_000;
 
 fn regex<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, EvaluationFailure> {
@@ -233,7 +232,7 @@ fn regex<'a>(function: F, args: &Args<'_>, fuel: &Fuel) -> Result<Out<'a>, Evalu
 fn nothing_found<'a>(function: F) -> Out<'a> {
     match function {
         F::RegexMatch => boolean(false),
-        F::RegexFindAll => super::evaluate::empty_array(),
+        F::RegexFindAll => super::item::empty_array(),
         _ => NULL,
     }
 }

@@ -1,15 +1,13 @@
-//! The canonical form: one text for all filters that say the same in another
-//! order.
+//! The canonical form: one text for all filters that differ only in order.
 //!
-//! It is itself a filter: parsing it gives the same tree, and so the same
-//! bytes again. Children of a connective are sorted by their own canonical
-//! bytes, doubles are dropped.
+//! It is itself a filter: parsing it yields the same tree, and so the same bytes. Children of a
+//! connective are sorted by their canonical bytes, and duplicates are dropped.
 
 use super::{FilterClause, Predicate, Test, Whole};
 use crate::bson::{ArrayWriter, Document, DocumentWriter, Regex, Value, ValueRef};
 use crate::pattern::Pattern;
 
-/// Sorts a tree in normal form; also gives its canonical bytes.
+/// Sorts a tree in normal form; also returns its canonical bytes.
 pub(super) fn canonical(node: FilterClause) -> (FilterClause, Vec<u8>) {
     match node {
         FilterClause::And(children) => connective(children, "$and"),
@@ -26,7 +24,7 @@ fn connective(children: Vec<FilterClause>, name: &str) -> (FilterClause, Vec<u8>
     let mut sorted = Vec::with_capacity(children.len());
     for child in children {
         match canonical(child) {
-            // Dropping doubles may have left a connective of the same name.
+            // Dropping duplicates may have left a connective of the same name.
             (FilterClause::And(inner), _) if name == "$and" => {
                 sorted.extend(inner.into_iter().map(canonical))
             }

@@ -12,7 +12,7 @@ pub struct List {
 }
 
 impl List {
-    /// Sorts the values and drops doubles.
+    /// Sorts the values and drops duplicates.
     #[must_use]
     pub fn new(mut values: Vec<Value>, mut patterns: Vec<Pattern>) -> Self {
         values.sort_by(|a, b| compare(a.as_ref(), b.as_ref()));

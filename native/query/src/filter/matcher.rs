@@ -21,6 +21,18 @@ pub(crate) struct DocumentMatcher<'a, 'e> {
     position: Cell<Option<u32>>,
 }
 
+impl FilterClause {
+    /// Whether the document matches this part of a filter, in normal form or
+    /// not; fuel and time come from outside.
+    pub fn matches_in(
+        &self,
+        document: Document<'_>,
+        environment: &EvaluationContext,
+    ) -> Result<bool, EvaluationFailure> {
+        DocumentMatcher::new(document, environment).node(self, document)
+    }
+}
+
 impl<'a, 'e> DocumentMatcher<'a, 'e> {
     pub(crate) const fn new(root: Document<'a>, environment: &'e EvaluationContext) -> Self {
         Self {
@@ -214,8 +226,8 @@ impl<'a, 'e> DocumentMatcher<'a, 'e> {
     }
 }
 
-/// Compares within the operand's type. Null stands for missing too; MinKey
-/// and MaxKey compare with everything.
+/// Compares within the operand's type. Null includes missing; MinKey and MaxKey compare with
+/// everything.
 fn compares(comparison: Comparison, operand: ValueRef<'_>, value: Option<ValueRef<'_>>) -> bool {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     match value {

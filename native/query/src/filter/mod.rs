@@ -1,4 +1,4 @@
-//! Filters: from a document of operators to a tree that decides documents.
+//! Filters: parses a document of operators into a tree, and evaluates it on documents.
 //!
 //! ```text
 //! BSON ── parse ──▶ Node ── normal ──▶ negations at the leaves, no redundant
@@ -25,12 +25,11 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-pub use arguments::{BitTest, Bits, TypeSet};
+pub use arguments::{BitTest, Bits};
 pub use explain::{Connective, Explanation, FilterReason};
 pub use list::List;
 pub(crate) use matcher::DocumentMatcher;
 pub use node::{Comparison, FilterClause, Predicate, Test, Whole};
-pub(crate) use operators::is_true;
 pub(crate) use parse::FilterParser;
 
 use crate::bson::Document;
@@ -67,14 +66,14 @@ impl Filter {
         Self::parse_at(document, &ParseLocation::root())
     }
 
-    /// Parses a filter at `place` of a larger input.
-    pub fn parse_at(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    /// Parses a filter at `location` of a larger input.
+    pub fn parse_at(document: Document<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         if document.as_bytes().len() > FILTER_BYTES {
             let detail = format!("a filter may have at most {FILTER_BYTES} bytes");
-            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, location, detail));
         }
         let mut parser = FilterParser::default();
-        let parsed = parser.filter(document, 1, place)?;
+        let parsed = parser.filter(document, 1, location)?;
         let (root, canonical) = canonical::canonical(normal::normal(parsed));
         let hash = Hash(Sha256::digest(&canonical).into());
         Ok(Self {
@@ -127,8 +126,8 @@ impl Filter {
         DocumentMatcher::new(document, environment).node(&self.root, document)
     }
 
-    /// Whether the document matches, and then the position in the array that
-    /// the positional operator `$` stands for.
+    /// Whether the document matches, and then the array position that the positional operator `$`
+    /// denotes.
     pub fn position_in(
         &self,
         document: Document<'_>,

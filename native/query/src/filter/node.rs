@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{BitTest, DocumentMatcher, List, TypeSet};
-use crate::bson::{Document, Value};
-use crate::environment::EvaluationContext;
-use crate::error::EvaluationFailure;
+use super::{BitTest, List};
+use crate::bson::TypeSet;
+use crate::bson::Value;
 use crate::expression::Expression;
 use crate::geo::{GeoTest, Near};
 use crate::path::{FieldPath, Leaf};
@@ -30,16 +29,6 @@ pub enum FilterClause {
 }
 
 impl FilterClause {
-    /// Whether the document matches this part of a filter, in normal form or
-    /// not; fuel and time come from outside.
-    pub fn matches_in(
-        &self,
-        document: Document<'_>,
-        environment: &EvaluationContext,
-    ) -> Result<bool, EvaluationFailure> {
-        DocumentMatcher::new(document, environment).node(self, document)
-    }
-
     /// The first node, in order, for which something is found.
     pub(super) fn find<'n, T>(&'n self, pick: &dyn Fn(&'n Self) -> Option<T>) -> Option<T> {
         match self {
@@ -66,15 +55,15 @@ pub enum Whole {
 /// A test of what a path finds; one value that passes is enough.
 #[derive(Debug, Clone)]
 pub struct Predicate {
-    /// Where. Inside `$elemMatch` of values: the element itself.
+    /// The path. Inside `$elemMatch` of values it is empty: the element itself is tested.
     pub path: FieldPath,
-    /// What.
+    /// The test of each value.
     pub test: Test,
 }
 
 /// How a value is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum Comparison {
     Equal,
     Less,
@@ -119,7 +108,7 @@ pub enum Test {
     Regex(Pattern),
     /// `$size`
     Size(u64),
-    /// `$bitsAllSet` and its kin
+    /// `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear` and `$bitsAnyClear`
     Bits(BitTest),
     /// `$elemMatch` of documents
     ElementDocument(Box<FilterClause>),

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use super::parse::{FilterParser, owned, pattern, refuse, unsupported};
-use super::{BitTest, Bits, Comparison, FilterClause, List, Predicate, Test, TypeSet};
+use super::{BitTest, Bits, Comparison, FilterClause, List, Predicate, Test};
+use crate::bson::TypeSet;
 use crate::bson::{Document, ValueRef};
 use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::geo::{GeoTest, Near};
 use crate::limits::IN_VALUES;
 use crate::number::NumericValue;
 use crate::path::FieldPath;
+use crate::truth::is_true;
 
-/// The operators of fields: what [`FilterParser::operator`] knows.
+/// The operators of fields, as [`FilterParser::operator`] parses them.
 impl FilterParser {
-    /// One operator; `all` its siblings too, for `$regex` and `$options`.
+    /// Parses one operator. `all` also has its siblings, because `$regex` depends on `$options`.
     pub(super) fn operator(
         &mut self,
         path: &FieldPath,
@@ -21,42 +23,42 @@ impl FilterParser {
         value: ValueRef<'_>,
         siblings: Document<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Option<FilterClause>, Error> {
         let test = match name {
-            "$eq" => self.equal(value, place)?,
-            "$ne" => return self.not_equal(path, value, place).map(Some),
-            "$gt" => ordered(Comparison::Greater, value, place)?,
-            "$gte" => ordered(Comparison::GreaterOrEqual, value, place)?,
-            "$lt" => ordered(Comparison::Less, value, place)?,
-            "$lte" => ordered(Comparison::LessOrEqual, value, place)?,
-            "$in" => Test::In(list(value, place)?),
-            "$nin" => return Ok(Some(not(path, Test::In(list(value, place)?)))),
-            "$not" => return self.negation(path, value, depth, place).map(Some),
+            "$eq" => self.equal(value, location)?,
+            "$ne" => return self.not_equal(path, value, location).map(Some),
+            "$gt" => ordered(Comparison::Greater, value, location)?,
+            "$gte" => ordered(Comparison::GreaterOrEqual, value, location)?,
+            "$lt" => ordered(Comparison::Less, value, location)?,
+            "$lte" => ordered(Comparison::LessOrEqual, value, location)?,
+            "$in" => Test::In(list(value, location)?),
+            "$nin" => return Ok(Some(not(path, Test::In(list(value, location)?)))),
+            "$not" => return self.negation(path, value, depth, location).map(Some),
             "$exists" if is_true(value) => Test::Exists,
             "$exists" => return Ok(Some(not(path, Test::Exists))),
-            "$type" => Test::Type(kinds(value, place)?),
-            "$mod" => modulo(value, place)?,
-            "$regex" => regex(value, siblings, place)?,
+            "$type" => Test::Type(kinds(value, location)?),
+            "$mod" => modulo(value, location)?,
+            "$regex" => regex(value, siblings, location)?,
             "$options" if siblings.get("$regex").is_some() => return Ok(None),
-            "$options" => return Err(refuse(place, "$options requires $regex")),
-            "$size" => Test::Size(size(value, place)?),
-            "$all" => return self.all(path, value, depth, place).map(Some),
-            "$elemMatch" => self.element(value, depth, place)?,
+            "$options" => return Err(refuse(location, "$options requires $regex")),
+            "$size" => Test::Size(size(value, location)?),
+            "$all" => return self.all(path, value, depth, location).map(Some),
+            "$elemMatch" => self.element(value, depth, location)?,
             "$comment" => return Ok(None),
-            "$geoWithin" => Test::Geo(Arc::new(GeoTest::within(value, place)?)),
-            "$geoIntersects" => Test::Geo(Arc::new(GeoTest::intersects(value, place)?)),
+            "$geoWithin" => Test::Geo(Arc::new(GeoTest::within(value, location)?)),
+            "$geoIntersects" => Test::Geo(Arc::new(GeoTest::intersects(value, location)?)),
             "$near" | "$nearSphere" => {
-                self.ranking(name, place)?;
-                Test::Near(Arc::new(Near::parse(name, value, siblings, place)?))
+                self.ranking(name, location)?;
+                Test::Near(Arc::new(Near::parse(name, value, siblings, location)?))
             }
             "$maxDistance" | "$minDistance" if has_near(siblings) => return Ok(None),
             _ => match Bits::from_name(name) {
                 Some(bits) => Test::Bits(BitTest {
                     bits,
-                    positions: positions(value, place)?,
+                    positions: positions(value, location)?,
                 }),
-                None => return Err(unsupported(place, name)),
+                None => return Err(unsupported(location, name)),
             },
         };
         Ok(Some(FilterClause::Field(Predicate {
@@ -69,24 +71,24 @@ impl FilterParser {
     pub(super) fn equal(
         &self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Test, Error> {
-        Ok(Test::Compare(Comparison::Equal, owned(value, place)?))
+        Ok(Test::Compare(Comparison::Equal, owned(value, location)?))
     }
 
     fn not_equal(
         &self,
         path: &FieldPath,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<FilterClause, Error> {
         if matches!(value, ValueRef::Regex(_)) {
             return Err(refuse(
-                place,
+                location,
                 "$ne cannot take a regular expression; $not can",
             ));
         }
-        Ok(not(path, self.equal(value, place)?))
+        Ok(not(path, self.equal(value, location)?))
     }
 
     /// `$all`: each of them, regular expressions and `$elemMatch` too.
@@ -95,10 +97,10 @@ impl FilterParser {
         path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<FilterClause, Error> {
         let Some(array) = value.as_array() else {
-            return Err(refuse(place, "$all takes an array"));
+            return Err(refuse(location, "$all takes an array"));
         };
         let of_elements = |value: ValueRef<'_>| {
             value
@@ -109,7 +111,7 @@ impl FilterParser {
         let elements = array.iter().next().is_some_and(of_elements);
         let mut all = Vec::new();
         for (index, value) in array.iter().enumerate() {
-            let here = place.index(index);
+            let here = location.index(index);
             self.count(&here)?;
             if of_elements(value) != elements {
                 return Err(refuse(
@@ -172,32 +174,22 @@ fn not(path: &FieldPath, test: Test) -> FilterClause {
 fn ordered(
     comparison: Comparison,
     value: ValueRef<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Test, Error> {
     if matches!(value, ValueRef::Regex(_)) {
         let detail = format!("{} cannot take a regular expression", comparison.name());
-        return Err(refuse(place, detail));
+        return Err(refuse(location, detail));
     }
-    Ok(Test::Compare(comparison, owned(value, place)?))
+    Ok(Test::Compare(comparison, owned(value, location)?))
 }
 
-/// What counts as true: not false, null, undefined or zero.
-pub(crate) fn is_true(value: ValueRef<'_>) -> bool {
-    match value {
-        ValueRef::Bool(bool) => bool,
-        ValueRef::Null | ValueRef::Undefined => false,
-        number if number.is_number() => number.as_exact_i64() != Some(0),
-        _ => true,
-    }
-}
-
-fn list(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<List, Error> {
+fn list(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<List, Error> {
     let Some(array) = value.as_array() else {
-        return Err(refuse(place, "an array is expected"));
+        return Err(refuse(location, "an array is expected"));
     };
     let (mut values, mut patterns) = (Vec::new(), Vec::new());
     for (index, value) in array.iter().enumerate() {
-        let here = place.index(index);
+        let here = location.index(index);
         if index >= IN_VALUES {
             let detail = format!("a list may have at most {IN_VALUES} values");
             return Err(Error::new(ErrorCode::FilterTooLarge, &here, detail));
@@ -214,40 +206,40 @@ fn list(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<List, Error> {
 }
 
 /// The types that an argument of `$type` names.
-pub(crate) fn kinds(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<TypeSet, Error> {
-    let one = |value, place: &ParseLocation<'_>| {
+pub(crate) fn kinds(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<TypeSet, Error> {
+    let one = |value, location: &ParseLocation<'_>| {
         TypeSet::named(value)
-            .ok_or_else(|| refuse(place, "a type is named by its number or its alias"))
+            .ok_or_else(|| refuse(location, "a type is named by its number or its alias"))
     };
     let Some(array) = value.as_array() else {
-        return one(value, place);
+        return one(value, location);
     };
     let mut kinds = TypeSet::default();
     for (index, value) in array.iter().enumerate() {
-        kinds.extend(one(value, &place.index(index))?);
+        kinds.extend(one(value, &location.index(index))?);
     }
     if array.is_empty() {
-        return Err(refuse(place, "at least one type is expected"));
+        return Err(refuse(location, "at least one type is expected"));
     }
     Ok(kinds)
 }
 
-fn modulo(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Test, Error> {
+fn modulo(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Test, Error> {
     let detail = "$mod takes two numbers: divisor and remainder";
     let array = value
         .as_array()
         .filter(|array| array.len() == 2)
-        .ok_or_else(|| refuse(place, detail))?;
+        .ok_or_else(|| refuse(location, detail))?;
     let part = |index| {
         let number = array.get(index).and_then(NumericValue::from_value);
         number
             .and_then(NumericValue::truncate)
-            .ok_or_else(|| refuse(&place.index(index), detail))
+            .ok_or_else(|| refuse(&location.index(index), detail))
     };
     let (divisor, remainder) = (part(0)?, part(1)?);
     if divisor == 0 {
         return Err(refuse(
-            &place.index(0),
+            &location.index(0),
             "the divisor of $mod cannot be zero",
         ));
     }
@@ -257,12 +249,12 @@ fn modulo(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Test, Error>
 fn regex(
     value: ValueRef<'_>,
     siblings: Document<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Test, Error> {
     let options = match siblings.get("$options") {
         None => None,
         Some(ValueRef::String(options)) => Some(options),
-        Some(_) => return Err(refuse(place, "$options takes a string")),
+        Some(_) => return Err(refuse(location, "$options takes a string")),
     };
     let (source, options) = match (value, options) {
         (ValueRef::String(source), options) => (source, options.unwrap_or("")),
@@ -272,29 +264,29 @@ fn regex(
         }
         (ValueRef::Regex(_), Some(_)) => {
             return Err(refuse(
-                place,
+                location,
                 "options are allowed in $regex or in $options, not in both",
             ));
         }
         _ => {
             return Err(refuse(
-                place,
+                location,
                 "$regex takes a string or a regular expression",
             ));
         }
     };
-    pattern(source, options, place).map(Test::Regex)
+    pattern(source, options, location).map(Test::Regex)
 }
 
-fn size(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<u64, Error> {
+fn size(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<u64, Error> {
     let size = value
         .as_exact_i64()
         .and_then(|size| u64::try_from(size).ok());
-    size.ok_or_else(|| refuse(place, "$size takes a whole number, zero or more"))
+    size.ok_or_else(|| refuse(location, "$size takes a whole number, zero or more"))
 }
 
 /// The bits that a mask, binary data or a list of positions names.
-fn positions(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<u32>, Error> {
+fn positions(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<u32>, Error> {
     let detail = "a mask of bits is a whole number from zero, binary data, or a list of positions";
     match value {
         ValueRef::Array(array) => {
@@ -303,7 +295,7 @@ fn positions(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<u32>,
                 let position = value
                     .as_exact_i64()
                     .and_then(|position| u32::try_from(position).ok());
-                positions.push(position.ok_or_else(|| refuse(&place.index(index), detail))?);
+                positions.push(position.ok_or_else(|| refuse(&location.index(index), detail))?);
             }
             positions.sort_unstable();
             positions.dedup();
@@ -323,7 +315,7 @@ fn positions(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<u32>,
             let mask = number
                 .as_exact_i64()
                 .filter(|mask| *mask >= 0)
-                .ok_or_else(|| refuse(place, detail))?;
+                .ok_or_else(|| refuse(location, detail))?;
             Ok((0..63).filter(|bit| mask >> bit & 1 == 1).collect())
         }
     }

@@ -12,7 +12,7 @@ use crate::pattern::Pattern;
 use crate::schema::Schema;
 use crate::text::TextQuery;
 
-/// What parsing learns on the way.
+/// The state of parsing.
 #[derive(Debug, Default)]
 pub(crate) struct FilterParser {
     nodes: usize,
@@ -30,36 +30,36 @@ pub(crate) struct FilterParser {
 }
 
 /// The error for a malformed filter.
-pub(super) fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidFilter, place, detail)
+pub(super) fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidFilter, location, detail)
 }
 
 /// A refusal of an operator that does not exist here.
-pub(super) fn unsupported(place: &ParseLocation<'_>, name: &str) -> Error {
+pub(super) fn unsupported(location: &ParseLocation<'_>, name: &str) -> Error {
     let detail = match name {
         "$where" | "$function" | "$accumulator" => {
             format!("{name} runs JavaScript, which is never allowed")
         }
         _ => format!("the operator {name} is unknown or not supported"),
     };
-    Error::new(ErrorCode::UnsupportedOperator, place, detail)
+    Error::new(ErrorCode::UnsupportedOperator, location, detail)
 }
 
 impl FilterParser {
     /// Counts a node of the filter.
-    pub(crate) fn count(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
+    pub(crate) fn count(&mut self, location: &ParseLocation<'_>) -> Result<(), Error> {
         self.nodes += 1;
         if self.nodes > FILTER_NODES {
             let detail = format!("a filter may have at most {FILTER_NODES} nodes");
-            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, location, detail));
         }
         Ok(())
     }
 
-    fn deeper(depth: usize, place: &ParseLocation<'_>) -> Result<usize, Error> {
+    fn deeper(depth: usize, location: &ParseLocation<'_>) -> Result<usize, Error> {
         if depth >= FILTER_DEPTH {
             let detail = format!("a filter may be nested at most {FILTER_DEPTH} levels deep");
-            return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
+            return Err(Error::new(ErrorCode::FilterTooLarge, location, detail));
         }
         Ok(depth + 1)
     }
@@ -69,11 +69,11 @@ impl FilterParser {
         &mut self,
         document: Document<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<FilterClause, Error> {
         let mut all = Vec::new();
         for (key, value) in document.iter() {
-            let here = place.key(key);
+            let here = location.key(key);
             if key.starts_with('$') {
                 all.extend(self.connective(key, value, depth, &here)?);
             } else {
@@ -88,32 +88,32 @@ impl FilterParser {
         name: &str,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Option<FilterClause>, Error> {
-        self.count(place)?;
+        self.count(location)?;
         match name {
             "$and" => self
-                .branches(value, depth, place)
+                .branches(value, depth, location)
                 .map(|all| Some(FilterClause::And(all))),
             "$or" => {
                 self.alternatives += 1;
-                let any = self.branches(value, depth, place);
+                let any = self.branches(value, depth, location);
                 self.alternatives -= 1;
                 Ok(Some(FilterClause::Or(any?)))
             }
             "$nor" => {
                 self.negate(1);
-                let any = self.branches(value, depth, place);
+                let any = self.branches(value, depth, location);
                 self.negate(-1);
                 Ok(Some(FilterClause::Not(Box::new(FilterClause::Or(any?)))))
             }
             "$comment" => Ok(None),
             "$expr" if self.in_element => {
-                Err(refuse(place, "$expr is not allowed inside $elemMatch"))
+                Err(refuse(location, "$expr is not allowed inside $elemMatch"))
             }
-            "$expr" => self.whole_expression(value, place).map(Some),
+            "$expr" => self.whole_expression(value, location).map(Some),
             "$jsonSchema" => {
-                let schema = Schema::parse(value, place)?;
+                let schema = Schema::parse(value, location)?;
                 Ok(Some(FilterClause::Whole(Arc::new(Whole::Schema(
                     value.into(),
                     schema,
@@ -122,15 +122,15 @@ impl FilterParser {
             "$text" => {
                 if self.negations > 0 || std::mem::replace(&mut self.has_text, true) {
                     return Err(refuse(
-                        place,
+                        location,
                         "$text is allowed only once in a filter, and not under a negation",
                     ));
                 }
                 Ok(Some(FilterClause::Whole(Arc::new(Whole::Text(
-                    TextQuery::parse(value, place)?,
+                    TextQuery::parse(value, location)?,
                 )))))
             }
-            _ => Err(unsupported(place, name)),
+            _ => Err(unsupported(location, name)),
         }
     }
 
@@ -140,11 +140,15 @@ impl FilterParser {
     }
 
     /// `$near` orders the whole result, so it must hold for all of it.
-    pub(super) fn ranking(&mut self, name: &str, place: &ParseLocation<'_>) -> Result<(), Error> {
+    pub(super) fn ranking(
+        &mut self,
+        name: &str,
+        location: &ParseLocation<'_>,
+    ) -> Result<(), Error> {
         let misplaced = self.in_element || self.alternatives > 0;
         if misplaced || std::mem::replace(&mut self.has_near, true) {
             return Err(refuse(
-                place,
+                location,
                 format!("{name} is allowed only once in a filter, at its top level or in $and"),
             ));
         }
@@ -154,9 +158,9 @@ impl FilterParser {
     fn whole_expression(
         &mut self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<FilterClause, Error> {
-        let expression = Expression::parse(value, place)?;
+        let expression = Expression::parse(value, location)?;
         if let Some(moment) = expression.moment() {
             self.moment.get_or_insert_with(|| moment.clone());
         }
@@ -170,14 +174,17 @@ impl FilterParser {
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Vec<FilterClause>, Error> {
-        let depth = Self::deeper(depth, place)?;
+        let depth = Self::deeper(depth, location)?;
         let Some(array) = value.as_array().filter(|array| !array.is_empty()) else {
-            return Err(refuse(place, "an array of at least one filter is expected"));
+            return Err(refuse(
+                location,
+                "an array of at least one filter is expected",
+            ));
         };
         let branches = array.iter().enumerate().map(|(index, branch)| {
-            let here = place.index(index);
+            let here = location.index(index);
             match branch {
                 ValueRef::Document(document) => self.filter(document, depth, &here),
                 _ => Err(refuse(&here, "a filter is a document")),
@@ -192,18 +199,18 @@ impl FilterParser {
         path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
         all: &mut Vec<FilterClause>,
     ) -> Result<(), Error> {
         if let ValueRef::Document(document) = value
             && has_operators(document)
         {
-            return self.operators(path, document, depth, place, all);
+            return self.operators(path, document, depth, location, all);
         }
-        self.count(place)?;
+        self.count(location)?;
         let test = match value {
-            ValueRef::Regex(regex) => Test::Regex(pattern(regex.pattern, regex.options, place)?),
-            _ => self.equal(value, place)?,
+            ValueRef::Regex(regex) => Test::Regex(pattern(regex.pattern, regex.options, location)?),
+            _ => self.equal(value, location)?,
         };
         all.push(FilterClause::Field(Predicate {
             path: path.clone(),
@@ -218,11 +225,11 @@ impl FilterParser {
         path: &FieldPath,
         document: Document<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
         all: &mut Vec<FilterClause>,
     ) -> Result<(), Error> {
         for (name, value) in document.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             if !name.starts_with('$') {
                 return Err(refuse(&here, "operators and fields cannot be mixed"));
             }
@@ -238,27 +245,27 @@ impl FilterParser {
         path: &FieldPath,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<FilterClause, Error> {
         let mut all = Vec::new();
         match value {
             ValueRef::Regex(regex) => {
-                let test = Test::Regex(pattern(regex.pattern, regex.options, place)?);
+                let test = Test::Regex(pattern(regex.pattern, regex.options, location)?);
                 all.push(FilterClause::Field(Predicate {
                     path: path.clone(),
                     test,
                 }));
             }
             ValueRef::Document(document) if has_operators(document) => {
-                let depth = Self::deeper(depth, place)?;
+                let depth = Self::deeper(depth, location)?;
                 self.negate(1);
-                let inner = self.operators(path, document, depth, place, &mut all);
+                let inner = self.operators(path, document, depth, location, &mut all);
                 self.negate(-1);
                 inner?;
             }
             _ => {
                 return Err(refuse(
-                    place,
+                    location,
                     "$not takes operators or a regular expression",
                 ));
             }
@@ -271,30 +278,30 @@ impl FilterParser {
         &mut self,
         value: ValueRef<'_>,
         depth: usize,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Test, Error> {
-        let depth = Self::deeper(depth, place)?;
+        let depth = Self::deeper(depth, location)?;
         let Some(document) = value.as_document() else {
-            return Err(refuse(place, "$elemMatch takes a document"));
+            return Err(refuse(location, "$elemMatch takes a document"));
         };
         let first = document.iter().next().map_or("", |(key, _)| key);
         let of_values = has_operators(document) && !matches!(first, "$and" | "$or" | "$nor");
         if matches!(first, "$where" | "$expr" | "$text" | "$jsonSchema") {
             return Err(refuse(
-                place,
+                location,
                 format!("{first} is not allowed inside $elemMatch"),
             ));
         }
         if of_values {
             let mut all = Vec::new();
             let outside = std::mem::replace(&mut self.in_element, true);
-            let inner = self.operators(&FieldPath::itself(), document, depth, place, &mut all);
+            let inner = self.operators(&FieldPath::itself(), document, depth, location, &mut all);
             self.in_element = outside;
             inner?;
             return Ok(Test::ElementValue(Box::new(FilterClause::And(all))));
         }
         let outside = std::mem::replace(&mut self.in_element, true);
-        let node = self.filter(document, depth, place);
+        let node = self.filter(document, depth, location);
         self.in_element = outside;
         Ok(Test::ElementDocument(Box::new(node?)))
     }
@@ -316,15 +323,15 @@ fn has_operators(document: Document<'_>) -> bool {
 pub(super) fn pattern(
     source: &str,
     options: &str,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Pattern, Error> {
-    Pattern::new(source, options).map_err(|why| Error::new(ErrorCode::InvalidRegex, place, why))
+    Pattern::new(source, options).map_err(|why| Error::new(ErrorCode::InvalidRegex, location, why))
 }
 
 /// An operand, owned.
-pub(super) fn owned(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
+pub(super) fn owned(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Value, Error> {
     if matches!(value, ValueRef::Undefined) {
-        return Err(refuse(place, "undefined cannot be compared with"));
+        return Err(refuse(location, "undefined cannot be compared with"));
     }
     Ok(super::normal::operand(value))
 }

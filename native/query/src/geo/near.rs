@@ -30,8 +30,8 @@ pub struct Near {
     source: Vec<u8>,
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
-    Error::new(ErrorCode::InvalidGeometry, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: &str) -> Error {
+    Error::new(ErrorCode::InvalidGeometry, location, detail)
 }
 
 impl Near {
@@ -41,7 +41,7 @@ impl Near {
         name: &str,
         argument: ValueRef<'_>,
         siblings: Document<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
         let mut source = DocumentWriter::new();
         source.append(name, argument);
@@ -54,8 +54,8 @@ impl Near {
             .as_document()
             .filter(|document| document.get("$geometry").is_some());
         let measure = match modern {
-            Some(document) => DistanceMetric::Meters(center(document, place)?),
-            None => legacy(name, argument, place)?,
+            Some(document) => DistanceMetric::Meters(center(document, location)?),
+            None => legacy(name, argument, location)?,
         };
         let bound = |key: &str, default: f64| {
             let value = modern
@@ -67,7 +67,7 @@ impl Near {
             let number = NumericValue::from_value(value)
                 .map(NumericValue::to_f64)
                 .filter(|number| *number >= 0.0);
-            number.ok_or_else(|| refuse(&place.key(key), "a distance is a number from zero"))
+            number.ok_or_else(|| refuse(&location.key(key), "a distance is a number from zero"))
         };
         let (least, most) = (
             bound("$minDistance", 0.0)?,
@@ -123,14 +123,14 @@ impl Near {
 }
 
 /// The point of `$geometry`.
-fn center(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Vector, Error> {
+fn center(document: Document<'_>, location: &ParseLocation<'_>) -> Result<Vector, Error> {
     for (key, _) in document.iter() {
         if !matches!(key, "$geometry" | "$maxDistance" | "$minDistance") {
             let detail = "only $geometry, $maxDistance and $minDistance are allowed here";
-            return Err(refuse(&place.key(key), detail));
+            return Err(refuse(&location.key(key), detail));
         }
     }
-    let here = place.key("$geometry");
+    let here = location.key("$geometry");
     let center = geometry(document.get("$geometry").unwrap_or(ValueRef::Null), &here)?;
     match (center.points.as_slice(), center.positions) {
         ([point], 1) => Ok(*point),
@@ -142,15 +142,15 @@ fn center(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Vector, E
 fn legacy(
     name: &str,
     argument: ValueRef<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<DistanceMetric, Error> {
-    let center = pair(argument).map_err(|wrong| refuse(place, wrong))?;
+    let center = pair(argument).map_err(|wrong| refuse(location, wrong))?;
     if name == "$near" {
         return Ok(DistanceMetric::Plane(center));
     }
     if center.x.abs() > 180.0 || center.y.abs() > 90.0 {
         return Err(refuse(
-            place,
+            location,
             "the center is [longitude, latitude], within 180 and 90 degrees",
         ));
     }

@@ -1,6 +1,6 @@
 //! Geometry from values: GeoJSON and legacy pairs.
 //!
-//! The same parser serves queries, where a malformed geometry is an error with a place, and
+//! The same parser serves queries, where a malformed geometry is an error with a location, and
 //! documents, where it is merely not a geometry.
 
 use super::plane::Pair;
@@ -10,13 +10,13 @@ use crate::bson::{Array, Document, ValueRef};
 use crate::number::NumericValue;
 
 /// Why a value is not a geometry.
-pub(super) type Wrong = &'static str;
+pub(super) type GeometryProblem = &'static str;
 
 /// Deepest nesting of geometry collections.
 const COLLECTIONS: usize = 4;
 
 /// A geometry: a document with a type, or a legacy pair.
-pub(super) fn shape(value: ValueRef<'_>) -> Result<GeoShape, Wrong> {
+pub(super) fn shape(value: ValueRef<'_>) -> Result<GeoShape, GeometryProblem> {
     match value {
         ValueRef::Document(document)
             if matches!(document.get("type"), Some(ValueRef::String(_))) =>
@@ -45,7 +45,7 @@ fn on_sphere(pair: Pair) -> Option<Vector> {
 }
 
 /// `[x, y]`, or a document whose first two fields are numbers.
-pub(super) fn pair(value: ValueRef<'_>) -> Result<Pair, Wrong> {
+pub(super) fn pair(value: ValueRef<'_>) -> Result<Pair, GeometryProblem> {
     let wrong = "a point is a pair of finite numbers";
     let mut numbers = match value {
         ValueRef::Array(array) => array.iter(),
@@ -65,7 +65,7 @@ pub(super) fn pair(value: ValueRef<'_>) -> Result<Pair, Wrong> {
     })
 }
 
-fn position(value: ValueRef<'_>) -> Result<(Pair, Vector), Wrong> {
+fn position(value: ValueRef<'_>) -> Result<(Pair, Vector), GeometryProblem> {
     let array = matches!(value, ValueRef::Array(_));
     let pair = pair(value)?;
     let vector = on_sphere(pair).filter(|_| array);
@@ -73,7 +73,11 @@ fn position(value: ValueRef<'_>) -> Result<(Pair, Vector), Wrong> {
     Ok((pair, vector))
 }
 
-fn geometry(document: Document<'_>, shape: &mut GeoShape, depth: usize) -> Result<(), Wrong> {
+fn geometry(
+    document: Document<'_>,
+    shape: &mut GeoShape,
+    depth: usize,
+) -> Result<(), GeometryProblem> {
     let kind = document
         .get("type")
         .and_then(|kind| kind.as_str())
@@ -125,7 +129,7 @@ fn geometry(document: Document<'_>, shape: &mut GeoShape, depth: usize) -> Resul
 }
 
 /// Only the default reference system of GeoJSON is supported.
-fn check_reference(document: Document<'_>) -> Result<(), Wrong> {
+fn check_reference(document: Document<'_>) -> Result<(), GeometryProblem> {
     let Some(reference) = document.get("crs") else {
         return Ok(());
     };
@@ -143,21 +147,21 @@ fn check_reference(document: Document<'_>) -> Result<(), Wrong> {
 
 fn each(
     parts: Array<'_>,
-    mut part: impl FnMut(Array<'_>) -> Result<(), Wrong>,
-) -> Result<(), Wrong> {
+    mut part: impl FnMut(Array<'_>) -> Result<(), GeometryProblem>,
+) -> Result<(), GeometryProblem> {
     parts
         .iter()
         .try_for_each(|inner| part(inner.as_array().ok_or("coordinates are nested arrays")?))
 }
 
-fn positions(parts: Array<'_>) -> Result<Vec<Vector>, Wrong> {
+fn positions(parts: Array<'_>) -> Result<Vec<Vector>, GeometryProblem> {
     parts
         .iter()
         .map(|part| position(part).map(|(_, vector)| vector))
         .collect()
 }
 
-fn line(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), Wrong> {
+fn line(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), GeometryProblem> {
     let mut points = positions(parts)?;
     points.dedup();
     if points.len() < 2 {
@@ -168,7 +172,7 @@ fn line(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn polygon(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), Wrong> {
+fn polygon(parts: Array<'_>, shape: &mut GeoShape) -> Result<(), GeometryProblem> {
     let mut loops = Vec::new();
     for part in parts.iter() {
         let part = part.as_array().ok_or("a polygon consists of loops")?;

@@ -31,16 +31,16 @@ pub struct GeoTest {
     source: Value,
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: &str) -> Error {
-    Error::new(ErrorCode::InvalidGeometry, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: &str) -> Error {
+    Error::new(ErrorCode::InvalidGeometry, location, detail)
 }
 
 impl GeoTest {
     /// Parses `$geoWithin`.
-    pub fn within(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn within(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let detail = "$geoWithin takes one of $geometry, $box, $polygon, $center, $centerSphere";
-        let (kind, value) = only(argument).ok_or_else(|| refuse(place, detail))?;
-        let here = place.key(kind);
+        let (kind, value) = only(argument).ok_or_else(|| refuse(location, detail))?;
+        let here = location.key(kind);
         let question = match kind {
             "$geometry" => {
                 let shape = geometry(value, &here)?;
@@ -101,17 +101,18 @@ impl GeoTest {
     }
 
     /// Parses `$geoIntersects`.
-    pub fn intersects(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn intersects(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         match only(argument) {
             Some(("$geometry", value)) => {
-                let question = GeoPredicate::Intersects(geometry(value, &place.key("$geometry"))?);
+                let question =
+                    GeoPredicate::Intersects(geometry(value, &location.key("$geometry"))?);
                 Ok(Self {
                     question,
                     name: "$geoIntersects",
                     source: argument.into(),
                 })
             }
-            _ => Err(refuse(place, "$geoIntersects takes $geometry")),
+            _ => Err(refuse(location, "$geoIntersects takes $geometry")),
         }
     }
 
@@ -151,7 +152,7 @@ impl GeoTest {
         }
     }
 
-    /// Every position may meet every edge.
+    /// The fuel of one test: each position of one shape is compared with each edge of the other.
     const fn cost(&self, stored: &GeoShape) -> u64 {
         let own = match &self.question {
             GeoPredicate::Within(shape) | GeoPredicate::Intersects(shape) => shape.positions,
@@ -169,46 +170,49 @@ fn only(argument: ValueRef<'_>) -> Option<(&str, ValueRef<'_>)> {
     document.iter().next()
 }
 
-pub(super) fn geometry(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<GeoShape, Error> {
+pub(super) fn geometry(
+    value: ValueRef<'_>,
+    location: &ParseLocation<'_>,
+) -> Result<GeoShape, Error> {
     if !matches!(value, ValueRef::Document(_)) {
-        return Err(refuse(place, "$geometry takes a GeoJSON document"));
+        return Err(refuse(location, "$geometry takes a GeoJSON document"));
     }
-    let shape = shape(value).map_err(|wrong| refuse(place, wrong))?;
+    let shape = shape(value).map_err(|wrong| refuse(location, wrong))?;
     if shape.points.is_empty() && shape.lines.is_empty() && shape.polygons.is_empty() {
-        return Err(refuse(place, "the geometry is empty"));
+        return Err(refuse(location, "the geometry is empty"));
     }
     Ok(shape)
 }
 
-fn pairs(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Pair>, Error> {
+fn pairs(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<Pair>, Error> {
     let points: Vec<ValueRef<'_>> = match value {
         ValueRef::Array(array) => array.iter().collect(),
         ValueRef::Document(document) => document.iter().map(|(_, value)| value).collect(),
-        _ => return Err(refuse(place, "an array of points is expected")),
+        _ => return Err(refuse(location, "an array of points is expected")),
     };
     let points = points.into_iter().enumerate();
     points
-        .map(|(index, point)| pair(point).map_err(|wrong| refuse(&place.index(index), wrong)))
+        .map(|(index, point)| pair(point).map_err(|wrong| refuse(&location.index(index), wrong)))
         .collect()
 }
 
-fn circle(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(Pair, f64), Error> {
+fn circle(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<(Pair, f64), Error> {
     let detail = "a circle is [[x, y], radius], the radius from zero";
     let parts = value
         .as_array()
         .filter(|array| array.len() == 2)
-        .ok_or_else(|| refuse(place, detail))?;
+        .ok_or_else(|| refuse(location, detail))?;
     let center = parts
         .get(0)
         .map(pair)
         .and_then(Result::ok)
-        .ok_or_else(|| refuse(&place.index(0), detail))?;
+        .ok_or_else(|| refuse(&location.index(0), detail))?;
     let radius = parts
         .get(1)
         .and_then(NumericValue::from_value)
         .map(NumericValue::to_f64);
     let radius = radius
         .filter(|radius| *radius >= 0.0)
-        .ok_or_else(|| refuse(&place.index(1), detail))?;
+        .ok_or_else(|| refuse(&location.index(1), detail))?;
     Ok((center, radius))
 }

@@ -17,11 +17,11 @@ use crate::bson::ValueRef;
 
 /// More than what rounding and the tolerance of comparisons can move.
 const MARGIN: f64 = 1e-9;
-/// How much the distance on the plane can be off, for its own size.
+/// The maximum relative error of distances on the plane.
 const RELATIVE: f64 = 1e-12;
-/// Loops with more points are not looked at for whether they cross themselves.
+/// Loops with more points are not checked for self-intersection.
 const SIMPLE: usize = 200;
-/// Caps of a quarter turn or almost bound nothing.
+/// Caps of almost a quarter turn or more are too large for a box.
 const WIDEST: f64 = FRAC_PI_2 - 1e-6;
 
 /// The coordinates of a region.
@@ -60,7 +60,7 @@ pub struct Located {
 impl Region {
     /// Around a cap of the sphere.
     pub(super) fn cap(space: Space, center: Vector, angle: f64) -> Option<Self> {
-        // Not a number, and more than a quarter turn, bound nothing.
+        // Neither NaN nor an angle above a quarter turn has a box.
         if !(0.0..WIDEST).contains(&angle) {
             return None;
         }

@@ -142,8 +142,8 @@ impl SphereLoop {
             .zip(self.points.iter().copied().cycle().skip(1))
     }
 
-    /// Whether no two edges cross, as far as that is worth finding out: it
-    /// takes the square of the number of points.
+    /// Whether no two edges cross. A loop of more than `most` points counts as crossing itself,
+    /// because the check takes quadratic time.
     pub(super) fn is_simple(&self, most: usize) -> bool {
         let edges: Vec<(Vector, Vector)> = self.edges().collect();
         edges.len() <= most

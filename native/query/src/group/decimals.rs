@@ -1,8 +1,8 @@
 //! Sums of decimals that are exact, whatever the order in which they are added.
 //!
-//! Coefficients are added up by exponent, in two halves of 17 digits, so that 2^64 of them fit. Only
-//! when the sum is read they are written beneath one another and rounded, once. The result has the
-//! least exponent of what is in the sum, as decimal sums have.
+//! Coefficients are added up by exponent, in two halves of 17 digits, so that 2^64 of them fit.
+//! They are aligned, added and rounded only once, when the sum is read. The result has the least
+//! exponent of what is in the sum, as decimal sums have.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) struct DecimalSum {
 }
 
 impl DecimalSum {
-    /// Adds a decimal `times` over; less than zero takes it away again.
+    /// Adds a decimal `times` times; a negative number removes it.
     pub(super) fn add(&mut self, decimal: Decimal, times: i64) {
         let Some((negative, coefficient, exponent)) = decimal.finite() else {
             let count = match (decimal.is_nan(), decimal.is_negative()) {

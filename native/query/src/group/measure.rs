@@ -14,10 +14,10 @@ use crate::decimal::Decimal;
 use crate::error::EvaluationFailure;
 use crate::exact::ExactSum;
 
-/// What one document gives one measure.
+/// The contribution of a document to a measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Given {
-    /// Nothing: it counts, or has no value that does.
+pub(super) enum MeasureValue {
+    /// Nothing: the measure is a count, or the value does not contribute.
     Nothing,
     Int(i32),
     Long(i64),
@@ -28,7 +28,7 @@ pub(super) enum Given {
     Ordered(Box<Ordered>),
 }
 
-impl Given {
+impl MeasureValue {
     pub(super) fn of(
         operation: GroupOperator,
         value: Option<ValueRef<'_>>,
@@ -59,7 +59,7 @@ impl Given {
     }
 }
 
-/// Doubles and decimals, which few sums have both of.
+/// The doubles and decimals of a sum; few sums have both.
 #[derive(Debug, Clone, Default)]
 struct Fractions {
     doubles: ExactSum,
@@ -79,22 +79,22 @@ pub(super) struct NumberSum {
 }
 
 impl NumberSum {
-    fn change(&mut self, given: &Given, add: bool) {
+    fn change(&mut self, given: &MeasureValue, add: bool) {
         let times = if add { 1 } else { -1 };
         let step = |count: &mut u64| *count = count.wrapping_add_signed(times);
         match given {
-            Given::Nothing | Given::Ordered(_) => return,
-            Given::Int(int) => self.integers += i128::from(*int) * i128::from(times),
-            Given::Long(int) => {
+            MeasureValue::Nothing | MeasureValue::Ordered(_) => return,
+            MeasureValue::Int(int) => self.integers += i128::from(*int) * i128::from(times),
+            MeasureValue::Long(int) => {
                 self.integers += i128::from(*int) * i128::from(times);
                 step(&mut self.longs);
             }
-            Given::Double(bits) => {
+            MeasureValue::Double(bits) => {
                 let fractions = self.fractions.get_or_insert_default();
                 fractions.doubles.add(f64::from_bits(*bits), times);
                 step(&mut fractions.double_count);
             }
-            Given::Decimal(bytes) => {
+            MeasureValue::Decimal(bytes) => {
                 let fractions = self.fractions.get_or_insert_default();
                 fractions
                     .decimals
@@ -130,7 +130,7 @@ impl NumberSum {
 
     #[allow(
         clippy::cast_precision_loss,
-        reason = "the nearest double is what is asked for"
+        reason = "the nearest double is the intended result"
     )]
     fn integer(&self) -> Value {
         match (i32::try_from(self.integers), i64::try_from(self.integers)) {
@@ -143,7 +143,7 @@ impl NumberSum {
     /// The sum, rounded, by the count.
     #[allow(
         clippy::cast_precision_loss,
-        reason = "the nearest double is what is asked for; counts are small"
+        reason = "the nearest double is the intended result; counts are small"
     )]
     fn mean(&self) -> Value {
         let count = self.count as f64;
@@ -193,12 +193,12 @@ impl MeasureState {
         }
     }
 
-    /// Takes a document's part in, or gives it back.
-    pub(super) fn change(&mut self, given: &Given, add: bool) {
+    /// Adds or removes a document's contribution.
+    pub(super) fn change(&mut self, given: &MeasureValue, add: bool) {
         match (self, given) {
             (Self::Sum(sum), given) => sum.change(given, add),
-            (Self::Values(values), Given::Ordered(value)) if add => values.add(value),
-            (Self::Values(values), Given::Ordered(value)) => values.take(value),
+            (Self::Values(values), MeasureValue::Ordered(value)) if add => values.add(value),
+            (Self::Values(values), MeasureValue::Ordered(value)) => values.take(value),
             (Self::Count | Self::Values(_), _) => {}
         }
     }

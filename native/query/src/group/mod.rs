@@ -1,4 +1,4 @@
-//! Rows that stand for many documents.
+//! Groups: rows that summarize many documents.
 //!
 //! `{"by": ["shop", "at.day"], "measures": {"sold": {"op": "sum", "field": "price"}}}` makes one row
 //! of all documents with the same values at the paths of `by`. The row is a document:
@@ -9,7 +9,7 @@
 //!
 //! so that it can be used for sorting like any other. A document's contribution to its group is its
 //! [`GroupShare`]; [`GroupTable`] adds and removes shares, in any order, and always shows the
-//! result of the current ones. Pull and push use the same.
+//! result of the current ones. One-time and live queries use the same code.
 //!
 //! Paths pass only through documents: anything inside an array is missing, and an array is a value
 //! as a whole. A missing value is null. Values that are equal in the order of values (1, 1.0 and
@@ -94,8 +94,8 @@ enum BranchContent {
 
 impl GroupDefinition {
     /// Parses a group.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
-        parse::group(value, place)
+    pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
+        parse::group(value, location)
     }
 
     /// The group as [`GroupDefinition::parse`] reads it: equal groups have equal bytes.
@@ -123,7 +123,7 @@ impl GroupDefinition {
     }
 
     /// Rejects a sort by fields that no row has.
-    pub fn check_sort(&self, sort: &Sort, place: &ParseLocation<'_>) -> Result<(), Error> {
+    pub fn check_sort(&self, sort: &Sort, location: &ParseLocation<'_>) -> Result<(), Error> {
         for (index, key) in sort.keys().iter().enumerate() {
             let known = match &key.by {
                 SortCriterion::Path(path) => path.segments().first().is_some_and(|first| {
@@ -137,7 +137,7 @@ impl GroupDefinition {
             if !known {
                 return Err(Error::new(
                     ErrorCode::InvalidSort,
-                    &place.index(index),
+                    &location.index(index),
                     "groups can be sorted only by their fields and measures",
                 ));
             }

@@ -8,17 +8,17 @@ use crate::path::{FieldPath, is_field_name};
 
 pub(super) fn group(
     value: ValueRef<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<GroupDefinition, Error> {
     let Some(document) = value.as_document() else {
         return Err(refuse(
-            place,
+            location,
             "a group is an object with `by` and `measures`",
         ));
     };
     let (mut by, mut measures) = (Vec::new(), Vec::new());
     for (name, value) in document.iter() {
-        let here = place.key(name);
+        let here = location.key(name);
         match name {
             "by" => by = paths(value, &here)?,
             "measures" => measures = self::measures(value, &here)?,
@@ -29,14 +29,14 @@ pub(super) fn group(
     for (number, path) in by.iter().enumerate() {
         let names: Vec<&str> = path.segments().iter().map(|one| &*one.name).collect();
         if !grow(&mut shape, &names, number) {
-            let by = place.key("by");
+            let by = location.key("by");
             let detail = "one path equals the other, or is a prefix of it";
             return Err(refuse(&by.index(number), detail));
         }
     }
     for measure in &measures {
         if shape.iter().any(|branch| branch.name == measure.name) {
-            let all = place.key("measures");
+            let all = location.key("measures");
             let detail = "a group field already has this name";
             return Err(refuse(&all.key(&measure.name), detail));
         }
@@ -48,29 +48,29 @@ pub(super) fn group(
     })
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidGroup, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidGroup, location, detail)
 }
 
-fn paths(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<FieldPath>, Error> {
+fn paths(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<FieldPath>, Error> {
     let Some(list) = value.as_array() else {
-        return Err(refuse(place, "a list of fields is expected"));
+        return Err(refuse(location, "a list of fields is expected"));
     };
     let mut paths = Vec::new();
     for (index, item) in list.iter().enumerate() {
-        paths.push(path(item, &place.index(index))?);
+        paths.push(path(item, &location.index(index))?);
     }
     if paths.len() > GROUP_FIELDS {
         let detail = format!("documents may be grouped by at most {GROUP_FIELDS} fields");
-        return Err(refuse(place, detail));
+        return Err(refuse(location, detail));
     }
     Ok(paths)
 }
 
-fn path(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<FieldPath, Error> {
+fn path(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<FieldPath, Error> {
     match value.as_str().and_then(FieldPath::of_field) {
         Some(path) => Ok(path),
-        None => Err(refuse(place, "a field is expected, as `a` or `a.b`")),
+        None => Err(refuse(location, "a field is expected, as `a` or `a.b`")),
     }
 }
 
@@ -106,14 +106,17 @@ fn grow(branches: &mut Vec<IdBranch>, names: &[&str], number: usize) -> bool {
 
 fn measures(
     value: ValueRef<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Vec<MeasureDefinition>, Error> {
     let Some(document) = value.as_document() else {
-        return Err(refuse(place, "an object of measures by name is expected"));
+        return Err(refuse(
+            location,
+            "an object of measures by name is expected",
+        ));
     };
     let mut measures: Vec<MeasureDefinition> = Vec::new();
     for (name, value) in document.iter() {
-        let here = place.key(name);
+        let here = location.key(name);
         if !is_field_name(name) || name == "_id" {
             return Err(refuse(&here, "not a valid name for a measure"));
         }
@@ -130,7 +133,7 @@ fn measures(
     }
     if measures.len() > GROUP_MEASURES {
         let detail = format!("a group may have at most {GROUP_MEASURES} measures");
-        return Err(refuse(place, detail));
+        return Err(refuse(location, detail));
     }
     Ok(measures)
 }
@@ -138,11 +141,11 @@ fn measures(
 fn measure(
     name: &str,
     written: Document<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<MeasureDefinition, Error> {
     let (mut operation, mut field) = (None, None);
     for (member, value) in written.iter() {
-        let here = place.key(member);
+        let here = location.key(member);
         match member {
             "op" => {
                 let mut all = GroupOperator::ALL.into_iter();
@@ -157,11 +160,11 @@ fn measure(
         }
     }
     let Some(operation) = operation else {
-        return Err(refuse(place, "`op` is missing"));
+        return Err(refuse(location, "`op` is missing"));
     };
     match (operation, &field) {
         (GroupOperator::Count, Some(_)) => Err(refuse(
-            &place.key("field"),
+            &location.key("field"),
             "`count` counts documents and takes no field",
         )),
         (GroupOperator::Count, None) | (_, Some(_)) => Ok(MeasureDefinition {
@@ -169,6 +172,6 @@ fn measure(
             operation,
             field,
         }),
-        (_, None) => Err(refuse(place, "`field` is missing")),
+        (_, None) => Err(refuse(location, "`field` is missing")),
     }
 }

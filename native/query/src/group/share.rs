@@ -1,8 +1,8 @@
-//! What one document gives its group.
+//! The contribution of a document to its group.
 
 use std::sync::Arc;
 
-use super::measure::Given;
+use super::measure::MeasureValue;
 use super::simplest::simplest;
 use super::value_counts::check_value_size;
 use super::{BranchContent, GroupDefinition, IdBranch, at};
@@ -10,24 +10,24 @@ use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::error::EvaluationFailure;
 use crate::key::encode;
 
-/// What one document gives its group: which one that is, and a value for each measure.
+/// The contribution of a document: its group, and a value for each measure.
 #[derive(Debug, Clone)]
 pub struct GroupShare {
     /// The group's values as bytes in their order.
     pub(super) key: Arc<[u8]>,
     /// The row's `_id`.
     pub(super) id: DocumentBuf,
-    pub(super) given: Box<[Given]>,
+    pub(super) given: Box<[MeasureValue]>,
 }
 
 impl GroupShare {
-    /// Names the group: equal for documents of one group, and in the order of its values.
+    /// The key of the group: equal for documents of one group, and in the order of its values.
     #[must_use]
     pub const fn key(&self) -> &Arc<[u8]> {
         &self.key
     }
 
-    /// The share in as few bytes as it is kept in: the group's own key and no `_id`.
+    /// The compact form in which the share is kept: with the group's own key and no `_id`.
     #[must_use]
     pub fn into_retained(self, key: Arc<[u8]>) -> RetainedShare {
         RetainedShare {
@@ -37,15 +37,15 @@ impl GroupShare {
     }
 }
 
-/// A share as it is kept, to be taken back one day.
+/// A share in the form in which it is kept, so that it can be removed.
 #[derive(Debug, Clone)]
 pub struct RetainedShare {
     pub(super) key: Arc<[u8]>,
-    pub(super) given: Box<[Given]>,
+    pub(super) given: Box<[MeasureValue]>,
 }
 
 impl RetainedShare {
-    /// Names the group.
+    /// The key of the group.
     #[must_use]
     pub const fn key(&self) -> &Arc<[u8]> {
         &self.key
@@ -54,7 +54,7 @@ impl RetainedShare {
     /// Its size in bytes, without the group's key.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let given = self.given.iter().map(Given::bytes).sum::<usize>();
+        let given = self.given.iter().map(MeasureValue::bytes).sum::<usize>();
         size_of::<Self>() + given
     }
 }
@@ -73,7 +73,7 @@ impl GroupDefinition {
         encode(&mut key, ValueRef::Document(id.as_ref()));
         let given = self.measures.iter().map(|measure| {
             let value = measure.field.as_ref().and_then(|path| at(document, path));
-            Given::of(measure.operation, value)
+            MeasureValue::of(measure.operation, value)
         });
         Ok(GroupShare {
             key: key.into(),

@@ -2,7 +2,7 @@
 
 use crate::bson::{ArrayWriter, DocumentWriter, Value, ValueRef};
 use crate::decimal::Decimal;
-use crate::number::exact_i64;
+use crate::double::exact_i64;
 
 /// The simplest form of a value. Nesting is bounded, as documents are.
 pub(super) fn simplest(value: ValueRef<'_>) -> Value {

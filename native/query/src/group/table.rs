@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::GroupDefinition;
-use super::measure::{Given, MeasureState as Measured};
+use super::measure::{MeasureState as Measured, MeasureValue};
 use super::share::{GroupShare, RetainedShare};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, ValueRef};
 use crate::error::EvaluationFailure;
@@ -19,7 +19,7 @@ struct GroupState {
 }
 
 impl GroupState {
-    fn change(&mut self, given: &[Given], add: bool) {
+    fn change(&mut self, given: &[MeasureValue], add: bool) {
         self.documents = self.documents.wrapping_add_signed(if add { 1 } else { -1 });
         for (measured, given) in self.measured.iter_mut().zip(given) {
             measured.change(given, add);
@@ -27,10 +27,10 @@ impl GroupState {
     }
 }
 
-/// A row as it is shown: its key, and the document that it is.
+/// A row: its key and its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupRow {
-    /// Names the group, in the order of its values.
+    /// The key of the group, in the order of its values.
     pub key: Arc<[u8]>,
     /// The row.
     pub body: DocumentBuf,
@@ -59,13 +59,13 @@ impl GroupTable {
         &self.group
     }
 
-    /// How many groups there are.
+    /// The number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no groups.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -90,7 +90,7 @@ impl GroupTable {
         share.into_retained(key)
     }
 
-    /// Takes a share back that is in. A group without documents is none.
+    /// Removes a share. A group without documents disappears.
     pub fn take(&mut self, kept: &RetainedShare) {
         if let Some(row) = self.rows.get_mut(&kept.key) {
             row.change(&kept.given, false);
@@ -107,7 +107,7 @@ impl GroupTable {
         Some(self.shown(key, row))
     }
 
-    /// All rows, in no order.
+    /// All rows, in no particular order.
     pub fn rows(&self) -> impl Iterator<Item = GroupRow> + '_ {
         self.rows.iter().map(|(key, row)| self.shown(key, row))
     }
@@ -135,11 +135,11 @@ impl GroupTable {
         limit: usize,
     ) -> Result<Vec<GroupRow>, EvaluationFailure> {
         let placed = self.rows().map(|shown| {
-            let place = match sort {
+            let sort_position = match sort {
                 None => Arc::clone(&shown.key),
-                Some(sort) => place(sort, shown.body.as_ref())?,
+                Some(sort) => sort_position(sort, shown.body.as_ref())?,
             };
-            Ok((place, shown))
+            Ok((sort_position, shown))
         });
         let mut placed: Vec<_> = placed.collect::<Result<_, EvaluationFailure>>()?;
         placed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -147,7 +147,7 @@ impl GroupTable {
         Ok(rows.map(|(_, shown)| shown).collect())
     }
 
-    /// What the rows take, in bytes.
+    /// The size of the rows in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let rows = self.rows.iter().map(|(key, row)| {
@@ -160,6 +160,6 @@ impl GroupTable {
 }
 
 /// A row's sort position.
-fn place(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, EvaluationFailure> {
+fn sort_position(sort: &Sort, row: Document<'_>) -> Result<Arc<[u8]>, EvaluationFailure> {
     Ok(sort.key(row, 0.0, &Fuel::default())?.into())
 }

@@ -1,5 +1,5 @@
-//! The values of a group's documents in order, each as often as it is there: `min` and `max` must
-//! know the next one when the last document with the present one goes.
+//! The values of a group's documents in order, with counts: `min` and `max` need the next value
+//! when the last document with the current one is removed.
 
 use std::collections::BTreeMap;
 
@@ -81,9 +81,9 @@ impl ValueCounts {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        /// A place in the tree.
-        const AROUND: usize = 40;
-        self.0.keys().map(|value| AROUND + value.len()).sum()
+        /// The overhead of a node in the tree.
+        const NODE_OVERHEAD: usize = 40;
+        self.0.keys().map(|value| NODE_OVERHEAD + value.len()).sum()
     }
 }
 

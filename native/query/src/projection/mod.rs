@@ -1,9 +1,8 @@
 //! Projections: which parts of a document are shown.
 //!
-//! The parts are a tree of keys. In an inclusion only what the tree names is
-//! shown, in an exclusion all else; `$slice` cuts arrays in either;
-//! `$elemMatch` and the positional `$` show one element. Through arrays a
-//! projection applies to each element that is a document.
+//! The parts are a tree of keys. An inclusion shows only what the tree names, and an exclusion
+//! everything else; `$slice` truncates arrays in both; `$elemMatch` and the positional `$` show one
+//! element. Through arrays a projection applies to each element that is a document.
 
 mod apply;
 mod parse;
@@ -20,7 +19,7 @@ pub struct Projection {
     includes: bool,
 }
 
-/// The keys below one place.
+/// The keys below one node.
 #[derive(Debug, Clone, Default)]
 struct ProjectionBranch {
     children: Vec<(Box<str>, ProjectionPart)>,
@@ -29,7 +28,7 @@ struct ProjectionBranch {
 /// What happens to the value of a key.
 #[derive(Debug, Clone)]
 enum ProjectionPart {
-    /// Only parts of it are meant.
+    /// Only parts of it are selected.
     Branch(ProjectionBranch),
     Include,
     Exclude,
@@ -53,8 +52,8 @@ pub struct Matched {
 
 impl Projection {
     /// Parses a projection; the empty one shows everything.
-    pub fn parse(document: Document<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
-        parse::projection(document, place)
+    pub fn parse(document: Document<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
+        parse::projection(document, location)
     }
 
     /// The parts of the document that are shown.

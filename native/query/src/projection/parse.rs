@@ -14,19 +14,19 @@ struct ProjectionMode {
     positional: bool,
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidProjection, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidProjection, location, detail)
 }
 
 pub(super) fn projection(
     document: Document<'_>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Projection, Error> {
     let mut reading = ProjectionMode::default();
     let mut tree = ProjectionBranch::default();
     let mut id = None;
     for (key, value) in document.iter() {
-        let here = place.key(key);
+        let here = location.key(key);
         // `_id` may differ from the rest.
         if key == "_id" && flag(value).is_some() {
             id = flag(value);
@@ -60,12 +60,12 @@ impl ProjectionMode {
         key: &str,
         value: ValueRef<'_>,
         tree: &mut ProjectionBranch,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         self.fields += 1;
         if self.fields > CHANGES {
             return Err(refuse(
-                place,
+                location,
                 format!("a projection may have at most {CHANGES} fields"),
             ));
         }
@@ -80,36 +80,43 @@ impl ProjectionMode {
             || names.len() > NESTING_DEPTH
         {
             return Err(refuse(
-                place,
+                location,
                 "a projection names fields; '$' is allowed only at the end of a path",
             ));
         }
         if positional {
-            self.positional(value, place)?;
-            return insert(tree, &names, ProjectionPart::Positional, place);
+            self.positional(value, location)?;
+            return insert(tree, &names, ProjectionPart::Positional, location);
         }
         match value {
             ValueRef::Document(inner) if !is_operator(inner) => {
-                self.nested(&names, inner, tree, place)
+                self.nested(&names, inner, tree, location)
             }
             _ => {
-                let part = self.part(value, place)?;
-                insert(tree, &names, part, place)
+                let part = self.part(value, location)?;
+                insert(tree, &names, part, location)
             }
         }
     }
 
-    fn positional(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<(), Error> {
+    fn positional(
+        &mut self,
+        value: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<(), Error> {
         if flag(value) != Some(true) {
-            return Err(refuse(place, "the positional projection can only include"));
+            return Err(refuse(
+                location,
+                "the positional projection can only include",
+            ));
         }
         if std::mem::replace(&mut self.positional, true) {
             return Err(refuse(
-                place,
+                location,
                 "a projection may have at most one positional field",
             ));
         }
-        self.decide(true, place)
+        self.decide(true, location)
     }
 
     /// `{"a":{"b":1}}` means `{"a.b":1}`.
@@ -118,10 +125,10 @@ impl ProjectionMode {
         names: &[&str],
         inner: Document<'_>,
         tree: &mut ProjectionBranch,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         if inner.is_empty() {
-            return Err(refuse(place, "an empty document projects nothing"));
+            return Err(refuse(location, "an empty document projects nothing"));
         }
         for (key, value) in inner.iter() {
             let path = names
@@ -130,15 +137,15 @@ impl ProjectionMode {
                 .chain([key])
                 .collect::<Vec<_>>()
                 .join(".");
-            self.field(&path, value, tree, &place.key(key))?;
+            self.field(&path, value, tree, &location.key(key))?;
         }
         Ok(())
     }
 
-    fn decide(&mut self, includes: bool, place: &ParseLocation<'_>) -> Result<(), Error> {
+    fn decide(&mut self, includes: bool, location: &ParseLocation<'_>) -> Result<(), Error> {
         match self.includes.replace(includes) {
             Some(before) if before != includes => Err(refuse(
-                place,
+                location,
                 "a projection includes or excludes; only _id may differ",
             )),
             _ => Ok(()),
@@ -148,10 +155,10 @@ impl ProjectionMode {
     fn part(
         &mut self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<ProjectionPart, Error> {
         if let Some(includes) = flag(value) {
-            self.decide(includes, place)?;
+            self.decide(includes, location)?;
             return Ok(if includes {
                 ProjectionPart::Include
             } else {
@@ -163,11 +170,11 @@ impl ProjectionMode {
             .filter(|inner| inner.len() == 1)
             .and_then(|inner| inner.iter().next());
         match operator {
-            Some(("$slice", argument)) => slice(argument, &place.key("$slice")),
+            Some(("$slice", argument)) => slice(argument, &location.key("$slice")),
             Some(("$elemMatch", argument)) => {
-                self.decide(true, place)?;
+                self.decide(true, location)?;
                 let test =
-                    FilterParser::default().element(argument, 1, &place.key("$elemMatch"))?;
+                    FilterParser::default().element(argument, 1, &location.key("$elemMatch"))?;
                 Ok(ProjectionPart::Element(Box::new(test)))
             }
             Some(("$meta", argument)) if argument.as_str() == Some("textScore") => {
@@ -177,12 +184,12 @@ impl ProjectionMode {
                 let detail = format!("{name} is not supported in projections");
                 Err(Error::new(
                     ErrorCode::UnsupportedOperator,
-                    &place.key(name),
+                    &location.key(name),
                     detail,
                 ))
             }
             None => Err(refuse(
-                place,
+                location,
                 "a field is projected by 1, 0, $slice, $elemMatch or $meta",
             )),
         }
@@ -197,10 +204,10 @@ fn is_operator(document: Document<'_>) -> bool {
 }
 
 /// A count from the front (from the back when negative), or skip and limit.
-fn slice(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<ProjectionPart, Error> {
+fn slice(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<ProjectionPart, Error> {
     let wrong = || {
         refuse(
-            place,
+            location,
             "$slice takes a count, or [skip, limit] with a limit above zero",
         )
     };
@@ -242,15 +249,15 @@ fn insert(
     tree: &mut ProjectionBranch,
     names: &[&str],
     part: ProjectionPart,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<(), Error> {
-    let collision = || refuse(place, "two fields of the projection conflict");
+    let collision = || refuse(location, "two fields of the projection conflict");
     let Some((first, rest)) = names.split_first() else {
         return Err(collision());
     };
     let existing = tree.children.iter_mut().find(|(name, _)| &**name == *first);
     match (existing, rest.is_empty()) {
-        (Some((_, ProjectionPart::Branch(inner))), false) => insert(inner, rest, part, place),
+        (Some((_, ProjectionPart::Branch(inner))), false) => insert(inner, rest, part, location),
         (Some(_), _) => Err(collision()),
         (None, true) => {
             tree.children.push(((*first).into(), part));
@@ -258,7 +265,7 @@ fn insert(
         }
         (None, false) => {
             let mut inner = ProjectionBranch::default();
-            insert(&mut inner, rest, part, place)?;
+            insert(&mut inner, rest, part, location)?;
             tree.children
                 .push(((*first).into(), ProjectionPart::Branch(inner)));
             Ok(())

@@ -10,26 +10,26 @@ use crate::fuel::Fuel;
 use crate::key::encode_key;
 use crate::number::{NumericValue, compare};
 
-/// Violations reported at most.
+/// The maximum number of reported violations.
 const REPORTED: usize = 100;
 
 /// One check. With a report it continues after a violation and records all of them.
-pub(super) struct Checking<'f> {
+pub(super) struct SchemaCheck<'f> {
     pub(super) fuel: &'f Fuel,
     pub(super) report: Option<Vec<SchemaViolation>>,
 }
 
-impl Checking<'_> {
+impl SchemaCheck<'_> {
     pub(super) fn schema(
         &mut self,
         schema: &Schema,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<bool, EvaluationFailure> {
         let mut valid = true;
         for rule in &schema.rules {
             self.fuel.step()?;
-            valid &= self.rule(rule, value, place)?;
+            valid &= self.rule(rule, value, location)?;
             if !valid && self.report.is_none() {
                 return Ok(false);
             }
@@ -41,15 +41,17 @@ impl Checking<'_> {
         &mut self,
         rule: &SchemaRule,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<bool, EvaluationFailure> {
         let (holds, keyword, detail) = match rule {
-            SchemaRule::Items(items) => return self.items(items, value, place),
-            SchemaRule::Properties(properties) => return self.properties(properties, value, place),
+            SchemaRule::Items(items) => return self.items(items, value, location),
+            SchemaRule::Properties(properties) => {
+                return self.properties(properties, value, location);
+            }
             SchemaRule::All(schemas) => {
                 let mut valid = true;
                 for schema in schemas {
-                    valid &= self.schema(schema, value, place)?;
+                    valid &= self.schema(schema, value, location)?;
                 }
                 return Ok(valid);
             }
@@ -58,7 +60,7 @@ impl Checking<'_> {
                     .as_document()
                     .is_some_and(|document| document.get(name).is_some());
                 return if concerned {
-                    self.schema(schema, value, place)
+                    self.schema(schema, value, location)
                 } else {
                     Ok(true)
                 };
@@ -92,37 +94,37 @@ impl Checking<'_> {
                 "two elements are equal",
             ),
             SchemaRule::Required(names) => {
-                return Ok(self.required(names, value, place, "required"));
+                return Ok(self.required(names, value, location, "required"));
             }
             SchemaRule::DependsOnKeys(name, names) => {
                 let concerned = value
                     .as_document()
                     .is_some_and(|document| document.get(name).is_some());
-                return Ok(!concerned || self.required(names, value, place, "dependencies"));
+                return Ok(!concerned || self.required(names, value, location, "dependencies"));
             }
             simple => scalar(simple, value),
         };
         if !holds {
-            self.note(place, keyword, detail);
+            self.note(location, keyword, detail);
         }
         Ok(holds)
     }
 
-    fn note(&mut self, place: &ParseLocation<'_>, keyword: &'static str, detail: &str) {
+    fn note(&mut self, location: &ParseLocation<'_>, keyword: &'static str, detail: &str) {
         if let Some(report) = &mut self.report
             && report.len() < REPORTED
         {
             report.push(SchemaViolation {
-                pointer: place.pointer(),
+                pointer: location.pointer(),
                 keyword,
                 detail: detail.to_owned(),
             });
         }
     }
 
-    /// Checks without noting anything: an alternative may fail.
+    /// Checks without recording violations, since an alternative may fail.
     fn quietly(&self, schema: &Schema, value: ValueRef<'_>) -> Result<bool, EvaluationFailure> {
-        Checking {
+        SchemaCheck {
             fuel: self.fuel,
             report: None,
         }
@@ -150,7 +152,7 @@ impl Checking<'_> {
         &mut self,
         names: &[String],
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
         keyword: &'static str,
     ) -> bool {
         let Some(document) = value.as_document() else {
@@ -158,7 +160,7 @@ impl Checking<'_> {
         };
         let mut valid = true;
         for name in names.iter().filter(|name| document.get(name).is_none()) {
-            self.note(&place.key(name), keyword, "the field is missing");
+            self.note(&location.key(name), keyword, "the field is missing");
             valid = false;
         }
         valid
@@ -168,14 +170,14 @@ impl Checking<'_> {
         &mut self,
         rest: &Rest,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
         keyword: &'static str,
     ) -> Result<bool, EvaluationFailure> {
         match rest {
             Rest::Allowed => Ok(true),
-            Rest::Schema(schema) => self.schema(schema, value, place),
+            Rest::Schema(schema) => self.schema(schema, value, location),
             Rest::Refused => {
-                self.note(place, keyword, "not allowed here");
+                self.note(location, keyword, "not allowed here");
                 Ok(false)
             }
         }
@@ -185,7 +187,7 @@ impl Checking<'_> {
         &mut self,
         items: &Items,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<bool, EvaluationFailure> {
         let Some(array) = value.as_array() else {
             return Ok(true);
@@ -193,7 +195,7 @@ impl Checking<'_> {
         let mut valid = true;
         for (index, value) in array.iter().enumerate() {
             self.fuel.step()?;
-            let here = place.index(index);
+            let here = location.index(index);
             valid &= match items.each.get(index) {
                 Some(schema) => self.schema(schema, value, &here)?,
                 None => self.rest(&items.rest, value, &here, "additionalItems")?,
@@ -209,7 +211,7 @@ impl Checking<'_> {
         &mut self,
         properties: &PropertyRules,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<bool, EvaluationFailure> {
         let Some(document) = value.as_document() else {
             return Ok(true);
@@ -217,7 +219,7 @@ impl Checking<'_> {
         let mut valid = true;
         for (name, value) in document.iter() {
             self.fuel.steps(1 + properties.named.len() as u64 / 16)?;
-            let here = place.key(name);
+            let here = location.key(name);
             let mut known = false;
             if let Some((_, schema)) = properties.named.iter().find(|(key, _)| key == name) {
                 known = true;
@@ -242,7 +244,7 @@ impl Checking<'_> {
     }
 }
 
-/// Rules that look at the value alone; they hold for other types.
+/// Rules that depend on the value alone; they hold for other types.
 fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
     match rule {
         SchemaRule::Kinds { keyword, kinds } => (

@@ -8,9 +8,9 @@
 mod check;
 mod parse;
 
+use crate::bson::TypeSet;
 use crate::bson::{Document, ValueRef};
 use crate::error::{Error, EvaluationFailure, ParseLocation};
-use crate::filter::TypeSet;
 use crate::fuel::Fuel;
 use crate::pattern::Pattern;
 
@@ -26,7 +26,7 @@ enum SchemaRule {
         keyword: &'static str,
         kinds: TypeSet,
     },
-    /// The keys of the allowed values, in which the order of fields is none.
+    /// The keys of the allowed values, regardless of the order of fields.
     Enum(Vec<Vec<u8>>),
     All(Vec<Schema>),
     Any(Vec<Schema>),
@@ -64,7 +64,7 @@ enum SchemaRule {
 
 #[derive(Debug)]
 struct Items {
-    /// For each place, when `items` is an array.
+    /// One for each position, if `items` is an array.
     each: Vec<Schema>,
     rest: Rest,
 }
@@ -88,7 +88,7 @@ enum Rest {
 /// A rule that a document breaks, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaViolation {
-    /// The offending place as an RFC 6901 pointer.
+    /// The offending location as an RFC 6901 pointer.
     pub pointer: String,
     /// The keyword of the rule.
     pub keyword: &'static str,
@@ -98,13 +98,13 @@ pub struct SchemaViolation {
 
 impl Schema {
     /// Parses a schema.
-    pub fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
-        parse::schema(value, 1, &mut 0, place)
+    pub fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
+        parse::schema(value, 1, &mut 0, location)
     }
 
-    /// Whether a document obeys.
+    /// Whether a document satisfies the schema.
     pub fn allows(&self, document: Document<'_>, fuel: &Fuel) -> Result<bool, EvaluationFailure> {
-        check::Checking { fuel, report: None }.schema(
+        check::SchemaCheck { fuel, report: None }.schema(
             self,
             ValueRef::Document(document),
             &ParseLocation::root(),
@@ -117,7 +117,7 @@ impl Schema {
         document: Document<'_>,
         fuel: &Fuel,
     ) -> Result<Vec<SchemaViolation>, EvaluationFailure> {
-        let mut checking = check::Checking {
+        let mut checking = check::SchemaCheck {
             fuel,
             report: Some(Vec::new()),
         };

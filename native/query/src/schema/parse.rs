@@ -1,34 +1,34 @@
 //! Parsing schemas.
 
 use super::{Items, PropertyRules, Rest, Schema, SchemaRule};
+use crate::bson::TypeSet;
 use crate::bson::{BsonType, Document, Value, ValueRef};
 use crate::error::{Error, ErrorCode, ParseLocation};
-use crate::filter::TypeSet;
 use crate::limits::{EXPRESSION_DEPTH, FILTER_NODES};
 use crate::pattern::Pattern;
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidSchema, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidSchema, location, detail)
 }
 
-/// Keywords that are known and say nothing about validity.
+/// Keywords that are known and do not affect validity.
 const NOTES: [&str; 2] = ["title", "description"];
 
 pub(super) fn schema(
     value: ValueRef<'_>,
     depth: usize,
     nodes: &mut usize,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Schema, Error> {
     let document = value
         .as_document()
-        .ok_or_else(|| refuse(place, "a schema is a document"))?;
+        .ok_or_else(|| refuse(location, "a schema is a document"))?;
     *nodes += 1;
     if depth > EXPRESSION_DEPTH || *nodes > FILTER_NODES {
         let detail = format!(
             "a schema may be nested at most {EXPRESSION_DEPTH} levels deep and have {FILTER_NODES} parts"
         );
-        return Err(Error::new(ErrorCode::FilterTooLarge, place, detail));
+        return Err(Error::new(ErrorCode::FilterTooLarge, location, detail));
     }
     let mut parsing = SchemaParser {
         document,
@@ -37,9 +37,9 @@ pub(super) fn schema(
         rules: Vec::new(),
     };
     for (keyword, value) in document.iter() {
-        parsing.keyword(keyword, value, &place.key(keyword))?;
+        parsing.keyword(keyword, value, &location.key(keyword))?;
     }
-    parsing.combined(place)?;
+    parsing.combined(location)?;
     Ok(Schema {
         rules: parsing.rules,
     })
@@ -57,42 +57,42 @@ impl SchemaParser<'_, '_> {
         &mut self,
         keyword: &str,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         let rule = match keyword {
             "type" => SchemaRule::Kinds {
                 keyword: "type",
-                kinds: kinds(value, json_kind, place)?,
+                kinds: kinds(value, json_kind, location)?,
             },
             "bsonType" => SchemaRule::Kinds {
                 keyword: "bsonType",
-                kinds: kinds(value, bson_kind, place)?,
+                kinds: kinds(value, bson_kind, location)?,
             },
-            "enum" => SchemaRule::Enum(values(value, place)?),
-            "allOf" => SchemaRule::All(self.schemas(value, place)?),
-            "anyOf" => SchemaRule::Any(self.schemas(value, place)?),
-            "oneOf" => SchemaRule::One(self.schemas(value, place)?),
-            "not" => SchemaRule::Not(Box::new(self.inner(value, place)?)),
+            "enum" => SchemaRule::Enum(values(value, location)?),
+            "allOf" => SchemaRule::All(self.schemas(value, location)?),
+            "anyOf" => SchemaRule::Any(self.schemas(value, location)?),
+            "oneOf" => SchemaRule::One(self.schemas(value, location)?),
+            "not" => SchemaRule::Not(Box::new(self.inner(value, location)?)),
             "multipleOf" => SchemaRule::MultipleOf(
-                number(value, place).and_then(|number| positive(number, place))?,
+                number(value, location).and_then(|number| positive(number, location))?,
             ),
             "pattern" => {
                 let source = value
                     .as_str()
-                    .ok_or_else(|| refuse(place, "a pattern is a string"))?;
+                    .ok_or_else(|| refuse(location, "a pattern is a string"))?;
                 SchemaRule::Pattern(
                     Pattern::new(source, "")
-                        .map_err(|why| Error::new(ErrorCode::InvalidRegex, place, why))?,
+                        .map_err(|why| Error::new(ErrorCode::InvalidRegex, location, why))?,
                 )
             }
             "uniqueItems" => match value {
                 ValueRef::Bool(true) => SchemaRule::Unique,
                 ValueRef::Bool(false) => return Ok(()),
-                _ => return Err(refuse(place, "uniqueItems is true or false")),
+                _ => return Err(refuse(location, "uniqueItems is true or false")),
             },
-            "required" => SchemaRule::Required(names(value, place)?),
-            "dependencies" => return self.dependencies(value, place),
-            // Rules of several keywords are made once all are seen.
+            "required" => SchemaRule::Required(names(value, location)?),
+            "dependencies" => return self.dependencies(value, location),
+            // Rules of several keywords are created once all are known.
             "minimum"
             | "maximum"
             | "exclusiveMinimum"
@@ -110,60 +110,64 @@ impl SchemaParser<'_, '_> {
             | "maxProperties" => return Ok(()),
             note if NOTES.contains(&note) => match value {
                 ValueRef::String(_) => return Ok(()),
-                _ => return Err(refuse(place, format!("{note} is a string"))),
+                _ => return Err(refuse(location, format!("{note} is a string"))),
             },
             _ => {
                 let detail = format!("the keyword '{keyword}' is unknown or not supported");
-                return Err(Error::new(ErrorCode::UnsupportedOperator, place, detail));
+                return Err(Error::new(ErrorCode::UnsupportedOperator, location, detail));
             }
         };
         self.rules.push(rule);
         Ok(())
     }
 
-    fn inner(&mut self, value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Schema, Error> {
-        schema(value, self.depth + 1, self.nodes, place)
+    fn inner(
+        &mut self,
+        value: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<Schema, Error> {
+        schema(value, self.depth + 1, self.nodes, location)
     }
 
     fn schemas(
         &mut self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Vec<Schema>, Error> {
         let array = value.as_array().filter(|array| !array.is_empty());
         let array =
-            array.ok_or_else(|| refuse(place, "an array of at least one schema is expected"))?;
+            array.ok_or_else(|| refuse(location, "an array of at least one schema is expected"))?;
         array
             .iter()
             .enumerate()
-            .map(|(index, value)| self.inner(value, &place.index(index)))
+            .map(|(index, value)| self.inner(value, &location.index(index)))
             .collect()
     }
 
-    fn combined(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
+    fn combined(&mut self, location: &ParseLocation<'_>) -> Result<(), Error> {
         if self.document.get("type").is_some() && self.document.get("bsonType").is_some() {
-            return Err(refuse(place, "type and bsonType exclude each other"));
+            return Err(refuse(location, "type and bsonType exclude each other"));
         }
-        self.bounds(place)?;
-        if let Some((least, most)) = self.counts("minLength", "maxLength", place)? {
+        self.bounds(location)?;
+        if let Some((least, most)) = self.counts("minLength", "maxLength", location)? {
             self.rules.push(SchemaRule::Length { least, most });
         }
-        if let Some((least, most)) = self.counts("minItems", "maxItems", place)? {
+        if let Some((least, most)) = self.counts("minItems", "maxItems", location)? {
             self.rules.push(SchemaRule::ItemCount { least, most });
         }
-        if let Some((least, most)) = self.counts("minProperties", "maxProperties", place)? {
+        if let Some((least, most)) = self.counts("minProperties", "maxProperties", location)? {
             self.rules.push(SchemaRule::PropertyCount { least, most });
         }
-        self.items(place)?;
-        self.properties(place)
+        self.items(location)?;
+        self.properties(location)
     }
 
-    fn bounds(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
+    fn bounds(&mut self, location: &ParseLocation<'_>) -> Result<(), Error> {
         for (bound, exclusive) in [
             ("minimum", "exclusiveMinimum"),
             ("maximum", "exclusiveMaximum"),
         ] {
-            let here = place.key(exclusive);
+            let here = location.key(exclusive);
             let strict = match self.document.get(exclusive) {
                 None => false,
                 Some(ValueRef::Bool(bool)) => bool,
@@ -176,7 +180,7 @@ impl SchemaParser<'_, '_> {
             };
             match self.document.get(bound) {
                 Some(value) => {
-                    let bound_value = number(value, &place.key(bound))?;
+                    let bound_value = number(value, &location.key(bound))?;
                     self.rules.push(if bound == "minimum" {
                         SchemaRule::Minimum {
                             bound: bound_value,
@@ -202,7 +206,7 @@ impl SchemaParser<'_, '_> {
         &self,
         least: &str,
         most: &str,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Option<(u64, u64)>, Error> {
         let count = |keyword: &str| match self.document.get(keyword) {
             None => Ok(None),
@@ -212,7 +216,7 @@ impl SchemaParser<'_, '_> {
                     .and_then(|count| u64::try_from(count).ok());
                 count.map(Some).ok_or_else(|| {
                     refuse(
-                        &place.key(keyword),
+                        &location.key(keyword),
                         format!("{keyword} must be a non-negative integer"),
                     )
                 })
@@ -224,19 +228,19 @@ impl SchemaParser<'_, '_> {
         })
     }
 
-    fn rest(&mut self, keyword: &str, place: &ParseLocation<'_>) -> Result<Rest, Error> {
+    fn rest(&mut self, keyword: &str, location: &ParseLocation<'_>) -> Result<Rest, Error> {
         Ok(match self.document.get(keyword) {
             None | Some(ValueRef::Bool(true)) => Rest::Allowed,
             Some(ValueRef::Bool(false)) => Rest::Refused,
-            Some(value) => Rest::Schema(Box::new(self.inner(value, &place.key(keyword))?)),
+            Some(value) => Rest::Schema(Box::new(self.inner(value, &location.key(keyword))?)),
         })
     }
 
-    fn items(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
-        let rest = self.rest("additionalItems", place)?;
-        let here = place.key("items");
+    fn items(&mut self, location: &ParseLocation<'_>) -> Result<(), Error> {
+        let rest = self.rest("additionalItems", location)?;
+        let here = location.key("items");
         let items = match self.document.get("items") {
-            // Without places for items nothing is additional.
+            // Unless `items` is an array, no item is additional.
             None => return Ok(()),
             Some(value @ ValueRef::Array(_)) => Items {
                 each: self.schemas(value, &here)?,
@@ -251,18 +255,18 @@ impl SchemaParser<'_, '_> {
         Ok(())
     }
 
-    fn properties(&mut self, place: &ParseLocation<'_>) -> Result<(), Error> {
+    fn properties(&mut self, location: &ParseLocation<'_>) -> Result<(), Error> {
         let mut properties = PropertyRules {
-            rest: self.rest("additionalProperties", place)?,
+            rest: self.rest("additionalProperties", location)?,
             ..PropertyRules::default()
         };
-        let here = place.key("properties");
-        for (name, value) in members(self.document, "properties", place)? {
+        let here = location.key("properties");
+        for (name, value) in members(self.document, "properties", location)? {
             let inner = self.inner(value, &here.key(name))?;
             properties.named.push((name.to_owned(), inner));
         }
-        let here = place.key("patternProperties");
-        for (source, value) in members(self.document, "patternProperties", place)? {
+        let here = location.key("patternProperties");
+        for (source, value) in members(self.document, "patternProperties", location)? {
             let at = here.key(source);
             let pattern = Pattern::new(source, "")
                 .map_err(|why| Error::new(ErrorCode::InvalidRegex, &at, why))?;
@@ -279,13 +283,13 @@ impl SchemaParser<'_, '_> {
     fn dependencies(
         &mut self,
         value: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<(), Error> {
         let members = value
             .as_document()
-            .ok_or_else(|| refuse(place, "dependencies is a document"))?;
+            .ok_or_else(|| refuse(location, "dependencies is a document"))?;
         for (name, value) in members.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             let rule = match value {
                 ValueRef::Array(_) => {
                     SchemaRule::DependsOnKeys(name.to_owned(), names(value, &here)?)
@@ -304,13 +308,13 @@ impl SchemaParser<'_, '_> {
 fn members<'a>(
     document: Document<'a>,
     keyword: &str,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Vec<(&'a str, ValueRef<'a>)>, Error> {
     match document.get(keyword) {
         None => Ok(Vec::new()),
         Some(ValueRef::Document(members)) => Ok(members.iter().collect()),
         Some(_) => Err(refuse(
-            &place.key(keyword),
+            &location.key(keyword),
             format!("{keyword} is a document"),
         )),
     }
@@ -319,23 +323,23 @@ fn members<'a>(
 fn kinds(
     value: ValueRef<'_>,
     named: fn(&str) -> Option<TypeSet>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<TypeSet, Error> {
-    let one = |value: ValueRef<'_>, place: &ParseLocation<'_>| {
+    let one = |value: ValueRef<'_>, location: &ParseLocation<'_>| {
         value
             .as_str()
             .and_then(named)
-            .ok_or_else(|| refuse(place, "this is not the name of a type"))
+            .ok_or_else(|| refuse(location, "this is not the name of a type"))
     };
     let Some(array) = value.as_array() else {
-        return one(value, place);
+        return one(value, location);
     };
     let mut kinds = TypeSet::default();
     for (index, value) in array.iter().enumerate() {
-        kinds.extend(one(value, &place.index(index))?);
+        kinds.extend(one(value, &location.index(index))?);
     }
     if array.is_empty() {
-        Err(refuse(place, "at least one type is expected"))
+        Err(refuse(location, "at least one type is expected"))
     } else {
         Ok(kinds)
     }
@@ -360,13 +364,13 @@ fn json_kind(name: &str) -> Option<TypeSet> {
     Some(kinds)
 }
 
-fn values(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Vec<u8>>, Error> {
+fn values(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<Vec<u8>>, Error> {
     let array = value.as_array().filter(|array| !array.is_empty());
-    let array = array.ok_or_else(|| refuse(place, "enum is an array of at least one value"))?;
+    let array = array.ok_or_else(|| refuse(location, "enum is an array of at least one value"))?;
     Ok(array.iter().map(super::check::unordered_key).collect())
 }
 
-fn names(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<String>, Error> {
+fn names(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<String>, Error> {
     let array = value.as_array().filter(|array| !array.is_empty());
     let names = array.map(|array| {
         array
@@ -376,21 +380,24 @@ fn names(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<String>, 
     });
     match names {
         Some(Some(names)) => Ok(names),
-        _ => Err(refuse(place, "an array of at least one name is expected")),
+        _ => Err(refuse(
+            location,
+            "an array of at least one name is expected",
+        )),
     }
 }
 
-fn number(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
+fn number(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Value, Error> {
     if value.is_number() && !value.is_nan() {
         Ok(value.into())
     } else {
-        Err(refuse(place, "a number is expected"))
+        Err(refuse(location, "a number is expected"))
     }
 }
 
-fn positive(number: Value, place: &ParseLocation<'_>) -> Result<Value, Error> {
+fn positive(number: Value, location: &ParseLocation<'_>) -> Result<Value, Error> {
     if crate::number::compare(number.as_ref(), ValueRef::Int32(0)).is_gt() {
         return Ok(number);
     }
-    Err(refuse(place, "a positive number is expected"))
+    Err(refuse(location, "a positive number is expected"))
 }

@@ -25,7 +25,7 @@ pub struct TextQuery {
     source: Value,
 }
 
-/// What the strings of a document say about a query.
+/// What was found of a query in the strings of a document.
 #[derive(Default)]
 struct TextMatches {
     scores: BTreeMap<String, f64>,
@@ -33,16 +33,16 @@ struct TextMatches {
     phrases: Vec<bool>,
 }
 
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidFilter, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidFilter, location, detail)
 }
 
 impl TextQuery {
     /// Parses the argument of `$text`.
-    pub fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub fn parse(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let document = argument
             .as_document()
-            .ok_or_else(|| refuse(place, "$text takes a document"))?;
+            .ok_or_else(|| refuse(location, "$text takes a document"))?;
         let mut analyzer = Analyzer {
             language: Language::English,
             case_sensitive: false,
@@ -50,7 +50,7 @@ impl TextQuery {
         };
         let mut search = None;
         for (key, value) in document.iter() {
-            let here = place.key(key);
+            let here = location.key(key);
             match (key, value) {
                 ("$search", ValueRef::String(text)) => search = Some(text),
                 ("$language", ValueRef::String(name)) => {
@@ -71,7 +71,7 @@ impl TextQuery {
                 _ => return Err(refuse(&here, "$text does not have this option")),
             }
         }
-        let search = search.ok_or_else(|| refuse(place, "$text needs $search"))?;
+        let search = search.ok_or_else(|| refuse(location, "$text needs $search"))?;
         Ok(Self::new(search, analyzer, argument.into()))
     }
 
@@ -143,7 +143,7 @@ impl TextQuery {
         &self.terms
     }
 
-    /// The analyzer, so that an index makes the same terms.
+    /// The analyzer, so that an index extracts the same terms.
     #[must_use]
     pub const fn analyzer(&self) -> Analyzer {
         self.analyzer

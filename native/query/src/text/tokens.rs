@@ -1,4 +1,4 @@
-//! From text to terms: words, lower-cased, stemmed, without diacritics.
+//! Extracts terms from text: words, lower-cased, stemmed, without diacritics.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use unicode_normalization::char::is_combining_mark;
 
 use super::stop_words::is_english;
 
-/// Whose words are stemmed, and how.
+/// The language, which determines stemming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Language {
     /// Stop words are dropped, words stemmed by Porter's second algorithm.
@@ -38,7 +38,7 @@ impl Language {
     }
 }
 
-/// How text becomes terms.
+/// How terms are extracted from text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Analyzer {
     /// The language.

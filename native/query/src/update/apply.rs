@@ -1,9 +1,10 @@
-//! Walking the paths of an update.
+//! Applies an update along its paths.
 
-use super::operation::{OperatorRefusal, UpdateOperation, ValueOutcome};
+use super::operation::UpdateOperation;
+use super::outcome::{OperatorRefusal, ValueOutcome};
 use super::parse::PathChange;
-use super::place::{ArrayFilters, UpdateSegment};
 use super::tree::ValueTree;
+use super::update_path::{ArrayFilters, UpdateSegment};
 use super::{Applied, describe};
 use crate::bson::{Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::environment::EvaluationContext;
@@ -73,7 +74,7 @@ impl UpdateWalk<'_> {
         self.walk(tree, &change.steps, operation)
     }
 
-    /// The value that `$rename` takes away, as it was before the update.
+    /// The value that `$rename` moves, as it was before the update.
     fn source(&self, steps: &[UpdateSegment]) -> Result<Option<Value>, OperatorRefusal> {
         if self.through_array(steps) {
             return Err(invalid("$rename cannot reach into an array"));
@@ -175,7 +176,7 @@ impl UpdateWalk<'_> {
         }
     }
 
-    /// Applies to a value that is there: further down, or here at the end.
+    /// Applies to an existing value: further down, or here at the end of the path.
     fn at(
         &self,
         tree: &mut ValueTree,
@@ -188,7 +189,7 @@ impl UpdateWalk<'_> {
         match self.outcome(Some(tree), operation)? {
             ValueOutcome::Keep => {}
             ValueOutcome::Set(value) => *tree = ValueTree::Value(value),
-            // The places of the other elements stay.
+            // The positions of the other elements stay.
             ValueOutcome::Remove => *tree = ValueTree::Value(Value::Null),
         }
         Ok(())
@@ -265,8 +266,8 @@ impl UpdateWalk<'_> {
         Ok(())
     }
 
-    /// The value of a missing place: documents along the path, the operation's value at its end.
-    /// `None` if the operation creates nothing.
+    /// The value for a missing path: documents along the path, and the operation's value at its
+    /// end. `None` if the operation creates nothing.
     fn created(
         &self,
         rest: &[UpdateSegment],

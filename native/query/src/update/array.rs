@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::operation::{OperatorRefusal, ValueOutcome, remove};
-use super::parse::owned;
+use super::outcome::{OperatorRefusal, ValueOutcome, owned, remove};
 use super::{describe, refuse};
 use crate::bson::{ArrayBuf, Document, DocumentBuf, DocumentWriter, Value, ValueRef};
 use crate::environment::EvaluationContext;
@@ -33,7 +32,10 @@ enum PushOrder {
 }
 
 impl Push {
-    pub(super) fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(
+        argument: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<Self, Error> {
         let modifiers = argument
             .as_document()
             .filter(|inner| inner.get("$each").is_some());
@@ -48,7 +50,7 @@ impl Push {
             return Ok(push);
         };
         for (name, value) in modifiers.iter() {
-            let here = place.key(name);
+            let here = location.key(name);
             let whole = || {
                 value
                     .as_exact_i64()
@@ -126,12 +128,12 @@ fn place_of(position: Option<i64>, length: usize) -> usize {
 }
 
 impl PushOrder {
-    fn parse(value: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    fn parse(value: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Self, Error> {
         let direction = |value: ValueRef<'_>| match value.as_exact_i64() {
             Some(1) => Ok(false),
             Some(-1) => Ok(true),
             _ => Err(refuse(
-                place,
+                location,
                 "$sort takes 1 or -1, or a document of fields with 1 or -1",
             )),
         };
@@ -144,7 +146,7 @@ impl PushOrder {
         for (name, value) in fields.iter() {
             if name.split('.').any(str::is_empty) || keys.len() == SORT_KEYS {
                 return Err(refuse(
-                    place,
+                    location,
                     format!("$sort takes up to {SORT_KEYS} fields"),
                 ));
             }
@@ -201,7 +203,10 @@ pub(crate) enum Pull {
 }
 
 impl Pull {
-    pub(super) fn parse(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(
+        argument: ValueRef<'_>,
+        location: &ParseLocation<'_>,
+    ) -> Result<Self, Error> {
         let conditions = match argument {
             ValueRef::Document(inner) => inner
                 .iter()
@@ -213,11 +218,11 @@ impl Pull {
         if conditions {
             return Ok(Self::Conditions(Filter::parse_at(
                 wrapped(argument).as_ref(),
-                place,
+                location,
             )?));
         }
         match argument {
-            ValueRef::Document(inner) => Ok(Self::Documents(Filter::parse_at(inner, place)?)),
+            ValueRef::Document(inner) => Ok(Self::Documents(Filter::parse_at(inner, location)?)),
             other => Ok(Self::Equal(owned(other))),
         }
     }

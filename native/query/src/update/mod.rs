@@ -1,17 +1,17 @@
 //! Updates: operators that change a document.
 //!
-//! Parsing gives a list of changes, one for each path, in the order in which
-//! MongoDB applies them: by path, segment by segment, numbers as numbers.
-//! Applying walks a [`tree::ValueTree`], which opens only the documents and arrays
-//! that a path goes through and keeps the rest as bytes. An update is applied
-//! completely or not at all.
+//! Parsing produces a list of changes, one for each path, in the order in which MongoDB applies
+//! them: by path, segment by segment, numbers as numbers. Applying walks a [`tree::ValueTree`],
+//! which decodes only the documents and arrays on a path and keeps the rest as bytes. An update is
+//! applied completely or not at all.
 
 mod apply;
 mod array;
 mod operation;
+mod outcome;
 mod parse;
-mod place;
 mod tree;
+mod update_path;
 
 use crate::bson::{Array, Document, DocumentBuf, ValueRef};
 use crate::environment::EvaluationContext;
@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::order::equal;
 
 use parse::PathChange;
-use place::ArrayFilters;
+use update_path::ArrayFilters;
 
 /// A parsed update.
 #[derive(Debug)]
@@ -31,8 +31,7 @@ pub struct Update {
 /// How an update is applied.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Applied {
-    /// The position that the positional operator `$` stands for: where the
-    /// filter matched an array.
+    /// The position that the positional operator `$` denotes: where the filter matched an array.
     pub position: Option<u32>,
     /// Whether an upsert is creating the document.
     pub inserting: bool,
@@ -43,11 +42,11 @@ impl Update {
     pub fn parse(
         document: Document<'_>,
         array_filters: Option<Array<'_>>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
-        let mut filters = ArrayFilters::parse(array_filters, &place.key("array_filters"))?;
-        let changes = parse::changes(document, &mut filters, place)?;
-        filters.check_all_used(&place.key("array_filters"))?;
+        let mut filters = ArrayFilters::parse(array_filters, &location.key("array_filters"))?;
+        let changes = parse::changes(document, &mut filters, location)?;
+        filters.check_all_used(&location.key("array_filters"))?;
         Ok(Self { changes, filters })
     }
 
@@ -89,8 +88,8 @@ fn check_id(before: Document<'_>, after: Document<'_>) -> Result<(), Error> {
 }
 
 /// The error for an invalid update.
-fn refuse(place: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
-    Error::new(ErrorCode::InvalidUpdate, place, detail)
+fn refuse(location: &ParseLocation<'_>, detail: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidUpdate, location, detail)
 }
 
 /// The description of a value, for error details.

@@ -1,13 +1,13 @@
 //! Operations at a path: pure functions from the old value to the new.
 
 use super::array::{Pull, Push};
-use super::parse::owned;
-use super::place::{UpdateSegment, document};
+use super::outcome::{OperatorRefusal, ValueOutcome, invalid, owned, remove};
+use super::update_path::{UpdateSegment, document};
 use super::{describe, refuse};
 use crate::arithmetic::{self, Overflow, sized};
-use crate::bson::{ArrayBuf, ArrayWriter, Value, ValueRef};
+use crate::bson::{ArrayBuf, Value, ValueRef};
 use crate::environment::EvaluationContext;
-use crate::error::{Error, EvaluationFailure, ParseLocation};
+use crate::error::{Error, ParseLocation};
 use crate::order::{compare, equal};
 
 /// An operation with its argument.
@@ -45,29 +45,6 @@ pub(crate) enum BitOperation {
     Xor,
 }
 
-/// The effect on the value.
-pub(super) enum ValueOutcome {
-    Keep,
-    Set(Value),
-    Remove,
-}
-
-/// Why an operation rejects a value.
-pub(super) enum OperatorRefusal {
-    Invalid(String),
-    Failed(EvaluationFailure),
-}
-
-impl From<EvaluationFailure> for OperatorRefusal {
-    fn from(failure: EvaluationFailure) -> Self {
-        Self::Failed(failure)
-    }
-}
-
-fn invalid(detail: impl Into<String>) -> OperatorRefusal {
-    OperatorRefusal::Invalid(detail.into())
-}
-
 impl UpdateOperation {
     /// The operators of updates.
     pub(super) const NAMES: [&'static str; 15] = [
@@ -92,29 +69,34 @@ impl UpdateOperation {
     pub(super) fn parse(
         name: &str,
         argument: ValueRef<'_>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
         Ok(match name {
             "$set" => Self::Set(owned(argument)),
             "$setOnInsert" => Self::SetOnInsert(owned(argument)),
             "$unset" => Self::Unset,
-            "$inc" => Self::Add(number(name, argument, place)?),
-            "$mul" => Self::Multiply(number(name, argument, place)?),
+            "$inc" => Self::Add(number(name, argument, location)?),
+            "$mul" => Self::Multiply(number(name, argument, location)?),
             "$min" => Self::Min(owned(argument)),
             "$max" => Self::Max(owned(argument)),
-            "$currentDate" => current(argument, place)?,
-            "$push" => Self::Push(Push::parse(argument, place)?),
-            "$addToSet" => Self::AddToSet(each(argument, place)?),
+            "$currentDate" => current(argument, location)?,
+            "$push" => Self::Push(Push::parse(argument, location)?),
+            "$addToSet" => Self::AddToSet(each(argument, location)?),
             "$pop" => Self::Pop {
-                first: end(argument, place)?,
+                first: end(argument, location)?,
             },
-            "$pull" => Self::Pull(Pull::parse(argument, place)?),
+            "$pull" => Self::Pull(Pull::parse(argument, location)?),
             "$pullAll" => match argument.as_array() {
                 Some(array) => Self::PullAll(array.iter().map(owned).collect()),
-                None => return Err(refuse(place, "$pullAll takes an array")),
+                None => return Err(refuse(location, "$pullAll takes an array")),
             },
-            "$bit" => bits(argument, place)?,
-            _ => return Err(refuse(place, format!("{name} is not an update operator"))),
+            "$bit" => bits(argument, location)?,
+            _ => {
+                return Err(refuse(
+                    location,
+                    format!("{name} is not an update operator"),
+                ));
+            }
         })
     }
 
@@ -166,12 +148,16 @@ impl UpdateOperation {
     }
 }
 
-fn number(name: &str, argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Value, Error> {
+fn number(
+    name: &str,
+    argument: ValueRef<'_>,
+    location: &ParseLocation<'_>,
+) -> Result<Value, Error> {
     if argument.is_number() {
         return Ok(owned(argument));
     }
     Err(refuse(
-        place,
+        location,
         format!("{name} takes a number, not {}", describe(argument)),
     ))
 }
@@ -209,14 +195,18 @@ fn zero(like: ValueRef<'_>) -> Value {
     }
 }
 
-fn bounded(old: Option<ValueRef<'_>>, bound: &Value, wanted: std::cmp::Ordering) -> ValueOutcome {
+fn bounded(
+    old: Option<ValueRef<'_>>,
+    bound: &Value,
+    replace_if: std::cmp::Ordering,
+) -> ValueOutcome {
     match old {
-        Some(old) if compare(bound.as_ref(), old) != wanted => ValueOutcome::Keep,
+        Some(old) if compare(bound.as_ref(), old) != replace_if => ValueOutcome::Keep,
         _ => ValueOutcome::Set(bound.clone()),
     }
 }
 
-fn current(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
+fn current(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
     let kind = match argument {
         ValueRef::Bool(_) => Some("date"),
         ValueRef::Document(inner) if inner.len() == 1 => {
@@ -228,7 +218,7 @@ fn current(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOp
         Some("date") => Ok(UpdateOperation::CurrentDate),
         Some("timestamp") => Ok(UpdateOperation::CurrentTimestamp),
         _ => Err(refuse(
-            place,
+            location,
             "$currentDate takes true or {\"$type\": \"date\" or \"timestamp\"}",
         )),
     }
@@ -240,14 +230,14 @@ fn timestamp(now_ms: i64) -> Value {
 }
 
 /// One value, or those of `$each`.
-fn each(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<Vec<Value>, Error> {
+fn each(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<Vec<Value>, Error> {
     let values = argument.as_document().and_then(|inner| inner.get("$each"));
     match (values, argument) {
         (Some(ValueRef::Array(values)), ValueRef::Document(inner)) if inner.len() == 1 => {
             Ok(values.iter().map(owned).collect())
         }
         (Some(_), _) => Err(refuse(
-            place,
+            location,
             "$each takes an array and must be the only member of $addToSet",
         )),
         (None, value) => Ok(vec![owned(value)]),
@@ -283,12 +273,12 @@ fn add_to_set(
     Ok(ValueOutcome::Set(Value::Array(ArrayBuf::from_iter(held))))
 }
 
-fn end(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<bool, Error> {
+fn end(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<bool, Error> {
     match argument.as_exact_i64() {
         Some(1) => Ok(false),
         Some(-1) => Ok(true),
         _ => Err(refuse(
-            place,
+            location,
             "$pop takes 1 for the last element or -1 for the first",
         )),
     }
@@ -316,49 +306,18 @@ fn pop(old: Option<ValueRef<'_>>, first: bool) -> Result<ValueOutcome, OperatorR
     Ok(ValueOutcome::Set(Value::Array(rest)))
 }
 
-/// Removes unwanted elements; keeps the value if there are none.
-pub(super) fn remove(
-    old: Option<ValueRef<'_>>,
-    name: &str,
-    mut unwanted: impl FnMut(ValueRef<'_>) -> Result<bool, OperatorRefusal>,
-) -> Result<ValueOutcome, OperatorRefusal> {
-    let array = match old {
-        None => return Ok(ValueOutcome::Keep),
-        Some(ValueRef::Array(array)) => array,
-        Some(other) => {
-            return Err(invalid(format!(
-                "{name} cannot change a value of type {}",
-                describe(other)
-            )));
-        }
-    };
-    let (mut kept, mut all) = (ArrayWriter::new(), true);
-    for value in array.iter() {
-        if unwanted(value)? {
-            all = false;
-        } else {
-            kept.push(value);
-        }
-    }
-    Ok(if all {
-        ValueOutcome::Keep
-    } else {
-        ValueOutcome::Set(Value::Array(kept.into()))
-    })
-}
-
-fn bits(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
-    let inner = document(argument, "$bit", place)?;
+fn bits(argument: ValueRef<'_>, location: &ParseLocation<'_>) -> Result<UpdateOperation, Error> {
+    let inner = document(argument, "$bit", location)?;
     let only = inner.iter().next().filter(|_| inner.len() == 1);
     let detail = "$bit takes one of and, or, xor with an int or a long";
     let Some((name, operand)) = only else {
-        return Err(refuse(place, detail));
+        return Err(refuse(location, detail));
     };
     let operation = match name {
         "and" => BitOperation::And,
         "or" => BitOperation::Or,
         "xor" => BitOperation::Xor,
-        _ => return Err(refuse(&place.key(name), detail)),
+        _ => return Err(refuse(&location.key(name), detail)),
     };
     match operand {
         ValueRef::Int32(int) => Ok(UpdateOperation::Bits {
@@ -371,7 +330,7 @@ fn bits(argument: ValueRef<'_>, place: &ParseLocation<'_>) -> Result<UpdateOpera
             operand: int,
             wide: true,
         }),
-        _ => Err(refuse(&place.key(name), detail)),
+        _ => Err(refuse(&location.key(name), detail)),
     }
 }
 

@@ -1,11 +1,11 @@
-//! From a document of operators to changes in order.
+//! Parses a document of operators into ordered changes.
 
 use std::cmp::Ordering;
 
 use super::operation::UpdateOperation;
-use super::place::{ArrayFilters, UpdateSegment, document, steps};
 use super::refuse;
-use crate::bson::{Document, Value, ValueRef};
+use super::update_path::{ArrayFilters, UpdateSegment, document, steps};
+use crate::bson::{Document, ValueRef};
 use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::limits::CHANGES;
 
@@ -14,7 +14,7 @@ use crate::limits::CHANGES;
 pub(super) struct PathChange {
     pub(super) steps: Vec<UpdateSegment>,
     pub(super) operation: UpdateOperation,
-    /// Its place in the update, for errors while applying.
+    /// Its location in the update, for errors while applying.
     pub(super) pointer: String,
 }
 
@@ -24,15 +24,15 @@ impl PathChange {
     }
 }
 
-/// Parses all operators; the changes come back in the order of their paths.
+/// Parses all operators; returns the changes in the order of their paths.
 pub(super) fn changes(
     update: Document<'_>,
     filters: &mut ArrayFilters,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Vec<PathChange>, Error> {
     let mut changes = Vec::new();
     for (name, fields) in update.iter() {
-        let here = place.key(name);
+        let here = location.key(name);
         if !name.starts_with('$') {
             return Err(refuse(
                 &here,
@@ -50,7 +50,7 @@ pub(super) fn changes(
     }
     if changes.len() > CHANGES {
         return Err(refuse(
-            place,
+            location,
             format!("an update may have at most {CHANGES} fields"),
         ));
     }
@@ -65,12 +65,12 @@ fn change(
     argument: ValueRef<'_>,
     filters: &mut ArrayFilters,
     changes: &mut Vec<PathChange>,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<(), Error> {
-    let parsed = steps(path, filters, place)?;
-    let pointer = place.pointer();
+    let parsed = steps(path, filters, location)?;
+    let pointer = location.pointer();
     if name != "$rename" {
-        let operation = UpdateOperation::parse(name, argument, place)?;
+        let operation = UpdateOperation::parse(name, argument, location)?;
         changes.push(PathChange {
             steps: parsed,
             operation,
@@ -80,8 +80,8 @@ fn change(
     }
     let target = argument
         .as_str()
-        .ok_or_else(|| refuse(place, "$rename takes the new path as a string"))?;
-    let target = steps(target, filters, place)?;
+        .ok_or_else(|| refuse(location, "$rename takes the new path as a string"))?;
+    let target = steps(target, filters, location)?;
     let only_fields = |steps: &[UpdateSegment]| {
         steps
             .iter()
@@ -89,7 +89,7 @@ fn change(
     };
     if !only_fields(&parsed) || !only_fields(&target) {
         return Err(refuse(
-            place,
+            location,
             "$rename takes paths without positional operators",
         ));
     }
@@ -147,9 +147,4 @@ fn check_conflicts(changes: &[PathChange]) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// An argument, owned.
-pub(super) fn owned(value: ValueRef<'_>) -> Value {
-    value.into()
 }

@@ -1,11 +1,11 @@
-//! A document being changed: opened where paths go, bytes elsewhere.
+//! A document being changed: decoded along the paths, bytes elsewhere.
 
 use crate::bson::{ArrayWriter, Document, DocumentBuf, DocumentWriter, Value};
 
-/// A value that can be changed in places.
+/// A value that can be changed in parts.
 #[derive(Debug)]
 pub(super) enum ValueTree {
-    /// Not opened.
+    /// Not decoded.
     Value(Value),
     /// The fields of a document.
     Document(Vec<(String, ValueTree)>),
@@ -14,7 +14,7 @@ pub(super) enum ValueTree {
 }
 
 impl ValueTree {
-    /// The fields of a document, opened.
+    /// The decoded fields of a document.
     pub(super) fn of(document: Document<'_>) -> Self {
         Self::Document(
             document
@@ -24,7 +24,7 @@ impl ValueTree {
         )
     }
 
-    /// Opens a document or array, so that its parts can be reached.
+    /// Decodes a document or array, so that its parts can be reached.
     pub(super) fn open(&mut self) {
         match self {
             Self::Value(Value::Document(document)) => *self = Self::of(document.as_ref()),

@@ -1,4 +1,4 @@
-//! What several test files share: text to values, and random values.
+//! Shared by several test files: parsing of values, and random values.
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(
     clippy::panic,

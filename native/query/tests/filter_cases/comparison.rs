@@ -381,7 +381,7 @@ pub(crate) const ROWS: &[Row] = &[
         &[r#"{"a":{"$ref":"c","$id":1}}"#],
         &[r#"{"a":{"$ref":"c","$id":2}}"#],
     ),
-    // $ne and $nin turn the answer for the whole array.
+    // $ne and $nin invert the result for the whole array.
     (
         r#"{"a":{"$ne":1}}"#,
         &[

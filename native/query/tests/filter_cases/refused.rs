@@ -1,4 +1,4 @@
-//! What is refused, with which code and where.
+//! Rejected filters, with the code and the location.
 
 pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     (r#"{"$where":"true"}"#, "unsupported_operator", "/$where"),

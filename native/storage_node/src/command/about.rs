@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::table::{COMMANDS, Command, find};
 use super::{CommandAccess, CommandHandler, CommandStep};
-use crate::metrics;
 use crate::node::NodeCore;
+use crate::prometheus;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
 use crate::session::{CommandSession, SessionCaller};
@@ -30,15 +30,15 @@ pub(super) fn info(
         }
         // Figures of the whole node reveal something about every tenant.
         SessionCaller::Admin | SessionCaller::Stranger => {
-            sections.push(("Stats", metrics::lines(node)));
+            sections.push(("Stats", prometheus::lines(node)));
         }
     }
     let is_wanted = |name: &str| {
-        let wanted = |one: &String| one.eq_ignore_ascii_case(name);
+        let is_requested = |one: &String| one.eq_ignore_ascii_case(name);
         asked.is_empty()
-            || asked
-                .iter()
-                .any(|one| wanted(one) || one == "ALL" || one == "EVERYTHING" || one == "DEFAULT")
+            || asked.iter().any(|one| {
+                is_requested(one) || one == "ALL" || one == "EVERYTHING" || one == "DEFAULT"
+            })
     };
     let shown = sections.iter().filter(|(name, _)| is_wanted(name));
     let shown: Vec<String> = shown

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use rillbase_aggregates::{Add, AggregateEntry, AggregateQuery, Apply, SnapshotSelector as Asked};
+use rillbase_aggregates::{
+    Add, AggregateEntry, AggregateQuery, Apply, SnapshotSelector as SnapshotChoice,
+};
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{self, Form};
 
@@ -13,18 +15,18 @@ use super::CommandStep;
 use super::follow::needs_version_3;
 use crate::answers::AnswerKey;
 use crate::group::CommandWrite;
-use crate::moments::NamedSnapshot;
 use crate::name;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
+use crate::snapshots::NamedSnapshot;
 use crate::words::{Words, unknown};
 
 /// The maximum length of a definition or query.
-const MOST_TEXT_BYTES: usize = 256 << 10;
+const MAX_TEXT_BYTES: usize = 256 << 10;
 const DEFAULT_FACTS: usize = 100;
-const MOST_FACTS: usize = 10_000;
+const MAX_FACTS: usize = 10_000;
 
 /// The maximum buffer that a thread keeps for its next result.
 const KEPT_TEXT_BYTES: usize = 1 << 20;
@@ -49,7 +51,7 @@ pub(super) fn find(
 
 fn body<'a>(words: &mut Words<'a>) -> Result<&'a str> {
     let text = words.text()?;
-    if text.len() > MOST_TEXT_BYTES {
+    if text.len() > MAX_TEXT_BYTES {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "the text is longer than 256 KiB",
@@ -210,7 +212,7 @@ pub(super) fn facts(
     while !words.is_empty() {
         match words.keyword()?.as_str() {
             "AFTER" => after = place(words.text()?)?,
-            "COUNT" => count = words.number::<usize>()?.clamp(1, MOST_FACTS),
+            "COUNT" => count = words.number::<usize>()?.clamp(1, MAX_FACTS),
             other => return Err(unknown(other.as_bytes())),
         }
     }
@@ -237,21 +239,21 @@ fn moment(
     node: &NodeCore,
     session: &CommandSession,
     aggregate: &AggregateEntry,
-    asked: &Asked,
+    choice: &SnapshotChoice,
 ) -> Result<NamedSnapshot> {
     let namespace = session.namespace()?.number;
-    match asked {
-        Asked::Shared => {
-            let shared = node.moments.shared(&node.db, namespace);
+    match choice {
+        SnapshotChoice::Shared => {
+            let shared = node.snapshots.shared(&node.db, namespace);
             // Another generation may have become current since.
             Ok(if aggregate.answers_at(shared.snapshot.sequence()) {
                 shared
             } else {
-                node.moments.fresh(&node.db, namespace)
+                node.snapshots.fresh(&node.db, namespace)
             })
         }
-        Asked::Fresh => Ok(node.moments.fresh(&node.db, namespace)),
-        Asked::Named(name) => node.moments.find(name, namespace, node.now()),
+        SnapshotChoice::Fresh => Ok(node.snapshots.fresh(&node.db, namespace)),
+        SnapshotChoice::Named(name) => node.snapshots.find(name, namespace, node.now()),
     }
 }
 
@@ -299,21 +301,21 @@ pub(super) fn query(
 
 fn write_answer(
     node: &NodeCore,
-    asked: (&AggregateEntry, &AggregateQuery),
+    choice: (&AggregateEntry, &AggregateQuery),
     moment: &NamedSnapshot,
     out: &mut String,
 ) -> Result<()> {
     out.clear();
     out.push_str(ROWS);
     let seen = (&*moment.snapshot, None);
-    node.aggregates.query_json(asked, seen, out)?;
+    node.aggregates.query_json(choice, seen, out)?;
     // Writing to a string does not fail.
     let _ = write!(out, r#","snapshot":"{}"}}"#, moment.name);
     Ok(())
 }
 
 /// The maximum number of queries that a connection may watch.
-const MOST_WATCHED: usize = 1000;
+const MAX_WATCHED: usize = 1000;
 
 pub(super) fn watch(
     node: &NodeCore,
@@ -330,13 +332,13 @@ pub(super) fn watch(
         None
     };
     words.end()?;
-    if session.watches.len() >= MOST_WATCHED {
+    if session.watches.len() >= MAX_WATCHED {
         let text = "a connection may watch at most 1,000 queries";
         return Err(CommandRefusal::new("TOO_MANY", text));
     }
     let asked_at = node.now();
     let query = parse(node, text)?;
-    if query.moment != Asked::Shared {
+    if query.moment != SnapshotChoice::Shared {
         let text = "/snapshot a watched query always reads the newest snapshot";
         return Err(CommandRefusal::new("BADQUERY", text));
     }
@@ -387,7 +389,7 @@ pub(super) fn open_snapshot(
     _: Words<'_>,
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
-    let moment = node.moments.open(&node.db, session.namespace()?.number)?;
+    let moment = node.snapshots.open(&node.db, session.namespace()?.number)?;
     reply.text(&moment.name);
     Ok(CommandStep::Done)
 }
@@ -399,7 +401,7 @@ pub(super) fn close_snapshot(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     let was_open = node
-        .moments
+        .snapshots
         .close(words.text()?, session.namespace()?.number);
     reply.integer(u64::from(was_open));
     Ok(CommandStep::Done)

@@ -20,10 +20,10 @@ use crate::topic::TopicEntry;
 use crate::words::Words;
 
 /// The maximum number of subscriptions that a connection may follow.
-const MOST_FOLLOWED: usize = 10_000;
+const MAX_FOLLOWED: usize = 10_000;
 /// The maximum number of missed publications to push; beyond it they must be read.
-const MOST_MISSED: usize = 10_000;
-const MOST_MISSED_BYTES: usize = 8 << 20;
+const MAX_MISSED: usize = 10_000;
+const MAX_MISSED_BYTES: usize = 8 << 20;
 /// A reply is ended after this many bytes.
 pub(super) const REPLY_BYTES: usize = 8 << 20;
 /// The default number of publications read.
@@ -75,7 +75,7 @@ pub(super) fn join(
     position: Sequence,
 ) -> Result<()> {
     leave(node, session, name.sequence());
-    if session.follows.len() >= MOST_FOLLOWED {
+    if session.follows.len() >= MAX_FOLLOWED {
         return Err(CommandRefusal::new(
             "TOO_MANY",
             "a connection may listen to at most 10,000 subscriptions",
@@ -91,7 +91,7 @@ pub(super) fn join(
             .iter()
             .map(|publication| publication.record.data.len())
             .sum();
-        if publications.len() > MOST_MISSED || bytes > MOST_MISSED_BYTES {
+        if publications.len() > MAX_MISSED || bytes > MAX_MISSED_BYTES {
             return Err(CommandRefusal::new(
                 "TOO_FAR_BEHIND",
                 "too much was missed to be pushed: read it with RB.SUB.READ",
@@ -214,7 +214,7 @@ fn parse_read(
         if words.take("BLOCK") {
             wanted.wait_ms = Some(words.number()?);
         } else if words.take("COUNT") {
-            wanted.count = words.number::<usize>()?.clamp(1, MOST_MISSED);
+            wanted.count = words.number::<usize>()?.clamp(1, MAX_MISSED);
         } else {
             break;
         }
@@ -277,7 +277,7 @@ pub(super) fn read(
         match publications {
             None => reply.null(),
             Some(publications) => {
-                let fit = fitting(
+                let fit = fitting_prefix(
                     &publications,
                     wanted.count,
                     REPLY_BYTES.saturating_sub(reply.len()),
@@ -295,8 +295,8 @@ fn deadline(wait_ms: u64) -> Option<Instant> {
     wait.and_then(|wait| Instant::now().checked_add(wait))
 }
 
-/// The leading ones that fit in a reply; at least one.
-pub(super) fn fitting(
+/// The leading publications that fit in a reply; at least one.
+pub(super) fn fitting_prefix(
     publications: &[StoredRecord<PublicationRecord>],
     count: usize,
     bytes: usize,
@@ -306,8 +306,8 @@ pub(super) fn fitting(
         sum += publications.record.data.len() + 128;
         sum <= bytes
     };
-    let fitting = publications.iter().take(count).take_while(fits).count();
+    let count_that_fits = publications.iter().take(count).take_while(fits).count();
     publications
-        .get(..fitting.max(1).min(publications.len()))
+        .get(..count_that_fits.max(1).min(publications.len()))
         .unwrap_or_default()
 }

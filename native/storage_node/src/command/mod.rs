@@ -8,7 +8,7 @@
 //! - `publish.rs` — RB.PUB, RB.SUB and their replies; `follow.rs` — commands on existing
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
-//! - `look.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
+//! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
     reason = "commands are called by one signature, whether they can fail or not"
@@ -18,7 +18,7 @@ mod about;
 mod aggregates;
 mod connection;
 mod follow;
-mod look;
+mod listings;
 mod namespaces;
 mod publish;
 mod table;

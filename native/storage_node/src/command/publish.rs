@@ -6,7 +6,7 @@ use rillbase_pubsub::{
     PublicationRecord, StoreAnswer, SubscriptionRecord, TopicOperation, TopicPlace, TopicStore,
 };
 
-use super::follow::{self, REPLY_BYTES, fitting};
+use super::follow::{self, REPLY_BYTES, fitting_prefix};
 use crate::document;
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -22,11 +22,11 @@ use crate::words::{Words, unknown};
 /// The default duration of a subscription.
 const DEFAULT_REACH: &str = "1h";
 /// The maximum length of names of publications, subscriptions and users.
-const MOST_NAME_BYTES: usize = 1024;
+const MAX_NAME_BYTES: usize = 1024;
 /// The maximum number of earlier publications in a reply.
-const MOST_SHOWN: usize = 10_000;
+const MAX_SHOWN: usize = 10_000;
 
-/// The topic and the place at the start of a command.
+/// Parses the topic and the place at the start of a command.
 pub(super) fn place(
     session: &CommandSession,
     words: &mut Words<'_>,
@@ -38,7 +38,7 @@ pub(super) fn place(
 
 fn named(words: &mut Words<'_>) -> Result<Vec<u8>> {
     let name = words.next()?;
-    if name.len() > MOST_NAME_BYTES {
+    if name.len() > MAX_NAME_BYTES {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "a name may have at most 1,024 bytes",
@@ -169,7 +169,7 @@ pub(super) fn answer(
             }
             if *self_join {
                 reply.text("publications");
-                let fit = fitting(&answer.publications, MOST_SHOWN, REPLY_BYTES);
+                let fit = fitting_prefix(&answer.publications, MAX_SHOWN, REPLY_BYTES);
                 show::publications(reply, topic, fit, session.format);
             }
             Ok(())
@@ -180,7 +180,7 @@ pub(super) fn answer(
             if follow {
                 follow::join(node, session, (topic, name), answer.sequence)?;
             }
-            let fit = fitting(&answer.publications, MOST_SHOWN, REPLY_BYTES);
+            let fit = fitting_prefix(&answer.publications, MAX_SHOWN, REPLY_BYTES);
             reply.map(4 + usize::from(*self_join));
             reply.text("subscription");
             reply.text(&sid::text(topic, name));
@@ -193,7 +193,7 @@ pub(super) fn answer(
             reply.integer(u64::from(fit.len() < answer.publications.len()));
             if *self_join {
                 reply.text("subscriptions");
-                let shown = answer.subscriptions.get(..MOST_SHOWN);
+                let shown = answer.subscriptions.get(..MAX_SHOWN);
                 let shown = shown.unwrap_or(&answer.subscriptions);
                 show::subscriptions(reply, topic, shown, session.format)?;
             }

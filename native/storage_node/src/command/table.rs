@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, connection, follow, look, namespaces, publish, topics,
+    CommandStep, about, aggregates, connection, follow, listings, namespaces, publish, topics,
     transactions, upkeep, values,
 };
 use crate::group::CommandWrite;
@@ -96,10 +96,10 @@ commands! {
     "RB.SUB.PAUSE" (1, 1) Tenant Now(follow::pause) "subscription" "Stop pushes to this connection."
     "RB.SUB.READ" (2, MANY) Tenant Now(follow::read) "[BLOCK milliseconds] [COUNT number] subscription position|> [subscription position|> …]" "Read the publications after a position, or wait for the first."
     "RB.SUB.ACK" (2, 2) Tenant Write(follow::ack) "subscription position" "Acknowledge publications up to a position."
-    "RB.DATA" (3, MANY) Tenant Now(look::data) "topic place [FROM time] [UNTIL time] [AFTER position] [COUNT number]" "List live publications."
-    "RB.SUBSCRIBERS" (3, MANY) Tenant Now(look::subscribers) "topic place [AT time] [AFTER position] [COUNT number]" "List the subscriptions that a publication at that time would match, ignoring filters."
-    "RB.BOTH" (3, MANY) Tenant Now(look::both) "topic place [FROM time] [UNTIL time] [AT time] [COUNT number]" "List both in one snapshot."
-    "RB.SUBS" (1, MANY) Tenant Now(look::all) "topic [place] [AFTER position] [COUNT number]" "List all subscriptions that have not ended."
+    "RB.DATA" (3, MANY) Tenant Now(listings::data) "topic place [FROM time] [UNTIL time] [AFTER position] [COUNT number]" "List live publications."
+    "RB.SUBSCRIBERS" (3, MANY) Tenant Now(listings::subscribers) "topic place [AT time] [AFTER position] [COUNT number]" "List the subscriptions that a publication at that time would match, ignoring filters."
+    "RB.BOTH" (3, MANY) Tenant Now(listings::both) "topic place [FROM time] [UNTIL time] [AT time] [COUNT number]" "List both in one snapshot."
+    "RB.SUBS" (1, MANY) Tenant Now(listings::all) "topic [place] [AFTER position] [COUNT number]" "List all subscriptions that have not ended."
     "RB.KV.SET" (2, 4) Tenant Write(values::set) "key value [FOR duration]" "Store a value."
     "RB.KV.GET" (1, 3) Tenant Now(values::get) "key [AT snapshot]" "Return a value."
     "RB.KV.MGET" (1, MANY) Tenant Now(values::get_many) "key [key …]" "Return several values from one snapshot."

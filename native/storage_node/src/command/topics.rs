@@ -8,7 +8,7 @@ use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
 use crate::time::duration;
-use crate::topic::{DEFAULT_RETENTION, MOST_RETENTION, TopicKind};
+use crate::topic::{DEFAULT_RETENTION, MAX_RETENTION, TopicKind};
 use crate::words::{Words, unknown};
 
 pub(super) fn create(
@@ -37,7 +37,7 @@ pub(super) fn create(
 
 fn read_retention(words: &mut Words<'_>) -> Result<Millis> {
     let retention = duration(words.text()?)?;
-    if (1..=MOST_RETENTION).contains(&retention) {
+    if (1..=MAX_RETENTION).contains(&retention) {
         return Ok(retention);
     }
     Err(CommandRefusal::new(

@@ -13,7 +13,7 @@ use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
-use crate::transactions::{OpenTransaction, Under};
+use crate::transactions::{OpenTransaction, TransactionState};
 use crate::words::Words;
 
 /// The transaction that a command refers to.
@@ -48,7 +48,7 @@ pub(super) fn get(
     let open = open(node, session, &mut words)?;
     let key = key(session, words.next()?)?;
     let value = match &*open.lock() {
-        Under::Writing(transaction, _) => transaction.get(&node.values, &key)?,
+        TransactionState::Writing(transaction, _) => transaction.get(&node.values, &key)?,
         under => node.db.get_at(&node.values, &key, under.snapshot()?)?,
     };
     match value {
@@ -117,7 +117,7 @@ pub(super) fn query(
     }
     let under = open.lock();
     let own = match &*under {
-        Under::Writing(_, staged) => Some(staged.deltas()),
+        TransactionState::Writing(_, staged) => Some(staged.deltas()),
         _ => None,
     };
     let mut text = String::from(ROWS);

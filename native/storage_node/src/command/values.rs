@@ -8,24 +8,24 @@ use super::CommandStep;
 use super::follow::REPLY_BYTES;
 use crate::catalog::Namespace;
 use crate::group::CommandWrite;
-use crate::moments::NamedSnapshot;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
 use crate::resp::ReplyWriter;
 use crate::session::CommandSession;
+use crate::snapshots::NamedSnapshot;
 use crate::time::duration;
 use crate::words::{Words, unknown};
 
-const MOST_KEY_BYTES: usize = 4096;
+const MAX_KEY_BYTES: usize = 4096;
 const DEFAULT_COUNT: usize = 100;
-const MOST_COUNT: usize = 10_000;
+const MAX_COUNT: usize = 10_000;
 
 fn prefix(namespace: &Namespace) -> [u8; 8] {
     namespace.number.to_be_bytes()
 }
 
 pub(super) fn key(session: &CommandSession, word: &[u8]) -> Result<Vec<u8>> {
-    if word.len() > MOST_KEY_BYTES {
+    if word.len() > MAX_KEY_BYTES {
         return Err(CommandRefusal::new(
             "OUT_OF_RANGE",
             "a key may have at most 4,096 bytes",
@@ -80,7 +80,7 @@ fn at(
         return Ok(None);
     }
     let namespace = session.namespace()?.number;
-    node.moments
+    node.snapshots
         .find(words.text()?, namespace, node.now())
         .map(Some)
 }
@@ -147,7 +147,7 @@ pub(super) fn scan(
         match words.keyword()?.as_str() {
             "PREFIX" => start = key(session, words.next()?)?,
             "AFTER" => after = Some(key(session, words.next()?)?),
-            "COUNT" => count = words.number::<usize>()?.clamp(1, MOST_COUNT),
+            "COUNT" => count = words.number::<usize>()?.clamp(1, MAX_COUNT),
             other => return Err(unknown(other.as_bytes())),
         }
     }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 
 /// A header is a sign and a number.
-const MOST_HEADER_BYTES: usize = 32;
+const MAX_HEADER_BYTES: usize = 32;
 
 /// The limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ impl RequestParser {
         }
         let end = self.line_end(bytes);
         // Regardless of how the bytes arrive.
-        if end.unwrap_or(bytes.len()).saturating_sub(self.at) > MOST_HEADER_BYTES {
+        if end.unwrap_or(bytes.len()).saturating_sub(self.at) > MAX_HEADER_BYTES {
             return Err(RequestSyntaxError("too big count string"));
         }
         let Some(end) = end else { return Ok(None) };
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_refused_by_its_header() {
+    fn too_large_commands_are_rejected_by_their_header() {
         for bytes in [
             &b"*9\r\n"[..],
             b"*99999999999999999999\r\n",

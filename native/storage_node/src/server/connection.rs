@@ -19,11 +19,11 @@ const PIECES: usize = 4;
 /// Requests are not started while this many bytes of replies wait.
 const UNSENT_BYTES: usize = 1 << 20;
 /// How long a connection may take to authenticate.
-pub(super) const STRANGER_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a request may take to arrive, from its first byte.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the client may read nothing of what is sent.
-const READER_PATIENCE: Duration = Duration::from_secs(60);
+const READER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Buffers that are larger than this are not kept when empty.
 const KEPT_BYTES: usize = 1 << 10;
 
@@ -124,15 +124,15 @@ impl ClientConnection {
 
     /// Which deadline it has missed.
     pub(super) fn overdue(&self, now: Instant) -> Option<Overdue> {
-        let is_past = |since: Option<Instant>, patience| {
-            since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
+        let is_past = |since: Option<Instant>, timeout| {
+            since.is_some_and(|since| now.saturating_duration_since(since) >= timeout)
         };
-        if is_past(self.session.unknown_since, STRANGER_PATIENCE) {
+        if is_past(self.session.unknown_since, AUTHENTICATION_TIMEOUT) {
             Some(Overdue::Stranger)
-        } else if self.may_begin() && is_past(self.partial_since, REQUEST_PATIENCE) {
+        } else if self.may_begin() && is_past(self.partial_since, REQUEST_TIMEOUT) {
             // Otherwise it may be complete, and waits for the one before.
             Some(Overdue::Request)
-        } else if is_past(self.unread_since, READER_PATIENCE) {
+        } else if is_past(self.unread_since, READER_TIMEOUT) {
             Some(Overdue::Reader)
         } else {
             None
@@ -180,8 +180,8 @@ impl ClientConnection {
             match self.stream.read(scratch) {
                 Ok(0) => return Ok(ReadEnd::Closed),
                 Ok(bytes) => {
-                    let news = scratch.get(..bytes).unwrap_or_default();
-                    self.input.extend_from_slice(news);
+                    let received = scratch.get(..bytes).unwrap_or_default();
+                    self.input.extend_from_slice(received);
                     self.partial_since.get_or_insert_with(Instant::now);
                     self.account();
                     node.metrics.read_bytes.add(bytes as u64);

@@ -13,12 +13,12 @@ pub(super) enum ThreadDuty {
     /// It writes; connections that query move to one of these.
     Writing(Vec<Arc<Mailbox>>),
     /// It queries; connections that write return to their home.
-    Asked,
+    Querying,
 }
 
 impl ThreadDuty {
     /// The mailbox of the thread that serves a connection's next request; `None` for this thread.
-    pub(super) fn other_place(
+    pub(super) fn other_mailbox(
         &self,
         connection: &ClientConnection,
         run: Option<CommandHandler>,
@@ -29,7 +29,7 @@ impl ThreadDuty {
                 let number = usize::try_from(connection.session.client.id).unwrap_or_default();
                 asked.get(number % asked.len().max(1))
             }
-            (Self::Asked, Some(CommandHandler::Write(_)), _) => connection.home.as_ref(),
+            (Self::Querying, Some(CommandHandler::Write(_)), _) => connection.home.as_ref(),
             _ => None,
         };
         place.cloned()

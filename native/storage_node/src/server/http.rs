@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::health::WriteAvailability;
-use crate::metrics;
 use crate::node::NodeCore;
+use crate::prometheus;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The interval at which shutdown is checked.
 const PAUSE: Duration = Duration::from_millis(50);
-const MOST_REQUEST_BYTES: usize = 8 << 10;
+const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 /// Serves until the node stops.
 pub(super) fn serve(node: &NodeCore, listener: &TcpListener) -> io::Result<()> {
@@ -38,7 +38,7 @@ fn answer(node: &NodeCore, mut stream: TcpStream) -> io::Result<()> {
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read(&mut piece)?;
         // Also limits slow requests, because others wait.
-        if read == 0 || request.len() > MOST_REQUEST_BYTES || Instant::now() > until {
+        if read == 0 || request.len() > MAX_REQUEST_BYTES || Instant::now() > until {
             return Ok(());
         }
         request.extend_from_slice(piece.get(..read).unwrap_or_default());
@@ -56,12 +56,16 @@ fn answer(node: &NodeCore, mut stream: TcpStream) -> io::Result<()> {
 fn page(node: &NodeCore, path: &[u8]) -> (&'static str, &'static str, String) {
     const JSON: &str = "application/json";
     match path {
-        b"/metrics" => ("200 OK", "text/plain; version=0.0.4", metrics::page(node)),
+        b"/metrics" => (
+            "200 OK",
+            "text/plain; version=0.0.4",
+            prometheus::page(node),
+        ),
         b"/healthz" | b"/readyz" => {
             let health = node.health();
             let status = match health {
                 // Reads continue, and a restart would not free space.
-                WriteAvailability::Well | WriteAvailability::Full => "200 OK",
+                WriteAvailability::Available | WriteAvailability::Full => "200 OK",
                 WriteAvailability::Failed => "503 Service Unavailable",
             };
             let (status_word, engine) = health.words();

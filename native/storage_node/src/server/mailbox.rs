@@ -87,7 +87,7 @@ impl WorkerBell {
 
     /// Signals this worker from now on. Earlier signals may have gone to the previous one, so the
     /// new one looks at once.
-    pub(super) fn hang(&self, mailbox: Arc<Mailbox>, token: usize) {
+    pub(super) fn attach(&self, mailbox: Arc<Mailbox>, token: usize) {
         *self.0.lock() = (mailbox, token);
     }
 }

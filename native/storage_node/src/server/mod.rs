@@ -63,7 +63,7 @@ impl NodeServer {
         let metrics = metrics.map(TcpListener::bind).transpose()?;
 
         let threads = node.options.threads.max(1);
-        let asked = (0..threads.div_ceil(2)).map(|_| Worker::new(&node, ThreadDuty::Asked));
+        let asked = (0..threads.div_ceil(2)).map(|_| Worker::new(&node, ThreadDuty::Querying));
         let asked: Vec<Worker> = asked.collect::<io::Result<_>>()?;
         let asked_boxes: Vec<_> = asked.iter().map(Worker::mailbox).collect();
         let writing = (0..threads).map(|_| {
@@ -92,7 +92,7 @@ impl NodeServer {
         }
         let node = Arc::clone(&server.node);
         server.spawn("aggregates", move || {
-            keep_aggregates(&node);
+            maintain_aggregates(&node);
             Ok(())
         })?;
         let (node, mailboxes) = (Arc::clone(&server.node), server.mailboxes.clone());
@@ -151,7 +151,7 @@ impl NodeServer {
 }
 
 /// Notifies watches of changes, and builds generations, until the node stops.
-fn keep_aggregates(node: &NodeCore) {
+fn maintain_aggregates(node: &NodeCore) {
     while !node.is_stopping() {
         node.notify_watches();
         match node.aggregates.fill() {
@@ -169,7 +169,7 @@ fn keep_aggregates(node: &NodeCore) {
 /// Logs the node's state.
 fn log_health(node: &NodeCore, health: WriteAvailability) {
     match health {
-        WriteAvailability::Well => {
+        WriteAvailability::Available => {
             crate::log::info("the disk has space again: writes are accepted");
         }
         WriteAvailability::Full => {
@@ -187,7 +187,7 @@ fn log_health(node: &NodeCore, health: WriteAvailability) {
 
 /// Checks for what has expired and the node's health, until it stops.
 fn watch(node: &NodeCore, mailboxes: &[Arc<Mailbox>]) {
-    let mut health = WriteAvailability::Well;
+    let mut health = WriteAvailability::Available;
     let mut ticks = 0_u32;
     while !node.is_stopping() {
         std::thread::sleep(TICK);

@@ -16,7 +16,7 @@ use crate::log;
 
 impl Worker {
     /// Moves a connection to another thread.
-    pub(super) fn send_away(&mut self, token: usize, place: &Mailbox) {
+    pub(super) fn move_to(&mut self, token: usize, place: &Mailbox) {
         self.ready.remove(&token);
         let Some(mut connection) = self.connections.remove(&token) else {
             return;
@@ -48,7 +48,7 @@ impl Worker {
             }
         };
         // Later signals reach this thread; earlier ones are handled at once.
-        connection.bell.hang(self.mailbox(), token);
+        connection.bell.attach(self.mailbox(), token);
         connection.is_readable = true;
         self.connections.insert(token, connection);
         self.ready.insert(token);

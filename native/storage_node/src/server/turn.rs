@@ -17,7 +17,7 @@ use crate::resp::ReplyWriter;
 /// After how long a connection is read again that was not read for lack of room.
 const POSTPONED: Duration = Duration::from_millis(20);
 /// The maximum number of writes in a group.
-const MOST_WRITES: usize = 4096;
+const MAX_WRITES: usize = 4096;
 
 /// A reply to a connection once the group is durable.
 enum TurnEntry {
@@ -34,7 +34,7 @@ impl Worker {
     pub(super) fn turn(&mut self) {
         let tokens: Vec<usize> = std::mem::take(&mut self.ready).into_iter().collect();
         for &token in &tokens {
-            self.take_in(token);
+            self.read_input(token);
         }
         // Connections with short requests come first: their replies need not wait for others'
         // writes.
@@ -50,7 +50,7 @@ impl Worker {
                 let before = group.len();
                 let has_more = self.begin_all(token, &mut group);
                 if group.len() == before {
-                    self.give_out(token);
+                    self.send_replies(token);
                 }
                 has_more
             });
@@ -60,12 +60,12 @@ impl Worker {
             self.commit(&group);
         }
         for token in tokens {
-            self.give_out(token);
+            self.send_replies(token);
         }
     }
 
     /// Reads what has arrived for a connection, from either side.
-    fn take_in(&mut self, token: usize) {
+    fn read_input(&mut self, token: usize) {
         self.take_outbox(token);
         let Some(connection) = self.connections.get_mut(&token) else {
             return;
@@ -148,7 +148,7 @@ impl Worker {
         };
         let first = group.len();
         while connection.may_begin() {
-            if group.len() >= MOST_WRITES {
+            if group.len() >= MAX_WRITES {
                 return true;
             }
             let run = match next(connection, &node) {
@@ -163,15 +163,15 @@ impl Worker {
             if has_writes && !matches!(run, Some(CommandHandler::Write(_))) {
                 return true;
             }
-            if let Some(place) = self.duty.other_place(connection, run) {
-                self.send_away(token, &place);
+            if let Some(place) = self.duty.other_mailbox(connection, run) {
+                self.move_to(token, &place);
                 return false;
             }
-            let is_question = matches!(run, Some(CommandHandler::Ask(_)));
+            let is_query = matches!(run, Some(CommandHandler::Ask(_)));
             match begin(connection, &node, has_writes) {
                 StartedCommand::Entry(entry) => group.push((token, entry)),
                 // Other connections are served before the next query of this one.
-                StartedCommand::Answered if is_question => return true,
+                StartedCommand::Answered if is_query => return true,
                 StartedCommand::Answered => {}
                 StartedCommand::Wait(until) => {
                     self.deadlines.extend(until.map(|until| (until, token)));
@@ -215,7 +215,7 @@ impl Worker {
     }
 
     /// Sends a connection's replies; closes it if it is due.
-    fn give_out(&mut self, token: usize) {
+    fn send_replies(&mut self, token: usize) {
         self.take_outbox(token);
         let Some(connection) = self.connections.get_mut(&token) else {
             return;

@@ -26,18 +26,18 @@ const LISTENER: Token = Token(1);
 /// The first token of connections.
 const FIRST: usize = 2;
 /// How many connections beyond the limit are accepted while unauthenticated ones are evicted.
-const MOST_MAKING_ROOM: usize = 64;
+const MAX_BEYOND_LIMIT: usize = 64;
 /// TCP keepalive: idle time, interval and number of probes.
 const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(60), Duration::from_secs(15), 4);
 /// How long accepting pauses when the system has no resources for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long sending the last bytes may take when the node stops.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FINAL_SEND_TIMEOUT: Duration = Duration::from_secs(1);
 const SCRATCH_BYTES: usize = 64 << 10;
 
 /// Accepts connections and distributes them.
 #[derive(Debug)]
-struct Door {
+struct Acceptor {
     listener: TcpListener,
     mailboxes: Vec<Arc<Mailbox>>,
     next: usize,
@@ -52,7 +52,7 @@ pub(super) struct Worker {
     pub(super) duty: ThreadDuty,
     pub(super) poll: Poll,
     mailbox: Arc<Mailbox>,
-    door: Option<Door>,
+    acceptor: Option<Acceptor>,
     pub(super) connections: HashMap<usize, ClientConnection>,
     next_token: usize,
     /// Connections with pending work.
@@ -72,7 +72,7 @@ impl Worker {
             duty,
             poll,
             mailbox,
-            door: None,
+            acceptor: None,
             connections: HashMap::new(),
             next_token: FIRST,
             ready: BTreeSet::new(),
@@ -95,7 +95,7 @@ impl Worker {
         let mut listener = TcpListener::from_std(listener);
         let registry = self.poll.registry();
         registry.register(&mut listener, LISTENER, Interest::READABLE)?;
-        self.door = Some(Door {
+        self.acceptor = Some(Acceptor {
             listener,
             mailboxes,
             next: 0,
@@ -108,28 +108,31 @@ impl Worker {
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(1024);
         while !self.node.is_stopping() {
-            match self.poll.poll(&mut events, self.patience()) {
+            match self.poll.poll(&mut events, self.next_timeout()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 polled => polled?,
             }
             for event in &events {
                 self.take(event);
             }
-            self.open_door();
+            self.accept_waiting();
             self.take_mail();
             self.take_deadlines();
             self.take_postponed();
             self.turn();
         }
-        self.part(&mut events)
+        self.shut_down(&mut events)
     }
 
     /// The time until the next timer.
-    fn patience(&self) -> Option<Duration> {
+    fn next_timeout(&self) -> Option<Duration> {
         if !self.ready.is_empty() {
             return Some(Duration::ZERO);
         }
-        let paused = self.door.as_ref().and_then(|door| door.paused_until);
+        let paused = self
+            .acceptor
+            .as_ref()
+            .and_then(|acceptor| acceptor.paused_until);
         let first = |set: &BTreeSet<(Instant, usize)>| set.first().map(|(at, _)| *at);
         let due = [paused, first(&self.deadlines), first(&self.postponed)];
         let next = due.into_iter().flatten().min()?;
@@ -140,7 +143,7 @@ impl Worker {
     fn take(&mut self, event: &Event) {
         match event.token() {
             WAKER => {}
-            LISTENER => self.pause_door(None),
+            LISTENER => self.pause_accepting(None),
             Token(token) => {
                 if let Some(connection) = self.connections.get_mut(&token) {
                     connection.is_readable |= event.is_readable() || event.is_read_closed();
@@ -151,39 +154,44 @@ impl Worker {
         }
     }
 
-    fn pause_door(&mut self, by: Option<Duration>) {
-        if let Some(door) = &mut self.door {
-            door.paused_until = Some(Instant::now() + by.unwrap_or_default());
+    fn pause_accepting(&mut self, by: Option<Duration>) {
+        if let Some(acceptor) = &mut self.acceptor {
+            acceptor.paused_until = Some(Instant::now() + by.unwrap_or_default());
         }
     }
 
     /// Accepts waiting connections.
-    fn open_door(&mut self) {
-        let Some(door) = &mut self.door else { return };
-        if door.paused_until.is_none_or(|until| until > Instant::now()) {
+    fn accept_waiting(&mut self) {
+        let Some(acceptor) = &mut self.acceptor else {
+            return;
+        };
+        if acceptor
+            .paused_until
+            .is_none_or(|until| until > Instant::now())
+        {
             return;
         }
         loop {
-            match door.listener.accept() {
+            match acceptor.listener.accept() {
                 Ok((stream, address)) => {
                     self.node.metrics.connections.add(1);
-                    if !has_place(&self.node, address.ip()) {
+                    if !may_accept(&self.node, address.ip()) {
                         refuse(stream);
                         continue;
                     }
-                    if let Some(mailbox) = door.mailboxes.get(door.next) {
+                    if let Some(mailbox) = acceptor.mailboxes.get(acceptor.next) {
                         mailbox.give(IncomingConnection::Accepted(stream));
                     }
-                    door.next = (door.next + 1) % door.mailboxes.len().max(1);
+                    acceptor.next = (acceptor.next + 1) % acceptor.mailboxes.len().max(1);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    door.paused_until = None;
+                    acceptor.paused_until = None;
                     return;
                 }
                 Err(error) => {
                     log::warning(&format!("a connection cannot be accepted: {error}"));
-                    make_room(&self.node);
-                    door.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
+                    evict_unauthenticated(&self.node);
+                    acceptor.paused_until = Some(Instant::now() + ACCEPT_PAUSE);
                     return;
                 }
             }
@@ -312,9 +320,9 @@ impl Worker {
     }
 
     /// Sends pending replies, then closes all connections.
-    fn part(&mut self, events: &mut Events) -> io::Result<()> {
-        self.door = None;
-        let until = Instant::now() + LAST_WORDS;
+    fn shut_down(&mut self, events: &mut Events) -> io::Result<()> {
+        self.acceptor = None;
+        let until = Instant::now() + FINAL_SEND_TIMEOUT;
         loop {
             let mut unsent = false;
             for connection in self.connections.values_mut() {
@@ -337,7 +345,7 @@ impl Worker {
 }
 
 /// Whether a connection from an address is accepted.
-fn has_place(node: &NodeCore, address: IpAddr) -> bool {
+fn may_accept(node: &NodeCore, address: IpAddr) -> bool {
     let from_address = node.clients.count_from(address);
     if !address.is_loopback() && from_address >= node.options.clients_per_address {
         node.metrics.refused_from_address.add(1);
@@ -346,7 +354,7 @@ fn has_place(node: &NodeCore, address: IpAddr) -> bool {
     let over = node.clients.count().checked_sub(node.options.clients);
     match over {
         None => true,
-        Some(over) if over < MOST_MAKING_ROOM && make_room(node) => true,
+        Some(over) if over < MAX_BEYOND_LIMIT && evict_unauthenticated(node) => true,
         Some(_) => {
             node.metrics.refused_connections.add(1);
             false
@@ -356,7 +364,7 @@ fn has_place(node: &NodeCore, address: IpAddr) -> bool {
 
 /// Closes the connection that has been unauthenticated for the longest. Returns whether there was
 /// one.
-fn make_room(node: &NodeCore) -> bool {
+fn evict_unauthenticated(node: &NodeCore) -> bool {
     let has_evicted = node.clients.evict_stranger();
     if has_evicted {
         node.metrics.evicted_strangers.add(1);

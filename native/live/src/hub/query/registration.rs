@@ -4,9 +4,9 @@
 use crate::message::{ResultRow, StreamId};
 use crate::snapshot::PgSnapshot;
 
-use super::super::change::KEY_BYTES;
-use super::super::change::{ResultRows, bytes_of};
+use super::super::change::ResultRows;
 use super::super::queue::LogEntry;
+use super::super::sizes::{KEY_BYTES, row_bytes};
 use super::HubQuery;
 
 /// Missing bodies are requested again after this long.
@@ -16,7 +16,7 @@ const REFRESH_AGAIN_US: u64 = 1_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::hub) enum RegistrationProgress {
     /// In progress; log entries are kept meanwhile.
-    UnderWay,
+    InProgress,
     /// In progress, but something was lost meanwhile, so another one must follow.
     Outdated,
     /// Only evicted bodies are being read, because a client needs them. `lost`: something was lost
@@ -29,12 +29,12 @@ pub(in crate::hub) enum RegistrationProgress {
 impl HubQuery {
     /// Identifies the registration in progress. A query registers less often than 2^24 times.
     pub(in crate::hub) fn registration_id(&self) -> Option<u64> {
-        let (number, times) = self.asked;
+        let (number, times) = self.registration_ids;
         (self.registration != RegistrationProgress::Done).then_some(number << 24 | times)
     }
 
     /// Whether something was lost, and the registration that makes up for it is not complete.
-    pub(in crate::hub) fn may_lack_something(&self) -> bool {
+    pub(in crate::hub) fn may_have_gaps(&self) -> bool {
         let whole = [
             RegistrationProgress::Done,
             RegistrationProgress::Refreshing { lost: false },
@@ -45,13 +45,13 @@ impl HubQuery {
     /// Needs to be registered again; returns whether that must be requested.
     pub(in crate::hub) fn register_again(&mut self) -> bool {
         let ask = self.registration == RegistrationProgress::Done;
-        self.asked.1 += u64::from(ask);
+        self.registration_ids.1 += u64::from(ask);
         self.registration = match self.registration {
-            RegistrationProgress::Done => RegistrationProgress::UnderWay,
+            RegistrationProgress::Done => RegistrationProgress::InProgress,
             RegistrationProgress::Refreshing { .. } => {
                 RegistrationProgress::Refreshing { lost: true }
             }
-            RegistrationProgress::UnderWay | RegistrationProgress::Outdated => {
+            RegistrationProgress::InProgress | RegistrationProgress::Outdated => {
                 RegistrationProgress::Outdated
             }
         };
@@ -60,10 +60,10 @@ impl HubQuery {
 
     /// Needs the evicted bodies; returns whether a registration must be requested.
     pub(in crate::hub) fn refresh(&mut self, now_us: u64) -> bool {
-        let again_us = self.refreshed_us.saturating_add(REFRESH_AGAIN_US);
+        let again_us = self.last_refreshed_us.saturating_add(REFRESH_AGAIN_US);
         let ask = self.registration == RegistrationProgress::Done && again_us <= now_us;
         if ask {
-            self.asked.1 += 1;
+            self.registration_ids.1 += 1;
             self.registration = RegistrationProgress::Refreshing { lost: false };
         }
         ask
@@ -81,7 +81,7 @@ impl HubQuery {
         let RegistrationProgress::Refreshing { lost } = self.registration else {
             return None;
         };
-        self.refreshed_us = now_us;
+        self.last_refreshed_us = now_us;
         self.registration = RegistrationProgress::Done;
         let again = lost || activation != self.activation;
         if let Some(held) = self.rows.as_mut().filter(|_| !again) {
@@ -92,22 +92,24 @@ impl HubQuery {
 
     /// Whether the whole result is at hand.
     pub(in crate::hub) fn is_whole(&self) -> bool {
-        self.rows.as_ref().is_some_and(|rows| !rows.is_thin())
+        self.rows
+            .as_ref()
+            .is_some_and(|rows| !rows.has_missing_bodies())
     }
 
     /// Its bytes: those of its rows, and those of pending changes.
     pub(in crate::hub) fn bytes(&self) -> (usize, usize) {
         let rows = self.rows.as_ref().map_or(0, ResultRows::bytes);
         let parts = self.parts.values().flatten();
-        let parts: usize = parts.map(bytes_of).sum();
+        let parts: usize = parts.map(row_bytes).sum();
         let remembered = KEY_BYTES * self.removals.len();
-        let waiting = self.held_back.bytes() + self.queue.bytes();
+        let waiting = self.deferred.bytes() + self.queue.bytes();
         (rows + remembered, waiting + parts)
     }
 
     /// Keeps an entry until the registration is complete.
-    pub(in crate::hub) fn hold_back(&mut self, entry: LogEntry) {
-        if !self.held_back.keep(entry) {
+    pub(in crate::hub) fn defer(&mut self, entry: LogEntry) {
+        if !self.deferred.keep(entry) {
             self.registration = RegistrationProgress::Outdated;
         }
     }
@@ -139,12 +141,12 @@ impl HubQuery {
             self.rows = Some(ResultRows::new(rows, cut));
         }
         let again = self.registration == RegistrationProgress::Outdated;
-        self.asked.1 += u64::from(again);
+        self.registration_ids.1 += u64::from(again);
         self.registration = if again {
-            RegistrationProgress::UnderWay
+            RegistrationProgress::InProgress
         } else {
             RegistrationProgress::Done
         };
-        (self.held_back.take(), again)
+        (self.deferred.take(), again)
     }
 }

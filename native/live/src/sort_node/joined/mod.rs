@@ -18,18 +18,18 @@ use rillbase_documents::refusal::DocumentRefusal;
 use crate::lookups::Join;
 use crate::message::{AfterImage, FetchedDocument, QueryHash, ResultRow};
 
-use super::order::SortPosition;
 use super::rows::SortedRows;
+use crate::sort_order::SortPosition;
 
 use side::JoinedSide;
-pub(super) use side::{JoinedSides, Judge, Worth};
+pub(super) use side::{FetchVerdict, JoinedSides, Judge};
 
 /// The maximum bytes that rows show.
-const MOST_BYTES: usize = 256 * 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// One of the query's own documents, and the keys of each side that it refers to.
 #[derive(Debug)]
-struct Own {
+struct OwnDocument {
     row: ResultRow,
     references: Vec<Vec<Arc<[u8]>>>,
 }
@@ -39,7 +39,7 @@ struct Own {
 pub(super) struct JoinedRows {
     join: Arc<Join>,
     sides: Vec<JoinedSide>,
-    own: HashMap<Arc<[u8]>, Own>,
+    own: HashMap<Arc<[u8]>, OwnDocument>,
     /// What is shown of them, in order.
     rows: SortedRows,
     /// Own documents whose rows are out of date.
@@ -60,7 +60,7 @@ impl JoinedRows {
             rows,
         };
         for row in own {
-            joined.know(ResultRow::clone(&row), sides.thorough)?;
+            joined.know(ResultRow::clone(&row), sides.all_read)?;
         }
         for side in &mut joined.sides {
             side.settle();
@@ -75,12 +75,12 @@ impl JoinedRows {
 
     /// Whether the rows are more than may be kept; no more are shown then.
     pub(super) const fn is_overfull(&self) -> bool {
-        self.bytes > MOST_BYTES
+        self.bytes > MAX_BYTES
     }
 
     /// Whether an unknown document is referred to.
-    pub(super) fn lacks_something(&self) -> bool {
-        self.sides.iter().any(JoinedSide::lacks_something)
+    pub(super) fn has_unknown_references(&self) -> bool {
+        self.sides.iter().any(JoinedSide::has_unknown_references)
     }
 
     /// The unknown documents of each side that are referred to and have not been read.
@@ -109,19 +109,19 @@ impl JoinedRows {
         self.own.get(key).map(|own| own.row.version)
     }
 
-    fn know(&mut self, row: ResultRow, thorough: bool) -> Result<(), DocumentRefusal> {
+    fn know(&mut self, row: ResultRow, all_read: bool) -> Result<(), DocumentRefusal> {
         let body = std::iter::once(&*row.body);
         let keys = self.join.keys(body)?;
         let mut references = Vec::new();
         for (side, keys) in self.sides.iter_mut().zip(keys) {
             let keys: Vec<Arc<[u8]>> = keys.into_iter().map(Arc::from).collect();
             for key in &keys {
-                side.refer(Arc::clone(key), &row.key, thorough || side.complete);
+                side.refer(Arc::clone(key), &row.key, all_read || side.complete);
             }
             references.push(keys);
         }
         self.touched.insert(Arc::clone(&row.key));
-        let own = Own { row, references };
+        let own = OwnDocument { row, references };
         self.own.insert(Arc::clone(&own.row.key), own);
         Ok(())
     }
@@ -167,7 +167,7 @@ impl JoinedRows {
     }
 
     /// Releases the documents that a previous version referred to.
-    fn release(&mut self, before: &Own) {
+    fn release(&mut self, before: &OwnDocument) {
         let now = self.own.get(&before.row.key).map(|own| &own.references);
         for (number, (side, keys)) in self.sides.iter_mut().zip(&before.references).enumerate() {
             let stay = now.and_then(|now| now.get(number));

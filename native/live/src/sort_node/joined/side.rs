@@ -20,7 +20,7 @@ struct SideDocument {
     /// Its version, and its content if it is visible; `None` if it is unknown.
     known: Option<(u64, Option<Arc<[u8]>>)>,
     /// The own documents that refer to it.
-    by: HashSet<Arc<[u8]>>,
+    referrers: HashSet<Arc<[u8]>>,
     /// While it is unknown: what was read of it, until that counts.
     fetched: Option<FetchedDocument>,
     /// If none refers to it: its position among the spare ones, and its bytes.
@@ -36,7 +36,7 @@ impl SideDocument {
 
 /// Whether a document that was read may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Worth {
+pub(in super::super) enum FetchVerdict {
     /// Everything that its transaction wrote was reported.
     Taken,
     /// More of its transaction is still to be reported.
@@ -46,7 +46,7 @@ pub(in super::super) enum Worth {
 }
 
 /// Judges a document of a side that was read.
-pub(in super::super) type Judge<'j> = dyn Fn(&QueryHash, &FetchedDocument) -> Worth + 'j;
+pub(in super::super) type Judge<'j> = dyn Fn(&QueryHash, &FetchedDocument) -> FetchVerdict + 'j;
 
 /// What is known of a collection that is looked up.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl JoinedSide {
                 ..SideDocument::default()
             }
         });
-        other.by.insert(Arc::clone(own));
+        other.referrers.insert(Arc::clone(own));
         if let Some((place, bytes)) = other.spare.take() {
             self.spare.remove(&place);
             self.spare_bytes -= bytes;
@@ -112,8 +112,8 @@ impl JoinedSide {
         let Some(other) = self.others.get_mut(key) else {
             return;
         };
-        other.by.remove(own);
-        if !other.by.is_empty() {
+        other.referrers.remove(own);
+        if !other.referrers.is_empty() {
             return;
         }
         if other.known.is_some() {
@@ -149,7 +149,10 @@ impl JoinedSide {
 
     /// Makes all documents spare that nothing refers to.
     pub(super) fn settle(&mut self) {
-        let unused = self.others.iter().filter(|(_, other)| other.by.is_empty());
+        let unused = self
+            .others
+            .iter()
+            .filter(|(_, other)| other.referrers.is_empty());
         let unused: Vec<_> = unused.map(|(key, _)| Arc::clone(key)).collect();
         for key in unused {
             self.spare(&key);
@@ -173,7 +176,7 @@ impl JoinedSide {
             other.fetched = None;
         }
         other.known = Some((image.version, body));
-        let shown_by: Vec<_> = other.by.iter().cloned().collect();
+        let shown_by: Vec<_> = other.referrers.iter().cloned().collect();
         if shown_by.is_empty() {
             self.spare(&image.key);
         }
@@ -189,7 +192,7 @@ impl JoinedSide {
         unread.cloned().collect()
     }
 
-    pub(super) fn lacks_something(&self) -> bool {
+    pub(super) fn has_unknown_references(&self) -> bool {
         !self.unknown.is_empty()
     }
 
@@ -210,13 +213,13 @@ impl JoinedSide {
                 continue;
             };
             let worth = other.fetched.as_ref().map(|read| judge(&self.hash, read));
-            if worth.is_none_or(|worth| worth == Worth::Early) {
+            if worth.is_none_or(|worth| worth == FetchVerdict::Early) {
                 continue;
             }
             let read = other.fetched.take();
-            if worth == Some(Worth::Taken) {
+            if worth == Some(FetchVerdict::Taken) {
                 other.known = read.map(|read| (read.version, read.body));
-                shown_by.extend(other.by.iter().cloned());
+                shown_by.extend(other.referrers.iter().cloned());
                 self.unknown.remove(&key);
             }
         }
@@ -235,7 +238,7 @@ pub(in super::super) struct JoinedSides {
     pub(super) join: Arc<Join>,
     pub(super) all: Vec<JoinedSide>,
     /// Whether everything that the query's documents refer to was read, if it exists.
-    pub(super) thorough: bool,
+    pub(super) all_read: bool,
 }
 
 impl JoinedSides {
@@ -251,7 +254,7 @@ impl JoinedSides {
         Self {
             join,
             all: sides.collect(),
-            thorough: false,
+            all_read: false,
         }
     }
 
@@ -263,7 +266,7 @@ impl JoinedSides {
     ) -> Self {
         let complete = |at: usize| foreign.get(at).is_some_and(|side| side.complete);
         let mut sides = Self::new(query, join, complete);
-        sides.thorough = true;
+        sides.all_read = true;
         for (side, read) in sides.all.iter_mut().zip(foreign) {
             for row in &read.rows {
                 side.read(row);

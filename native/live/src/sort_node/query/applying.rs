@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use rillbase_documents::refusal::DocumentRefusal;
 
-use crate::message::{
-    AfterImage, Cause, ImageContent, NodeEvent, QueryHash, RemovalReason, ResultRow, StreamId,
-};
+use crate::message::{AfterImage, Cause, ImageContent, NodeEvent, RemovalReason, ResultRow};
 use crate::snapshot::PgSnapshot;
 
+use super::super::query_write::QueryWrite;
 use super::super::retained_rows::RowEffect;
 use super::super::sources::Sources;
 use super::super::steps::steps;
@@ -19,29 +18,16 @@ use super::SortedQuery;
 /// dropped.
 const APPLIED: usize = 64;
 
-/// A write that concerns a query.
-#[derive(Debug, Clone)]
-pub(in super::super) struct QueryWrite {
-    pub(in super::super) image: Arc<AfterImage>,
-    /// Whether the document matches now.
-    pub(in super::super) matches: bool,
-    /// Where in the log it was reported, and by which source.
-    pub(in super::super) at: StreamId,
-    pub(in super::super) partition: u16,
-    /// The side, if the document is a looked-up one.
-    pub(in super::super) side: Option<QueryHash>,
-}
-
 /// The outcome of trying to apply the next steps.
 #[derive(Debug)]
 pub(in super::super) enum Advance {
     /// There are none, or they must wait.
     Stuck,
     /// The window did not change.
-    Unseen,
+    Unchanged,
     /// Rows that were held back can be shown.
     Whole,
-    Seen(NodeEvent),
+    Changed(NodeEvent),
 }
 
 impl SortedQuery {
@@ -59,7 +45,7 @@ impl SortedQuery {
         }
     }
 
-    pub(in super::super) fn is_held(&self) -> bool {
+    pub(in super::super) fn has_queued_writes(&self) -> bool {
         !self.queue.is_empty() && self.waiting.is_none()
     }
 
@@ -95,7 +81,7 @@ impl SortedQuery {
         let Some(reached) = sources.reached(ahead) else {
             return false;
         };
-        self.made_up = self.made_up.max(reached);
+        self.compensated_until = self.compensated_until.max(reached);
         self.ahead = None;
         true
     }
@@ -113,7 +99,7 @@ impl SortedQuery {
             let belongs = |step: &&QueryWrite| {
                 let mut ends = ends.iter();
                 ends.any(|(part, end)| {
-                    *part == step.partition && step.at <= (*end).max(self.made_up)
+                    *part == step.partition && step.at <= (*end).max(self.compensated_until)
                 })
             };
             for step in self.queue.iter().filter(belongs) {
@@ -154,9 +140,9 @@ impl SortedQuery {
             self.pruned = Some(complete.clone());
         }
         let refreshed = self.rows.refresh(&self.order)?.filter(|_| all);
-        if self.lacks_something() {
+        if self.has_unknown_references() {
             self.hold(before);
-            return Ok(Advance::Unseen);
+            return Ok(Advance::Unchanged);
         }
         if self.is_on_hold() {
             return Ok(Advance::Whole);
@@ -164,9 +150,9 @@ impl SortedQuery {
         let differ = || steps(&before, &self.window(), &|row| leave(row, &batch));
         let changes = refreshed.unwrap_or_else(differ);
         if changes.is_empty() {
-            return Ok(Advance::Unseen);
+            return Ok(Advance::Unchanged);
         }
-        Ok(Advance::Seen(self.window_event(cause(&batch), changes)))
+        Ok(Advance::Changed(self.window_event(cause(&batch), changes)))
     }
 
     pub(super) fn note_applied(&mut self, xid: u64) {
@@ -180,7 +166,7 @@ impl SortedQuery {
         if let Some(side) = &step.side {
             let unseen = !self.snapshot.sees(image.xid);
             if unseen && self.rows.write(side, image, step.matches) {
-                self.know_rules(u64::MAX);
+                self.apply_rules_version(u64::MAX);
             }
             return Ok(());
         }
@@ -189,7 +175,7 @@ impl SortedQuery {
         if self.snapshot.sees(image.xid) || known.is_some_and(|known| image.version <= known) {
             return Ok(());
         }
-        self.know_rules(image.rules_version);
+        self.apply_rules_version(image.rules_version);
         let row = row(image).filter(|_| step.matches);
         let entry = self.rows.change(&image.key, row, &self.order)?;
         self.unevaluated |= matches!(entry, RowEffect::Unevaluated);

@@ -11,13 +11,13 @@ use rillbase_documents::refusal::DocumentRefusal;
 use crate::message::{FetchId, FetchedDocument, QueryHash};
 use crate::snapshot::PgSnapshot;
 
-use super::super::joined::Worth;
+use super::super::joined::FetchVerdict;
 use super::SortedQuery;
 
 /// The maximum number of documents requested, and the bytes of their keys. If more are unknown, all
 /// rows are read again.
-const MOST: usize = 1_000;
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_DOCUMENTS: usize = 1_000;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// A request that was not answered yet.
 #[derive(Debug)]
@@ -28,13 +28,13 @@ pub(in super::super) struct DocumentFetch {
 
 /// The documents to request.
 #[derive(Debug, PartialEq, Eq)]
-pub(in super::super) enum Lack {
+pub(in super::super) enum MissingDocuments {
     /// None, or an answer is pending.
     Nothing,
     /// These documents, of each side.
     Of(Vec<Vec<Arc<[u8]>>>),
     /// More than are read one by one.
-    TooMuch,
+    TooMany,
 }
 
 /// Returns the highest recently reported version of a side's document.
@@ -43,17 +43,17 @@ pub(in super::super) type VersionLookup<'t> = dyn Fn(&QueryHash, &[u8]) -> Optio
 impl SortedQuery {
     /// The documents to request now. There is one request at a time: documents found missing
     /// meanwhile are requested together.
-    pub(in super::super) fn lack(&self) -> Lack {
+    pub(in super::super) fn missing_documents(&self) -> MissingDocuments {
         if self.waiting.is_some() || self.question.is_some() {
-            return Lack::Nothing;
+            return MissingDocuments::Nothing;
         }
         let keys = self.rows.unread();
         let count = keys.iter().map(Vec::len).sum::<usize>();
         let bytes = keys.iter().flatten().map(|key| key.len()).sum::<usize>();
         match count {
-            0 => Lack::Nothing,
-            count if count > MOST || bytes > MOST_BYTES => Lack::TooMuch,
-            _ => Lack::Of(keys),
+            0 => MissingDocuments::Nothing,
+            count if count > MAX_DOCUMENTS || bytes > MAX_BYTES => MissingDocuments::TooMany,
+            _ => MissingDocuments::Of(keys),
         }
     }
 
@@ -65,7 +65,7 @@ impl SortedQuery {
     }
 
     /// Repeats an unanswered request.
-    pub(in super::super) fn ask_anew(&mut self, before_us: u64) {
+    pub(in super::super) fn retry(&mut self, before_us: u64) {
         if self
             .question
             .as_ref()
@@ -104,14 +104,14 @@ impl SortedQuery {
             let reported = latest_version(side, &read.key).unwrap_or(0);
             let is_over = |seen: &PgSnapshot| seen.sees(read.xid);
             if is_coming {
-                Worth::Early
+                FetchVerdict::Early
             } else if reported > read.version {
-                Worth::Outdated
+                FetchVerdict::Outdated
             } else if reported == read.version || is_over(snapshot) || complete.is_some_and(is_over)
             {
-                Worth::Taken
+                FetchVerdict::Taken
             } else {
-                Worth::Early
+                FetchVerdict::Early
             }
         };
         self.rows.resolve(&judge);

@@ -14,14 +14,15 @@ use crate::message::{
     WindowChange,
 };
 use crate::snapshot::PgSnapshot;
+use crate::sort_order::SortOrder;
 
 use super::answers::FilterAnswers;
-use super::order::SortOrder;
+use super::query_write::QueryWrite;
 use super::retained_rows::{RetainedRows, RowCollector};
 use super::rows::SortedRows;
 
-pub(super) use applying::{Advance, QueryWrite};
-pub(super) use document_fetch::{DocumentFetch, Lack};
+pub(super) use applying::Advance;
+pub(super) use document_fetch::{DocumentFetch, MissingDocuments};
 pub(super) use settling::{Aside, AsideVerdict, RowRequest};
 
 /// Earlier reports about a query that are not kept: rows must have seen them.
@@ -59,7 +60,7 @@ pub(super) struct SortedQuery {
     queue: VecDeque<QueryWrite>,
     /// The last step that was present when the rows arrived. Until then filter nodes may have
     /// reported what makes up for what these rows lack.
-    made_up: StreamId,
+    compensated_until: StreamId,
     /// Rows read by a rebuild may be ahead of what filter nodes know, until their ticks have
     /// reached this.
     ahead: Option<PgSnapshot>,
@@ -72,7 +73,7 @@ pub(super) struct SortedQuery {
     pub(super) shown: bool,
     /// A subscriber joined while the rows were incomplete, and is to be sent them when they are
     /// complete.
-    pub(super) owed: bool,
+    pub(super) rebase_pending: bool,
     /// The last request for it that was read here.
     pub(super) read: StreamId,
     /// The newest access rules under which any of the rows may have been written.
@@ -110,13 +111,13 @@ impl SortedQuery {
             applied: Vec::new(),
             pruned: None,
             queue: VecDeque::new(),
-            made_up: StreamId::default(),
+            compensated_until: StreamId::default(),
             ahead: None,
             waiting: None,
             question: None,
             aside: None,
             shown: false,
-            owed: false,
+            rebase_pending: false,
             read: StreamId::default(),
             rules_version: 0,
             answers: FilterAnswers::default(),
@@ -198,8 +199,8 @@ impl SortedQuery {
     }
 
     /// Whether rows refer to an unknown document.
-    pub(super) fn lacks_something(&self) -> bool {
-        self.rows.lacks_something()
+    pub(super) fn has_unknown_references(&self) -> bool {
+        self.rows.has_unknown_references()
     }
 
     /// Rows are not reported before the documents they refer to have arrived. Until then the window
@@ -219,26 +220,26 @@ impl SortedQuery {
     }
 
     /// Whether more was applied than can be applied again.
-    pub(super) fn has_too_much_aside(&self, max_waiting: usize) -> bool {
+    pub(super) fn is_aside_overfull(&self, max_waiting: usize) -> bool {
         let aside = self.aside.as_ref();
         aside.is_some_and(|aside| aside.steps.len() > max_waiting)
     }
 
     /// Rows were read that may have been written under these access rules, by collection.
-    pub(super) fn know_all_rules(&mut self, rules: &HashMap<[u8; 16], u64>) {
-        self.know_rules(rules.get(&self.collection).copied().unwrap_or(0));
+    pub(super) fn apply_rules(&mut self, rules: &HashMap<[u8; 16], u64>) {
+        self.apply_rules_version(rules.get(&self.collection).copied().unwrap_or(0));
         let newer = |side: &LookupSide| {
             let known = rules.get(&side.collection);
             side.rules_version != 0 && known.is_some_and(|known| *known > side.rules_version)
         };
         if self.sides.iter().any(newer) {
-            self.know_rules(u64::MAX);
+            self.apply_rules_version(u64::MAX);
         }
     }
 
     /// Rows arrive that may have been written under these access rules; the highest number stands
     /// for rules other than the query's.
-    pub(super) fn know_rules(&mut self, version: u64) {
+    pub(super) fn apply_rules_version(&mut self, version: u64) {
         self.rules_version = self.rules_version.max(version);
     }
 

@@ -6,9 +6,10 @@ use crate::message::StreamId;
 use crate::snapshot::PgSnapshot;
 
 use super::super::answers::RequestVerdict;
+use super::super::query_write::QueryWrite;
 use super::super::retained_rows::RetainedRows;
 use super::super::sources::Sources;
-use super::{QueryWrite, SortedQuery};
+use super::SortedQuery;
 
 /// Renewals closer together than this increase the slack, in microseconds.
 const CHURN_US: u64 = 60_000_000;
@@ -151,7 +152,7 @@ impl SortedQuery {
         self.removals.clear();
         self.removals_since.clear();
         self.queue.retain(|step| !snapshot.sees(step.image.xid));
-        self.made_up = self
+        self.compensated_until = self
             .queue
             .iter()
             .map(|step| step.at)

@@ -41,7 +41,7 @@ impl Connective {
     }
 }
 
-/// A part of a filter, and what it says of a document.
+/// A part of a filter, and its result for a document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FilterReason {
     /// How its parts make one answer.
@@ -66,7 +66,7 @@ pub struct FilterReason {
 /// Why a document matches a filter, or does not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    /// What the matcher says.
+    /// The result of the matcher.
     pub matches: Result<bool, EvaluationFailure>,
     /// The whole filter.
     pub reason: FilterReason,

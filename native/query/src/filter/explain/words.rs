@@ -53,7 +53,7 @@ pub(super) fn sentence(
     found: &[String],
     document: Document<'_>,
 ) -> String {
-    let asked = match node {
+    let requirement = match node {
         FilterClause::And(parts) if parts.is_empty() => {
             return "Every document matches.".to_owned();
         }
@@ -71,8 +71,8 @@ pub(super) fn sentence(
         }
         FilterClause::Not(inner) => match inner.as_ref() {
             FilterClause::Field(predicate) => {
-                let asked = format!("not {}", display_test(&predicate.test));
-                return about(&predicate.path.text(), found, holds, &asked);
+                let requirement = format!("not {}", display_test(&predicate.test));
+                return about(&predicate.path.text(), found, holds, &requirement);
             }
             FilterClause::Whole(whole) => format!("it is not true that {}", of_whole(whole)),
             _ => "the negated condition does not hold".to_owned(),
@@ -80,9 +80,9 @@ pub(super) fn sentence(
         FilterClause::Whole(whole) => of_whole(whole),
     };
     match holds {
-        Ok(true) => format!("The document matches: {asked}."),
-        Ok(false) => format!("The document does not match; expected: {asked}."),
-        Err(failure) => format!("It cannot be determined whether {asked}: {failure}."),
+        Ok(true) => format!("The document matches: {requirement}."),
+        Ok(false) => format!("The document does not match; expected: {requirement}."),
+        Err(failure) => format!("It cannot be determined whether {requirement}: {failure}."),
     }
 }
 
@@ -90,18 +90,20 @@ fn about(
     path: &str,
     found: &[String],
     holds: &Result<bool, EvaluationFailure>,
-    asked: &str,
+    requirement: &str,
 ) -> String {
-    let there = match found {
+    let actual = match found {
         [] => format!("`{path}` leads to no value"),
         [only] if only == "missing" => format!("`{path}` is missing"),
         [only] => format!("`{path}` is {only}"),
         several => format!("`{path}` has the values {}", several.join(", ")),
     };
     match holds {
-        Ok(true) => format!("{there}, as expected: {asked}."),
-        Ok(false) => format!("{there}; expected: {asked}."),
-        Err(failure) => format!("{there}; expected: {asked}. The evaluation failed: {failure}."),
+        Ok(true) => format!("{actual}, as expected: {requirement}."),
+        Ok(false) => format!("{actual}; expected: {requirement}."),
+        Err(failure) => {
+            format!("{actual}; expected: {requirement}. The evaluation failed: {failure}.")
+        }
     }
 }
 

@@ -12,10 +12,10 @@ use rillbase_engine::{Db, DbSnapshot, Keyspace, Millis, Scan, Sequence, prefix_e
 
 use crate::error::{Error, Result};
 use crate::id::DeweyId;
-use crate::keys::{self, BEHIND, PUBLICATIONS, SUBSCRIPTIONS, TopicKeyspaces};
+use crate::keys::{self, AFTER_LISTS, PUBLICATIONS, SUBSCRIPTIONS, TopicKeyspaces};
 use crate::place::Ids;
 
-/// How many entries are stepped over before a seek is cheaper.
+/// How many entries are skipped one by one before a seek is cheaper.
 const STEPS: usize = 4;
 
 /// Times, inclusive.
@@ -28,7 +28,7 @@ pub struct TimeWindow {
 }
 
 impl TimeWindow {
-    /// From a time on.
+    /// All times from `from` on.
     pub fn since(from: Millis) -> Self {
         Self {
             from,
@@ -39,12 +39,12 @@ impl TimeWindow {
 
 /// The time window for each kind of list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct LookWindows {
+pub(crate) struct LookupWindows {
     pub(crate) subscriptions: Option<TimeWindow>,
     pub(crate) publications: Option<TimeWindow>,
 }
 
-impl LookWindows {
+impl LookupWindows {
     fn window(&self, kind: u8) -> Option<TimeWindow> {
         match kind {
             SUBSCRIPTIONS => self.subscriptions,
@@ -58,36 +58,38 @@ impl LookWindows {
     }
 
     fn kinds(&self) -> impl Iterator<Item = u8> {
-        (SUBSCRIPTIONS..BEHIND).filter(|kind| self.window(*kind).is_some())
+        (SUBSCRIPTIONS..AFTER_LISTS).filter(|kind| self.window(*kind).is_some())
     }
 
     /// The first requested kind after another one.
     fn next(&self, kind: u8) -> Option<(u8, TimeWindow)> {
-        let mut later = kind + 1..BEHIND;
+        let mut later = kind + 1..AFTER_LISTS;
         later.find_map(|kind| Some((kind, self.window(kind)?)))
     }
 }
 
 impl TopicKeyspaces {
     /// The scans that find the requested kinds: one, if one keyspace has both.
-    pub(crate) fn looks(
+    pub(crate) fn lookups(
         &self,
-        wanted: LookWindows,
-    ) -> impl Iterator<Item = (&Keyspace, LookWindows)> {
+        windows: LookupWindows,
+    ) -> impl Iterator<Item = (&Keyspace, LookupWindows)> {
         let shared = self.publications.name() == self.subscriptions.name();
-        let subscriptions = LookWindows {
-            publications: wanted.publications.filter(|_| shared),
-            ..wanted
+        let subscriptions = LookupWindows {
+            publications: windows.publications.filter(|_| shared),
+            ..windows
         };
-        let publications = LookWindows {
+        let publications = LookupWindows {
             subscriptions: None,
-            publications: wanted.publications.filter(|_| !shared),
+            publications: windows.publications.filter(|_| !shared),
         };
-        let looks = [
+        let lookups = [
             (&self.subscriptions, subscriptions),
             (&self.publications, publications),
         ];
-        looks.into_iter().filter(|(_, wanted)| !wanted.is_empty())
+        lookups
+            .into_iter()
+            .filter(|(_, windows)| !windows.is_empty())
     }
 }
 
@@ -98,7 +100,7 @@ pub struct Cost {
     pub lists: u64,
     /// Entries that were examined, including those that ended a list.
     pub entries: u64,
-    /// Lists that were left at an entry that was too old.
+    /// Lists in which the search stopped at an entry that was too old.
     pub early_stops: u64,
     /// Seeks in the store.
     pub seeks: u64,
@@ -149,15 +151,15 @@ fn plan(ids: &[DeweyId], how: Ids) -> BTreeMap<&[u8], IdScope> {
 }
 
 /// Searches the lists of a keyspace that match ids.
-pub(crate) struct Look<'a> {
+pub(crate) struct ListLookup<'a> {
     pub(crate) db: &'a Db,
     pub(crate) keyspace: &'a Keyspace,
     pub(crate) topic: &'a [u8],
-    pub(crate) wanted: LookWindows,
+    pub(crate) windows: LookupWindows,
     pub(crate) snapshot: &'a DbSnapshot,
 }
 
-impl Look<'_> {
+impl ListLookup<'_> {
     /// Visits the entries within the windows.
     pub(crate) fn run(&self, ids: &[DeweyId], how: Ids, visit: &mut Visit<'_>) -> Result<Cost> {
         let end = prefix_end(self.topic);
@@ -170,7 +172,7 @@ impl Look<'_> {
         // them as well.
         let scan = scan.show_expired();
         let mut walk = ListWalk {
-            look: self,
+            lookup: self,
             scan,
             at: ScanScope::Nowhere,
             cost: Cost::default(),
@@ -216,7 +218,7 @@ enum ScanScope {
 }
 
 struct ListWalk<'a> {
-    look: &'a Look<'a>,
+    lookup: &'a ListLookup<'a>,
     scan: Scan,
     at: ScanScope,
     cost: Cost,
@@ -242,9 +244,9 @@ impl ListWalk<'_> {
     /// id alone, tables without entries of the requested lists are not read.
     fn enter(&mut self, id: &[u8], reach: IdScope, target: &[u8]) -> Result<()> {
         if reach == IdScope::Own {
-            let topic = self.look.topic;
-            let wanted = self.look.wanted.kinds();
-            let lists: Vec<Vec<u8>> = wanted.map(|kind| keys::list(topic, id, kind)).collect();
+            let topic = self.lookup.topic;
+            let windows = self.lookup.windows.kinds();
+            let lists: Vec<Vec<u8>> = windows.map(|kind| keys::list(topic, id, kind)).collect();
             let heads: Vec<&[u8]> = lists.iter().map(Vec::as_slice).collect();
             self.at = ScanScope::One;
             self.cost.seeks += 1;
@@ -260,10 +262,10 @@ impl ListWalk<'_> {
 
     /// Reads the lists of an id, and of everything below it if that is in scope.
     fn id(&mut self, id: &[u8], reach: IdScope, visit: &mut Visit<'_>) -> Result<()> {
-        let Some((kind, window)) = self.look.wanted.next(0) else {
+        let Some((kind, window)) = self.lookup.windows.next(0) else {
             return Ok(());
         };
-        let topic = self.look.topic;
+        let topic = self.lookup.topic;
         let mut place = [topic, id].concat();
         if reach == IdScope::Own {
             place.push(0);
@@ -283,14 +285,14 @@ impl ListWalk<'_> {
 
     /// Reads the current list. Returns where to continue, unless the scan is there.
     fn list(&mut self, visit: &mut Visit<'_>) -> Result<Option<NextSeek>> {
-        let topic = self.look.topic;
+        let topic = self.lookup.topic;
         let (head, kind, time, _) = keys::tail(self.scan.key()).ok_or(MALFORMED)?;
         let id = head.strip_suffix(&[0]);
         let id = id
             .and_then(|head| head.get(topic.len()..))
             .ok_or(MALFORMED)?;
         let (id, with_kind) = (id.to_vec(), head.len() + 1);
-        if let Some(window) = self.look.wanted.window(kind) {
+        if let Some(window) = self.lookup.windows.window(kind) {
             if time > window.to {
                 let place = keys::at(topic, &id, kind, window.to);
                 return Ok(Some(NextSeek::within(place)));
@@ -306,10 +308,10 @@ impl ListWalk<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some(match self.look.wanted.next(kind) {
+        Ok(Some(match self.lookup.windows.next(kind) {
             Some((kind, window)) => NextSeek::within(keys::at(topic, &id, kind, window.to)),
             None => NextSeek {
-                place: keys::at(topic, &id, BEHIND, Millis::MAX),
+                place: keys::at(topic, &id, AFTER_LISTS, Millis::MAX),
                 is_last: true,
             },
         }))

@@ -7,16 +7,16 @@ use rillbase_query::ejson::{Form, document_to_string};
 use rillbase_query::filter::Filter;
 
 use crate::message::{NotificationSource, RemovalReason, ResultRow, StreamId};
-use crate::sort_node::SortOrder;
+use crate::sort_order::SortOrder;
 
-use super::super::Hub;
-use super::super::change::ResultRows;
-use super::super::client::{ClientPhase, HubClient};
-use super::super::query::HubQuery;
-use super::{DeliveryMode, Happened, Is, TracedDelivery};
+use super::Hub;
+use super::change::ResultRows;
+use super::client::{ClientPhase, HubClient};
+use super::query::HubQuery;
+use super::trace::{ChangeType, DeliveryMode, TraceEvent, TracedDelivery};
 
 /// The maximum number of reported changes of the document.
-const MOST_CHANGES: usize = 20;
+const MAX_CHANGES: usize = 20;
 
 /// The question.
 #[derive(Debug, Clone, Copy)]
@@ -40,27 +40,27 @@ struct TracedChange {
     position: StreamId,
     group: u64,
     version: u64,
-    is: Is,
+    is: ChangeType,
     /// How many changes the group has.
     of: usize,
 }
 
 impl Hub {
     /// Returns what is known as a JSON object; `None` if the subscription does not exist.
-    pub fn trace(&self, question: &TraceRequest<'_>) -> Option<String> {
-        let client = self.clients.get(&question.client)?;
+    pub fn trace(&self, request: &TraceRequest<'_>) -> Option<String> {
+        let client = self.clients.get(&request.client)?;
         let query = self.queries.get(&client.query)?;
-        let seen = traced_changes(query, question.key);
+        let seen = traced_changes(query, request.key);
         let mut writer = DocumentWriter::new();
-        let figures = self.figures(question.client);
+        let figures = self.figures(request.client);
         let state = figures.map_or("starting", |figures| figures.state);
         text(&mut writer, "state", state);
-        describe_query(&mut writer, query, question);
-        describe_document(&mut writer, query, question);
+        describe_query(&mut writer, query, request);
+        describe_document(&mut writer, query, request);
         let mut changes = ArrayWriter::new();
         for one in &seen {
             let delivery = client.delivery_of(one.group);
-            let change = described(one, delivery, client);
+            let change = describe_change(one, delivery, client);
             changes.push(ValueRef::Document(Document::trusted(&change)));
         }
         array(&mut writer, "changes", changes);
@@ -76,7 +76,7 @@ impl Hub {
 fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     let mut traced = Vec::new();
     for happened in query.trace.ring.iter().rev() {
-        let Happened::Shown {
+        let TraceEvent::Shown {
             at_us,
             position,
             group,
@@ -95,7 +95,7 @@ fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
                 of: changes.len(),
             });
         }
-        if traced.len() >= MOST_CHANGES {
+        if traced.len() >= MAX_CHANGES {
             break;
         }
     }
@@ -103,7 +103,7 @@ fn traced_changes(query: &HubQuery, key: &[u8]) -> Vec<TracedChange> {
     traced
 }
 
-fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceRequest<'_>) {
+fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, request: &TraceRequest<'_>) {
     let definition = &query.definition;
     boolean(writer, "sorted", definition.sorted);
     boolean(writer, "grouped", definition.is_grouped());
@@ -135,12 +135,12 @@ fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &Trac
     }
     array(writer, "nodes", sources);
     let mut registered = query.trace.ring.iter().rev().filter_map(|one| match one {
-        Happened::Registered { at_us, snapshot } => Some((at_us, snapshot)),
-        Happened::Shown { .. } => None,
+        TraceEvent::Registered { at_us, snapshot } => Some((at_us, snapshot)),
+        TraceEvent::Shown { .. } => None,
     });
     let last = registered.next();
     maybe(writer, "registered_us", last.map(|(at_us, _)| *at_us));
-    let sees = question
+    let sees = request
         .xid
         .zip(last)
         .map(|(xid, (_, snapshot))| snapshot.sees(xid));
@@ -149,22 +149,22 @@ fn describe_query(writer: &mut DocumentWriter, query: &HubQuery, question: &Trac
         None => writer.append("rows_have_it", ValueRef::Null),
     }
     let oldest = query.trace.ring.iter().next().map(|one| match one {
-        Happened::Shown { at_us, .. } | Happened::Registered { at_us, .. } => *at_us,
+        TraceEvent::Shown { at_us, .. } | TraceEvent::Registered { at_us, .. } => *at_us,
     });
     maybe(writer, "remembers_since_us", oldest);
     boolean(writer, "forgot", query.trace.ring.forgotten > 0);
 }
 
-fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &TraceRequest<'_>) {
+fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, request: &TraceRequest<'_>) {
     let listed = query.rows.as_ref().map(ResultRows::list);
     let rows = listed.as_ref().map_or(&[][..], |listed| &listed.rows);
-    let held = rows.iter().position(|row| *row.key == *question.key);
+    let held = rows.iter().position(|row| *row.key == *request.key);
     let held_row = held.and_then(|at| rows.get(at));
     let version = held_row.map(|row| row.document_version());
     maybe(writer, "held_version", version);
     let index = held.filter(|_| query.definition.sorted);
     maybe(writer, "held_index", index.map(|index| index as u64));
-    if let Some((version, reason)) = query.removal_of(question.key) {
+    if let Some((version, reason)) = query.removal_of(request.key) {
         number(writer, "gone_version", version);
         text(
             writer,
@@ -179,36 +179,36 @@ fn describe_document(writer: &mut DocumentWriter, query: &HubQuery, question: &T
     boolean(
         writer,
         "waits_for_batch",
-        query.waits_for(question.key, question.version),
+        query.waits_for(request.key, request.version),
     );
     let definition = &query.definition;
-    let body = question.body;
+    let body = request.body;
     let body = body.filter(|_| definition.sorted && !definition.is_grouped());
-    if let Some(place) = body.and_then(|body| place(query, question, body, rows)) {
-        text(writer, "place", place);
+    if let Some(position) = body.and_then(|body| relative_position(query, request, body, rows)) {
+        text(writer, "place", position);
     }
 }
 
 /// The position of a document relative to the rows that are shown.
-fn place(
+fn relative_position(
     query: &HubQuery,
-    question: &TraceRequest<'_>,
+    request: &TraceRequest<'_>,
     body: &[u8],
     rows: &[std::sync::Arc<ResultRow>],
 ) -> Option<&'static str> {
     let filter = Filter::parse(Document::trusted(&query.definition.filter)).ok()?;
     let order = SortOrder::parse(&query.definition, filter).ok()?;
     let row = ResultRow {
-        key: question.key.into(),
-        version: question.version,
+        key: request.key.into(),
+        version: request.version,
         created_ms: 0,
         updated_ms: 0,
         body: body.into(),
     };
-    let its = (order.place(&row)?, &row.key);
+    let its = (order.sort_position(&row)?, &row.key);
     let beside = |other: &ResultRow| {
-        let place = order.place(other)?;
-        Some(its.0.cmp(&place).then_with(|| its.1.cmp(&other.key)))
+        let position = order.sort_position(other)?;
+        Some(its.0.cmp(&position).then_with(|| its.1.cmp(&other.key)))
     };
     let (first, last) = (rows.first()?, rows.last()?);
     Some(match (beside(first)?, beside(last)?) {
@@ -218,7 +218,7 @@ fn place(
     })
 }
 
-fn described(
+fn describe_change(
     seen: &TracedChange,
     delivery: Option<&TracedDelivery>,
     client: &HubClient,
@@ -231,7 +231,7 @@ fn described(
     text(&mut writer, "match", seen.is.name());
     number(&mut writer, "of", seen.of as u64);
     let Some(delivery) = delivery else {
-        text(&mut writer, "told", client.why_untold(seen.group));
+        text(&mut writer, "told", client.undelivered_reason(seen.group));
         return writer.finish();
     };
     text(&mut writer, "told", delivery.how.name());
@@ -247,7 +247,7 @@ fn described(
         number(&mut writer, "first_event", delivery.events.0);
         number(&mut writer, "last_event", delivery.events.1);
     }
-    let (state, in_front) = client.way_of(delivery);
+    let (state, in_front) = client.delivery_state(delivery);
     text(&mut writer, "delivery", state);
     number(&mut writer, "in_front", in_front);
     writer.finish()
@@ -287,7 +287,7 @@ impl HubClient {
     }
 
     /// Why nothing is recorded about a group.
-    fn why_untold(&self, group: u64) -> &'static str {
+    fn undelivered_reason(&self, group: u64) -> &'static str {
         if self.trace.since.is_some_and(|since| since <= group) {
             return "held";
         }
@@ -302,7 +302,7 @@ impl HubClient {
     }
 
     /// How far a delivery has progressed to the client, and how much is ahead of it.
-    fn way_of(&self, delivery: &TracedDelivery) -> (&'static str, u64) {
+    fn delivery_state(&self, delivery: &TracedDelivery) -> (&'static str, u64) {
         if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Reset(_)) {
             return ("none", 0);
         }

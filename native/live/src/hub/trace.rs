@@ -8,11 +8,9 @@
 //!
 //! ```text
 //! group of changes ─▶ query's ring: Shown 7 (keys, versions)
-//!                  ─▶ client's ring: Told 7..=7, events 3..=3, 12th of its outbox
-//! put together     ─▶ client's ring: Told 8..=11, events 4..=5, 13th and 14th
+//!                  ─▶ client's ring: Events 7..=7, events 3..=3, 12th of its outbox
+//! coalesced        ─▶ client's ring: Coalesced 8..=11, events 4..=5, 13th and 14th
 //! ```
-
-mod answer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,23 +21,21 @@ use crate::snapshot::PgSnapshot;
 use super::Hub;
 use super::change::ResultChange;
 
-pub use answer::TraceRequest;
-
 /// The least number of rings that the budget is divided by.
-const FEWEST_RINGS: usize = 16;
+const MIN_RINGS: usize = 16;
 
 /// How a document's part in a result changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Is {
+pub(super) enum ChangeType {
     Added,
     Changed,
     Moved,
     Removed,
 }
 
-impl Is {
+impl ChangeType {
     /// Its name in events.
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Added => "add",
             Self::Changed => "change",
@@ -51,19 +47,19 @@ impl Is {
 
 /// One document of a group of changes.
 #[derive(Debug)]
-pub(super) struct Touched {
+pub(super) struct TracedRowChange {
     pub(super) key: Arc<[u8]>,
     pub(super) version: u64,
-    pub(super) is: Is,
+    pub(super) is: ChangeType,
 }
 
-impl From<&ResultChange> for Touched {
+impl From<&ResultChange> for TracedRowChange {
     fn from(change: &ResultChange) -> Self {
         let (row, version, is) = match change {
-            ResultChange::Add { row, .. } => (row, row.document_version(), Is::Added),
-            ResultChange::Stay { row, .. } => (row, row.document_version(), Is::Changed),
-            ResultChange::Move { row, .. } => (row, row.document_version(), Is::Moved),
-            ResultChange::Remove { row, version, .. } => (row, *version, Is::Removed),
+            ResultChange::Add { row, .. } => (row, row.document_version(), ChangeType::Added),
+            ResultChange::Stay { row, .. } => (row, row.document_version(), ChangeType::Changed),
+            ResultChange::Move { row, .. } => (row, row.document_version(), ChangeType::Moved),
+            ResultChange::Remove { row, version, .. } => (row, *version, ChangeType::Removed),
         };
         Self {
             key: Arc::clone(&row.key),
@@ -75,7 +71,7 @@ impl From<&ResultChange> for Touched {
 
 /// An event in a query's history.
 #[derive(Debug)]
-pub(super) enum Happened {
+pub(super) enum TraceEvent {
     /// A group of changes became part of the result.
     Shown {
         at_us: u64,
@@ -83,7 +79,7 @@ pub(super) enum Happened {
         position: StreamId,
         /// The number of the group within the query.
         group: u64,
-        changes: Box<[Touched]>,
+        changes: Box<[TracedRowChange]>,
     },
     /// Its rows were read.
     Registered { at_us: u64, snapshot: PgSnapshot },
@@ -95,7 +91,7 @@ pub(super) enum DeliveryMode {
     /// By events, one for each change.
     Events,
     /// By events that coalesce several groups.
-    Together,
+    Coalesced,
     /// By events, after it had resumed.
     Resumed,
     /// By the whole result.
@@ -107,10 +103,10 @@ pub(super) enum DeliveryMode {
 }
 
 impl DeliveryMode {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Events => "events",
-            Self::Together => "together",
+            Self::Coalesced => "together",
             Self::Resumed => "resumed",
             Self::Result => "result",
             Self::Muted => "muted",
@@ -134,22 +130,22 @@ pub(super) struct TracedDelivery {
 }
 
 /// An entry that uses memory beyond its own size.
-pub(super) trait Noted {
+pub(super) trait HeapSize {
     fn heap_bytes(&self) -> usize;
 }
 
-impl Noted for TracedDelivery {
+impl HeapSize for TracedDelivery {
     fn heap_bytes(&self) -> usize {
         0
     }
 }
 
-impl Noted for Happened {
+impl HeapSize for TraceEvent {
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Shown { changes, .. } => {
                 let keys = changes.iter().map(|one| one.key.len());
-                size_of_val::<[Touched]>(changes) + keys.sum::<usize>()
+                size_of_val::<[TracedRowChange]>(changes) + keys.sum::<usize>()
             }
             Self::Registered { snapshot, .. } => size_of_val(snapshot.running.as_slice()),
         }
@@ -161,17 +157,17 @@ impl Noted for Happened {
 pub(super) struct TraceRing<T> {
     entries: VecDeque<T>,
     heap_bytes: usize,
-    most: usize,
+    max_bytes: usize,
     /// How many entries were ever forgotten.
-    forgotten: u64,
+    pub(super) forgotten: u64,
 }
 
-impl<T: Noted> TraceRing<T> {
-    pub(super) fn new(most: usize) -> Self {
+impl<T: HeapSize> TraceRing<T> {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             entries: VecDeque::new(),
             heap_bytes: 0,
-            most,
+            max_bytes,
             forgotten: 0,
         }
     }
@@ -189,10 +185,10 @@ impl<T: Noted> TraceRing<T> {
 
     /// Records an entry, and forgets the oldest ones to make room. An entry that is too large by
     /// itself is not recorded.
-    pub(super) fn note(&mut self, entry: T) {
+    pub(super) fn push(&mut self, entry: T) {
         let more = entry.heap_bytes();
-        while self.bytes_with(more) > self.most {
-            if !self.forget_one() {
+        while self.bytes_with(more) > self.max_bytes {
+            if !self.evict_oldest() {
                 self.forgotten += 1;
                 return;
             }
@@ -204,7 +200,7 @@ impl<T: Noted> TraceRing<T> {
         self.entries.push_back(entry);
     }
 
-    fn forget_one(&mut self) -> bool {
+    fn evict_oldest(&mut self) -> bool {
         let Some(oldest) = self.entries.pop_front() else {
             return false;
         };
@@ -214,15 +210,17 @@ impl<T: Noted> TraceRing<T> {
     }
 
     /// Sets the maximum size from here on.
-    fn share(&mut self, most: usize) {
-        self.most = most;
-        while self.entries.len() * size_of::<T>() + self.heap_bytes > most && self.forget_one() {}
-        if self.bytes() > most {
+    fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes;
+        while self.entries.len() * size_of::<T>() + self.heap_bytes > max_bytes
+            && self.evict_oldest()
+        {}
+        if self.bytes() > max_bytes {
             self.entries.shrink_to_fit();
         }
     }
 
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.entries.iter()
     }
 }
@@ -230,19 +228,19 @@ impl<T: Noted> TraceRing<T> {
 /// What was sent to a client recently.
 #[derive(Debug)]
 pub(super) struct ClientTrace {
-    ring: TraceRing<TracedDelivery>,
+    pub(super) ring: TraceRing<TracedDelivery>,
     now_us: u64,
     /// The last group of the query.
     group: u64,
     /// The first group that has not been sent to it.
-    since: Option<u64>,
+    pub(super) since: Option<u64>,
     resumes: bool,
 }
 
 impl ClientTrace {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            ring: TraceRing::new(most),
+            ring: TraceRing::new(max_bytes),
             now_us: 0,
             group: 0,
             since: None,
@@ -256,7 +254,7 @@ impl ClientTrace {
     }
 
     /// Sets the current time.
-    pub(super) fn later(&mut self, now_us: u64) {
+    pub(super) fn set_time(&mut self, now_us: u64) {
         self.now_us = now_us;
     }
 
@@ -266,7 +264,7 @@ impl ClientTrace {
     }
 
     /// The current group is sent later.
-    pub(super) fn holds(&mut self) {
+    pub(super) fn defer(&mut self) {
         self.since.get_or_insert(self.group);
     }
 
@@ -276,14 +274,14 @@ impl ClientTrace {
         let (how, first) = match how {
             DeliveryMode::Events if self.resumes => (DeliveryMode::Resumed, 0),
             DeliveryMode::Events => match since {
-                Some(first) => (DeliveryMode::Together, first),
+                Some(first) => (DeliveryMode::Coalesced, first),
                 None => (DeliveryMode::Events, self.group),
             },
             // Anything that was not sent, and more, is in a result.
             DeliveryMode::Result | DeliveryMode::Reset(_) => (how, 0),
             other => (other, since.unwrap_or(self.group)),
         };
-        self.ring.note(TracedDelivery {
+        self.ring.push(TracedDelivery {
             at_us: self.now_us,
             groups: (first, self.group),
             how,
@@ -296,32 +294,32 @@ impl ClientTrace {
 /// What a query showed recently.
 #[derive(Debug)]
 pub(super) struct QueryTrace {
-    ring: TraceRing<Happened>,
+    pub(super) ring: TraceRing<TraceEvent>,
     /// How many groups it has shown.
     pub(super) groups: u64,
 }
 
 impl QueryTrace {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max_bytes: usize) -> Self {
         Self {
-            ring: TraceRing::new(most),
+            ring: TraceRing::new(max_bytes),
             groups: 0,
         }
     }
 
     pub(super) fn shown(&mut self, at_us: u64, position: StreamId, changes: &[ResultChange]) {
         self.groups += 1;
-        self.ring.note(Happened::Shown {
+        self.ring.push(TraceEvent::Shown {
             at_us,
             position,
             group: self.groups,
-            changes: changes.iter().map(Touched::from).collect(),
+            changes: changes.iter().map(TracedRowChange::from).collect(),
         });
     }
 
     pub(super) fn registered(&mut self, at_us: u64, snapshot: &PgSnapshot) {
         let snapshot = snapshot.clone();
-        self.ring.note(Happened::Registered { at_us, snapshot });
+        self.ring.push(TraceEvent::Registered { at_us, snapshot });
     }
 }
 
@@ -337,12 +335,12 @@ impl Shares {
     pub(super) fn new(budget: usize) -> Self {
         Self {
             budget,
-            rings: FEWEST_RINGS,
+            rings: MIN_RINGS,
         }
     }
 
     /// The maximum size of a ring.
-    pub(super) fn each(&self) -> usize {
+    pub(super) fn ring_bytes(&self) -> usize {
         self.budget / self.rings
     }
 
@@ -350,7 +348,7 @@ impl Shares {
     fn count(&mut self, rings: usize) -> bool {
         let before = self.rings;
         if rings > self.rings || rings < self.rings / 4 {
-            self.rings = rings.next_power_of_two().max(FEWEST_RINGS);
+            self.rings = rings.next_power_of_two().max(MIN_RINGS);
         }
         self.rings != before
     }
@@ -358,16 +356,16 @@ impl Shares {
 
 impl Hub {
     /// Redistributes the budget if there are more queries and clients, or far fewer.
-    pub(super) fn share_out(&mut self) {
+    pub(super) fn redistribute_trace_budget(&mut self) {
         if !self.shares.count(self.queries.len() + self.clients.len()) {
             return;
         }
-        let each = self.shares.each();
+        let ring_bytes = self.shares.ring_bytes();
         for query in self.queries.values_mut() {
-            query.trace.ring.share(each);
+            query.trace.ring.set_max_bytes(ring_bytes);
         }
         for client in self.clients.values_mut() {
-            client.trace.ring.share(each);
+            client.trace.ring.set_max_bytes(ring_bytes);
         }
     }
 

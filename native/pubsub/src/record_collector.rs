@@ -6,13 +6,13 @@ use rillbase_engine::Sequence;
 
 use crate::error::Result;
 use crate::keys::{PUBLICATIONS, SUBSCRIPTIONS};
-use crate::look::ListEntry;
+use crate::lookup::ListEntry;
 use crate::place::{Ids, TopicExtent};
 use crate::record::{self, PublicationRecord, StoredRecord, SubscriptionRecord, TimedRecord};
 use crate::store::StoreAnswer;
 
 /// Records before an operation, each kept once, however many of its cells matched.
-pub(crate) struct Gather<'a> {
+pub(crate) struct RecordCollector<'a> {
     before: Sequence,
     /// The extent that all of them match.
     around: (&'a TopicExtent, Ids),
@@ -23,7 +23,7 @@ pub(crate) struct Gather<'a> {
     subscriptions: Vec<StoredRecord<SubscriptionRecord>>,
 }
 
-impl<'a> Gather<'a> {
+impl<'a> RecordCollector<'a> {
     pub(crate) fn new(
         (before, around): (Sequence, (&'a TopicExtent, Ids)),
         keep_publication: &'a dyn Fn(&StoredRecord<PublicationRecord>) -> bool,
@@ -67,7 +67,7 @@ impl<'a> Gather<'a> {
             return Ok(None);
         }
         let (extent, ids) = self.around;
-        opened.read((entry.id, entry.time), |other| other.meets(extent, ids))
+        opened.read((entry.id, entry.time), |other| other.matches(extent, ids))
     }
 
     /// The collected records, in the order of their arrival.

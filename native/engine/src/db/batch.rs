@@ -24,9 +24,9 @@ const FIRST_BYTES: usize = 480;
 /// Bytes of a sequence in a key.
 const NAME_BYTES: usize = 8;
 /// The maximum size of a batch, which is one record of the log.
-const MOST_BYTES: usize = crate::wal::MAX_BODY_BYTES;
+const MAX_BYTES: usize = crate::wal::MAX_BODY_BYTES;
 /// The maximum length of a key: keys are kept in indexes and in the manifest.
-pub(crate) const MOST_KEY_BYTES: usize = 1 << 16;
+pub(crate) const MAX_KEY_BYTES: usize = 1 << 16;
 
 /// Writes that become visible and durable together, over any keyspaces of one database.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ impl WriteBatch {
         let moved = other
             .named
             .iter()
-            .map(|&(place, number)| (place - HEADER_ROOM + at, number + self.count));
+            .map(|&(offset, number)| (offset - HEADER_ROOM + at, number + self.count));
         self.named.extend(moved);
         self.count = self.count.saturating_add(other.count);
         for keyspace in &other.keyspaces {
@@ -131,7 +131,7 @@ impl WriteBatch {
 
     /// Deletes a key.
     pub fn delete(&mut self, keyspace: &Keyspace, key: &[u8]) {
-        if keyspace.options().layout().asks_for_attributes() {
+        if keyspace.options().layout().requires_attributes() {
             self.refuse("this keyspace needs the attributes of a delete: use delete_with");
         }
         self.begin(EntryKind::Delete, keyspace, key);
@@ -179,7 +179,7 @@ impl WriteBatch {
 
     /// Deletes all keys from `start` up to `end`, exclusive.
     pub fn delete_range(&mut self, keyspace: &Keyspace, start: &[u8], end: &[u8]) {
-        if end.len() > MOST_KEY_BYTES {
+        if end.len() > MAX_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
         }
         self.begin(EntryKind::RangeDelete, keyspace, start);
@@ -202,7 +202,7 @@ impl WriteBatch {
     /// Adds everything of a write except its value; the key consists of two parts.
     fn begin_of(&mut self, kind: EntryKind, keyspace: &Keyspace, [head, tail]: [&[u8]; 2]) {
         let length = head.len() + tail.len();
-        if length > MOST_KEY_BYTES {
+        if length > MAX_KEY_BYTES {
             self.refuse("a key is longer than 64 KiB");
         }
         self.bytes.push(kind as u8);
@@ -225,7 +225,7 @@ impl WriteBatch {
     pub(crate) fn check(&self) -> Result<()> {
         let what = if let Some(what) = self.error {
             what
-        } else if self.bytes.len() > MOST_BYTES {
+        } else if self.bytes.len() > MAX_BYTES {
             "a batch is larger than 256 MiB"
         } else {
             return Ok(());

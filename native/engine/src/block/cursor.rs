@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::block::{Block, EntryShape, MalformedBlock};
+use super::{Block, EntryShape, MalformedBlock};
 use crate::key::{Sequence, Tag, compare};
 
 /// A cursor over a block.
@@ -182,10 +182,10 @@ impl BlockCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::builder::BlockBuilder;
+    use crate::block::{BlockEntry, NextVersion};
     use crate::key::EntryKind;
-    use crate::table::block::{BlockEntry, NextVersion};
-    use crate::table::block_builder::BlockBuilder;
-    use crate::table::hash;
+    use crate::key::hash;
 
     fn build(count: u32, interval: usize) -> Arc<Block> {
         let mut builder = BlockBuilder::new(interval, 10, true);

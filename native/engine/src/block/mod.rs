@@ -14,6 +14,9 @@
 //! contains the number of the restart from which its keys are found, or that it has none, or that
 //! it cannot be used.
 
+pub(crate) mod builder;
+pub(crate) mod cursor;
+
 use std::cmp::Ordering;
 
 use rillbase_binary_format::{u32_at, varint_at};
@@ -22,27 +25,27 @@ use crate::coding::{common_prefix, to_usize};
 use crate::key::{Sequence, Tag, compare};
 
 /// A bucket without keys.
-pub(super) const NO_KEY: u8 = 255;
+const NO_KEY: u8 = 255;
 /// A bucket whose keys are in several places.
-pub(super) const MANY: u8 = 254;
+const MANY: u8 = 254;
 /// Blocks with more restarts have no hash index.
-pub(super) const MOST_RESTARTS: usize = 253;
+const MAX_RESTARTS: usize = 253;
 /// Nor do those with fewer: a binary search over so few takes no longer, and hashes cannot be
 /// compressed.
-pub(super) const LEAST_RESTARTS: usize = 5;
+const MIN_RESTARTS: usize = 5;
 /// The counts at the end.
-pub(super) const TAIL_BYTES: usize = 6;
+const TAIL_BYTES: usize = 6;
 
 /// Bytes with a valid checksum are not a block: our own error, or a crafted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MalformedBlock;
 
 /// A tag as it is stored, small if sequences are close to the base.
-pub(super) fn pack(tag: Tag, base: Sequence) -> u64 {
+fn pack(tag: Tag, base: Sequence) -> u64 {
     offset_of(tag, base) << KIND_BITS | (tag.0 & KIND_MASK)
 }
 
-pub(super) fn offset_of(tag: Tag, base: Sequence) -> u64 {
+fn offset_of(tag: Tag, base: Sequence) -> u64 {
     tag.sequence().saturating_sub(base)
 }
 
@@ -51,7 +54,7 @@ const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
 /// What an entry may have in common with the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EntryShape {
+struct EntryShape {
     key_length: usize,
     value_length: usize,
     kind: u64,
@@ -59,13 +62,13 @@ pub(super) struct EntryShape {
 
 impl EntryShape {
     /// Before the first entry.
-    pub(super) const NONE: Self = Self {
+    const NONE: Self = Self {
         key_length: 0,
         value_length: 0,
         kind: 0,
     };
 
-    pub(super) fn new(key_length: usize, value_length: usize, tag: Tag) -> Self {
+    fn new(key_length: usize, value_length: usize, tag: Tag) -> Self {
         Self {
             key_length,
             value_length,
@@ -76,7 +79,7 @@ impl EntryShape {
 
 /// The half of a key's hash that selects its bucket; filters also use the other half.
 #[inline]
-pub(super) fn bucket_hash(hash: u64) -> u32 {
+fn bucket_hash(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
@@ -86,18 +89,18 @@ pub(crate) struct Block {
     bytes: Vec<u8>,
     /// Whether entries may have the shape of the previous one.
     has_shapes: bool,
-    pub(super) entries_end: usize,
-    pub(super) restarts: usize,
+    entries_end: usize,
+    restarts: usize,
     buckets: usize,
 }
 
 /// The numbers before an entry, and its location.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct EntryHeader {
-    pub(super) shared: usize,
+struct EntryHeader {
+    shared: usize,
     unshared: usize,
-    pub(super) value_length: usize,
-    pub(super) tag: Tag,
+    value_length: usize,
+    tag: Tag,
     key_at: usize,
 }
 
@@ -107,11 +110,11 @@ impl EntryHeader {
         EntryShape::new(self.shared + self.unshared, self.value_length, self.tag)
     }
 
-    pub(super) fn value_at(&self) -> usize {
+    fn value_at(&self) -> usize {
         self.key_at + self.unshared
     }
 
-    pub(super) fn next(&self) -> usize {
+    fn next(&self) -> usize {
         self.value_at() + self.value_length
     }
 }
@@ -166,7 +169,7 @@ impl Block {
         &self.bytes
     }
 
-    pub(super) fn restart(&self, number: usize) -> Result<usize, MalformedBlock> {
+    fn restart(&self, number: usize) -> Result<usize, MalformedBlock> {
         let at = self.entries_end + 4 * number;
         let offset = u32_at(&self.bytes, at).ok_or(MalformedBlock)? as usize;
         if number < self.restarts && offset < self.entries_end {
@@ -178,7 +181,7 @@ impl Block {
 
     /// The numbers of the entry at `at`, which follows one with a shape.
     #[inline]
-    pub(super) fn head(
+    fn head(
         &self,
         at: usize,
         before: EntryShape,
@@ -231,14 +234,14 @@ impl Block {
     }
 
     #[inline]
-    pub(super) fn key_rest(&self, head: &EntryHeader) -> Result<&[u8], MalformedBlock> {
+    fn key_rest(&self, head: &EntryHeader) -> Result<&[u8], MalformedBlock> {
         self.bytes
             .get(head.key_at..head.value_at())
             .ok_or(MalformedBlock)
     }
 
     /// The last restart whose entry is before the target, or the first.
-    pub(super) fn restart_before(
+    fn restart_before(
         &self,
         key: &[u8],
         tag: Tag,
@@ -309,13 +312,13 @@ impl Block {
             }
             if head.shared == matched {
                 let rest = self.key_rest(&head)?;
-                let wanted = key.get(matched..).ok_or(MalformedBlock)?;
-                let common = common_prefix(rest, wanted);
-                if common == rest.len() && common == wanted.len() {
+                let key_rest = key.get(matched..).ok_or(MalformedBlock)?;
+                let common = common_prefix(rest, key_rest);
+                if common == rest.len() && common == key_rest.len() {
                     if head.tag <= tag {
                         return Ok(Some(entry_of(&head)));
                     }
-                } else if rest.get(common) > wanted.get(common) {
+                } else if rest.get(common) > key_rest.get(common) {
                     return Ok(None);
                 }
                 matched += common;

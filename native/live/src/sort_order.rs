@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_query::bson::Document;
 use rillbase_query::environment::EvaluationContext;
-use rillbase_query::error::ParseLocation as ErrorPlace;
+use rillbase_query::error::ParseLocation;
 use rillbase_query::filter::Filter;
 use rillbase_query::fuel::Fuel;
 use rillbase_query::sort::{Sort, SortCriterion};
@@ -38,11 +38,11 @@ impl SortOrder {
             }
         } else {
             let document = Document::parse(&query.sort)?;
-            let place = ErrorPlace::root();
+            let root = ParseLocation::root();
             let Some(sort) = document.get("sort") else {
                 return Err(DocumentRefusal::new("invalid_sort", "the sort is missing"));
             };
-            Sort::parse(sort, &place)?
+            Sort::parse(sort, &root)?
         };
         let ranks = sort
             .keys()
@@ -56,7 +56,7 @@ impl SortOrder {
     }
 
     /// The sort position of a document. `None` if it cannot be evaluated and is omitted.
-    pub(crate) fn place(&self, row: &ResultRow) -> Option<SortPosition> {
+    pub(crate) fn sort_position(&self, row: &ResultRow) -> Option<SortPosition> {
         if self.join.as_ref().is_some_and(|join| !join.can_embed(row)) {
             return None;
         }
@@ -70,7 +70,7 @@ impl SortOrder {
                 .ok()?,
             None => None,
         };
-        let place = sort.key(document, rank.unwrap_or_default(), &Fuel::default());
-        Some(place.ok()?.into())
+        let sort_position = sort.key(document, rank.unwrap_or_default(), &Fuel::default());
+        Some(sort_position.ok()?.into())
     }
 }

@@ -17,13 +17,13 @@ use rillbase_engine::{Db, DbSnapshot, Millis};
 use crate::refusal::{CommandRefusal, Result};
 
 /// The maximum age of a shared snapshot, in milliseconds.
-pub(crate) const SHARED: Millis = 1000;
+pub(crate) const SHARING_PERIOD: Millis = 1000;
 /// How long a snapshot is kept.
-const HELD: Millis = 60_000;
+const LIFETIME: Millis = 60_000;
 /// The maximum number of snapshots that a namespace may open, and all together.
-const MOST_OPENED: (usize, usize) = (250, 1000);
+const MAX_OPENED: (usize, usize) = (250, 1000);
 /// The maximum number of a namespace's newest snapshots kept besides these, and of all together.
-const MOST_FRESH: (usize, usize) = (250, 1000);
+const MAX_FRESH: (usize, usize) = (250, 1000);
 
 /// An open snapshot.
 #[derive(Debug, Clone)]
@@ -70,14 +70,14 @@ impl SnapshotTable {
         let own = self.fresh.get(&namespace).and_then(VecDeque::back);
         let own = own.and_then(|number| self.held.get(number));
         let is_young =
-            |moment: &&NamedSnapshot| moment.snapshot.time().saturating_add(SHARED) > now;
+            |moment: &&NamedSnapshot| moment.snapshot.time().saturating_add(SHARING_PERIOD) > now;
         let young = self.shared.iter().chain(own).filter(is_young);
         young.max_by_key(|moment| moment.snapshot.sequence())
     }
 
     /// Evicts the oldest if there are too many.
-    fn give_way(&mut self, namespace: u64) {
-        let (of_one, of_all) = MOST_FRESH;
+    fn evict_oldest(&mut self, namespace: u64) {
+        let (of_one, of_all) = MAX_FRESH;
         let all: usize = self.fresh.values().map(VecDeque::len).sum();
         let own = self.fresh.get_mut(&namespace);
         let from = match own.filter(|numbers| numbers.len() > of_one) {
@@ -93,7 +93,7 @@ impl SnapshotTable {
 
 /// All open snapshots.
 #[derive(Debug)]
-pub(crate) struct Moments {
+pub(crate) struct NamedSnapshots {
     /// Names contain it, since another process does not have the same snapshots.
     process: String,
     /// Random keys of this process, unknown outside.
@@ -101,7 +101,7 @@ pub(crate) struct Moments {
     state: Mutex<SnapshotTable>,
 }
 
-impl Moments {
+impl NamedSnapshots {
     pub(crate) fn new(now: Millis) -> Self {
         Self {
             process: format!("{now:x}{:x}", std::process::id()),
@@ -120,7 +120,7 @@ impl Moments {
         let moment = NamedSnapshot {
             number: state.next,
             name: self.name(state.next),
-            until: snapshot.time().saturating_add(HELD),
+            until: snapshot.time().saturating_add(LIFETIME),
             snapshot: Arc::new(snapshot),
             kind,
         };
@@ -128,7 +128,8 @@ impl Moments {
         moment
     }
 
-    /// One that is at most a second old, and not older than the newest that the namespace has seen.
+    /// Returns a snapshot that is at most a second old, and not older than the newest that the
+    /// namespace has seen.
     pub(crate) fn shared(&self, db: &Db, namespace: u64) -> NamedSnapshot {
         let mut state = self.state.lock();
         if let Some(young) = state.newest(namespace, db.now()) {
@@ -151,14 +152,14 @@ impl Moments {
         let moment = self.hold(&mut state, snapshot, SnapshotKind::Fresh(namespace));
         let number = state.next;
         state.fresh.entry(namespace).or_default().push_back(number);
-        state.give_way(namespace);
+        state.evict_oldest(namespace);
         moment
     }
 
-    /// Opens one for a namespace.
+    /// Opens a snapshot for a namespace.
     pub(crate) fn open(&self, db: &Db, namespace: u64) -> Result<NamedSnapshot> {
         let mut state = self.state.lock();
-        let (of_one, of_all) = MOST_OPENED;
+        let (of_one, of_all) = MAX_OPENED;
         let count = |is: &dyn Fn(u64) -> bool| {
             let kinds = state.held.values().map(|moment| moment.kind);
             let opened =
@@ -209,7 +210,7 @@ impl Moments {
         moment.filter(is_own).cloned().ok_or_else(expired)
     }
 
-    /// Closes one that a namespace has opened; returns whether it existed.
+    /// Closes a snapshot that a namespace has opened; returns whether it existed.
     pub(crate) fn close(&self, name: &str, namespace: u64) -> bool {
         let mut state = self.state.lock();
         let Some(number) = self.number(name) else {
@@ -260,12 +261,12 @@ mod tests {
     struct World {
         db: Db,
         clock: Arc<ManualClock>,
-        moments: Moments,
+        snapshots: NamedSnapshots,
     }
 
     impl World {
         fn new() -> Self {
-            let clock = Arc::new(ManualClock::new(HELD));
+            let clock = Arc::new(ManualClock::new(LIFETIME));
             let options = DbOptions {
                 vfs: Arc::new(FaultVfs::new(1)),
                 clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -276,7 +277,7 @@ mod tests {
             db.create_keyspace("some", KeyspaceOptions::default())
                 .unwrap();
             Self {
-                moments: Moments::new(db.now()),
+                snapshots: NamedSnapshots::new(db.now()),
                 db,
                 clock,
             }
@@ -292,22 +293,22 @@ mod tests {
         fn fresh(&self, namespace: u64, count: usize) -> Vec<String> {
             let one = |_| {
                 self.write();
-                self.moments.fresh(&self.db, namespace).name
+                self.snapshots.fresh(&self.db, namespace).name
             };
             (0..count).map(one).collect()
         }
 
         fn is_held(&self, name: &str, namespace: u64) -> bool {
             let now = self.db.now();
-            self.moments.find(name, namespace, now).is_ok()
+            self.snapshots.find(name, namespace, now).is_ok()
         }
     }
 
     #[test]
-    fn the_newest_give_way_to_newer_ones_of_the_same_namespace() {
+    fn snapshots_are_evicted_by_newer_ones_of_the_same_namespace() {
         let world = World::new();
         let other = world.fresh(2, 1);
-        let names = world.fresh(1, MOST_FRESH.0 + 3);
+        let names = world.fresh(1, MAX_FRESH.0 + 3);
         let (gone, held) = names.split_at(3);
         assert!(gone.iter().all(|name| !world.is_held(name, 1)));
         assert!(held.iter().all(|name| world.is_held(name, 1)));
@@ -315,52 +316,57 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_most_gives_way_where_all_hold_too_many() {
+    fn the_namespace_with_most_snapshots_loses_some_when_there_are_too_many() {
         let world = World::new();
         let few = world.fresh(9, 3);
-        (1..=5).for_each(|namespace| drop(world.fresh(namespace, MOST_FRESH.0)));
+        (1..=5).for_each(|namespace| drop(world.fresh(namespace, MAX_FRESH.0)));
         assert!(few.iter().all(|name| world.is_held(name, 9)));
-        let state = world.moments.state.lock();
-        assert_eq!(state.held.len(), MOST_FRESH.1);
+        let state = world.snapshots.state.lock();
+        assert_eq!(state.held.len(), MAX_FRESH.1);
         assert_eq!(world.db.stats().snapshots, state.held.len());
     }
 
     #[test]
-    fn whoever_has_seen_the_newest_is_answered_no_older_one_and_others_share_theirs() {
+    fn a_namespace_never_reads_behind_the_newest_it_has_seen_and_others_share_theirs() {
         let world = World::new();
-        let shared = world.moments.shared(&world.db, 1);
+        let shared = world.snapshots.shared(&world.db, 1);
         let newest = world.fresh(1, 1);
-        assert_eq!(world.moments.shared(&world.db, 1).name, newest[0]);
-        assert_eq!(world.moments.shared(&world.db, 2).name, shared.name);
+        assert_eq!(world.snapshots.shared(&world.db, 1).name, newest[0]);
+        assert_eq!(world.snapshots.shared(&world.db, 2).name, shared.name);
         assert!(!world.is_held(&newest[0], 2));
-        world.clock.advance(SHARED);
-        let next = world.moments.shared(&world.db, 2);
-        assert_eq!(world.moments.shared(&world.db, 1).name, next.name);
+        world.clock.advance(SHARING_PERIOD);
+        let next = world.snapshots.shared(&world.db, 2);
+        assert_eq!(world.snapshots.shared(&world.db, 1).name, next.name);
     }
 
     #[test]
-    fn a_moment_is_held_for_a_minute_although_nothing_is_written() {
+    fn a_snapshot_is_kept_for_a_minute_although_nothing_is_written() {
         let world = World::new();
         let first = world.fresh(1, 1);
-        world.clock.advance(HELD - 1);
+        world.clock.advance(LIFETIME - 1);
         assert!(world.is_held(&first[0], 1));
-        let second = world.moments.fresh(&world.db, 1).name;
+        let second = world.snapshots.fresh(&world.db, 1).name;
         world.clock.advance(1);
-        world.moments.expire(world.db.now());
+        world.snapshots.expire(world.db.now());
         assert!(!world.is_held(&first[0], 1));
-        world.clock.advance(HELD - 2);
+        world.clock.advance(LIFETIME - 2);
         assert!(world.is_held(&second, 1));
     }
 
     #[test]
     fn a_namespace_opens_so_many_that_others_can_open_some() {
         let world = World::new();
-        let open = |namespace| world.moments.open(&world.db, namespace).map(|one| one.name);
+        let open = |namespace| {
+            world
+                .snapshots
+                .open(&world.db, namespace)
+                .map(|one| one.name)
+        };
         let first = open(1).unwrap();
-        (1..MOST_OPENED.0).for_each(|_| drop(open(1).unwrap()));
+        (1..MAX_OPENED.0).for_each(|_| drop(open(1).unwrap()));
         assert_eq!(open(1).unwrap_err().code, "TOO_MANY");
         open(2).unwrap();
-        assert!(world.moments.close(&first, 1));
+        assert!(world.snapshots.close(&first, 1));
         open(1).unwrap();
     }
 }

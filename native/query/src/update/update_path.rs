@@ -48,11 +48,11 @@ struct ArrayFilter {
 impl ArrayFilters {
     pub(super) fn parse(
         filters: Option<Array<'_>>,
-        place: &ParseLocation<'_>,
+        location: &ParseLocation<'_>,
     ) -> Result<Self, Error> {
         let mut all = Self::default();
         for (index, filter) in filters.iter().flat_map(Array::iter).enumerate() {
-            let here = place.index(index);
+            let here = location.index(index);
             let document = filter
                 .as_document()
                 .ok_or_else(|| refuse(&here, "an array filter is a document"))?;
@@ -76,10 +76,10 @@ impl ArrayFilters {
         Ok(all)
     }
 
-    pub(super) fn check_all_used(&self, place: &ParseLocation<'_>) -> Result<(), Error> {
+    pub(super) fn check_all_used(&self, location: &ParseLocation<'_>) -> Result<(), Error> {
         match self.list.iter().position(|named| !named.used) {
             Some(index) => Err(refuse(
-                &place.index(index),
+                &location.index(index),
                 "the update does not use this array filter",
             )),
             None => Ok(()),
@@ -103,12 +103,12 @@ impl ArrayFilters {
 }
 
 /// The first segment that all paths of an array filter share.
-fn name_of(root: &FilterClause, place: &ParseLocation<'_>) -> Result<String, Error> {
+fn name_of(root: &FilterClause, location: &ParseLocation<'_>) -> Result<String, Error> {
     let mut names = Vec::new();
     collect_names(root, &mut names);
     let Some((first, rest)) = names.split_first() else {
         return Err(refuse(
-            place,
+            location,
             "an array filter tests the element that it names",
         ));
     };
@@ -116,12 +116,15 @@ fn name_of(root: &FilterClause, place: &ParseLocation<'_>) -> Result<String, Err
         && first.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !well_formed {
         return Err(refuse(
-            place,
+            location,
             "the name of an array filter is a lower-case letter, then letters and digits",
         ));
     }
     if rest.iter().any(|name| name != first) {
-        return Err(refuse(place, "an array filter may name only one element"));
+        return Err(refuse(
+            location,
+            "an array filter may name only one element",
+        ));
     }
     Ok(first.clone())
 }
@@ -149,18 +152,18 @@ fn collect_names(node: &FilterClause, names: &mut Vec<String>) {
 pub(super) fn steps(
     text: &str,
     filters: &mut ArrayFilters,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Vec<UpdateSegment>, Error> {
     let steps: Result<Vec<UpdateSegment>, Error> = text
         .split('.')
-        .map(|part| step(part, filters, place))
+        .map(|part| step(part, filters, location))
         .collect();
     let steps = steps?;
     if steps.len() > NESTING_DEPTH {
-        return Err(refuse(place, "the path is too deep"));
+        return Err(refuse(location, "the path is too deep"));
     }
     if !matches!(steps.first(), Some(UpdateSegment::Field(_))) {
-        return Err(refuse(place, "a path must start with a field"));
+        return Err(refuse(location, "a path must start with a field"));
     }
     if steps
         .iter()
@@ -169,7 +172,7 @@ pub(super) fn steps(
         > 1
     {
         return Err(refuse(
-            place,
+            location,
             "a path may have at most one positional operator '$'",
         ));
     }
@@ -179,10 +182,10 @@ pub(super) fn steps(
 fn step(
     part: &str,
     filters: &mut ArrayFilters,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<UpdateSegment, Error> {
     match part {
-        "" => return Err(refuse(place, "a path must not have empty parts")),
+        "" => return Err(refuse(location, "a path must not have empty parts")),
         "$" => return Ok(UpdateSegment::Matched),
         "$[]" => return Ok(UpdateSegment::All),
         "$ref" | "$id" | "$db" => return Ok(UpdateSegment::Field(PathSegment::new(part))),
@@ -195,11 +198,11 @@ fn step(
         let index = filters.use_named(name);
         return index
             .map(UpdateSegment::Filtered)
-            .ok_or_else(|| refuse(place, format!("no array filter is named '{name}'")));
+            .ok_or_else(|| refuse(location, format!("no array filter is named '{name}'")));
     }
     if part.starts_with('$') {
         return Err(refuse(
-            place,
+            location,
             "a field of an update must not start with '$'",
         ));
     }
@@ -210,9 +213,9 @@ fn step(
 pub(super) fn document<'a>(
     value: ValueRef<'a>,
     what: &str,
-    place: &ParseLocation<'_>,
+    location: &ParseLocation<'_>,
 ) -> Result<Document<'a>, Error> {
     value
         .as_document()
-        .ok_or_else(|| refuse(place, format!("{what} takes a document")))
+        .ok_or_else(|| refuse(location, format!("{what} takes a document")))
 }

@@ -4,7 +4,7 @@ use rillbase_engine::{Millis, Sequence};
 use rillbase_pubsub::{StoredRecord, TimeWindow, TopicStore};
 
 use super::CommandStep;
-use super::follow::{REPLY_BYTES, fitting};
+use super::follow::{REPLY_BYTES, fitting_prefix};
 use super::publish::place;
 use crate::node::NodeCore;
 use crate::refusal::{CommandRefusal, Result};
@@ -15,17 +15,17 @@ use crate::time::moment;
 use crate::words::{Words, unknown};
 
 const DEFAULT_COUNT: usize = 1000;
-const MOST_COUNT: usize = 10_000;
+const MAX_COUNT: usize = 10_000;
 
 /// The bounds of a listing.
-struct LookBounds {
+struct ListingBounds {
     window: TimeWindow,
     at: Millis,
     after: Sequence,
     count: usize,
 }
 
-impl LookBounds {
+impl ListingBounds {
     fn read(node: &NodeCore, mut words: Words<'_>, allowed: &[&str]) -> Result<Self> {
         let now = node.now();
         let mut bounds = Self {
@@ -47,7 +47,7 @@ impl LookBounds {
                 _ => bounds.count = words.number()?,
             }
         }
-        if !(1..=MOST_COUNT).contains(&bounds.count) {
+        if !(1..=MAX_COUNT).contains(&bounds.count) {
             return Err(CommandRefusal::new(
                 "OUT_OF_RANGE",
                 "COUNT is between 1 and 10,000",
@@ -56,7 +56,7 @@ impl LookBounds {
         Ok(bounds)
     }
 
-    /// The requested number of those after a position, in order.
+    /// The requested number of items after a position, in order.
     fn page<'a, T>(&self, records: &'a [StoredRecord<T>]) -> &'a [StoredRecord<T>] {
         let from = records.partition_point(|one| one.sequence <= self.after);
         let rest = records.get(from..).unwrap_or_default();
@@ -71,10 +71,10 @@ pub(super) fn data(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
+    let bounds = ListingBounds::read(node, words, &["FROM", "UNTIL", "AFTER", "COUNT"])?;
     let answer = node.store.get_data(&topic.topic(), &place, bounds.window)?;
     let page = bounds.page(&answer.publications);
-    let fit = fitting(page, bounds.count, REPLY_BYTES);
+    let fit = fitting_prefix(page, bounds.count, REPLY_BYTES);
     show::publications(reply, &topic, fit, session.format);
     Ok(CommandStep::Done)
 }
@@ -86,7 +86,7 @@ pub(super) fn subscribers(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = LookBounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
+    let bounds = ListingBounds::read(node, words, &["AT", "AFTER", "COUNT"])?;
     let answer = node
         .store
         .get_subscribers(&topic.topic(), &place, bounds.at)?;
@@ -102,7 +102,7 @@ pub(super) fn both(
     reply: &mut ReplyWriter<'_>,
 ) -> Result<CommandStep> {
     let (topic, place) = place(session, &mut words)?;
-    let bounds = LookBounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
+    let bounds = ListingBounds::read(node, words, &["FROM", "UNTIL", "AT", "COUNT"])?;
     let times = (bounds.window, bounds.at);
     let answer = node
         .store
@@ -110,7 +110,7 @@ pub(super) fn both(
     reply.map(2);
     reply.text("publications");
     let page = bounds.page(&answer.publications);
-    let fit = fitting(page, bounds.count, REPLY_BYTES);
+    let fit = fitting_prefix(page, bounds.count, REPLY_BYTES);
     show::publications(reply, &topic, fit, session.format);
     reply.text("subscriptions");
     let page = bounds.page(&answer.subscriptions);
@@ -138,7 +138,7 @@ pub(super) fn all(
         let everywhere = entry.everywhere()?;
         (entry, everywhere)
     };
-    let bounds = LookBounds::read(node, words, &["AFTER", "COUNT"])?;
+    let bounds = ListingBounds::read(node, words, &["AFTER", "COUNT"])?;
     let answer = node.store.list(&topic, &place)?;
     let page = bounds.page(&answer.subscriptions);
     show::subscriptions(reply, &entry, page, session.format)?;

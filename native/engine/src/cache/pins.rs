@@ -25,12 +25,12 @@ impl PinBudget {
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = used.saturating_add(bytes) <= self.limit;
         if !fits {
-            self.give_back(bytes);
+            self.release(bytes);
         }
         fits
     }
 
-    pub(crate) fn give_back(&self, bytes: usize) {
+    pub(crate) fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
@@ -47,7 +47,7 @@ mod tests {
     fn no_more_is_taken_than_there_is() {
         let budget = PinBudget::new(100);
         assert!(budget.take(60) && !budget.take(41) && budget.take(40));
-        budget.give_back(60);
+        budget.release(60);
         assert_eq!(budget.used(), 40);
     }
 }

@@ -1,12 +1,10 @@
 //! Builds a block.
 
-use super::block::{
-    EntryShape, LEAST_RESTARTS, MANY, MOST_RESTARTS, NO_KEY, TAIL_BYTES, bucket_hash, offset_of,
-    pack,
+use super::{
+    EntryShape, MANY, MAX_RESTARTS, MIN_RESTARTS, NO_KEY, TAIL_BYTES, bucket_hash, offset_of, pack,
 };
-use super::hash;
 use crate::coding::{common_prefix, to_u32};
-use crate::key::{Sequence, Tag};
+use crate::key::{Sequence, Tag, hash};
 use rillbase_binary_format::ByteWriter as _;
 
 /// Collects entries in order.
@@ -96,7 +94,7 @@ impl BlockBuilder {
 
     fn buckets(&self) -> Vec<u8> {
         let count = self.hashes.len() * 4 / 3 + 1;
-        let worth_it = (LEAST_RESTARTS..=MOST_RESTARTS).contains(&self.restarts.len());
+        let worth_it = (MIN_RESTARTS..=MAX_RESTARTS).contains(&self.restarts.len());
         if self.hashes.is_empty() || !worth_it || count > 0xffff {
             return Vec::new();
         }

@@ -1,0 +1,201 @@
+//! Splits a JSON file into its documents, without parsing them.
+//!
+//! A file has one array of values, or one object after the other. Each item is returned as one
+//! line, for a reader of lines to validate: line breaks around its parts become spaces. Within a
+//! string they are errors anyway.
+
+use std::fmt;
+
+/// Why the rest of a file cannot be split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemsFailure {
+    /// The file begins with neither a bracket nor a brace.
+    NoItems,
+    /// Something else than a comma stands between two items, or anything after the array.
+    Separator {
+        /// The line of the error.
+        line: u64,
+    },
+    /// An item is larger than allowed.
+    TooLarge {
+        /// Where it begins.
+        line: u64,
+        /// The limit.
+        max_bytes: usize,
+    },
+    /// The file ends within an item, or before the end of the array.
+    Truncated,
+}
+
+impl fmt::Display for ItemsFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoItems => f.write_str("Expected an array of documents, or a document."),
+            Self::Separator { line } => write!(f, "Line {line}: expected a comma or the end."),
+            Self::TooLarge { line, max_bytes } => write!(
+                f,
+                "The document that begins on line {line} has more than {max_bytes} bytes."
+            ),
+            Self::Truncated => f.write_str("The file ends within a document or its array."),
+        }
+    }
+}
+
+/// An item with the line on which it begins.
+pub type Item = (u64, Vec<u8>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ItemsState {
+    /// Before the first byte that is not white space.
+    Start,
+    /// Where an item may begin; with `after_comma`, where one must begin.
+    Before {
+        after_comma: bool,
+    },
+    Inside,
+    /// After an item.
+    After,
+    /// After the array.
+    End,
+}
+
+/// Splits a file part by part.
+#[derive(Debug, Clone)]
+pub struct ItemReader {
+    max_bytes: usize,
+    state: ItemsState,
+    is_array: bool,
+    line: u64,
+    item_line: u64,
+    item: Vec<u8>,
+    depth: usize,
+    is_string: bool,
+    is_escaped: bool,
+}
+
+impl ItemReader {
+    /// A reader of items of at most `max_bytes` bytes.
+    #[must_use]
+    pub const fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            state: ItemsState::Start,
+            is_array: false,
+            line: 1,
+            item_line: 1,
+            item: Vec::new(),
+            depth: 0,
+            is_string: false,
+            is_escaped: false,
+        }
+    }
+
+    /// Reads a part and returns the items that it completes.
+    ///
+    /// # Errors
+    ///
+    /// The rest of the file cannot be split.
+    pub fn push(&mut self, part: &[u8]) -> Result<Vec<Item>, ItemsFailure> {
+        let mut items = Vec::new();
+        for &byte in part {
+            self.step(byte, &mut items)?;
+            self.line += u64::from(byte == b'\n');
+        }
+        Ok(items)
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    ///
+    /// The file is not complete.
+    pub fn finish(&self) -> Result<(), ItemsFailure> {
+        let is_complete = match self.state {
+            ItemsState::End => true,
+            ItemsState::Before { .. } => !self.is_array,
+            ItemsState::Start | ItemsState::Inside | ItemsState::After => false,
+        };
+        is_complete.then_some(()).ok_or(ItemsFailure::Truncated)
+    }
+
+    fn step(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
+        const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+        if self.state == ItemsState::Inside {
+            return self.step_inside(byte, items);
+        }
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            return Ok(());
+        }
+        match (self.state, byte) {
+            (ItemsState::Start, mark) if BYTE_ORDER_MARK.contains(&mark) => {}
+            (ItemsState::Start, b'[') => {
+                self.is_array = true;
+                self.state = ItemsState::Before { after_comma: false };
+            }
+            (ItemsState::Start | ItemsState::Before { .. }, b'{') => self.begin(byte),
+            (ItemsState::Start, _) => return Err(ItemsFailure::NoItems),
+            (ItemsState::Before { after_comma: false } | ItemsState::After, b']')
+                if self.is_array =>
+            {
+                self.state = ItemsState::End;
+            }
+            (ItemsState::Before { .. }, other)
+                if self.is_array && !matches!(other, b',' | b']') =>
+            {
+                self.begin(byte);
+            }
+            (ItemsState::After, b',') => self.state = ItemsState::Before { after_comma: true },
+            _ => return Err(ItemsFailure::Separator { line: self.line }),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, byte: u8) {
+        self.state = ItemsState::Inside;
+        self.item_line = self.line;
+        self.depth = 0;
+        self.item.clear();
+        self.take(byte);
+    }
+
+    fn step_inside(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
+        // A value without brackets ends before what follows it.
+        let is_open = self.depth > 0 || self.is_string;
+        if !is_open && matches!(byte, b',' | b']' | b'}') {
+            self.end(items);
+            return self.step(byte, items);
+        }
+        if self.item.len() >= self.max_bytes {
+            let line = self.item_line;
+            let max_bytes = self.max_bytes;
+            return Err(ItemsFailure::TooLarge { line, max_bytes });
+        }
+        self.take(byte);
+        if self.depth == 0 && !self.is_string && matches!(byte, b'}' | b']') {
+            self.end(items);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, items: &mut Vec<Item>) {
+        items.push((self.item_line, std::mem::take(&mut self.item)));
+        self.state = if self.is_array {
+            ItemsState::After
+        } else {
+            ItemsState::Before { after_comma: false }
+        };
+    }
+
+    fn take(&mut self, byte: u8) {
+        match byte {
+            _ if self.is_escaped => self.is_escaped = false,
+            b'\\' if self.is_string => self.is_escaped = true,
+            b'"' => self.is_string = !self.is_string,
+            b'{' | b'[' if !self.is_string => self.depth += 1,
+            b'}' | b']' if !self.is_string => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        let is_break = !self.is_string && matches!(byte, b'\n' | b'\r');
+        self.item.push(if is_break { b' ' } else { byte });
+    }
+}
