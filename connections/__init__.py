@@ -5,7 +5,8 @@ connection           the life of one WebSocket
 connection_state     its states, and the table of legal transitions
 event_stream, event_stream_consumer
                      one subscription as server-sent events
-callers, tickets     authentication of clients: by header, `hello`, `auth` or ticket
+greeting, callers, tickets
+                     authentication of clients: by header, `hello`, `auth` or ticket
 messages, frames     what clients send, and what they receive
 message_calls        messages that correspond to REST calls; products register them
 subscriptions        what can be subscribed to, how subscriptions are admitted, and those that a

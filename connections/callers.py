@@ -52,9 +52,9 @@ class Handshake:
 
     @classmethod
     def of(cls, scope: Scope) -> Handshake:
-        kept = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
+        headers = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
         scheme = _SCHEMES.get(scope["scheme"], scope["scheme"])
-        plain = {**scope, "method": "GET", "scheme": scheme, "headers": kept}
+        plain = {**scope, "method": "GET", "scheme": scheme, "headers": headers}
         return cls(plain, CallHead(plain))
 
     @property
@@ -74,11 +74,13 @@ class Handshake:
     def has_credentials(self) -> bool:
         return "Authorization" in self.head.headers or KEY_HEADER in self.head.headers
 
-    def with_credentials(self, given: dict[str, str]) -> Scope:
+    def with_credentials(self, credentials: dict[str, str]) -> Scope:
         """Return the handshake with these headers instead of its own credentials."""
-        kept = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
-        added = [(name.lower().encode(), text.encode("latin-1")) for name, text in given.items()]
-        return {**self.scope, "headers": kept + added}
+        others = [pair for pair in self.scope["headers"] if pair[0] not in _CREDENTIALS]
+        added = [
+            (name.lower().encode(), text.encode("latin-1")) for name, text in credentials.items()
+        ]
+        return {**self.scope, "headers": others + added}
 
 
 async def by_headers(handshake: Handshake) -> ConnectionCaller:
@@ -93,7 +95,7 @@ async def by_message(handshake: Handshake, message: Message, *others: str) -> Co
     message.allow((*MEMBERS, *others))
     token = message.text("token")
     if token is not None and token.startswith(tickets.PREFIX):
-        return await _by_ticket(handshake, await tickets.take(token, handshake.origins))
+        return await _by_ticket(handshake, await tickets.redeem(token, handshake.origins))
     return await _authenticate(handshake, CallHead(scope_of(handshake, message)))
 
 
@@ -113,12 +115,12 @@ def scope_of(handshake: Handshake, message: Message) -> Scope:
 
 async def by_ticket(handshake: Handshake, text: str) -> tuple[ConnectionCaller, tickets.Ticket]:
     """Return the caller that an EventSource's ticket identifies, and the ticket."""
-    ticket = await tickets.look_at(text, handshake.origins)
+    ticket = await tickets.check(text, handshake.origins)
     return await _by_ticket(handshake, ticket), ticket
 
 
 async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> ConnectionCaller:
-    if act_as.is_asked(handshake.head):
+    if act_as.is_requested(handshake.head):
         raise Forbidden(
             "A ticket stands for its caller: send the header when you create the ticket, and "
             "connect without it."
@@ -132,15 +134,17 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
             principal, tenant = look_up()
     except NotCached:
         principal, tenant = await looked_up(look_up)
-    return _admitted(handshake, ConnectionCaller(principal, tenant, ticket.standing))
+    return _require_origin(handshake, ConnectionCaller(principal, tenant, ticket.standing))
 
 
 async def _authenticate(handshake: Handshake, head: CallHead) -> ConnectionCaller:
     principal, tenant = await authenticated(head)
-    return _admitted(handshake, ConnectionCaller(principal, tenant, reference_of(principal, head)))
+    return _require_origin(
+        handshake, ConnectionCaller(principal, tenant, reference_of(principal, head))
+    )
 
 
-def _admitted(handshake: Handshake, caller: ConnectionCaller) -> ConnectionCaller:
+def _require_origin(handshake: Handshake, caller: ConnectionCaller) -> ConnectionCaller:
     """Reject pages of origins that the tenant does not list."""
     request_context.authenticated(caller.principal.actor)
     request_context.tenant_id.set(str(caller.tenant.id))

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 from connections import callers, frames, messages
 from connections.callers import ConnectionCaller, Handshake
 from connections.close_codes import CloseReason, code_for
+from connections.connection_recorder import ConnectionRecorder
 from connections.connection_state import ConnectionPhase, step
+from connections.frame_delivery import FrameDelivery
+from connections.greeting import greet
 from connections.interruptible import Interruptible
 from connections.message_calls import MessageCall
 from connections.messages import Message
@@ -27,7 +30,7 @@ from connections.subscriptions import ConnectionSubscriptions, OpenSubscription,
 from connections.write_order import OrderedTurns
 from data_plane.calls import check_rate_limits
 from data_plane.internal_call import InternalCall
-from data_plane.request_reader import EJSON_HEADER, EJSON_PARAMETER, is_canonical
+from data_plane.request_reader import EJSON_HEADER
 from foundation import contention
 from foundation.api.problems import translate
 from foundation.asgi import MessageClaim, Receive, Send, text_of
@@ -39,7 +42,6 @@ from foundation.errors import (
     NotFound,
     TokenExpired,
     TooManySubscriptions,
-    Unauthenticated,
 )
 from foundation.event_loop_budget import EventLoopBudget
 from tenants import error_log
@@ -47,12 +49,12 @@ from tenants import error_log
 if TYPE_CHECKING:
     from connections.connection_registry import ConnectionRegistry, Verdict
 
-GREETING_S = 5.0
+PATH = "/v1/realtime"
 #: An expired connection is closed unless `auth` arrives within this time.
 EXPIRED_S = 60.0
 MAX_AT_ONCE = 64
 #: How long queued frames may take to leave when the server closes.
-LAST_WORDS_S = 2.0
+FLUSH_TIMEOUT_S = 2.0
 
 
 class Connection:
@@ -71,23 +73,25 @@ class Connection:
         self.caller: ConnectionCaller | None = None
         self.handshake = handshake
         self._request_id = handshake.request_id
+        self._recorder = ConnectionRecorder(PATH, self._request_id)
         #: Documents are sent as canonical Extended JSON.
         self._canonical = False
         self._receive = receive
         self._send = send
+        delivery = FrameDelivery(handshake.scope, send, self._delivered)
         self._calls = products.calls
         self._registry = registry
-        self._outgoing = Outgoing(self._deliver, self._lost)
-        self._held = ConnectionSubscriptions(
+        self._outgoing = Outgoing(delivery.when_possible, self._on_client_gone, delivery.at_once)
+        self._subscriptions = ConnectionSubscriptions(
             self._subscriber,
             self._request_id,
             products.kinds,
             registry.starts,
             self._outgoing,
-            self._one_less,
+            self._on_subscription_ended,
         )
         self._tasks: set[asyncio.Task[None]] = set()
-        self._room = asyncio.Semaphore(MAX_AT_ONCE)
+        self._work_slots = asyncio.Semaphore(MAX_AT_ONCE)
         self._order = OrderedTurns()
         self._closing: CloseReason | None = None
         self._reading = Interruptible()
@@ -95,20 +99,20 @@ class Connection:
         #: The memory of the message that was read last.
         self._claim: MessageClaim | None = None
         #: Pause before the next message is read.
-        self._rest_s = 0.0
+        self._penalty_s = 0.0
 
     async def run(self) -> None:
         """Serve the client until it disconnects or is disconnected."""
         try:
-            await self._leave(await self._served())
+            await self._disconnect(await self._read_until_end())
         finally:
-            await self._held.close()
+            await self._subscriptions.close()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await self._outgoing.close()
 
-    async def _served(self) -> CloseReason:
+    async def _read_until_end(self) -> CloseReason:
         """Read until the connection ends; return why it ends."""
         reason = CloseReason.GONE
         try:
@@ -127,7 +131,7 @@ class Connection:
             self._closing = closing
             self._reading.interrupt()
 
-    def _lost(self) -> None:
+    def _on_client_gone(self) -> None:
         self.close(CloseReason.GONE)
 
     def notify(self, frame: bytes) -> None:
@@ -153,25 +157,25 @@ class Connection:
         if isinstance(refused, CredentialsExpired):
             self._expire()
         elif refused is not None:
-            self._held.end_all(refused)
+            self._subscriptions.end_all(refused)
             self.close(CloseReason(code_for(refused), refused.code))
         elif caller is not None and caller.principal != self.caller.principal:
-            await self._become(caller)
+            await self._set_caller(caller)
 
     def end(self, name: str, error: ApiError) -> bool:
         """End one subscription; return whether it existed."""
-        return self._held.end(name, error)
+        return self._subscriptions.end(name, error)
 
     @property
     def subscriptions(self) -> list[OpenSubscription]:
-        return list(self._held)
+        return list(self._subscriptions)
 
     def _enter(self, state: ConnectionPhase) -> None:
         self.state = step(self.state, state)
 
     async def _read(self) -> None:
         """Authenticate the client, then handle messages until it disconnects."""
-        caller = await self._admitted()
+        caller = await self._admit()
         if caller is None:
             return
         self.caller = caller
@@ -181,10 +185,11 @@ class Connection:
             self._registry.leave(self)
             return
         self._enter(ConnectionPhase.OPEN)
+        self._recorder.opened(caller)
         self.notify(frames.welcome(self.id))
         budget = EventLoopBudget()
         while (text := await self._next(messages.MAX_BYTES)) is not None:
-            await self._take(text)
+            await self._handle(text)
             # The message may be large, and the next one may arrive much later.
             del text
             await self._pause()
@@ -192,41 +197,25 @@ class Connection:
             if budget.is_spent:
                 await budget.yield_if_spent()
 
-    async def _admitted(self) -> ConnectionCaller | None:
+    async def _admit(self) -> ConnectionCaller | None:
         """Return the caller once it may connect; record a rejection while its tenant is known."""
         try:
-            caller = await self._greeted()
-            if caller is not None and self.state is not ConnectionPhase.CLOSED:
+            greeting = await greet(self.handshake, self._next)
+            if greeting is None:
+                return None
+            self._canonical = greeting.canonical
+            if self.state is not ConnectionPhase.CLOSED:
                 self._enter(ConnectionPhase.ADMITTING)
-                await self._registry.admit(self, caller)
+                await self._registry.admit(self, greeting.caller)
         except ApiError as error:
             error_log.note_refusal(error, "WebSocket hello")
             raise
-        return caller
+        return greeting.caller
 
-    async def _greeted(self) -> ConnectionCaller | None:
-        """Return the caller, or None if the client disconnected before it named one."""
-        if self.handshake.has_credentials:
-            form = self.handshake.head.headers.get(EJSON_HEADER)
-            self._canonical = is_canonical(form, EJSON_HEADER)
-            return await callers.by_headers(self.handshake)
-        try:
-            async with asyncio.timeout(GREETING_S):
-                text = await self._next(messages.MAX_FIRST_BYTES)
-                if text is None:
-                    return None
-                message = messages.read(text)
-                if message.type != "hello":
-                    raise Unauthenticated("The first message must be `hello`, with a token.")
-                self._canonical = is_canonical(message.text(EJSON_PARAMETER), EJSON_PARAMETER)
-                return await callers.by_message(self.handshake, message, EJSON_PARAMETER)
-        except TimeoutError:
-            raise Unauthenticated("The client did not send `hello` in time.") from None
-
-    async def _deliver(self, frame: bytes) -> None:
+    def _delivered(self, size_bytes: int) -> None:
         if self.caller is not None:
             contention.tenants.record(self.caller.tenant.id)
-        await self._send({"type": "websocket.send", "text": frame.decode()})
+        self._recorder.sent(size_bytes)
 
     async def _next(self, max_bytes: int) -> bytes | None:
         """Return the next message, or None if the client has disconnected."""
@@ -239,9 +228,10 @@ class Connection:
             raise InvalidBody("Messages must be text.")
         if len(text) > max_bytes:
             raise BodyTooLarge(f"A message may have at most {max_bytes} bytes.")
+        self._recorder.received(len(text))
         return text
 
-    async def _take(self, text: bytes) -> None:
+    async def _handle(self, text: bytes) -> None:
         """Handle a message. An invalid one is answered with an error; the connection stays open."""
         try:
             message = messages.read(text)
@@ -249,11 +239,11 @@ class Connection:
             self._refuse(None, error)
             return
         try:
-            await self._do(message)
+            await self._dispatch(message)
         except Exception as error:  # noqa: BLE001 -- every error becomes a problem
             self._refuse(message, translate(error))
 
-    async def _do(self, message: Message) -> None:
+    async def _dispatch(self, message: Message) -> None:
         message.check()
         match message.type:
             case "ping":
@@ -268,34 +258,39 @@ class Connection:
                 await self._registry.starts.wait(self.caller)
                 if self.state is ConnectionPhase.CLOSED:
                     return
-                await self._registry.starts.metered(self.caller, self._begin(message))
+                await self._registry.starts.metered(self.caller, self._subscribe(message))
             case kind if kind in self._calls:
                 message.required_id()
                 await self._start(message, self._perform(message, self._calls[kind]))
             case _:
                 raise messages.wrong("type", "Unknown message type.")
 
-    async def _begin(self, message: Message) -> None:
-        subscription = self._held.reserve(message.required_id())
-        work = self._held.open(subscription, message.value, self._present)
-        await self._start(message, self._registry.starts.metered(self.caller, work))
+    async def _subscribe(self, message: Message) -> None:
+        subscription = self._subscriptions.reserve(message.required_id())
+        work = self._subscriptions.open(subscription, message.value, self._current_caller)
+        await self._start(message, self._open(message, work))
+
+    async def _open(self, message: Message, work: Coroutine[None, None, None]) -> None:
+        await self._registry.starts.metered(self.caller, work)
+        message.name_objects()
+        self._recorder.answered(self.caller, message)
 
     async def _start(self, message: Message, work: Coroutine[None, None, None]) -> None:
         """Start work that takes time; wait first while too much is running."""
-        await self._room.acquire()
-        task = asyncio.create_task(self._guarded(message, work))
+        await self._work_slots.acquire()
+        task = asyncio.create_task(self._run_guarded(message, work))
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._on_work_done)
         if (claim := self._claim) is not None:
             # The message stays in memory until the work on it is done.
             claim.retain()
             task.add_done_callback(lambda _: claim.release())
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _on_work_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._room.release()
+        self._work_slots.release()
 
-    async def _guarded(self, message: Message, work: Coroutine[None, None, None]) -> None:
+    async def _run_guarded(self, message: Message, work: Coroutine[None, None, None]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 -- every error becomes a problem
@@ -303,25 +298,27 @@ class Connection:
 
     async def _pause(self) -> None:
         """Pause reading if too many requests were rejected."""
-        rest_s, self._rest_s = self._rest_s, 0.0
+        rest_s, self._penalty_s = self._penalty_s, 0.0
         if rest_s > 0:
             await asyncio.sleep(rest_s)
 
     def _refuse(self, message: Message | None, error: ApiError) -> None:
         if error.status == TooManySubscriptions.status and self.caller is not None:
-            rest_s = self._registry.penalty_delay.refused(self.caller.tenant.id)
-            self._rest_s = max(self._rest_s, rest_s)
+            rest_s = self._registry.penalty_delay.count_rejection(self.caller.tenant.id)
+            self._penalty_s = max(self._penalty_s, rest_s)
         what, name = ("", None) if message is None else (message.type, message.id)
         error_log.note_refusal(error, f"WebSocket {what}".rstrip())
+        if message is not None:
+            self._recorder.refused(self.caller, message, error)
         self.notify(frames.error(name, error, self._request_id))
 
-    async def _counted(self) -> ConnectionCaller:
+    async def _rate_limited_caller(self) -> ConnectionCaller:
         """Return the caller, if it may make requests now."""
-        caller = self._present()
+        caller = self._current_caller()
         await check_rate_limits(caller.principal, caller.tenant, None)
         return caller
 
-    def _present(self) -> ConnectionCaller:
+    def _current_caller(self) -> ConnectionCaller:
         """Return the caller, unless its token has expired."""
         if self.state is ConnectionPhase.EXPIRED or self.caller is None:
             raise TokenExpired("The token has expired. Send `auth` with a new one.")
@@ -329,18 +326,20 @@ class Connection:
 
     async def _perform(self, message: Message, kind: MessageCall) -> None:
         call = kind.read(message)
+        message.parameters.update(call.parameters)
         if self._canonical:
             call.headers[EJSON_HEADER] = "canonical"
         key = kind.order_key(message)
         if key is None:
-            body = await self._answered(call)
+            body = await self._call(call)
         else:
             async with self._order.turn(key):
-                body = await self._answered(call)
+                body = await self._call(call)
+        self._recorder.answered(self.caller, message, len(body))
         self.notify(frames.ack(message.id, body))
 
-    async def _answered(self, call: InternalCall) -> bytes:
-        caller = await self._counted()
+    async def _call(self, call: InternalCall) -> bytes:
+        caller = await self._rate_limited_caller()
         return await call.perform(caller.principal, caller.tenant)
 
     def _subscriber(self, caller: ConnectionCaller, name: str) -> Subscriber:
@@ -348,12 +347,12 @@ class Connection:
 
     def _unsubscribe(self, message: Message) -> None:
         message.allow(())
-        if not self._held.end(message.required_id(), None):
+        if not self._subscriptions.end(message.required_id(), None):
             raise NotFound(f"The connection has no subscription {message.id!r}.")
 
-    def _one_less(self) -> None:
+    def _on_subscription_ended(self) -> None:
         if self.caller is not None:
-            self._registry.left(self.caller)
+            self._registry.subscription_ended(self.caller)
 
     async def _auth(self, message: Message) -> None:
         """Continue with other credentials of the same tenant."""
@@ -367,20 +366,20 @@ class Connection:
             self._expiry = None
         if self.state is ConnectionPhase.EXPIRED:
             self._enter(ConnectionPhase.OPEN)
-        await self._become(caller)
+        await self._set_caller(caller)
         self.notify(frames.ack(message.id))
 
-    async def _become(self, caller: ConnectionCaller) -> None:
+    async def _set_caller(self, caller: ConnectionCaller) -> None:
         self.caller = caller
-        await self._held.judge(caller)
+        await self._subscriptions.judge(caller)
 
     def _expire(self) -> None:
         self._enter(ConnectionPhase.EXPIRED)
-        self._held.end_all(TokenExpired())
+        self._subscriptions.end_all(TokenExpired())
         closing = CloseReason(4401, TokenExpired.code)
         self._expiry = asyncio.get_running_loop().call_later(EXPIRED_S, self.close, closing)
 
-    async def _leave(self, closing: CloseReason) -> None:
+    async def _disconnect(self, closing: CloseReason) -> None:
         """Send the error and the close frame, if the client is still connected."""
         if closing.error is not None:
             self._refuse(None, closing.error)
@@ -388,12 +387,13 @@ class Connection:
             closing.error.__traceback__ = closing.error.__context__ = None
         self._enter(ConnectionPhase.CLOSED)
         self._registry.leave(self)
+        self._recorder.closed(closing.code)
         if self._expiry is not None:
             self._expiry.cancel()
         if closing is CloseReason.GONE or self._outgoing.is_closed:
             return
         with contextlib.suppress(OSError, TimeoutError):
-            async with asyncio.timeout(LAST_WORDS_S):
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
                 await self._outgoing.finish()
                 await self._send(
                     {"type": "websocket.close", "code": closing.code, "reason": closing.reason}

@@ -29,7 +29,7 @@ from foundation.metrics import SOCKETS
 from tenants.credentials.cache import at_most
 from tenants.credentials.credential_reference import (
     CredentialReference,
-    read_together,
+    preload_keys,
     resolve_reference,
 )
 
@@ -115,7 +115,7 @@ class ConnectionRegistry:
 
     async def admit(self, connection: RegisteredConnection, caller: ConnectionCaller) -> None:
         """Count a new connection, or raise if its tenant has too many."""
-        tenant, allowed = caller.tenant.id, _allowed(caller)
+        tenant, allowed = caller.tenant.id, _limits_of(caller)
         is_first = tenant not in self._by_tenant
         self._by_tenant[tenant].add(connection)
         self.connections[connection.id] = connection
@@ -146,17 +146,17 @@ class ConnectionRegistry:
         if connection.caller is not None:
             self._discard(connection, connection.caller.tenant.id)
 
-    def left(self, caller: ConnectionCaller) -> None:
+    def subscription_ended(self, caller: ConnectionCaller) -> None:
         """Called when a subscription has ended."""
-        self._quotas.gone(caller.tenant.id)
+        self._quotas.decreased(caller.tenant.id)
 
     async def _count_in(self, starts: Sequence[PendingStart]) -> None:
         """Count new subscriptions of one tenant, or raise if it would have too many."""
         caller = starts[0].caller
-        tenant, allowed = caller.tenant.id, _allowed(caller)
+        tenant, allowed = caller.tenant.id, _limits_of(caller)
         for start in starts:
             self._subscriptions[tenant] += 1
-            start.held.counted(lambda: self._uncount(tenant))
+            start.subscription.counted(lambda: self._uncount(tenant))
         try:
             usage = await self._open(tenant, allowed)
         except BaseException:
@@ -191,13 +191,13 @@ class ConnectionRegistry:
         if self.connections.pop(connection.id, None) is None:
             return
         self._notified.discard(connection.id)
-        for held in connection.subscriptions:
-            held.uncount()
+        for subscription in connection.subscriptions:
+            subscription.uncount()
         others = self._by_tenant[tenant]
         others.discard(connection)
         if not others:
             del self._by_tenant[tenant]
-        self._quotas.gone(tenant)
+        self._quotas.decreased(tenant)
         SOCKETS.set(len(self.connections))
 
     def ask_to_reconnect(self, within_s: float) -> None:
@@ -265,7 +265,7 @@ class ConnectionRegistry:
 
 def _uncount_all(starts: Sequence[PendingStart]) -> None:
     for start in starts:
-        start.held.uncount()
+        start.subscription.uncount()
 
 
 async def _check_rate_limits(starts: Sequence[PendingStart]) -> None:
@@ -275,7 +275,7 @@ async def _check_rate_limits(starts: Sequence[PendingStart]) -> None:
         await check_rate_limits(caller.principal, caller.tenant, None, calls=calls)
 
 
-def _allowed(caller: ConnectionCaller) -> ConnectionUsage:
+def _limits_of(caller: ConnectionCaller) -> ConnectionUsage:
     limits = caller.tenant.limits
     return ConnectionUsage(limits["connections"], limits["subscriptions"])
 
@@ -283,7 +283,7 @@ def _allowed(caller: ConnectionCaller) -> ConnectionUsage:
 def _verdicts(current_callers: list[ConnectionCaller]) -> list[Verdict]:
     """Return the current identity of each caller, or why it is no longer valid."""
     with at_most(BELIEVED_S):
-        read_together({caller.credential for caller in current_callers})
+        preload_keys({caller.credential for caller in current_callers})
         return [_verdict(caller) for caller in current_callers]
 
 

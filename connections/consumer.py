@@ -18,17 +18,16 @@ from channels.consumer import AsyncConsumer
 from channels.exceptions import StopConsumer
 
 from connections.callers import Handshake
-from connections.connection import Connection
+from connections.connection import PATH, Connection
 from connections.connection_registry import ConnectionRegistry
 from connections.products import Products
 from data_plane.http import problem_answer
-from foundation.asgi import Message, Receive, Scope, Send
+from foundation.asgi import SEND_AT_ONCE, Message, Receive, Scope, Send, SendAtOnce
 from foundation.errors import ApiError, NotFound
 
 log = logging.getLogger(__name__)
 
 INTERNAL_ERROR = 1011
-PATH = "/v1/realtime"
 SUBPROTOCOL = "rillbase.v1"
 
 #: Reads and writes a connection until it ends.
@@ -54,13 +53,13 @@ class MessageHandover:
         """Offer a message and wait until it is no longer needed."""
         if self._is_closed:
             return
-        self._offer(message)
+        self._put_message(message)
         self._giver = asyncio.get_running_loop().create_future()
         await self._giver
 
     def give_last(self, message: dict[str, Any]) -> None:
         """Offer the last message without waiting."""
-        self._offer(message)
+        self._put_message(message)
 
     async def take(self) -> Message:
         """Return the next message. The previous one is no longer needed."""
@@ -80,7 +79,7 @@ class MessageHandover:
         self._is_closed = True
         _wake(self._giver)
 
-    def _offer(self, message: dict[str, Any]) -> None:
+    def _put_message(self, message: dict[str, Any]) -> None:
         self._message = message
         _wake(self._taker)
 
@@ -101,6 +100,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
         self._serving: asyncio.Task[None] | None = None
         #: Whether the close frame has been sent, or the client has disconnected.
         self._is_over = False
+        self._server_send_at_once: SendAtOnce | None = None
 
     @abstractmethod
     async def opened(self) -> Serve | None:
@@ -123,6 +123,7 @@ class WebSocketConsumer(AsyncConsumer, ABC):
                 raise ValueError(f"no handler for {other}")
 
     async def websocket_connect(self, _: Message) -> None:
+        self._take_over_sending()
         serve = await self.opened()
         if serve is None:
             raise StopConsumer
@@ -142,6 +143,11 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             await self._serving
         raise StopConsumer
 
+    def send_at_once(self, frame: bytes) -> bool:
+        """Send a text frame as `send` does, unless that has to wait; return whether it was sent."""
+        send = self._server_send_at_once
+        return send is not None and not self._is_over and send(frame)
+
     async def refuse(self, error: ApiError) -> None:
         """Respond to the handshake with a problem document."""
 
@@ -149,6 +155,13 @@ class WebSocketConsumer(AsyncConsumer, ABC):
             await self.send(cast("Any", {**message, "type": f"websocket.{message['type']}"}))
 
         await problem_answer(error).send(as_answer, {}, with_body=True)
+
+    def _take_over_sending(self) -> None:
+        """Let frames that need not wait leave through the consumer, too."""
+        extensions = self.scope.get("extensions", {})
+        self._server_send_at_once = extensions.get(SEND_AT_ONCE)
+        if self._server_send_at_once is not None:
+            self.scope["extensions"] = {**extensions, SEND_AT_ONCE: self.send_at_once}
 
     async def _run(self, serve: Serve) -> None:
         try:

@@ -48,7 +48,7 @@ class EventStream:
         self._wake = asyncio.Event()
         self._over = False
         self._event_id = event_id
-        self._held = OpenSubscription(NAME, self, request_id, self._finish)
+        self._subscription = OpenSubscription(NAME, self, request_id, self._finish)
         self._canonical = canonical
         self._subscriber = self._subscriber_of(caller)
 
@@ -67,15 +67,15 @@ class EventStream:
 
     @property
     def subscriptions(self) -> list[OpenSubscription]:
-        return [self._held]
+        return [self._subscription]
 
     async def begin(self, kind: SubscriptionKind, message: Value) -> None:
         """Start the query, or raise why it cannot start."""
         await self._registry.admit(self, self.caller)
         try:
-            await self._registry.starts.admit(self._held, self.caller)
-            opened = kind.open(self._subscriber, message, self._held)
-            self._held.begun(await self._registry.starts.metered(self.caller, opened))
+            await self._registry.starts.admit(self._subscription, self.caller)
+            opened = kind.open(self._subscriber, message, self._subscription)
+            self._subscription.begun(await self._registry.starts.metered(self.caller, opened))
         except BaseException:
             self.leave()
             raise
@@ -89,14 +89,14 @@ class EventStream:
         """Send a frame that belongs to no subscription."""
         self.put(frame)
         if b'"goodbye"' in frame[:20]:
-            self._finish(self._held)
+            self._finish(self._subscription)
 
     def end(self, name: str, error: ApiError) -> bool:
         """End the query, and with it the response."""
         if name != NAME or self._over:
             return False
-        self._held.end(error)
-        self._finish(self._held)
+        self._subscription.end(error)
+        self._finish(self._subscription)
         return True
 
     async def judge(self, verdict: Verdict) -> None:
@@ -108,7 +108,7 @@ class EventStream:
         elif caller is not None and self.caller != caller:
             self.caller = caller
             self._subscriber = self._subscriber_of(caller)
-            await self._held.judge(self._subscriber)
+            await self._subscription.judge(self._subscriber)
 
     async def parts(self) -> AsyncIterator[bytes]:
         """Yield the response's body until the stream ends. `leave` follows."""
@@ -127,7 +127,7 @@ class EventStream:
     def leave(self) -> None:
         """Release everything that the stream holds."""
         self._over = True
-        self._held.close()
+        self._subscription.close()
         self._registry.leave(self)
 
     def _finish(self, _: OpenSubscription) -> None:

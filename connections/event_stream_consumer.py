@@ -83,7 +83,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         self._streaming: asyncio.Task[None] | None = None
 
     async def dispatch(self, message: dict[str, Any]) -> None:
-        """Call the handler of a message. See `WebSocketConsumer.__call__`."""
+        """Call the handler of a message. See `WebSocketConsumer.dispatch`."""
         match message["type"]:
             case "http.request":
                 await self.http_request(message)
@@ -134,6 +134,7 @@ class EventStreamConsumer(AsyncHttpConsumer):
         return bool(self.scope["method"] != "HEAD")
 
     async def _start(self) -> None:
+        self.scope["state"]["is_stream"] = True
         headers = {**self._headers, "Cache-Control": "no-store", "Content-Type": MEDIA_TYPE}
         raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         await self.send_headers(headers=raw)

@@ -16,7 +16,7 @@ from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from rillbase_native import Value
 
 
-def _unordered(_: Message) -> bytes | None:
+def _no_order(_: Message) -> bytes | None:
     return None
 
 
@@ -27,7 +27,7 @@ class MessageCall:
     #: Returns the REST call, or raises `InvalidBody`.
     read: Callable[[Message], InternalCall]
     #: Messages with the same key run one after the other; None: immediately.
-    order_key: Callable[[Message], bytes | None] = _unordered
+    order_key: Callable[[Message], bytes | None] = _no_order
 
 
 #: By type of message.

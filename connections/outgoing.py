@@ -1,8 +1,9 @@
 """Frames on their way to one client.
 
-Sending never blocks: frames are queued, and a subscription is notified when one of its frames has
-left, which is its backpressure. A client that does not read fills its connection, then this queue
-up to the windows of its subscriptions. Replies fill it too, so reading its messages waits for room.
+Sending never blocks: frames leave at once while the connection takes them, and are queued
+otherwise. A subscription is notified when one of its frames has left, which is its backpressure. A
+client that does not read fills its connection, then this queue up to the windows of its
+subscriptions. Replies fill it too, so reading its messages waits for room.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ MAX_WAITING_BYTES = 4 * 1024 * 1024
 
 Sent = Callable[[int], None]
 Deliver = Callable[[bytes], Awaitable[None]]
+#: Delivers a frame without waiting, or returns False.
+DeliverAtOnce = Callable[[bytes], bool]
+
+
+def _ignore() -> None:
+    """Do nothing."""
+
+
+def _never(_: bytes) -> bool:
+    return False
 
 
 class Outgoing:
@@ -27,19 +38,29 @@ class Outgoing:
 
     __slots__ = (
         "_deliver",
+        "_deliver_at_once",
         "_is_finishing",
-        "_lost",
+        "_is_notifying",
+        "_on_client_gone",
         "_queue",
         "_room",
         "_sending",
         "_waiting_bytes",
     )
 
-    def __init__(self, deliver: Deliver, lost: Callable[[], None]) -> None:
-        """`lost` is called when a frame cannot be delivered: the client is gone."""
+    def __init__(
+        self,
+        deliver: Deliver,
+        on_client_gone: Callable[[], None],
+        deliver_at_once: DeliverAtOnce = _never,
+    ) -> None:
+        """`on_client_gone` is called when a frame cannot be delivered: the client is gone."""
         #: None: nothing more is sent.
         self._deliver: Deliver | None = deliver
-        self._lost = lost
+        self._deliver_at_once = deliver_at_once
+        #: Whether a subscription is being notified of a frame that was delivered at once.
+        self._is_notifying = False
+        self._on_client_gone = on_client_gone
         self._is_finishing = False
         self._queue: list[tuple[bytes, Sent | None]] = []
         self._waiting_bytes = 0
@@ -56,8 +77,11 @@ class Outgoing:
         return self._deliver is None
 
     def put(self, frame: bytes, sent: Sent | None = None) -> None:
-        """Queue a frame; `sent` is called with its size once it has left."""
+        """Send or queue a frame; `sent` is called with its size once it has left."""
         if self._deliver is None or self._is_finishing:
+            return
+        if self._sending is None and not self._is_notifying and self._deliver_at_once(frame):
+            self._notify(sent, len(frame))
             return
         self._queue.append((frame, sent))
         self._waiting_bytes += len(frame)
@@ -79,7 +103,7 @@ class Outgoing:
     async def close(self) -> None:
         """Discard what waits, and what is put from now on."""
         # References in circles would keep the connection in memory.
-        self._deliver, self._lost = None, _ignore
+        self._deliver, self._on_client_gone, self._deliver_at_once = None, _ignore, _never
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
@@ -96,7 +120,7 @@ class Outgoing:
         finally:
             self._sending = None
         if self._deliver is None:
-            self._lost()
+            self._on_client_gone()
 
     async def _empty(self, deliver: Deliver) -> None:
         budget = EventLoopBudget()
@@ -113,11 +137,16 @@ class Outgoing:
                 if budget.is_spent:
                     await budget.yield_if_spent()
 
+    def _notify(self, sent: Sent | None, size_bytes: int) -> None:
+        """Report a frame. Frames that this leads to are queued, lest they lead to more of them."""
+        if sent is not None:
+            self._is_notifying = True
+            try:
+                sent(size_bytes)
+            finally:
+                self._is_notifying = False
+
     def _make_room(self, room: asyncio.Future[None]) -> None:
         self._room = None
         if not room.done():
             room.set_result(None)
-
-
-def _ignore() -> None:
-    """Do nothing."""

@@ -30,11 +30,11 @@ class PenaltyDelay:
         #: When the delay of a tenant's rejections ends.
         self._paid_s: dict[Hashable, float] = {}
 
-    def refused(self, tenant: Hashable) -> float:
+    def count_rejection(self, tenant: Hashable) -> float:
         """Count a rejection; return for how many seconds nothing more should be read."""
         now_s = self._monotonic_s()
         if len(self._paid_s) > REMEMBERED:
-            self._paid_s = {who: until for who, until in self._paid_s.items() if until > now_s}
+            self._paid_s = {other: until for other, until in self._paid_s.items() if until > now_s}
         rate = REFUSALS_PER_S_CONTENDED if self._contention.is_contended else REFUSALS_PER_S
         paid_s = max(now_s, self._paid_s.get(tenant, 0.0)) + 1 / rate
         self._paid_s[tenant] = paid_s

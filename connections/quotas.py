@@ -48,7 +48,7 @@ class Quotas:
         self._process = process
         self._count = count
         self._tenants = tenants
-        self._gone: set[UUID] = set()
+        self._decreased: set[UUID] = set()
         self._reporting: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
 
@@ -77,17 +77,17 @@ class Quotas:
             return own
         return ConnectionUsage(integer(connections), integer(subscriptions))
 
-    def gone(self, tenant: UUID) -> None:
+    def decreased(self, tenant: UUID) -> None:
         """Called when a tenant's numbers decrease in this process."""
-        self._gone.add(tenant)
+        self._decreased.add(tenant)
         if self._reporting is None or self._reporting.done():
             self._reporting = asyncio.create_task(self._report_soon())
 
     async def _report_soon(self) -> None:
-        while self._gone:
+        while self._decreased:
             await asyncio.sleep(SOON_S)
-            gone, self._gone = self._gone, set()
-            await self._report(gone)
+            decreased, self._decreased = self._decreased, set()
+            await self._report(decreased)
 
     async def _keep_reporting(self) -> None:
         while True:
@@ -104,5 +104,10 @@ class Quotas:
         await _functions(tenant).call("tell", self._process, *self._count(tenant), COUNTS_MS)
 
 
+def key_of(tenant: UUID) -> str:
+    """Return the key of the reports of all processes on a tenant (`quota.lua`)."""
+    return f"{{rillbase}}:live:open:{tenant}"
+
+
 def _functions(tenant: UUID) -> ValkeyFunctions:
-    return ValkeyFunctions(event_server.wire(), LIBRARY, SOURCE, f"{{rillbase}}:live:open:{tenant}")
+    return ValkeyFunctions(event_server.wire(), LIBRARY, SOURCE, key_of(tenant))

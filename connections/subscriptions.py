@@ -74,8 +74,11 @@ class Subscription(Protocol):
     async def judge(self, subscriber: Subscriber) -> None:
         """Continue with the caller's current scopes and claims. End if they do not allow it."""
 
+    def describe(self) -> JsonObject:
+        """Return its source and its query, for the tenant's members. They rarely change."""
+
     def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members: its source and its state."""
+        """Return its state and its counts, for the tenant's members."""
 
 
 class SubscriptionKind(Protocol):
@@ -206,7 +209,7 @@ class OpenSubscription:
 class PendingStart:
     """A subscription that waits to be admitted."""
 
-    held: OpenSubscription
+    subscription: OpenSubscription
     caller: ConnectionCaller
     #: Number of calls that it counts as: 0 if its request has already been counted.
     calls: int
@@ -241,14 +244,14 @@ class Starts:
         return await self._budget.metered(caller and caller.tenant.id, work)
 
     async def admit(
-        self, held: OpenSubscription, caller: ConnectionCaller, *, calls: int = 0
+        self, subscription: OpenSubscription, caller: ConnectionCaller, *, calls: int = 0
     ) -> None:
         """Wait until a subscription is admitted, or raise why it is not.
 
         `calls`: what it counts as against the rate of calls, if it came without a counted request.
         """
         verdict: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        start = PendingStart(held, caller, calls, verdict)
+        start = PendingStart(subscription, caller, calls, verdict)
         credential = (caller.tenant.id, caller.principal.credential_id)
         if (waiting := self._waiting.get(credential)) is not None:
             waiting.append(start)
@@ -263,7 +266,7 @@ class Starts:
             await self._budget.wait(caller.tenant.id)
         except BaseException:
             # The start may have been counted before it was cancelled.
-            held.uncount()
+            subscription.uncount()
             raise
 
     async def _pump(self, credential: Hashable, tenant: Hashable) -> None:
@@ -281,13 +284,13 @@ class Starts:
 
     async def _serve(self, batch: list[PendingStart]) -> None:
         for step in self._steps:
-            batch = await _passed(batch, step)
+            batch = await _run_step(batch, step)
         for start in batch:
             if not start.verdict.done():
                 start.verdict.set_result(None)
 
 
-async def _passed(batch: list[PendingStart], step: Step) -> list[PendingStart]:
+async def _run_step(batch: list[PendingStart], step: Step) -> list[PendingStart]:
     """Apply a step to starts, each alone if it fails for all together. Return those that passed."""
     batch = [start for start in batch if not start.verdict.done()]
     if not batch:
@@ -296,7 +299,7 @@ async def _passed(batch: list[PendingStart], step: Step) -> list[PendingStart]:
         await step(batch)
     except ApiError as error:
         if len(batch) > 1:
-            return [passed for start in batch for passed in await _passed([start], step)]
+            return [passed for start in batch for passed in await _run_step([start], step)]
         _refuse(batch, error)
     except Exception as error:
         log.exception("subscriptions could not be admitted")
@@ -316,7 +319,7 @@ def _refuse(batch: Sequence[PendingStart], error: Exception) -> None:
 class ConnectionSubscriptions:
     """The subscriptions of one connection, by the names that its client chose."""
 
-    __slots__ = ("_ended", "_held", "_kinds", "_queue", "_request_id", "_starts", "_subscriber")
+    __slots__ = ("_ended", "_kinds", "_open", "_queue", "_request_id", "_starts", "_subscriber")
 
     def __init__(
         self,
@@ -334,35 +337,38 @@ class ConnectionSubscriptions:
         self._starts = starts
         self._queue = queue
         self._ended = ended
-        self._held: dict[str, OpenSubscription] = {}
+        self._open: dict[str, OpenSubscription] = {}
 
     def __iter__(self) -> Iterator[OpenSubscription]:
-        return iter(list(self._held.values()))
+        return iter(list(self._open.values()))
 
     def reserve(self, name: str) -> OpenSubscription:
         """Reserve a name, or raise why a subscription cannot have it."""
-        if name in self._held:
+        if name in self._open:
             raise IdInUse(f"The connection already has a subscription {name!r}.")
-        if len(self._held) >= MAX_OPEN:
+        if len(self._open) >= MAX_OPEN:
             raise TooManySubscriptions(f"A connection may have at most {MAX_OPEN} subscriptions.")
-        self._held[name] = OpenSubscription(name, self._queue, self._request_id, self._forget)
-        return self._held[name]
+        self._open[name] = OpenSubscription(name, self._queue, self._request_id, self._forget)
+        return self._open[name]
 
     async def open(
-        self, held: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
+        self, subscription: OpenSubscription, message: Value, caller: Callable[[], ConnectionCaller]
     ) -> None:
         """Admit a subscription and open it. `caller` raises if its credentials have expired."""
         try:
-            await self._starts.admit(held, caller(), calls=1)
-            kind, subscriber = self._kinds.of(message), self._subscriber(caller(), held.name)
-            held.begun(await kind.open(subscriber, message, held))
+            await self._starts.admit(subscription, caller(), calls=1)
+            kind, subscriber = (
+                self._kinds.of(message),
+                self._subscriber(caller(), subscription.name),
+            )
+            subscription.begun(await kind.open(subscriber, message, subscription))
         except BaseException:
-            self._forget(held)
+            self._forget(subscription)
             raise
 
     def end(self, name: str, error: ApiError | None) -> bool:
         """End one, None: because its client unsubscribed; return whether it existed."""
-        subscription = self._held.pop(name, None)
+        subscription = self._open.pop(name, None)
         if subscription is None:
             return False
         subscription.end(error)
@@ -371,29 +377,29 @@ class ConnectionSubscriptions:
 
     def end_all(self, error: ApiError) -> None:
         """End all of them, and send their client the error."""
-        held, self._held = self._held, {}
-        for each in held.values():
+        ended, self._open = self._open, {}
+        for each in ended.values():
             each.end(error)
 
     async def judge(self, caller: ConnectionCaller) -> None:
         """Continue with the caller's current rights."""
-        for held in self:
-            await held.judge(self._subscriber(caller, held.name))
+        for subscription in self:
+            await subscription.judge(self._subscriber(caller, subscription.name))
 
     async def close(self) -> None:
         """Close all of them without notice, a few at a time: there may be very many."""
-        held, self._held = list(self._held.values()), {}
+        remaining, self._open = list(self._open.values()), {}
         budget = EventLoopBudget()
         try:
-            while held:
-                held.pop().close()
+            while remaining:
+                remaining.pop().close()
                 await budget.yield_if_spent()
         finally:
-            for each in held:
+            for each in remaining:
                 each.close()
 
-    def _forget(self, held: OpenSubscription) -> None:
-        held.uncount()
-        if self._held.get(held.name) is held:
-            del self._held[held.name]
+    def _forget(self, subscription: OpenSubscription) -> None:
+        subscription.uncount()
+        if self._open.get(subscription.name) is subscription:
+            del self._open[subscription.name]
             self._ended()

@@ -63,12 +63,12 @@ async def issue(ticket: Ticket) -> str:
     return text
 
 
-async def take(text: str, origins: Collection[str]) -> Ticket:
+async def redeem(text: str, origins: Collection[str]) -> Ticket:
     """Use up a WebSocket's ticket and return it, or raise why it is not valid."""
     return await _read("GETDEL", text, origins, for_socket=True)
 
 
-async def look_at(text: str, origins: Collection[str]) -> Ticket:
+async def check(text: str, origins: Collection[str]) -> Ticket:
     """Return an EventSource's ticket, or raise why it is not valid."""
     return await _read("GET", text, origins, for_socket=False)
 
@@ -82,13 +82,13 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
         ) from None
     if not isinstance(sealed, bytes):
         raise InvalidCredentials("The ticket has been used or has expired.")
-    kept = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
-    standing = kept["standing"]
+    stored = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
+    credential = stored["standing"]
     ticket = Ticket(
-        CredentialReference(**{**standing, "kind": PrincipalKind(standing["kind"])}),
-        kept["claims"],
-        kept["origin"],
-        kept["query"],
+        CredentialReference(**{**credential, "kind": PrincipalKind(credential["kind"])}),
+        stored["claims"],
+        stored["origin"],
+        stored["query"],
     )
     if (ticket.query is None) is not for_socket:
         raise InvalidCredentials("The ticket is for a different kind of connection.")

@@ -21,13 +21,13 @@ class OrderedTurns:
         if key is None:
             yield
             return
-        before, mine = self._last.get(key), asyncio.Event()
-        self._last[key] = mine
+        previous, own = self._last.get(key), asyncio.Event()
+        self._last[key] = own
         try:
-            if before is not None:
-                await before.wait()
+            if previous is not None:
+                await previous.wait()
             yield
         finally:
-            mine.set()
-            if self._last.get(key) is mine:
+            own.set()
+            if self._last.get(key) is own:
                 del self._last[key]

@@ -31,7 +31,9 @@ from foundation import contention, request_context
 from foundation.api.problems import translate
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import ApiError, Unauthenticated
+from foundation.ids import text_of
 from foundation.limits import limiter
+from rillbase_native import Value
 from tenants import cors, error_log, usage
 from tenants.credentials import act_as
 from tenants.credentials.authenticate import authenticate_data_plane
@@ -56,6 +58,8 @@ class Call:
     parameters: dict[str, str]
     #: Headers for the answer that were decided on the way in.
     headers: dict[str, str] = field(default_factory=dict)
+    #: The body, if it came as a part of something that has been parsed.
+    document: Value | None = None
 
     def require_collection_scope(self, scope: str, collection: str) -> None:
         """Raise unless the credentials have `scope` and may be used for this collection."""
@@ -82,7 +86,7 @@ class DataPlane:
         except ClientGone:
             return
         except Exception as error:  # noqa: BLE001 -- every error becomes a problem document
-            answer = problem_answer(self._noted(translate(error), scope, head))
+            answer = problem_answer(self._log_refusal(translate(error), scope, head))
         await answer.answer(scope, receive, send, headers)
 
     def _is_ours(self, path: str) -> bool:
@@ -111,7 +115,7 @@ class DataPlane:
         scope["state"]["parameters"] = match.parameters
         return match
 
-    def _noted(self, error: ApiError, scope: Scope, head: CallHead) -> ApiError:
+    def _log_refusal(self, error: ApiError, scope: Scope, head: CallHead) -> ApiError:
         """Write an error to the error log of the caller's tenant, if that is known."""
         state = scope["state"]
         place = f"{head.method} {state.get('route', '')}"
@@ -121,10 +125,10 @@ class DataPlane:
 async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts]:
     """Return the caller and its tenant."""
     principal, tenant = await counted(lambda: authenticate_data_plane(head))
-    if act_as.is_asked(head):
+    if act_as.is_requested(head):
         principal = await acting(principal, head)
     request_context.authenticated(principal.actor)
-    request_context.tenant_id.set(str(tenant.id))
+    request_context.tenant_id.set(text_of(tenant.id))
     return principal, tenant
 
 
@@ -182,7 +186,7 @@ async def check_rate_limits(
     """Count calls, or raise `RateLimited`. Adds the rate limit headers to `headers`, if given."""
     contention.tenants.record(tenant.id)
     decision = await limiter().acheck(
-        request_limits(str(tenant.id), str(principal.credential_id), tenant.limits, calls)
+        request_limits(text_of(tenant.id), text_of(principal.credential_id), tenant.limits, calls)
     )
     if headers is not None:
         headers.update(decision.headers())

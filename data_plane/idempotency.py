@@ -24,7 +24,7 @@ from foundation.scope import scoped
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyClaim:
-    """A key that a call carries, and the hash of what it asks."""
+    """A key that a call carries, and the hash of the request."""
 
     key_hash: bytes
     request_hash: bytes
@@ -47,24 +47,24 @@ def claim_of(call: Call, body: bytes) -> IdempotencyClaim | None:
     )
 
 
-async def before(claim: IdempotencyClaim | None) -> CallResponse | None:
+async def recorded_response(claim: IdempotencyClaim | None) -> CallResponse | None:
     """Return the response that is recorded for the key."""
-    return None if claim is None else await asyncio.to_thread(_before, claim)
+    return None if claim is None else await asyncio.to_thread(_recorded_response, claim)
 
 
 async def settle(
     tenant_id: UUID,
     claim: IdempotencyClaim | None,
     answer: CallResponse,
-    also: Callable[[], None] | None,
+    statements: Callable[[], None] | None,
 ) -> CallResponse:
     """Record a response and run the given statements in one transaction."""
-    if claim is None and also is None:
+    if claim is None and statements is None:
         return answer
-    return await asyncio.to_thread(_settle, tenant_id, claim, answer, also)
+    return await asyncio.to_thread(_settle, tenant_id, claim, answer, statements)
 
 
-def _before(claim: IdempotencyClaim) -> CallResponse | None:
+def _recorded_response(claim: IdempotencyClaim) -> CallResponse | None:
     try:
         with scoped(tenant_id=claim.tenant_id, user_id=claim.user_id):
             record = IdempotencyRecord.objects.filter(key_hash=claim.key_hash).first()
@@ -83,16 +83,16 @@ def _settle(
     tenant_id: UUID,
     claim: IdempotencyClaim | None,
     answer: CallResponse,
-    also: Callable[[], None] | None,
+    statements: Callable[[], None] | None,
 ) -> CallResponse:
     try:
         with scoped(tenant_id=tenant_id, user_id=None if claim is None else claim.user_id):
-            if also is not None:
-                also()
+            if statements is not None:
+                statements()
             if claim is not None:
                 _record(claim, answer)
     except IntegrityError:
-        first = None if claim is None else _before(claim)
+        first = None if claim is None else _recorded_response(claim)
         if first is None:
             raise
         return first

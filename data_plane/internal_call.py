@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from data_plane.calls import Call
 from data_plane.http import CallHead, CallResponse, RequestBody
 from foundation.asgi import Message
+from rillbase_native import Value
 from tenants.credentials.facts import TenantFacts
 from tenants.principals import Principal
 
@@ -30,6 +31,8 @@ class InternalCall:
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
+    #: A body that is a document and has been parsed, instead of `body`.
+    document: Value | None = None
 
     async def perform(self, principal: Principal, tenant: TenantFacts) -> bytes:
         """Execute it for an authenticated caller and return the body of the response."""
@@ -45,10 +48,11 @@ class InternalCall:
                 "method": self.method,
                 "path": self.path,
                 "headers": raw,
-                "query_string": urlencode(self.query).encode(),
+                "query_string": urlencode(self.query).encode() if self.query else b"",
             }
         )
-        return Call(head, RequestBody(head, self._receive), principal, tenant, self.parameters)
+        body = RequestBody(head, self._receive)
+        return Call(head, body, principal, tenant, self.parameters, document=self.document)
 
     async def _receive(self) -> Message:
         return {"type": "http.request", "body": self.body, "more_body": False}

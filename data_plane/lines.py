@@ -79,22 +79,22 @@ class _Gunzip:
 
 async def lines(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Yield lines without their ends. The last one may lack its end."""
-    kept, budget = bytearray(), EventLoopBudget()
+    buffer, budget = bytearray(), EventLoopBudget()
     async for part in parts:
-        kept += part
+        buffer += part
         if b"\n" in part:
-            *complete, rest = kept.split(b"\n")
+            *complete, rest = buffer.split(b"\n")
             for line in complete:
-                yield bytes(_checked(line))
+                yield bytes(_check_length(line))
                 if budget.is_spent:
                     await budget.yield_if_spent()
-            kept = bytearray(rest)
-        _checked(kept)
-    if kept:
-        yield bytes(kept)
+            buffer = bytearray(rest)
+        _check_length(buffer)
+    if buffer:
+        yield bytes(buffer)
 
 
-def _checked(line: bytes | bytearray) -> bytes | bytearray:
+def _check_length(line: bytes | bytearray) -> bytes | bytearray:
     if len(line) > MAX_LINE_BYTES:
         raise BodyTooLarge(f"A line may have at most {MAX_LINE_BYTES} bytes.")
     return line

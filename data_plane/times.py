@@ -28,7 +28,7 @@ def read(value: Value | None, name: str, now: int) -> int | None:
     if value.kind == "string":
         return parse(value.text(), name, now)
     try:
-        return _bounded(value.integer(), name)
+        return _clamp(value.integer())
     except TypeError:
         raise _wrong(name) from None
 
@@ -38,19 +38,19 @@ def parse(text: str, name: str, now: int) -> int:
     relative = _RELATIVE.match(text)
     if relative is not None:
         sign, count, unit = relative.groups()
-        return _bounded(now + int(f"{sign}{count}") * _UNITS_MS[unit], name)
+        return _clamp(now + int(f"{sign}{count}") * _UNITS_MS[unit])
     if _MILLISECONDS.match(text):
-        return _bounded(int(text), name)
+        return _clamp(int(text))
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(name) from None
     if moment.tzinfo is None:
         raise _wrong(name)
-    return _bounded(round(moment.timestamp() * 1000), name)
+    return _clamp(round(moment.timestamp() * 1000))
 
 
-def _bounded(moment: int, name: str) -> int:
+def _clamp(moment: int) -> int:
     return max(0, min(moment, MAX_MS))
 
 

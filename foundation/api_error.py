@@ -11,7 +11,7 @@ from foundation.json_types import JsonObject
 TYPE_BASE = "urn:rillbase:error:"
 
 #: Limits of an error response, which quotes input of any length.
-MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PLACES = 400, 200, 100
+MAX_DETAIL_CHARS, MAX_POINTER_CHARS, MAX_PROBLEMS = 400, 200, 100
 
 CATALOGUE: dict[str, type[ApiError]] = {}
 
@@ -52,9 +52,9 @@ class ApiError(Exception):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "code" in cls.__dict__:
-            other = CATALOGUE.setdefault(cls.code, cls)
-            if other is not cls and other.__qualname__ != cls.__qualname__:
-                raise TypeError(f"error code {cls.code!r} is already taken by {other.__name__}")
+            existing = CATALOGUE.setdefault(cls.code, cls)
+            if existing is not cls and existing.__qualname__ != cls.__qualname__:
+                raise TypeError(f"error code {cls.code!r} is already taken by {existing.__name__}")
 
     def problem(self, request_id: str | None = None) -> JsonObject:
         """Return the body of the response, as defined by RFC 9457."""
@@ -73,12 +73,12 @@ class ApiError(Exception):
                     "code": e.code,
                     "detail": _cut(e.detail, MAX_DETAIL_CHARS),
                 }
-                for e in self.errors[:MAX_PLACES]
+                for e in self.errors[:MAX_PROBLEMS]
             ]
         if request_id:
             body["request_id"] = request_id
         return body
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"

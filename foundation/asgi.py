@@ -15,6 +15,12 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 CONNECTION = "rillbase.connection"
 
 
+#: The scope extension with which Rillbase's own server sends a WebSocket's text without waiting.
+SEND_AT_ONCE = "rillbase.send_at_once"
+#: Sends a text message as UTF-8; returns False, and sends nothing, if it has to be sent by `Send`.
+SendAtOnce = Callable[[bytes], bool]
+
+
 class TransportConnection(Protocol):
     """A client's connection."""
 

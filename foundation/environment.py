@@ -185,7 +185,7 @@ class Environment(BaseSettings):
         600,
         ge=1,
         description="Requests with missing or invalid credentials (401) that a client address "
-        "may make per minute, all at once if it likes. Further ones get 429. "
+        "may make per minute, possibly all at once. Further ones get 429. "
         "Requests with valid credentials are not affected.",
     )
     rillbase_drain_s: float = Field(
@@ -226,14 +226,42 @@ class Environment(BaseSettings):
         3,
         ge=1,
         le=64,
-        description="Number of uploads of analytics rows that a web server decodes concurrently, "
-        "each in a separate worker process. One tenant never occupies all workers "
-        "unless there is only one.",
+        description="Number of uploads to datasets and of Parquet files of collections that a web "
+        "server decodes concurrently, each in a separate worker process. One tenant never occupies "
+        "all workers unless there is only one.",
     )
     rillbase_upload_memory_mib: int = Field(
         768,
         ge=128,
-        description="Memory limit for decoding one upload.",
+        description="Memory limit for decoding one upload or Parquet file.",
+    )
+    rillbase_sql_workers: int = Field(
+        3,
+        ge=1,
+        le=64,
+        description="Number of SQL statements that a web server executes concurrently, each in a "
+        "separate worker process. One tenant never occupies all workers unless there is only one.",
+    )
+    rillbase_sql_threads: int = Field(
+        2, ge=1, le=64, description="Number of threads that execute one SQL statement."
+    )
+    rillbase_sql_memory_mib: int = Field(
+        2048,
+        ge=256,
+        description="Memory limit of one SQL statement. Half of it is for joins, groups and sorts, "
+        "which use temporary files beyond that.",
+    )
+    rillbase_sql_temporary_mib: int = Field(
+        4096,
+        ge=16,
+        description="Disk space for the temporary files of one SQL statement, in the system's "
+        "temporary directory.",
+    )
+    rillbase_sql_copies_mib: int = Field(
+        16384,
+        ge=64,
+        description="Disk space for local copies of the files that SQL statements read, if "
+        "analytics tables are in an object store.",
     )
     rillbase_analytics_dir: str = Field(
         "",
@@ -341,6 +369,12 @@ class Environment(BaseSettings):
     )
     rillbase_error_log_retention_days: int = Field(
         7, ge=1, description="How long entries of tenants' error logs are kept."
+    )
+    rillbase_request_log_mib: int = Field(
+        512,
+        ge=0,
+        description="Disk space for the request logs of all tenants. If it runs out, the tenants "
+        "with the largest logs lose their oldest entries. With `0`, requests are not recorded.",
     )
     rillbase_tenant_grace_days: int = Field(
         7, ge=0, description="Days between the deletion of a tenant and the removal of its data."

@@ -7,7 +7,7 @@ raises them anywhere; the edge renders them as `application/problem+json` (RFC 9
 
 from __future__ import annotations
 
-from foundation.api_error import CATALOGUE, MAX_PLACES, ApiError, FieldProblem
+from foundation.api_error import CATALOGUE, MAX_PROBLEMS, ApiError, FieldProblem
 
 # Errors of a request: its form, its conditions, and what it may use.
 
@@ -190,6 +190,10 @@ class SumOverflow(ApiError):
 
 class TooManyValues(ApiError):
     status, code, title = 400, "too_many_values", "A row has too many distinct values"
+
+
+class InvalidSql(ApiError):
+    status, code, title = 400, "invalid_sql", "The SQL statement is not valid"
 
 
 class InvalidUpload(ApiError):

@@ -61,7 +61,12 @@ _EXHAUSTED_DETAIL = "The server has reached its limit of open files and connecti
 _DETAIL = "The database did not respond in time. Retry."
 
 #: Raised without an SQLSTATE when the connection is lost, or none could be opened.
-_AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+_CONNECTION_LOST = (
+    OperationalError,
+    InterfaceError,
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+)
 
 
 def sqlstate_of(raised: BaseException | None) -> str:
@@ -88,7 +93,7 @@ def refuses_writes(raised: BaseException | None) -> bool:
     return is_disk_full(raised) or sqlstate_of(raised) == _READ_ONLY
 
 
-def passing(raised: BaseException) -> errors.ApiError | None:
+def transient_error(raised: BaseException) -> errors.ApiError | None:
     """Return the public error for a transient condition, or None for any other error."""
     sqlstate = sqlstate_of(raised)
     if sqlstate == _READ_ONLY and write_stop.in_force():
@@ -98,8 +103,8 @@ def passing(raised: BaseException) -> errors.ApiError | None:
         return errors.StorageFull(detail, headers=_retry_after(STORAGE_RETRY_AFTER_S))
     if isinstance(raised, OSError) and raised.errno in _EXHAUSTED_ERRNOS:
         return errors.Unavailable(_EXHAUSTED_DETAIL, headers=_retry_after(RETRY_AFTER_S))
-    is_away = not sqlstate and isinstance(raised, _AWAY)
-    if is_away or sqlstate in _UNAVAILABLE or sqlstate[:2] in _UNAVAILABLE_CLASSES:
+    is_unavailable = not sqlstate and isinstance(raised, _CONNECTION_LOST)
+    if is_unavailable or sqlstate in _UNAVAILABLE or sqlstate[:2] in _UNAVAILABLE_CLASSES:
         detail = _DETAILS.get(sqlstate, _DETAIL)
         return errors.Unavailable(detail, headers=_retry_after(RETRY_AFTER_S))
     return None

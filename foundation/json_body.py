@@ -17,7 +17,7 @@ MAX_VALUES = 1_000_000
 
 
 def parse_json_body(data: bytes) -> JsonValue:
-    """Return the document in `data`, or raise `MalformedJson` naming the place and the reason."""
+    """Return the document in `data`, or raise `MalformedJson` with the position and the reason."""
     try:
         return rillbase_native.parse_json(data, max_depth=MAX_DEPTH, max_values=MAX_VALUES)
     except rillbase_native.JsonError as refusal:

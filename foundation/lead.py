@@ -27,7 +27,7 @@ class Lead:
         self._over = False
 
     @property
-    def held(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether the lock was held when it was last checked."""
         return self._connection is not None
 
@@ -37,7 +37,7 @@ class Lead:
             if self._over:
                 return False
             if self._connection is None:
-                self._connection = _locked(self._name)
+                self._connection = _acquire(self._name)
             else:
                 self._check(self._connection)
             return self._connection is not None
@@ -62,7 +62,7 @@ class Lead:
                 connection.close()
 
 
-def _locked(name: str) -> psycopg.Connection | None:
+def _acquire(name: str) -> psycopg.Connection | None:
     """Return a connection that holds the lock, unless another process holds it."""
     connection = psycopg.connect(
         environment().role_url(DatabaseRole.RELAY),

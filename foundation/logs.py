@@ -42,10 +42,10 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
         "tenant": request_context.tenant_id.get(),
         "principal": request_context.principal.get(),
     }
-    for name, value in context.items():
-        given = record.__dict__.get(name) or value
-        if given:
-            fields[name] = redact_value(given)
+    for name, default in context.items():
+        value = record.__dict__.get(name) or default
+        if value:
+            fields[name] = redact_value(value)
     for name, value in record.__dict__.items():
         if name in _DROPPED or name in context:
             continue

@@ -52,7 +52,7 @@ class MessageMemory:
         """Extend a claim. If no memory is free, `resume` is called once it has been extended."""
         self._claims.setdefault(claim)
         if (not self._waiting and self._fits(claim, n_bytes)) or self._is_oldest(claim):
-            self._give(claim, n_bytes)
+            self._grant(claim, n_bytes)
             return True
         self._waiting[claim] = (n_bytes, resume)
         return False
@@ -81,10 +81,10 @@ class MessageMemory:
             if not self._fits(claim, n_bytes) and not self._is_oldest(claim):
                 continue
             if self._waiting.pop(claim, None) is not None:
-                self._give(claim, n_bytes)
+                self._grant(claim, n_bytes)
                 resume()
 
-    def _give(self, claim: MemoryClaim, n_bytes: int) -> None:
+    def _grant(self, claim: MemoryClaim, n_bytes: int) -> None:
         claim.n_bytes += n_bytes
         self.used_bytes += n_bytes
 

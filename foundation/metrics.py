@@ -5,7 +5,7 @@ path or a tenant's name never becomes one, since both could show one tenant anot
 would let any caller grow the process's memory.
 
 With several web workers the launcher sets PROMETHEUS_MULTIPROC_DIR before this module is
-imported; each process then writes its figures to files there, and the worker that is scraped adds
+imported; each process then writes its values to files there, and the worker that is scraped adds
 them up.
 """
 
@@ -57,7 +57,7 @@ CONNECTIONS_CLOSED = Counter(
 )
 STORAGE_FULL = Counter(
     "rillbase_storage_full",
-    "Calls that were refused since a disk is full",
+    "Calls that were rejected because a disk was full",
 )
 LIMIT_DECISIONS = Counter(
     "rillbase_limit_decisions_total",
@@ -90,7 +90,8 @@ DATABASE_POOL_WAITED = Gauge(
 )
 SANDBOX_JOBS = Counter(
     "rillbase_sandbox_jobs_total",
-    "Jobs of sandboxed workers, by pool and outcome (done, memory, cpu_time, deadline, crash).",
+    "Jobs of sandboxed workers, by pool and outcome (done, memory, cpu_time, deadline, "
+    "temporary_space, crash).",
     ("pool", "outcome"),
 )
 SANDBOX_WAITING = Gauge(
@@ -114,7 +115,7 @@ CLUSTERS = Gauge(
 PUBLISHED = Counter(
     "rillbase_events_published_total",
     "Committed transactions by outcome: `published` by the writing process, or left to the relay "
-    "because the event layer was `away`, the queue `full`, or the attempt `failed`.",
+    "because the event layer was `unavailable`, the queue `full`, or the attempt `failed`.",
     ("outcome",),
 )
 PUBLISH_DURATION = Histogram(
@@ -194,7 +195,7 @@ SOURCES = Gauge(
 )
 SOURCES_SEEN = Gauge(
     "rillbase_sources_seen_timestamp_seconds",
-    "Time at which the leader last looked for sources to follow.",
+    "Time at which the leader last read the list of sources.",
     multiprocess_mode="livemax",
 )
 SOURCE_LAG = Gauge(
@@ -331,15 +332,15 @@ LIVE_BYTES = Gauge(
 )
 LIVE_RELIEFS = Gauge(
     "rillbase_live_reliefs",
-    "Measures against a lack of memory: results evicted (`let_go`), clients disconnected "
-    "(`cut_off`), queries rejected (`refused`).",
+    "Measures against a lack of memory: results evicted (`evicted`), clients disconnected "
+    "(`disconnected`), queries rejected (`refused`).",
     ("kind",),
     multiprocess_mode="livesum",
 )
 REGISTRATIONS = Counter(
     "rillbase_registrations_total",
-    "Registrations of queries with the grid, by outcome: `registered`, `refused`, or `away` if a "
-    "server was unavailable.",
+    "Registrations of queries with the grid, by outcome: `registered`, `refused`, or `unavailable` "
+    "while a server was.",
     ("outcome",),
 )
 
@@ -351,7 +352,7 @@ def _http_histogram(route: str, method: str, status: str) -> Histogram:
 
 
 def http_answered(route: str, method: str, status: int, seconds: float) -> None:
-    """Count one answered request."""
+    """Record the duration of a request."""
     _http_histogram(
         route or UNMATCHED_ROUTE,
         method if method in METHODS else "other",
@@ -412,7 +413,7 @@ POOLS = PoolSampler()
 
 
 def render() -> bytes:
-    """Return all figures in Prometheus' text format, those of other workers included."""
+    """Return all metrics in Prometheus' text format, those of other workers included."""
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if folder is None:
         return generate_latest(REGISTRY)

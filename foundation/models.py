@@ -1,4 +1,4 @@
-"""Common tables: idempotency records, the task outbox, dead letters.
+"""Common tables: idempotency records, the task outbox and dead letters.
 
 `tenant_id` is a plain column here, since this package knows no tenant model; the row-level
 security policies use it all the same.

@@ -28,7 +28,7 @@ class _Statement(Generic[M]):
     """SQL whose parameters are a tenant's id and a row's, and how its columns become a model."""
 
     sql: str
-    make: Callable[[Sequence[Any]], M]
+    build_row: Callable[[Sequence[Any]], M]
 
 
 def read_one(model: type[M], pk: UUID) -> M | None:
@@ -37,7 +37,7 @@ def read_one(model: type[M], pk: UUID) -> M | None:
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(statement.sql, (current_tenant_id(), pk))
         row = cursor.fetchone()
-    return None if row is None else statement.make(row)
+    return None if row is None else statement.build_row(row)
 
 
 @cache
@@ -51,11 +51,11 @@ def _statement(model: type[M]) -> _Statement[M]:
     converters = compiler.get_converters([column for column, _, _ in compiler.select])
     names = [field.attname for field in model._meta.concrete_fields]
 
-    def make(row: Sequence[Any]) -> M:
+    def build_row(row: Sequence[Any]) -> M:
         values, connection = list(row), connections[ALIAS]
         for position, (converts, column) in converters.items():
             for convert in converts:
                 values[position] = convert(values[position], column, connection)
         return model.from_db(ALIAS, names, values)
 
-    return _Statement(sql, make)
+    return _Statement(sql, build_row)

@@ -13,8 +13,8 @@ T = TypeVar("T")
 class PerLoop(Generic[T]):
     """One value per event loop, created when first needed."""
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
+    def __init__(self, create: Callable[[], T]) -> None:
+        self._create = create
         self._values: WeakKeyDictionary[asyncio.AbstractEventLoop, T] = WeakKeyDictionary()
         #: The value that was returned last: a process that serves has one loop.
         self._last: tuple[ref[asyncio.AbstractEventLoop], T] | None = None
@@ -27,7 +27,7 @@ class PerLoop(Generic[T]):
             return last[1]
         value = self._values.get(loop)
         if value is None:
-            value = self._values[loop] = self._make()
+            value = self._values[loop] = self._create()
         self._last = (ref(loop), value)
         return value
 

@@ -39,7 +39,7 @@ _SECRET = re.compile(
     | (?P<header>(?i:(?:proxy-)?authorization))["']?\s*[:=]\s*["']?(?:[A-Za-z]+\s+)?[^\s"',;}]+
     | (?P<scheme>(?i:bearer|basic))\s+(?=\S*[0-9._~+/=-])[A-Za-z0-9._~+/=-]{6,}
     | ://(?P<user>[^/\s:@]*):[^/\s]*@
-    # From the start of a run of its characters only, and without second thoughts within it: tried
+    # From the start of a run of its characters only, and without backtracking within it: tried
     # from each `eyJ` to the end of the run, `eyJeyJeyJ…` would take quadratic time.
     | (?<![A-Za-z0-9_-])(?>(?P<before_jwt>[A-Za-z0-9_-]*?)eyJ[A-Za-z0-9_-]{4,})
       \.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?

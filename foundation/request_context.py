@@ -15,6 +15,8 @@ from foundation.asgi import TransportConnection
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 tenant_id: ContextVar[str] = ContextVar("tenant_id", default="")
 principal: ContextVar[str] = ContextVar("principal", default="")
+#: The code of the error with which the request is answered.
+error_code: ContextVar[str] = ContextVar("error_code", default="")
 client_address: ContextVar[str] = ContextVar("client_address", default="")
 #: The connection of the request; None where our own server did not accept it.
 connection: ContextVar[TransportConnection | None] = ContextVar("connection", default=None)

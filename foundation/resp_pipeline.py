@@ -1,7 +1,7 @@
 """Commands and replies over one connection, for any version of RESP.
 
-Commands of all tasks are pipelined: those sent in the same iteration of the loop leave in one
-write, and replies come in the order of the commands.
+Commands of all tasks are pipelined, and replies come in their order. A command is sent at once if
+none waits for its reply; otherwise those of the same iteration of the loop leave in one write.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
@@ -48,7 +47,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         self._watch: asyncio.TimerHandle | None = None
         self.closed = False
 
-    def away(self, why: str) -> Exception:
+    def unavailable(self, why: str) -> Exception:
         """Return the error for a command that gets no reply."""
         raise NotImplementedError
 
@@ -62,14 +61,16 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         self.close(f"the connection was lost: {exc}")
 
     def call(self, *command: Argument) -> asyncio.Future[R]:
-        """Send a command. If no reply comes, its future gets the error of `away`."""
+        """Send a command. If no reply comes, its future gets the error of `unavailable`."""
         future: asyncio.Future[R] = self._loop.create_future()
         if self.closed or len(self._waiting) >= MAX_UNANSWERED:
-            future.set_exception(self.away("the server does not respond"))
+            future.set_exception(self.unavailable("the server does not respond"))
             return future
-        if not self._unsent:
-            self._loop.call_soon(self._send)
         self._unsent.append(encoded(command))
+        if not self._waiting:
+            self._send()
+        elif len(self._unsent) == 1:
+            self._loop.call_soon(self._send)
         deadline = self._loop.time() + self._answer_timeout_s
         self._waiting.append((deadline, future))
         if self._watch is None:
@@ -111,7 +112,7 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
         while self._waiting:
             _, future = self._waiting.popleft()
             if not future.done():
-                future.set_exception(self.away(why))
+                future.set_exception(self.unavailable(why))
                 # The caller may have been cancelled: mark the exception as retrieved.
                 future.exception()
 
@@ -134,10 +135,23 @@ class RespPipeline(asyncio.Protocol, Generic[R]):
 
 def encoded(command: Sequence[Argument]) -> bytes:
     """Return a command as it is sent."""
-    if not isinstance(command[-1], EncodedArguments):
-        with suppress(TypeError):
-            packed: bytes = pack_command(cast("Any", tuple(command)))
-            return packed
+    *head, last = command
+    try:
+        if not isinstance(last, EncodedArguments):
+            return _packed(command)
+        _, _, arguments = _packed(head).partition(b"\r\n")
+        return b"*%d\r\n%b%b" % (len(head) + last.count, arguments, last.raw)
+    except TypeError:
+        # The library packs only plain arguments.
+        return _joined(command)
+
+
+def _packed(command: Sequence[Argument]) -> bytes:
+    packed: bytes = pack_command(cast("Any", tuple(command)))
+    return packed
+
+
+def _joined(command: Sequence[Argument]) -> bytes:
     count = len(command)
     parts = [b""]
     for argument in command:

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
@@ -24,6 +25,7 @@ _REPOSITORY = Path(__file__).resolve().parents[1]
 LOOPBACK = "127.0.0.1"
 #: The JVM only hands tasks out: it needs neither its best compiler nor threads for its garbage.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_LOG_LEVEL = "WARN"
 _SECRET = "spark.authenticate.secret"
 _PRIVATE_CONNECTIONS = {
     "spark.authenticate": "true",
@@ -40,7 +42,6 @@ _COMMON = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "512m",
-    "spark.log.level": "WARN",
     # Names of settings whose values appear in no log.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|pepper|_url",
 }
@@ -58,6 +59,10 @@ STOP_S = 5.0
 
 class MissingSecret(Exception):
     """A standalone cluster needs the secret that its master and workers have."""
+
+
+class DriverStartFailure(Exception):
+    """The driver cannot start; the text is what its JVM has reported."""
 
 
 def private_connections(master: str, secret: str, socket_folder: str) -> dict[str, str]:
@@ -92,6 +97,7 @@ class SparkApplication:
         *,
         secret: str = "",
         settings: Mapping[str, str] | None = None,
+        logs_start: bool = True,
     ) -> None:
         # It logs each connection to the JVM that is closed.
         logging.getLogger("py4j").setLevel(logging.WARNING)
@@ -102,6 +108,7 @@ class SparkApplication:
         conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(name)
         for key, value in _COMMON.items():
             conf.set(key, value)
+        conf.set("spark.log.level", _LOG_LEVEL if logs_start else "OFF")
         # The JVM's command line is visible to every account of the machine and contains what is
         # passed here. Everything else follows over the gateway.
         self._gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
@@ -111,6 +118,12 @@ class SparkApplication:
             for key, value in options.items():
                 conf.set(key, value)
             self.context = SparkContext(gateway=self._gateway, conf=conf)
+            self.context.setLogLevel(_LOG_LEVEL)
+        except Py4JError as error:
+            # The text of a Java exception stays in the JVM until someone asks for it.
+            text = _text_of(error)
+            self.kill()
+            raise DriverStartFailure(text) from None
         except BaseException:
             self.kill()
             raise
@@ -150,6 +163,14 @@ class SparkApplication:
         # The next application needs a new JVM.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         shutil.rmtree(self._sockets, ignore_errors=True)
+
+
+def _text_of(error: Py4JError) -> str:
+    """Return the text of an error, for which a Java exception asks its JVM."""
+    try:
+        return str(error)
+    except (Py4JError, OSError):
+        return f"Spark's JVM has exited: {type(error).__name__}"
 
 
 def _is_local(master: str) -> bool:

@@ -9,6 +9,7 @@ from celery.signals import (
     task_failure,
     task_postrun,
     task_prerun,
+    task_retry,
     worker_process_shutdown,
 )
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from contextvars import Token
 
     from celery import Task
+    from celery.app.task import Context as TaskRequest
+    from celery.exceptions import Retry
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
@@ -33,6 +36,7 @@ def instrument_celery() -> None:
     before_task_publish.connect(_publishing)
     task_prerun.connect(_beginning)
     task_failure.connect(_failed)
+    task_retry.connect(_retried)
     task_postrun.connect(_ended)
     worker_process_shutdown.connect(_process_ends)
 
@@ -53,6 +57,11 @@ def _beginning(task_id: str, task: Task, **_: object) -> None:
 def _failed(task_id: str, exception: BaseException, **_: object) -> None:
     if task_id in _running:
         _errors[task_id] = exception
+
+
+def _retried(request: TaskRequest, reason: Retry, **_: object) -> None:
+    if reason.exc is not None:
+        _failed(request.id, reason.exc)
 
 
 def _ended(task_id: str, state: str | None = None, **_: object) -> None:

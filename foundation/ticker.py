@@ -1,6 +1,7 @@
-"""A thread that runs a function periodically, started when it is first needed. It writes figures
-that are collected in memory. A process that forks (a web server or a worker) must not start threads
-before it has forked, so importing starts nothing.
+"""A thread that runs a function periodically, started when it is first needed.
+
+It writes what is collected in memory. A process that forks (a web server or a worker) must not
+start threads before it has forked, so importing starts nothing.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class ValkeyFunctions:
 
 
 def items(reply: Reply, length: int) -> list[Reply]:
-    """Read a list of `count` items."""
+    """Read a list of `length` items."""
     if not isinstance(reply, list) or len(reply) != length:
         raise ResponseError("the function returned an unexpected type")
     return reply

@@ -38,10 +38,10 @@ class ValkeySockets:
         detected before any reply, so the command is sent once more over a new connection.
         """
         wire = encoded(command)
-        kept = self._take()
-        if kept is not None:
+        connection = self._take()
+        if connection is not None:
             try:
-                return self._exchange(kept, wire)
+                return self._exchange(connection, wire)
             except _ClosedByPeer:
                 self.close()
         return self._exchange(self._connect(), wire)

@@ -1,8 +1,7 @@
 """A Valkey connection for the event loop, for commands that every request sends.
 
-Commands of all tasks share one connection and are pipelined: those sent in the same iteration of
-the loop leave in one write. Measured, a command costs about a tenth of what the general client
-takes. Everything rarer uses that client.
+Commands of all tasks share one connection and are pipelined (`foundation.resp_pipeline`). Measured,
+a command costs about a tenth of what the general client takes. Everything rarer uses that client.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class ValkeyWire:
         """Send one command and return its reply; raise `RedisError` when there is none."""
         protocol = self._protocol
         if protocol is None or protocol.closed:
-            protocol = await self._connected()
+            protocol = await self._connect_once()
         return await protocol.call(*command)
 
-    async def _connected(self) -> _Protocol:
+    async def _connect_once(self) -> _Protocol:
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(self._connect_done)
@@ -108,7 +107,7 @@ class _Protocol(RespPipeline[Reply]):
     def __init__(self, loop: asyncio.AbstractEventLoop, answer_timeout_s: float) -> None:
         super().__init__(loop, answer_timeout_s, reply_reader())
 
-    def away(self, why: str) -> RedisError:
+    def unavailable(self, why: str) -> RedisError:
         return ValkeyAway(why)
 
 

@@ -10,9 +10,9 @@ class TenantsConfig(AppConfig):
     def ready(self) -> None:
         """Record errors of lower layers, and announce credential changes."""
         # Models are not available before this point.
-        from foundation.tasks.failures import on_burial  # noqa: PLC0415
+        from foundation.tasks.failures import on_dead_letter  # noqa: PLC0415
         from tenants import error_log  # noqa: PLC0415
         from tenants.credentials import changes  # noqa: PLC0415
 
-        on_burial(error_log.note_dead_task)
+        on_dead_letter(error_log.note_dead_task)
         changes.connect_signals()

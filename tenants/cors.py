@@ -30,7 +30,10 @@ def answer_headers(request: RequestHead, tenant: TenantFacts) -> dict[str, str]:
     if origin is None or origin == f"{request.scheme}://{request.get_host()}":
         return {}
     if origin.lower() not in tenant.cors_origins:
-        raise Forbidden(f"The origin {origin[:200]!r} is not among the tenant's CORS origins.")
+        raise Forbidden(
+            f"The origin {origin[:200]!r} is not among the tenant's CORS origins. An admin can add "
+            "it in the console, under Settings."
+        )
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Expose-Headers": EXPOSED_HEADERS,

@@ -31,6 +31,7 @@ from foundation.errors import ApiError
 from foundation.ids import uuid7
 from foundation.redaction import shown
 from foundation.ticker import Ticker
+from tenants.log_texts import named_route, storable
 from tenants.models import ErrorEntry
 
 INTERVAL_S = 1.0
@@ -41,7 +42,6 @@ MAX_KINDS = 50
 MAX_TENANTS = 10_000
 MAX_DETAIL_CHARS = 500
 MAX_NAME_CHARS = 200
-SHOWN_PARAMETERS = frozenset({"collection", "topic", "aggregate", "tenant"})
 
 Area = ErrorEntry.Area
 logger = logging.getLogger(__name__)
@@ -107,13 +107,13 @@ class ErrorLog:
     ) -> None:
         """Record an error of a tenant. Its actor is the current caller unless one is given."""
         now = timezone.now()
-        who = request_context.principal.get() if actor is None else actor
+        actor_text = request_context.principal.get() if actor is None else actor
         kind = ErrorKey(
             area,
             code,
             status,
             storable(shown(place), MAX_NAME_CHARS),
-            storable(who, MAX_NAME_CHARS),
+            storable(actor_text, MAX_NAME_CHARS),
         )
         text = storable(shown(detail), MAX_DETAIL_CHARS)
         with self._lock:
@@ -123,10 +123,10 @@ class ErrorLog:
     def flush(self) -> int:
         """Write the collected errors; keep them if the database is unavailable."""
         with self._lock:
-            taken, self._gathered = self._gathered, defaultdict(dict)
+            errors, self._gathered = self._gathered, defaultdict(dict)
         rows = [
             _row(tenant_id, kind, entry)
-            for tenant_id, kinds in taken.items()
+            for tenant_id, kinds in errors.items()
             for kind, entry in kinds.items()
         ]
         # The same order in all processes, to avoid deadlocks.
@@ -144,7 +144,7 @@ class ErrorLog:
             return 0
         except DatabaseError as error:
             logger.warning("errors could not be written and are kept for later: %s", error)
-            self._put_back(taken)
+            self._restore(errors)
             return 0
         finally:
             connections["relay"].close()
@@ -154,9 +154,9 @@ class ErrorLog:
         """Flush and stop the thread."""
         self._ticker.stop()
 
-    def _put_back(self, taken: Mapping[UUID, Mapping[ErrorKey, ErrorCount]]) -> None:
+    def _restore(self, errors: Mapping[UUID, Mapping[ErrorKey, ErrorCount]]) -> None:
         with self._lock:
-            for tenant_id, kinds in taken.items():
+            for tenant_id, kinds in errors.items():
                 for kind, entry in kinds.items():
                     self._gather(tenant_id, kind, entry)
 
@@ -173,12 +173,6 @@ class ErrorLog:
             if entry.last >= total.last:
                 total.last, total.detail = entry.last, entry.detail
                 total.request_id = entry.request_id
-
-
-def storable(text: str, most: int) -> str:
-    """Truncate a text, without characters that PostgreSQL cannot store."""
-    valid = text[:most].encode("utf-8", "replace").decode()
-    return valid.replace("\0", "\ufffd")
 
 
 def _request_id() -> str:
@@ -225,13 +219,11 @@ def note_refusal(
     `place` is the call, with the names of its path parameters in braces or angle brackets. An error
     that passes through several handlers is recorded once.
     """
+    request_context.error_code.set(error.code)
     tenant = request_context.tenant_id.get()
     if not tenant or error.is_noted:
         return error
-    for name, value in (parameters or {}).items():
-        if name in SHOWN_PARAMETERS:
-            place = place.replace(f"{{{name}}}", value).replace(f"<str:{name}>", value)
-    note_error(UUID(tenant), Area.REQUEST, error, place=place)
+    note_error(UUID(tenant), Area.REQUEST, error, place=named_route(place, parameters or {}))
     return error
 
 

@@ -77,9 +77,9 @@ def stored_hash(text: str) -> bytes:
     return hmac.new(_pepper(), text.encode(), hashlib.sha256).digest()
 
 
-def matches(text: str, kept: bytes) -> bool:
+def matches(text: str, stored: bytes) -> bool:
     """Compare a presented secret with its stored hash, in constant time."""
-    return hmac.compare_digest(stored_hash(text), kept)
+    return hmac.compare_digest(stored_hash(text), stored)
 
 
 def random_token() -> str:

@@ -24,6 +24,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         "api_keys": 10,
         "webhooks": 3,
         "issuers": 2,
+        "saved_queries": 20,
         "collections": 20,
         "sources": 2,
         "topics": 20,
@@ -124,7 +125,7 @@ def ensure_room(tenant: Tenant, limit: str, rows: models.QuerySet[models.Model])
     """Raise `QuotaExceeded` if one more of `rows` would exceed the limit.
 
     The tenant's row is locked for the rest of the transaction, so that two callers cannot both take
-    the last place.
+    the last slot.
     """
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     allowed = effective_limits(tenant)[limit]

@@ -2,7 +2,7 @@
 
 Counting must add no cost to a request, so a process adds up in a dictionary and a background thread
 writes one sample per tenant and interval. A killed process loses at most that interval. A Celery
-task rolls samples up into hours.
+task rolls samples up into hours, and writes and events into minutes as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from foundation.ticker import Ticker
 from tenants.models import UsageSample
 
 INTERVAL_S = 10.0
+#: Metrics that are also added up by minute (`tenants.sweeps.usage_roll_up`).
+DOCUMENT_WRITES, LIVE_EVENTS = "document_writes", "live_events"
 
 logger = logging.getLogger(__name__)
 
@@ -40,16 +42,16 @@ class Meter:
     def flush(self) -> int:
         """Write the counters; keep them for the next time if the database is unavailable."""
         with self._lock:
-            taken, self._counts = self._counts, defaultdict(lambda: defaultdict(int))
-        if not taken:
+            flushed, self._counts = self._counts, defaultdict(lambda: defaultdict(int))
+        if not flushed:
             return 0
         now = timezone.now()
-        samples = [UsageSample(tenant_id=t, at=now, amounts=dict(a)) for t, a in taken.items()]
+        samples = [UsageSample(tenant_id=t, at=now, amounts=dict(a)) for t, a in flushed.items()]
         try:
             UsageSample.objects.using("relay").bulk_create(samples)
         except DatabaseError as error:
             logger.warning("usage could not be written and is kept for later: %s", error)
-            self._put_back(taken)
+            self._restore(flushed)
             return 0
         finally:
             connections["relay"].close()
@@ -59,9 +61,9 @@ class Meter:
         """Flush and stop the thread."""
         self._ticker.stop()
 
-    def _put_back(self, taken: dict[UUID, dict[str, int]]) -> None:
+    def _restore(self, flushed: dict[UUID, dict[str, int]]) -> None:
         with self._lock:
-            for tenant_id, amounts in taken.items():
+            for tenant_id, amounts in flushed.items():
                 for metric, amount in amounts.items():
                     self._counts[tenant_id][metric] += amount
 

@@ -63,13 +63,13 @@ def deliver(
         for webhook in webhooks
     )
     for delivery in deliveries:
-        wake(delivery.webhook_id)
+        schedule_deliveries(delivery.webhook_id)
     return deliveries
 
 
 def redeliver(delivery: WebhookDelivery) -> WebhookDelivery:
     """Send an event again, with all attempts. Receivers recognize it by its id."""
-    again = WebhookDelivery.objects.create(
+    repeated = WebhookDelivery.objects.create(
         webhook_id=delivery.webhook_id,
         event_id=delivery.event_id,
         event_type=delivery.event_type,
@@ -77,11 +77,11 @@ def redeliver(delivery: WebhookDelivery) -> WebhookDelivery:
         next_attempt_at=timezone.now(),
         redelivery_of=delivery,
     )
-    wake(again.webhook_id)
-    return again
+    schedule_deliveries(repeated.webhook_id)
+    return repeated
 
 
-def wake(webhook_id: object, due_in_s: float = 0) -> None:
+def schedule_deliveries(webhook_id: object, due_in_s: float = 0) -> None:
     """Schedule a webhook's due deliveries, now or later."""
     tenant_id = current_tenant_id()
     arguments: JsonObject = {"tenant": str(tenant_id), "webhook": str(webhook_id)}

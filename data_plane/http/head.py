@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
+from typing import overload
 from urllib.parse import parse_qsl, unquote
 
 from foundation.asgi import Scope
@@ -28,6 +29,14 @@ class HeaderMap(Mapping[str, str]):
 
     def __getitem__(self, name: str) -> str:
         return self._values[name.lower()]
+
+    @overload  # type: ignore[override]  # a default is a string here
+    def get(self, name: str, default: None = None, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str, /) -> str: ...
+    def get(self, name: str, default: str | None = None, /) -> str | None:
+        """Return a header, or the default. The inherited method raises and catches an error."""
+        return self._values.get(name.lower(), default)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name.lower() in self._values
@@ -65,6 +74,8 @@ class CallHead:
     @cached_property
     def query(self) -> dict[str, str]:
         """The query's parameters. Repeated and unknown ones are errors."""
+        if not self._query:
+            return {}
         try:
             pairs = parse_qsl(
                 self._query.decode("ascii"),

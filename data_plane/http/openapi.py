@@ -38,7 +38,7 @@ def parameter(name: str, where: str, schema: JsonObject, **more: JsonValue) -> J
     return {"name": name, "in": where, "schema": schema, **more}
 
 
-def place_of(kind: str, example: str) -> JsonObject:
+def name_parameter(kind: str, example: str) -> JsonObject:
     """Describe the path parameter that contains the name of a resource."""
     schema: JsonObject = {"type": "string", "pattern": f"^{NAME_PATTERN}$"}
     return parameter(kind, "path", schema, required=True, example=example)
@@ -62,12 +62,12 @@ def described(
     parameters: Iterable[JsonObject] = (),
 ) -> JsonObject:
     """Describe a call. `body` has a schema for each media type."""
-    taken: list[JsonValue] = [*parameters, EJSON_PARAMETER]
+    declared: list[JsonValue] = [*parameters, EJSON_PARAMETER]
     operation: JsonObject = {
         "operationId": name,
         "tags": [tag],
         "summary": summary,
-        "parameters": taken,
+        "parameters": declared,
         "responses": responses,
     }
     if body is not None:
@@ -77,18 +77,24 @@ def described(
 
 
 def adds(operations: Iterable[HttpOperation[C]]) -> Hook:
-    """Return a hook that adds calls to the generated document. Its signature is the generator's."""
-    calls = tuple(operations)
+    """Return a hook that adds calls to the generated document."""
+    return adds_calls(*((call.method, call.path, call.describes) for call in operations))
+
+
+def adds_calls(*calls: tuple[str, str, JsonObject]) -> Hook:
+    """Return a hook that adds calls by method, path and description. Its signature is the
+    generator's.
+    """
 
     def add_to_openapi(
         result: JsonObject, generator: object, request: object, public: object
     ) -> JsonObject:
         paths = result.setdefault("paths", {})
         if isinstance(paths, dict):
-            for call in calls:
-                place = paths.setdefault(call.path, {})
-                if isinstance(place, dict):
-                    place[call.method.lower()] = call.describes
+            for method, path, description in calls:
+                operations = paths.setdefault(path, {})
+                if isinstance(operations, dict):
+                    operations[method.lower()] = description
         return result
 
     return add_to_openapi

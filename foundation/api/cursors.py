@@ -40,9 +40,9 @@ def page(
     newest_first: bool = True,
 ) -> JsonObject:
     """Return one page of `rows`, sorted by id. `name` tells lists apart, tenant included."""
-    limit = _limit(request)
+    limit = page_size(request)
     after = request.GET.get("cursor")
-    bound = _binding(name, request.GET)
+    bound = binding(name, request.GET)
     if after:
         last = _open(after, bound)
         rows = rows.filter(pk__lt=last) if newest_first else rows.filter(pk__gt=last)
@@ -55,7 +55,8 @@ def page(
     }
 
 
-def _limit(request: HttpRequest) -> int:
+def page_size(request: HttpRequest) -> int:
+    """Return how many rows a page of the list has."""
     text = request.GET.get("limit", str(DEFAULT_LIMIT))
     plain = text.isascii() and text.isdigit() and len(text) <= _MAX_LIMIT_CHARS
     number = int(text) if plain else 0
@@ -65,7 +66,7 @@ def _limit(request: HttpRequest) -> int:
     return number
 
 
-def _binding(name: str, parameters: Mapping[str, str]) -> bytes:
+def binding(name: str, parameters: Mapping[str, str]) -> bytes:
     """Return the binding of a cursor: the list and its filters."""
     filters = {k: v for k, v in parameters.items() if k not in ("cursor", "limit")}
     return json.dumps([name, filters], sort_keys=True).encode()

@@ -56,14 +56,14 @@ def _translate(raised: Exception) -> errors.ApiError:
 
 
 def _of_the_environment(raised: Exception) -> errors.ApiError:
-    passing = failures.passing(raised)
-    if passing is None:
+    transient_error = failures.transient_error(raised)
+    if transient_error is None:
         what = f"{type(raised).__name__} {failures.sqlstate_of(raised)}".rstrip()
         logger.error("unhandled %s", what, exc_info=raised)
         return errors.Internal()
     reason = (str(raised).splitlines() or [type(raised).__name__])[0]
-    logger.warning("responded %s: %s", passing.code, reason)
-    return passing
+    logger.warning("responded %s: %s", transient_error.code, reason)
+    return transient_error
 
 
 def handle_exception(raised: Exception, context: Mapping[str, object]) -> Response:

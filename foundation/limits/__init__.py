@@ -1,4 +1,4 @@
-"""Rate limits: GCRA in Valkey, one script call per request; per process while Valkey is down."""
+"""Rate limits: GCRA in Valkey; per process while Valkey is down."""
 
 from foundation.limits.gcra import Decision, Limit, LimitState
 from foundation.limits.limiter import Limiter, limiter

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
+from typing import NamedTuple
 
 from foundation.errors import RateLimited
 
@@ -75,8 +76,7 @@ def _interval_us(name: str, rate_per_s: float) -> int:
     return max(1, ceil(US_PER_S / rate_per_s))
 
 
-@dataclass(frozen=True, slots=True)
-class LimitState:
+class LimitState(NamedTuple):
     """The state of one limit after the decision."""
 
     limit: Limit
@@ -93,8 +93,7 @@ class LimitState:
         return self.backlog_us / US_PER_S
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """A decision, and the limit that determined it.
 
     `limiting` is the limit that rejected (the one with the longest wait) or else the one with the
@@ -154,26 +153,41 @@ def backlog(arrival_us: int, now_us: int, tolerance_us: int) -> int:
     return min(max(arrival_us - now_us, 0), tolerance_us)
 
 
+def admits(limits: Sequence[Limit], backlogs: Sequence[int], count: int) -> bool:
+    """Return whether all limits admit so many requests at once."""
+    return all(
+        backlog_us + count * limit.increment_us <= limit.tolerance_us
+        for limit, backlog_us in zip(limits, backlogs, strict=True)
+    )
+
+
 def decide(limits: Sequence[Limit], backlogs: Sequence[int]) -> Decision:
     """Decide a request from the backlogs: all limits admit it, or nothing is consumed."""
     excess = [
         b + limit.increment_us - limit.tolerance_us
         for limit, b in zip(limits, backlogs, strict=True)
     ]
-    worst = max(range(len(limits)), key=excess.__getitem__)
-    if excess[worst] > 0:
+    largest = max(excess)
+    if largest > 0:
         states = tuple(map(LimitState, limits, backlogs))
         return Decision(
             allowed=False,
             states=states,
-            limiting=states[worst],
+            limiting=states[excess.index(largest)],
             retry_after_s=_retry_after_s(limits, excess),
         )
     states = tuple(
-        LimitState(limit, b + limit.increment_us) for limit, b in zip(limits, backlogs, strict=True)
+        [
+            LimitState(limit, limit.tolerance_us + over)
+            for limit, over in zip(limits, excess, strict=True)
+        ]
     )
-    scarcest = min(states, key=lambda s: s.remaining / s.limit.burst)
+    scarcest = max(states, key=_share_used)
     return Decision(allowed=True, states=states, limiting=scarcest, retry_after_s=0.0)
+
+
+def _share_used(state: LimitState) -> float:
+    return state.backlog_us / state.limit.tolerance_us
 
 
 def _retry_after_s(limits: Sequence[Limit], excess: Sequence[int]) -> float | None:

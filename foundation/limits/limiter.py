@@ -1,6 +1,7 @@
 """Checks requests against limits: in Valkey while it responds, else with counters of this process.
 
-One script call decides a request, however many limits apply to it. Valkey has little time to
+One script call decides a request, however many limits apply to it, or several requests of a busy
+caller (`foundation.limits.prepaid`). Valkey has little time to
 respond, and a circuit breaker keeps a dead or frozen server from delaying each request.
 """
 
@@ -18,8 +19,9 @@ from redis.exceptions import NoScriptError, RedisError
 from foundation import metrics
 from foundation.environment import environment
 from foundation.limits.breaker import Breaker, Permit
-from foundation.limits.gcra import Decision, Limit, decide, require_distinct
+from foundation.limits.gcra import Decision, Limit, admits, decide, require_distinct
 from foundation.limits.local_counters import LocalCounters
+from foundation.limits.prepaid import PrepaidRequests
 from foundation.per_loop import PerLoop
 from foundation.valkey_sockets import ValkeySockets
 from foundation.valkey_wire import ValkeyWire
@@ -53,6 +55,7 @@ class Limiter:
                 url, connect_timeout_s=connect_timeout_s, answer_timeout_s=answer_timeout_s
             )
         )
+        self._prepaid = PerLoop(PrepaidRequests)
         self._sha = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
         metrics.LIMITS_STORE_UP.set(1)
 
@@ -74,25 +77,44 @@ class Limiter:
             except NoScriptError:
                 reply = self._sockets.call("EVAL", SCRIPT, len(keys), *keys, *numbers)
         except RedisError as error:
-            return self._went_away(permit, error, limits)
-        return self._answered(limits, cast("list[int]", reply))
+            return self._on_unavailable(permit, error, limits)
+        return self._decision(limits, cast("list[int]", reply))
 
     async def acheck(self, limits: Sequence[Limit]) -> Decision:
-        """Do what `check` does, without blocking the event loop."""
+        """Do what `check` does, without blocking the event loop. Requests of a busy caller may have
+        been counted in advance.
+        """
+        if (decision := self._prepaid.get().take(limits)) is not None:
+            metrics.limit_decided(decision.policy, allowed=True, shared=True)
+            return decision
         require_distinct(limits)
         permit = self._breaker.permit()
         if permit is Permit.REFUSED:
             return self._check_locally(limits)
-        keys, numbers = _arguments(limits)
+        try:
+            backlogs = await self._count(limits)
+        except RedisError as error:
+            return self._on_unavailable(permit, error, limits)
+        return self._decision(limits, backlogs)
+
+    async def _count(self, limits: Sequence[Limit]) -> list[int]:
+        """Count the request, perhaps with some that will follow; return the backlogs before it."""
+        prepaid = self._prepaid.get()
+        with prepaid.counting(limits) as count:
+            backlogs = await self._acall(limits, count)
+            if count > 1 and not admits(limits, backlogs, count):
+                return await self._acall(limits, 1)
+            prepaid.counted(limits, backlogs, count)
+        return backlogs
+
+    async def _acall(self, limits: Sequence[Limit], count: int) -> list[int]:
+        keys, numbers = _arguments(limits, count)
         wire = self._wires.get()
         try:
-            try:
-                reply = await wire.call("EVALSHA", self._sha, len(keys), *keys, *numbers)
-            except NoScriptError:
-                reply = await wire.call("EVAL", SCRIPT, len(keys), *keys, *numbers)
-        except RedisError as error:
-            return self._went_away(permit, error, limits)
-        return self._answered(limits, cast("list[int]", reply))
+            reply = await wire.call("EVALSHA", self._sha, len(keys), *keys, *numbers)
+        except NoScriptError:
+            reply = await wire.call("EVAL", SCRIPT, len(keys), *keys, *numbers)
+        return cast("list[int]", reply)
 
     def close(self) -> None:
         """Close the connections of `check`."""
@@ -104,7 +126,7 @@ class Limiter:
             await wire.aclose()
         self.close()
 
-    def _answered(self, limits: Sequence[Limit], backlogs: list[int]) -> Decision:
+    def _decision(self, limits: Sequence[Limit], backlogs: list[int]) -> Decision:
         if self._breaker.succeeded():
             self._local.forget()
             metrics.LIMITS_STORE_UP.set(1)
@@ -113,7 +135,9 @@ class Limiter:
         metrics.limit_decided(decision.policy, allowed=decision.allowed, shared=True)
         return decision
 
-    def _went_away(self, permit: Permit, error: RedisError, limits: Sequence[Limit]) -> Decision:
+    def _on_unavailable(
+        self, permit: Permit, error: RedisError, limits: Sequence[Limit]
+    ) -> Decision:
         if self._breaker.failed(permit):
             metrics.LIMITS_STORE_UP.set(0)
             log.warning(
@@ -128,9 +152,9 @@ class Limiter:
         return decision
 
 
-def _arguments(limits: Sequence[Limit]) -> tuple[list[str], list[int]]:
+def _arguments(limits: Sequence[Limit], count: int = 1) -> tuple[list[str], list[int]]:
     return [limit.storage_key for limit in limits], [
-        number for limit in limits for number in (limit.increment_us, limit.tolerance_us)
+        number for limit in limits for number in (count * limit.increment_us, limit.tolerance_us)
     ]
 
 

@@ -248,9 +248,9 @@ def _is_internal(addresses: Sequence[str]) -> bool:
 
 
 def _request_headers(
-    target: OutboundTarget, given: Mapping[str, str], body: bytes | None
+    target: OutboundTarget, extra: Mapping[str, str], body: bytes | None
 ) -> dict[str, str]:
-    for name in given:
+    for name in extra:
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"header {name!r} is set by the client itself")
     headers = {
@@ -258,7 +258,7 @@ def _request_headers(
         "User-Agent": USER_AGENT,
         "Accept-Encoding": "identity",
         "Connection": "close",
-        **given,
+        **extra,
     }
     if body is not None:
         headers["Content-Length"] = str(len(body))

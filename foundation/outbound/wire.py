@@ -31,10 +31,10 @@ class Deadline:
         return time.monotonic() - self._begin
 
     def remaining_s(self) -> float:
-        left = self._end - time.monotonic()
-        if left <= 0:
+        remaining = self._end - time.monotonic()
+        if remaining <= 0:
             raise TargetTimeout("The target did not complete its response in time.")
-        return left
+        return remaining
 
 
 class BoundedReader(io.RawIOBase):

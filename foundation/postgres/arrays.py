@@ -31,19 +31,19 @@ def byteas(items: Sequence[bytes | None]) -> bytes:
 
 
 def int8s(items: Sequence[int]) -> bytes:
-    return _fixed(Oid.INT8, "q", 8, items)
+    return _fixed_width(Oid.INT8, "q", 8, items)
 
 
 def xid8s(items: Sequence[int]) -> bytes:
     """Pack transaction ids."""
-    return _fixed(Oid.XID8, "Q", 8, items)
+    return _fixed_width(Oid.XID8, "Q", 8, items)
 
 
 def int4s(items: Sequence[int]) -> bytes:
-    return _fixed(Oid.INT4, "i", 4, items)
+    return _fixed_width(Oid.INT4, "i", 4, items)
 
 
-def _fixed(element: int, form: str, width: int, items: Sequence[int]) -> bytes:
+def _fixed_width(element: int, form: str, width: int, items: Sequence[int]) -> bytes:
     if not items:
         return pack("!iii", 0, 0, element)
     flat = [number for item in items for number in (width, int(item))]

@@ -36,7 +36,7 @@ class SessionLoan:
         return self._session
 
     async def __aexit__(self, *_: object) -> None:
-        self._pool.give_back(self._session)
+        self._pool.return_session(self._session)
 
 
 class SessionPool:
@@ -62,7 +62,7 @@ class SessionPool:
                 session.close()
             return await PostgresSession.connect(self._conninfo())
         except BaseException:
-            self._leave()
+            self._release_slot()
             raise
 
     async def _await_room(self) -> None:
@@ -76,7 +76,7 @@ class SessionPool:
                 await turn
         except BaseException as error:
             if turn.done() and not turn.cancelled():
-                self._leave()
+                self._release_slot()
             elif turn in self._waiting:
                 self._waiting.remove(turn)
             if isinstance(error, TimeoutError):
@@ -85,15 +85,15 @@ class SessionPool:
                 ) from None
             raise
 
-    def give_back(self, session: PostgresSession) -> None:
+    def return_session(self, session: PostgresSession) -> None:
         is_large = session.largest_sent_bytes > KEPT_BUFFER_BYTES
         if not session.is_idle or is_large:
             session.close()
         else:
             self._free.append(session)
-        self._leave()
+        self._release_slot()
 
-    def _leave(self) -> None:
+    def _release_slot(self) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

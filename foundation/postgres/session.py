@@ -41,9 +41,12 @@ class Statement:
     sql: str
     types: tuple[int, ...] = ()
     name: bytes = field(init=False)
+    #: All parameters are sent in binary form.
+    formats: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", b"rb%d" % next(_numbers))
+        object.__setattr__(self, "formats", (_BINARY,) * len(self.types))
 
 
 class Oid:
@@ -111,10 +114,14 @@ class StatementResult:
     def uuid(self, row: int, column: int) -> UUID:
         return UUID(bytes=self.bytes(row, column))
 
+    def time_us(self, row: int, column: int) -> int:
+        """Return a timestamptz as microseconds since 1970."""
+        microseconds: int = unpack("!q", self.bytes(row, column))[0]
+        return microseconds + EPOCH_2000_US
+
     def time_ms(self, row: int, column: int) -> int:
         """Return a timestamptz as milliseconds since 1970."""
-        microseconds: int = unpack("!q", self.bytes(row, column))[0]
-        return (microseconds + EPOCH_2000_US) // 1000
+        return self.time_us(row, column) // 1000
 
 
 def int2(value: int) -> bytes:
@@ -127,6 +134,11 @@ def int4(value: int) -> bytes:
 
 def int8(value: int) -> bytes:
     return pack("!q", value)
+
+
+def timestamptz(time_us: int) -> bytes:
+    """Return microseconds since 1970 as a timestamptz."""
+    return pack("!q", time_us - EPOCH_2000_US)
 
 
 def boolean(value: bool) -> bytes:  # noqa: FBT001 -- it is the value itself
@@ -247,11 +259,9 @@ class PostgresSession:
                 wire.send_prepare(name, statement.sql.encode(), statement.types)
                 preparing.add(name)
                 sent.append((name, True))
-            wire.send_query_prepared(
-                name, parameters, [_BINARY] * len(parameters), result_format=_BINARY
-            )
+            wire.send_query_prepared(name, parameters, statement.formats, result_format=_BINARY)
             sent.append((name, False))
-            sent_bytes += sum([len(parameter or b"") for parameter in parameters])
+            sent_bytes += sum(map(len, filter(None, parameters)))
         wire.pipeline_sync()
         self.largest_sent_bytes = max(self.largest_sent_bytes, sent_bytes)
         return sent
@@ -259,14 +269,17 @@ class PostgresSession:
     async def _receive(self) -> list[pq.abc.PGresult]:
         """Read results up to the sync, or to the end of the connection."""
         wire, results = self._wire, list[pq.abc.PGresult]()
-        unsent = wire.flush()
+        unsent, is_end_of_statement = wire.flush(), False
         while True:
             while not wire.is_busy():
                 raw = wire.get_result()
                 if raw is None:
-                    if self.broken:
+                    # Each statement ends with one of these; a broken connection has no others.
+                    if is_end_of_statement and self.broken:
                         return results
+                    is_end_of_statement = True
                     continue
+                is_end_of_statement = False
                 if raw.status == ExecStatus.PIPELINE_SYNC:
                     return results
                 results.append(raw)

@@ -14,7 +14,7 @@ from typing import TypeVar
 from foundation.postgres.session import StatementResult, StatementRunner, Step
 
 T = TypeVar("T")
-Asked = tuple[Sequence[Step], asyncio.Future[list[StatementResult]]]
+PendingTrip = tuple[Sequence[Step], asyncio.Future[list[StatementResult]]]
 
 
 class SharedTrips:
@@ -23,7 +23,7 @@ class SharedTrips:
     def __init__(self, session: StatementRunner) -> None:
         self._session = session
         self._readers = 0
-        self._asked: list[Asked] = []
+        self._pending: list[PendingTrip] = []
 
     async def gather(
         self, readers: Sequence[Callable[[StatementRunner], Awaitable[T]]]
@@ -35,7 +35,7 @@ class SharedTrips:
     async def run(self, steps: Sequence[Step]) -> list[StatementResult]:
         """Send the statements with those of the other readers."""
         results: asyncio.Future[list[StatementResult]] = asyncio.get_running_loop().create_future()
-        self._asked.append((steps, results))
+        self._pending.append((steps, results))
         await self._send_if_all_wait()
         return await results
 
@@ -47,9 +47,9 @@ class SharedTrips:
             await self._send_if_all_wait()
 
     async def _send_if_all_wait(self) -> None:
-        if len(self._asked) < max(1, self._readers):
+        if len(self._pending) < max(1, self._readers):
             return
-        trips, self._asked = self._asked, []
+        trips, self._pending = self._pending, []
         try:
             replies = await self._session.run([step for steps, _ in trips for step in steps])
         except BaseException as error:
@@ -64,7 +64,7 @@ class SharedTrips:
             begin += len(steps)
 
 
-def _fail(trips: Sequence[Asked], failed: BaseException) -> None:
+def _fail(trips: Sequence[PendingTrip], failed: BaseException) -> None:
     for _, results in trips:
         if results.done():
             continue

@@ -1,4 +1,8 @@
-"""Requests and replies on a worker's socket: a length, then JSON. A request carries open files."""
+"""Messages on a worker's socket: a length, then JSON. A request carries open files.
+
+Between messages, the worker of a session sends parts of a stream: the same with a mark on the
+length, then bytes.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,19 @@ from foundation.json_types import JsonObject
 MAX_FILES = 64
 _LENGTH = struct.Struct("!Q")
 _PART_BYTES = 64 * 1024
+#: Marks the length of a part of a stream.
+STREAM = 1 << 63
+HEAD_BYTES = _LENGTH.size
 
 
 def encode(message: JsonObject) -> tuple[bytes, bytes]:
     """Return the head and the body of a message."""
     body = json.dumps(message, separators=(",", ":")).encode()
     return _LENGTH.pack(len(body)), body
+
+
+def head_of(length: int) -> bytes:
+    return _LENGTH.pack(length)
 
 
 def decode(received: bytes) -> JsonObject | None:
@@ -48,6 +59,17 @@ def receive_request(connection: socket.socket) -> tuple[JsonObject, list[int]]:
 
 def send_reply(connection: socket.socket, message: JsonObject) -> None:
     connection.sendall(b"".join(encode(message)))
+
+
+def send_part(connection: socket.socket, part: bytes | memoryview) -> None:
+    """Send a part of a stream."""
+    connection.sendall(_LENGTH.pack(STREAM | len(part)))
+    connection.sendall(part)
+
+
+def length_of(head: bytes) -> int:
+    """Return the length of a message, or, with its mark, that of a part of a stream."""
+    return int(_LENGTH.unpack(head)[0])
 
 
 def send_head(connection: socket.socket, head: bytes, files: Sequence[int]) -> None:

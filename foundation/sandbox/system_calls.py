@@ -2,7 +2,8 @@
 
 All others fail with EPERM. A worker whose decoder is taken over by its input opens no file, makes
 no connection, starts no program, and signals or traces no other process of its account, such as
-the one that forked it and knows secrets.
+the one that forked it and knows secrets. A worker with folders may open and remove files too;
+`foundation.sandbox.landlock` decides which.
 
 The filter is a program of the kernel's packet filter, see seccomp(2). It knows the numbers of
 x86-64; on other architectures, and where the kernel refuses it, workers run without.
@@ -14,6 +15,7 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Sequence
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ARCHITECTURE = 0xC000003E
@@ -52,13 +54,21 @@ _ALLOWED = (
     # getrandom
     318,
 )
+#: For workers with folders.
+_WITH_FOLDERS = (
+    # openat, stat, lstat, statx, access, faccessat, faccessat2, readlink, readlinkat, getcwd
+    *(257, 4, 6, 332, 21, 269, 439, 89, 267, 79),
+    # unlink, unlinkat, getdents64, statfs, fstatfs, fadvise64
+    *(87, 263, 217, 137, 138, 221),
+)
 
 
-def restrict() -> bool:
+def restrict(*, with_folders: bool) -> bool:
     """Restrict this process to these system calls. Return whether the kernel supports that."""
     if platform.machine() != "x86_64":
         return False
-    instructions = _program(os.getpid())
+    allowed = (*_ALLOWED, *_WITH_FOLDERS) if with_folders else _ALLOWED
+    instructions = _program(os.getpid(), allowed)
     code = ctypes.create_string_buffer(instructions, len(instructions))
     count = len(instructions) // _INSTRUCTION.size
     program = _Program(count, ctypes.cast(code, ctypes.c_void_p))
@@ -70,7 +80,7 @@ class _Program(ctypes.Structure):
     _fields_ = (("count", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
 
-def _program(pid: int) -> bytes:
+def _program(pid: int, allowed: Sequence[int]) -> bytes:
     """Return the filter of the process `pid`."""
     checks = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
@@ -84,8 +94,8 @@ def _program(pid: int) -> bytes:
         # How abort(3) ends the process.
         *_when_argument(_TGKILL, (_JUMP_IF_EQUAL, pid)),
     ]
-    left = len(_ALLOWED)
-    checks += [(_JUMP_IF_EQUAL, left - i, 0, number) for i, number in enumerate(_ALLOWED)]
+    remaining = len(allowed)
+    checks += [(_JUMP_IF_EQUAL, remaining - i, 0, number) for i, number in enumerate(allowed)]
     checks += [(_RETURN, 0, 0, _FAIL | _EPERM), (_RETURN, 0, 0, _ALLOW)]
     return b"".join(_INSTRUCTION.pack(*check) for check in checks)
 

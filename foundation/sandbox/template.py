@@ -1,16 +1,21 @@
 """The process that loads a decoder once and forks a worker for each job.
 
-It runs with an empty environment, reads nothing that comes from outside, and has one thread of
-Python. It ends when its parent does: the control socket closes. Messages on the control socket are
-JSON, one to a packet:
+Workers of sessions are forked before there is a job. They wait on their socket for the limits and
+folders of one, and drop their privileges before they read anything that comes from outside.
+
+The template runs with an empty environment, reads nothing that comes from outside, and has one
+thread of Python. It ends when its parent does: the control socket closes. Messages on the control
+socket are JSON, one to a packet:
 
     parent  {"fork": JOB, "limits": {…}} with the job's socket   {"kill": JOB}
+            {"prepare": JOB} with the job's socket
     template  {"ready": true}   {"ended": JOB, "status": STATUS OF waitpid, or null: no fork}
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import gc
 import importlib
 import json
@@ -19,28 +24,41 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
 
 from foundation.json_types import JsonObject
-from foundation.sandbox import confinement, messages, system_calls
+from foundation.sandbox import confinement, landlock, messages, system_calls
+from foundation.sandbox.landlock import JobFolders
 from foundation.sandbox.limits import JobLimits, impose
 
+#: Does a job that consists of one request and one reply.
 Decoder = Callable[[JsonObject, Sequence[int]], JsonObject]
+#: Does a job that has folders: it talks with the server over its socket as long as it likes.
+SessionWork = Callable[[socket.socket], None]
 
 PACKET_BYTES = 4096
-#: The descriptors that a worker has beside the files of its request: 0 to 2 and its socket.
-_OWN_FILES = 4
-_JOB_SOCKET = 3
+#: The descriptors of a worker. It is in its readable folder.
+_JOB_SOCKET, _READABLE, WRITABLE = 3, 4, 5
+_ABOVE = 16
+#: Requests take precedence over warming up, and that over jobs.
+_WARM_UP_NICENESS = 10
 _FAILED = 70
-_MAX_FAILURE_CHARS = 500
+_THREADS = Path("/proc/self/task")
+_MAX_FAILURE_CHARS = 2_000
 
 
 @dataclass(slots=True)
 class _Template:
     """The template's state: which process works on which job."""
 
-    decoder: Decoder
+    work: Decoder | SessionWork
+    #: Does in a prepared worker what any job would have to do first. Starts no threads.
+    warm_up: Callable[[], None]
     control: socket.socket
     jobs: dict[int, int]
 
@@ -59,10 +77,10 @@ class _Template:
                     if key.fileobj is wakeup:
                         wakeup.recv(PACKET_BYTES)
                         self._reap()
-                    elif not self._obey():
+                    elif not self._execute_command():
                         return
 
-    def _obey(self) -> bool:
+    def _execute_command(self) -> bool:
         """Execute one command of the parent; return whether the parent still runs."""
         packet, files, _, _ = socket.recv_fds(self.control, PACKET_BYTES, 1)
         if not packet:
@@ -72,11 +90,18 @@ class _Template:
             for pid, job in self.jobs.items():
                 if job == message["kill"]:
                     os.kill(pid, signal.SIGKILL)
+        elif "prepare" in message:
+            work, warm_up = cast("SessionWork", self.work), self.warm_up
+            self._fork(message["prepare"], files, partial(_hold_session, work, warm_up))
         else:
-            self._fork(message["fork"], JobLimits(**message["limits"]), files[0])
+            limits = JobLimits(**message["limits"])
+            do_job = partial(_decode, cast("Decoder", self.work), limits)
+            self._fork(message["fork"], files, do_job)
         return True
 
-    def _fork(self, job: int, limits: JobLimits, job_socket: int) -> None:
+    def _fork(
+        self, job: int, files: Sequence[int], do_job: Callable[[socket.socket, int], None]
+    ) -> None:
         template = os.getpid()
         try:
             pid = os.fork()
@@ -84,9 +109,10 @@ class _Template:
             self._report(job, None)
         else:
             if pid == 0:
-                _work(self.decoder, limits, job_socket, template)
+                _work(do_job, files, template)
             self.jobs[pid] = job
-        os.close(job_socket)
+        for file in files:
+            os.close(file)
 
     def _reap(self) -> None:
         while self.jobs:
@@ -99,19 +125,55 @@ class _Template:
         self.control.send(json.dumps({"ended": job, "status": status}).encode())
 
 
-def _work(decoder: Decoder, limits: JobLimits, job_socket: int, template: int) -> None:
+def _work(
+    do_job: Callable[[socket.socket, int], None], files: Sequence[int], template: int
+) -> None:
     """Do one job in a process that has just been forked, and end it."""
     try:
-        _shed(job_socket)
-        connection = socket.socket(fileno=_JOB_SOCKET)
-        confinement.confine(template)
-        impose(limits, _OWN_FILES + messages.MAX_FILES)
-        system_calls.restrict()
-        request, files = messages.receive_request(connection)
-        messages.send_reply(connection, _reply(decoder, request, files))
+        _shed(files)
+        do_job(socket.socket(fileno=_JOB_SOCKET), template)
         os._exit(0)
     finally:  # whatever is raised, no code of the template may run in this process
         os._exit(_FAILED)
+
+
+def _decode(decoder: Decoder, limits: JobLimits, connection: socket.socket, template: int) -> None:
+    _drop_privileges(limits, None, template)
+    request, opened = messages.receive_request(connection)
+    messages.send_reply(connection, _reply(decoder, request, opened))
+
+
+def _hold_session(
+    work: SessionWork, warm_up: Callable[[], None], connection: socket.socket, template: int
+) -> None:
+    """Wait for a job, and do it."""
+    os.nice(_WARM_UP_NICENESS)
+    warm_up()
+    try:
+        assignment, folders = messages.receive_request(connection)
+    except (EOFError, ConnectionError):  # there will be none
+        return
+    for number, folder in zip((_READABLE, WRITABLE), folders, strict=True):
+        if folder != number:
+            os.dup2(folder, number)
+            os.close(folder)
+    limits = JobLimits(**cast("dict[str, Any]", assignment["limits"]))
+    _drop_privileges(limits, JobFolders(_READABLE, WRITABLE), template)
+    _converse(work, connection)
+
+
+def _drop_privileges(limits: JobLimits, folders: JobFolders | None, template: int) -> None:
+    """Confine this process to its job. All that it reads from now on may be hostile."""
+    if len([*_THREADS.iterdir()]) > 1:
+        # Landlock and the filter of system calls restrict the calling thread, and those it starts.
+        raise RuntimeError("a worker had several threads before it was confined")
+    confinement.become_user(folders)
+    confinement.confine(template)
+    impose(limits)
+    if folders is not None:
+        os.fchdir(folders.readable)
+    landlock.restrict(folders)
+    system_calls.restrict(with_folders=folders is not None)
 
 
 def _reply(decoder: Decoder, request: JsonObject, files: Sequence[int]) -> JsonObject:
@@ -126,33 +188,50 @@ def _reply(decoder: Decoder, request: JsonObject, files: Sequence[int]) -> JsonO
         return _failure(error)
 
 
+def _converse(work: SessionWork, connection: socket.socket) -> None:
+    try:
+        work(connection)
+    except (EOFError, ConnectionError):  # the session was closed
+        return
+    except Exception as error:  # noqa: BLE001 -- as above
+        messages.send_reply(connection, _failure(error))
+
+
 def _failure(failed: Exception) -> JsonObject:
-    return {"failed": repr(failed)[:_MAX_FAILURE_CHARS]}
+    text = "".join(traceback.format_exception(failed))
+    return {"failed": text[-_MAX_FAILURE_CHARS:]}
 
 
-def _shed(job_socket: int) -> None:
-    """Drop what was inherited: handlers of signals and all open files but the job's socket."""
+def _shed(files: Sequence[int]) -> None:
+    """Drop inherited resources: signal handlers and all open files but the job's."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDWR)
+    # Their numbers may be among those that are taken next.
+    kept = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for file in files]
     for standard in range(3):
         os.dup2(nothing, standard)
-    if job_socket != _JOB_SOCKET:
-        os.dup2(job_socket, _JOB_SOCKET)
-    os.closerange(_JOB_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
+    for number, file in enumerate(kept, start=_JOB_SOCKET):
+        os.dup2(file, number)
+    os.closerange(_JOB_SOCKET + len(kept), os.sysconf("SC_OPEN_MAX"))
 
 
 def main(control: int, decoder: str) -> None:
-    """Load `module:function` and serve on the socket with the number `control`."""
+    """Load `module:function` and serve on the socket with the number `control`.
+
+    If the module has a function `warm_up`, prepared workers call it.
+    """
     module, _, name = decoder.partition(":")
-    function: Decoder = getattr(importlib.import_module(module), name)
+    loaded = importlib.import_module(module)
+    function: Decoder | SessionWork = getattr(loaded, name)
+    warm_up: Callable[[], None] = getattr(loaded, "warm_up", lambda: None)
     confinement.hide()
     # The garbage collector ignores frozen objects, so workers keep sharing their pages.
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=control) as connection:
         connection.send(json.dumps({"ready": True}).encode())
-        _Template(function, connection, {}).serve()
+        _Template(function, warm_up, connection, {}).serve()
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ import json
 import socket
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from foundation.sandbox import messages
+from foundation.sandbox.landlock import JobFolders
 from foundation.sandbox.limits import JobLimits
 from foundation.sandbox.template import PACKET_BYTES
 
@@ -38,6 +40,25 @@ class TemplateFailed(Exception):
     """The template process did not start, or ended."""
 
 
+@dataclass(frozen=True, slots=True)
+class SandboxWorker:
+    """A forked worker: its job, its exit status in the future, and the socket to it."""
+
+    job: int
+    ended: asyncio.Future[int]
+    connection: socket.socket
+
+    def assign(self, limits: JobLimits, folders: JobFolders) -> None:
+        """Give a prepared worker its job. Raise `TemplateFailed` if it has ended."""
+        head, body = messages.encode({"limits": asdict(limits)})
+        try:
+            messages.send_head(self.connection, head, (folders.readable, folders.writable))
+            self.connection.sendall(body)
+        except OSError as error:
+            self.connection.close()
+            raise TemplateFailed from error
+
+
 class Template:
     """Forks workers and reports how they ended."""
 
@@ -54,11 +75,11 @@ class Template:
     @classmethod
     async def start(cls, decoder: str) -> Template:
         """Start a template for the decoder `module:function`, and wait until it can fork."""
-        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        ours.setblocking(False)
-        with its:
-            process = await asyncio.to_thread(_spawn, decoder, its)
-        template = cls(process, ours)
+        parent_socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        parent_socket.setblocking(False)
+        with child_socket:
+            process = await asyncio.to_thread(_spawn, decoder, child_socket)
+        template = cls(process, parent_socket)
         try:
             async with asyncio.timeout(START_DEADLINE_S):
                 await template._ready
@@ -69,22 +90,29 @@ class Template:
             raise
         return template
 
-    def fork(self, limits: JobLimits) -> tuple[int, asyncio.Future[int], socket.socket]:
-        """Fork a worker. Return its job, a future of its exit status, and the socket to it."""
+    def fork(self, limits: JobLimits) -> SandboxWorker:
+        """Fork a worker for one request."""
+        return self._begin({"fork": next(self._names), "limits": asdict(limits)}, "fork")
+
+    def prepare(self) -> SandboxWorker:
+        """Fork a worker that waits for a job (`assign`)."""
+        return self._begin({"prepare": next(self._names)}, "prepare")
+
+    def _begin(self, message: dict[str, Any], command: str) -> SandboxWorker:
         if not self.is_alive:
             raise TemplateFailed
-        job = next(self._names)
-        ours, its = socket.socketpair()
-        ours.setblocking(False)
-        message = json.dumps({"fork": job, "limits": asdict(limits)}).encode()
+        job = int(message[command])
+        parent_socket, child_socket = socket.socketpair()
+        parent_socket.setblocking(False)
+        text = json.dumps(message).encode()
         try:
-            with its:
-                socket.send_fds(self._control, [message], [its.fileno()])
+            with child_socket:
+                socket.send_fds(self._control, [text], [child_socket.fileno()])
         except OSError as error:
-            ours.close()
+            parent_socket.close()
             raise TemplateFailed from error
         result = self._jobs[job] = self._loop.create_future()
-        return job, result, ours
+        return SandboxWorker(job, result, parent_socket)
 
     def kill(self, job: int) -> None:
         """End a job's worker, if it has not ended yet."""

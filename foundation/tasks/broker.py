@@ -36,7 +36,7 @@ _FAILING_FAST = {
 }
 
 
-class BrokerAway(RuntimeError):
+class BrokerUnavailable(RuntimeError):
     """The broker did not accept a message."""
 
 
@@ -48,10 +48,11 @@ class Broker:
         self._producer: Producer | None = None
 
     def data_id(self) -> str:
-        """Return an id of the broker's data, or raise `BrokerAway`. A different id means that
-        messages may have been lost. A restarted server may have lost its last writes, so its
-        `run_id` is part of the id. It does not change when a running server is emptied, but then
-        the random name changes.
+        """Return an id of the broker's data, or raise `BrokerUnavailable`.
+
+        A different id means that messages may have been lost. A restarted server may have lost its
+        last writes, so its `run_id` is part of the id. It does not change when a running server is
+        emptied, but then the random name changes.
         """
         try:
             channel = cast("Channel", self._ready_connection().default_channel)
@@ -62,11 +63,11 @@ class Broker:
                 server, _, name = pipeline.execute()
         except (KombuError, redis.RedisError, OSError) as error:
             self.close()
-            raise BrokerAway(f"{type(error).__name__}: {error}") from error
+            raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
         return f"{server['run_id']}:{name.decode()}"
 
     def send(self, row: OutboxTask) -> None:
-        """Send one task, or raise `BrokerAway`. Its id becomes the message's."""
+        """Send one task, or raise `BrokerUnavailable`. Its id becomes the message's."""
         self.send_task(
             row.name,
             row.arguments,
@@ -89,7 +90,7 @@ class Broker:
         context: JsonObject,
         task_id: str | None = None,
     ) -> None:
-        """Publish one message, or raise `BrokerAway`."""
+        """Publish one message, or raise `BrokerUnavailable`."""
         try:
             app.send_task(
                 name,
@@ -106,7 +107,7 @@ class Broker:
             )
         except (KombuError, redis.RedisError, OSError) as error:
             self.close()
-            raise BrokerAway(f"{type(error).__name__}: {error}") from error
+            raise BrokerUnavailable(f"{type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         """Drop the connection; the next message opens a new one."""

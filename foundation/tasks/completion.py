@@ -11,7 +11,7 @@ import logging
 from django.db import connections
 
 from foundation.json_types import JsonObject
-from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.broker import Broker, BrokerUnavailable
 from foundation.tasks.context import TaskContext
 from foundation.tasks.queues import DEFAULT
 
@@ -52,7 +52,7 @@ def end_later(task_id: str, context: TaskContext) -> None:
     arguments: JsonObject = {"task_id": task_id, "attempt": context.attempt}
     try:
         Broker().send_task(RECORD_END, arguments, queue=DEFAULT, context={})
-    except BrokerAway as error:
+    except BrokerUnavailable as error:
         logger.warning(
             "the completion of %s was not recorded, so it will run again: %s", task_id, error
         )

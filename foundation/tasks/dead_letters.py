@@ -13,16 +13,16 @@ class AlreadyRequeued(RuntimeError):
     """The dead letter was requeued before; if the task failed again, there is a newer letter."""
 
 
-def requeue(letter: DeadLetter, *, using: str = "staff") -> OutboxTask:
+def requeue(dead_letter: DeadLetter, *, using: str = "staff") -> OutboxTask:
     """Run a dead letter's task again, with all its attempts, under a new id."""
     with transaction.atomic(using=using):
         claimed = (
             DeadLetter.objects.using(using)
-            .filter(pk=letter.pk, requeued_at=None)
+            .filter(pk=dead_letter.pk, requeued_at=None)
             .update(requeued_at=timezone.now())
         )
         if not claimed:
-            raise AlreadyRequeued(f"dead letter {letter.pk} has already been requeued")
+            raise AlreadyRequeued(f"dead letter {dead_letter.pk} has already been requeued")
         return run_after_commit(
-            letter.name, letter.arguments, tenant_id=letter.tenant_id, using=using
+            dead_letter.name, dead_letter.arguments, tenant_id=dead_letter.tenant_id, using=using
         )

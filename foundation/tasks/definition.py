@@ -12,17 +12,17 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from celery import Task
-from celery.exceptions import Reject
+from celery.exceptions import Reject, Retry
 from django.db import DatabaseError
 
 from foundation import failures
 from foundation.json_types import JsonObject, JsonValue
 from foundation.tasks import completion
 from foundation.tasks.app import HARD_LIMIT_S, SOFT_LIMIT_S, app
-from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.broker import CONTEXT_HEADER
 from foundation.tasks.context import TaskContext
 from foundation.tasks.failures import TaskFailure, describe_error, note_periodic, postpone, settle
+from foundation.tasks.retry_policy import RetryPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +35,10 @@ USUAL = RetryPolicy()
 RETURN_PAUSE_S = 2.0
 
 _policies: dict[str, RetryPolicy | None] = {}
+
+
+class PermanentFailure(RuntimeError):
+    """A task has failed and is not retried; the cause is its error."""
 
 
 def task(
@@ -67,6 +71,8 @@ def task(
             Request="foundation.tasks.lost_tasks:LossReportingRequest",
             soft_time_limit=soft_limit_s,
             time_limit=hard_limit_s,
+            # Celery logs other errors with the task's arguments.
+            throws=(PermanentFailure,),
         )
         return function
 
@@ -80,17 +86,18 @@ def policy_of(name: str) -> RetryPolicy | None:
     return _policies.get(name, USUAL)
 
 
-def settle_by_policy(failure: TaskFailure, *, postponed: bool = False) -> None:
-    """Apply the task's policy after a failed or postponed attempt."""
+def settle_by_policy(failure: TaskFailure, *, postponed: bool = False) -> float | None:
+    """Apply the task's policy after a failed or postponed attempt. Return the delay until the next
+    attempt, or None if there is none.
+    """
     policy = policy_of(failure.name)
-    if policy is PERIODIC and postponed:
+    if policy is not PERIODIC:
+        return postpone(failure) if postponed else settle(failure, policy)
+    if postponed:
         logger.warning("%s is retried later: %s", failure.name, failure.last_line)
-    elif policy is PERIODIC:
-        note_periodic(failure)
-    elif postponed:
-        postpone(failure)
     else:
-        settle(failure, policy)
+        note_periodic(failure)
+    return None
 
 
 def _attempt(
@@ -120,9 +127,13 @@ def _attempt(
                     "duration_ms": round((time.monotonic() - began) * 1000),
                 },
             )
-        except Exception as error:  # noqa: BLE001 -- whatever a task raises is settled
-            failed = TaskFailure(task_id, name, arguments, context, describe_error(error))
-            _settle_or_return(failed, postponed=failures.refuses_writes(error))
+        except Exception as error:
+            failure = TaskFailure(task_id, name, arguments, context, describe_error(error))
+            delay_s = _settle_or_return(failure, postponed=failures.refuses_writes(error))
+            # Tells Celery the outcome, for its signals and the traces.
+            if delay_s is None:
+                raise PermanentFailure(failure.last_line) from error
+            raise Retry(exc=error, when=delay_s) from error
 
 
 def _end(task_id: str, context: TaskContext) -> None:
@@ -135,18 +146,18 @@ def _end(task_id: str, context: TaskContext) -> None:
         completion.end_later(task_id, context)
 
 
-def _settle_or_return(failure: TaskFailure, *, postponed: bool) -> None:
-    """Settle a failure. A task that cannot be stored in the database returns to the broker instead.
-    The pause prevents a busy loop, since a full disk fails immediately. A periodic task is dropped,
-    since its next run is its retry.
+def _settle_or_return(failure: TaskFailure, *, postponed: bool) -> float | None:
+    """Settle a failure, and return the delay until the next attempt. A task that cannot be stored
+    in the database returns to the broker instead. The pause prevents a busy loop, since a full disk
+    fails immediately. A periodic task is dropped, since its next run is its retry.
     """
     try:
-        settle_by_policy(failure, postponed=postponed)
+        return settle_by_policy(failure, postponed=postponed)
     except DatabaseError as error:
         if policy_of(failure.name) is PERIODIC:
             logger.warning(
                 "%s failed, and the failure could not be recorded: %s", failure.name, error
             )
-            return
+            return None
         time.sleep(RETURN_PAUSE_S)
         raise Reject(str(error), requeue=True) from error

@@ -19,7 +19,7 @@ from django.db import connections, models, transaction
 from django.utils import timezone
 
 from foundation.models import OutboxTask
-from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.broker import Broker, BrokerUnavailable
 
 ALIAS = "relay"
 BATCH = 100
@@ -45,10 +45,10 @@ def reclaim_lost(data_id: str) -> int:
     The caller repeats this until it returns less than `RECLAIM_BATCH`.
     """
     handed_over = OutboxTask.objects.using(ALIAS).exclude(handed_to="")
-    lost = handed_over.filter(
+    unconfirmed = handed_over.filter(
         ~models.Q(handed_to=data_id) | models.Q(handed_at__lt=timezone.now() - MESSAGE_LIFETIME)
     )
-    batch = lost.select_for_update(skip_locked=True).values("pk")[:RECLAIM_BATCH]
+    batch = unconfirmed.select_for_update(skip_locked=True).values("pk")[:RECLAIM_BATCH]
     try:
         with transaction.atomic(using=ALIAS):
             return OutboxTask.objects.using(ALIAS).filter(pk__in=batch).update(handed_to="")
@@ -61,25 +61,25 @@ def _waiting() -> models.QuerySet[OutboxTask]:
 
 
 def _hand_over(broker: Broker, rows: models.QuerySet[OutboxTask]) -> int:
-    """Send what can be sent; raise `BrokerAway` after recording what was sent."""
+    """Send what can be sent; raise `BrokerUnavailable` after recording what was sent."""
     # Read before anything is sent: if data is lost in between, the id has changed by then.
     data_id = broker.data_id()
     sent: list[UUID] = []
-    away: BrokerAway | None = None
+    unavailable: BrokerUnavailable | None = None
     try:
         with transaction.atomic(using=ALIAS):
             try:
                 for row in rows:
                     broker.send(row)
                     sent.append(row.id)
-            except BrokerAway as error:
-                away = error
+            except BrokerUnavailable as error:
+                unavailable = error
             if sent:
                 OutboxTask.objects.using(ALIAS).filter(pk__in=sent).update(
                     handed_to=data_id, handed_at=timezone.now()
                 )
     finally:
         connections[ALIAS].close()
-    if away is not None:
-        raise away
+    if unavailable is not None:
+        raise unavailable
     return len(sent)

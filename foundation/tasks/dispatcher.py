@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import DatabaseError
 
-from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.broker import Broker, BrokerUnavailable
 from foundation.tasks.dispatch import BATCH, hand_over
 
 MAX_WAITING = 10_000
@@ -54,14 +54,14 @@ class Dispatcher:
 
     def _run(self) -> None:
         while True:
-            ids = [self._waiting.get(), *self._more(BATCH - 1)]
+            ids = [self._waiting.get(), *self._take_queued(BATCH - 1)]
             try:
                 self._send(ids)
-            except (BrokerAway, DatabaseError) as error:
+            except (BrokerUnavailable, DatabaseError) as error:
                 self._paused_until = self._clock() + PAUSE_S
                 logger.warning("tasks wait in the outbox: %s", error)
 
-    def _more(self, limit: int) -> list[UUID]:
+    def _take_queued(self, limit: int) -> list[UUID]:
         ids: list[UUID] = []
         while len(ids) < limit:
             try:

@@ -15,9 +15,9 @@ from django.utils import timezone
 from foundation.json_types import JsonObject
 from foundation.models import DeadLetter, OutboxTask
 from foundation.tasks import completion
-from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.context import TaskContext
 from foundation.tasks.queues import queue_of
+from foundation.tasks.retry_policy import RetryPolicy
 
 ALIAS = "relay"
 MAX_ERROR_CHARS = 4000
@@ -44,16 +44,16 @@ class TaskFailure:
 
 
 #: Called when a task of a tenant has failed permanently, with its name and number of attempts.
-Mourner = Callable[[UUID, str, int], None]
-_mourners: list[Mourner] = []
+DeadLetterListener = Callable[[UUID, str, int], None]
+_dead_letter_listeners: list[DeadLetterListener] = []
 
 
-def on_burial(mourner: Mourner) -> None:
+def on_dead_letter(listener: DeadLetterListener) -> None:
     """Register a callback for tenants' tasks that have failed permanently.
 
     For `AppConfig.ready`.
     """
-    _mourners.append(mourner)
+    _dead_letter_listeners.append(listener)
 
 
 def describe_error(error: BaseException) -> str:
@@ -61,23 +61,27 @@ def describe_error(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))[-MAX_ERROR_CHARS:]
 
 
-def settle(failure: TaskFailure, policy: RetryPolicy) -> None:
-    """Schedule the next attempt, or write the dead letter. Doing it twice changes nothing."""
+def settle(failure: TaskFailure, policy: RetryPolicy) -> float | None:
+    """Schedule the next attempt and return its delay, or write the dead letter. Doing it twice
+    changes nothing.
+    """
     delay_s = policy.retry_in_s(failure.context.attempt)
     if delay_s is None:
-        bury(failure)
+        keep_dead_letter(failure)
     else:
-        _again(failure, delay_s, failure.context.attempt + 1)
+        _schedule_retry(failure, delay_s, failure.context.attempt + 1)
+    return delay_s
 
 
-def postpone(failure: TaskFailure) -> None:
-    """Schedule the same attempt again: it failed because of a full disk, not because of the task.
-    However long that lasts, it never makes the task a dead letter.
+def postpone(failure: TaskFailure) -> float:
+    """Schedule the same attempt again and return its delay: it failed because of a full disk, not
+    because of the task. However long that lasts, it never makes the task a dead letter.
     """
-    _again(failure, POSTPONED_S, failure.context.attempt)
+    _schedule_retry(failure, POSTPONED_S, failure.context.attempt)
+    return POSTPONED_S
 
 
-def _again(failure: TaskFailure, delay_s: float, attempt: int) -> None:
+def _schedule_retry(failure: TaskFailure, delay_s: float, attempt: int) -> None:
     due_at = timezone.now() + datetime.timedelta(seconds=delay_s)
     if failure.context.tracked:
         # Waits for the dispatcher that handed this attempt over and has not committed yet: a task
@@ -112,9 +116,9 @@ def _insert(failure: TaskFailure, due_at: datetime.datetime, attempt: int) -> No
         rows.bulk_create([row], ignore_conflicts=True)
 
 
-def bury(failure: TaskFailure) -> None:
-    """Keep a task that will not be attempted again, so that staff can inspect it."""
-    letter = DeadLetter(
+def keep_dead_letter(failure: TaskFailure) -> None:
+    """Store a task that will not be attempted again, so that staff can inspect it."""
+    dead_letter = DeadLetter(
         tenant_id=failure.context.tenant_id,
         task_id=failure.task_id,
         name=failure.name,
@@ -123,11 +127,11 @@ def bury(failure: TaskFailure) -> None:
         attempts=failure.context.attempt,
     )
     with transaction.atomic(using=ALIAS):
-        DeadLetter.objects.using(ALIAS).bulk_create([letter], ignore_conflicts=True)
+        DeadLetter.objects.using(ALIAS).bulk_create([dead_letter], ignore_conflicts=True)
         completion.end(failure.task_id, failure.context)
-    if letter.tenant_id is not None:
-        for mourner in _mourners:
-            mourner(letter.tenant_id, letter.name, letter.attempts)
+    if dead_letter.tenant_id is not None:
+        for listener in _dead_letter_listeners:
+            listener(dead_letter.tenant_id, dead_letter.name, dead_letter.attempts)
     logger.error("%s failed permanently", failure.name, extra=_extra(failure))
 
 
@@ -135,12 +139,12 @@ def note_periodic(failure: TaskFailure) -> None:
     """Keep one dead letter per periodic task, however often it fails: its next run is its retry."""
     values = {"error": failure.error, "failed_at": timezone.now(), "requeued_at": None}
     with transaction.atomic(using=ALIAS):
-        letter, made = DeadLetter.objects.using(ALIAS).get_or_create(
+        dead_letter, made = DeadLetter.objects.using(ALIAS).get_or_create(
             task_id=f"periodic:{failure.name}",
             defaults={"name": failure.name, "arguments": failure.arguments, **values},
         )
         if not made:
-            DeadLetter.objects.using(ALIAS).filter(pk=letter.pk).update(
+            DeadLetter.objects.using(ALIAS).filter(pk=dead_letter.pk).update(
                 **values, attempts=models.F("attempts") + 1
             )
         completion.end(failure.task_id, failure.context)

@@ -23,7 +23,7 @@ from celery.worker.request import Request
 from celery.worker.state import task_ready
 
 from foundation.json_types import JsonObject
-from foundation.tasks.broker import CONTEXT_HEADER, Broker, BrokerAway
+from foundation.tasks.broker import CONTEXT_HEADER, Broker, BrokerUnavailable
 from foundation.tasks.completion import RECORD_END, end
 from foundation.tasks.context import TaskContext
 from foundation.tasks.definition import settle_by_policy, task
@@ -82,8 +82,8 @@ def report_loss(task_id: str, name: str, arguments: JsonObject, header: object, 
             queue=DEFAULT,
             context={"tenant_id": tenant_id, "request_id": context.request_id, "attempt": 1},
         )
-    except BrokerAway as away:
-        logger.warning("the loss of %s could not be reported: %s", name, away)
+    except BrokerUnavailable as unavailable:
+        logger.warning("the loss of %s could not be reported: %s", name, unavailable)
         return False
     return True
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from django.db import DatabaseError
 
-from foundation.tasks.broker import Broker, BrokerAway
+from foundation.tasks.broker import Broker, BrokerUnavailable
 from foundation.tasks.dispatch import BATCH, RECLAIM_BATCH, hand_over_due, reclaim_lost
 
 #: How often the outbox is polled: the precision of `due_in_s`.
@@ -83,7 +83,7 @@ class TaskRelay:
         try:
             self._reclaimer.step()
             handed_over = hand_over_due(self._broker, BATCH)
-        except (BrokerAway, DatabaseError) as error:
+        except (BrokerUnavailable, DatabaseError) as error:
             self._failures += 1
             if self._failures == 1:
                 logger.warning("tasks wait in the outbox: %s", error)

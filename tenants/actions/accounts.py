@@ -57,7 +57,7 @@ def do_sign_up(user: User) -> None:
     addresses.note(addresses.AddressRequest.SIGN_UP, user.email)
 
 
-def take_turns(user_id: UUID) -> None:
+def serialize_calls(user_id: UUID) -> None:
     """Serialize a user's calls that check a count, until the transaction commits.
 
     Otherwise concurrent calls would each see room for one more.
@@ -154,7 +154,7 @@ def do_rename(user: User, name: str) -> None:
     user.save(update_fields=["name", "version"])
 
 
-def do_ask_for_email(user: User, email: str) -> None:
+def do_request_email_change(user: User, email: str) -> None:
     """Mail a link to a new address; the account changes when the link is opened.
 
     Whether the address is free is checked only then: a response now would reveal to strangers who

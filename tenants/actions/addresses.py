@@ -41,20 +41,22 @@ _VERIFY = AddressMail(MailTemplate.VERIFY_EMAIL, Purpose.VERIFY)
 _RESET = AddressMail(MailTemplate.RESET_PASSWORD, Purpose.RESET)
 
 
-def decide(wish: AddressRequest, user: User | None) -> AddressMail | None:
+def decide(request: AddressRequest, user: User | None) -> AddressMail | None:
     """Return the mail to send to the address, if any."""
     if user is None or not user.is_active:
         return None
-    if wish is AddressRequest.RESET:
+    if request is AddressRequest.RESET:
         return _RESET
     if user.email_verified_at is None:
         return _VERIFY
-    return AddressMail(MailTemplate.ALREADY_REGISTERED) if wish is AddressRequest.SIGN_UP else None
+    return (
+        AddressMail(MailTemplate.ALREADY_REGISTERED) if request is AddressRequest.SIGN_UP else None
+    )
 
 
-def note(wish: AddressRequest, email: str) -> None:
+def note(request: AddressRequest, email: str) -> None:
     """Schedule the reply to run after the current transaction of the sign-in role commits."""
-    run_after_commit(ANSWER, {"wish": wish.value, "email": email}, using="auth")
+    run_after_commit(ANSWER, {"wish": request.value, "email": email}, using="auth")
 
 
 @task(name=ANSWER)

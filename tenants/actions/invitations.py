@@ -12,7 +12,7 @@ from foundation.errors import Conflict, Forbidden, ResourceGone, TenantDeleted, 
 from foundation.json_types import JsonObject
 from tenants import audit, keys, links
 from tenants.actions.accounts import insert
-from tenants.actions.members import check_may_give
+from tenants.actions.members import check_may_grant
 from tenants.mail import LinkTo, MailTemplate, post
 from tenants.models import Invitation, Membership, Purpose, Tenant, User
 from tenants.principals import Principal, PrincipalKind
@@ -58,7 +58,7 @@ def _target(invitation: Invitation) -> audit.AuditTarget:
     return audit.AuditTarget("invitation", str(invitation.id))
 
 
-def _places() -> models.QuerySet[models.Model]:
+def _quota_members() -> models.QuerySet[models.Model]:
     """Return what counts against the member quota: members and unexpired invitations."""
     promised = open_invitations().filter(expires_at__gt=timezone.now())
     return Membership.objects.only("pk").union(promised.only("pk"), all=True)
@@ -66,8 +66,8 @@ def _places() -> models.QuerySet[models.Model]:
 
 def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> Invitation:
     """Create an invitation and mail its link to the address."""
-    check_may_give(principal, role)
-    ensure_room(tenant, "members", _places())
+    check_may_grant(principal, role)
+    ensure_room(tenant, "members", _quota_members())
     if Membership.objects.filter(user__email=email).exists():
         raise Conflict("A member already has this address.")
     existing = open_invitations().filter(email=email).first()
@@ -89,11 +89,11 @@ def do_invite(principal: Principal, tenant: Tenant, email: str, role: Role) -> I
     return invitation
 
 
-def do_send_again(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
+def do_resend(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
     """Mail the link again and restart its validity period. The caller holds the row lock."""
-    check_may_give(principal, Role(invitation.role))
+    check_may_grant(principal, Role(invitation.role))
     if invitation.expires_at <= timezone.now():
-        ensure_room(tenant, "members", _places())
+        ensure_room(tenant, "members", _quota_members())
     before = describe(invitation)
     invitation.expires_at = timezone.now() + links.LIFETIMES[Purpose.INVITATION]
     invitation.save_next_version()
@@ -119,7 +119,7 @@ def _mail(principal: Principal, tenant: Tenant, invitation: Invitation) -> None:
     )
 
 
-def do_take_back(principal: Principal, invitation: Invitation) -> None:
+def do_withdraw(principal: Principal, invitation: Invitation) -> None:
     """Withdraw an invitation."""
     before, target = describe(invitation), _target(invitation)
     invitation.delete()

@@ -28,13 +28,13 @@ def do_redeem(token: str) -> User:
     return proof.user
 
 
-def refuse_from_elsewhere() -> None:
+def require_local_caller() -> None:
     """Raise unless the call comes from this machine and this is not a production installation."""
-    if environment().rillbase_env == "production" or not _is_here(client_address.get()):
+    if environment().rillbase_env == "production" or not _is_local(client_address.get()):
         raise Forbidden("Printed links sign in only on the machine that printed them.")
 
 
-def _is_here(address: str) -> bool:
+def _is_local(address: str) -> bool:
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -29,7 +29,7 @@ def _target(membership: Membership) -> audit.AuditTarget:
     return audit.AuditTarget("member", str(membership.user_id))
 
 
-def check_may_give(principal: Principal, role: Role) -> None:
+def check_may_grant(principal: Principal, role: Role) -> None:
     """Raise `Forbidden` if the caller would grant or revoke a role above its own."""
     own = principal.control_role
     if own is None or not own.at_least(role):
@@ -51,8 +51,8 @@ def _check_owner_remains(membership: Membership) -> None:
 
 def do_change_role(principal: Principal, membership: Membership, role: Role) -> None:
     """Change a member's role."""
-    check_may_give(principal, role)
-    check_may_give(principal, Role(membership.role))
+    check_may_grant(principal, role)
+    check_may_grant(principal, Role(membership.role))
     if role is not Role.OWNER:
         _check_owner_remains(membership)
     before = describe(membership)
@@ -73,7 +73,7 @@ def do_remove(principal: Principal, membership: Membership) -> None:
     leaving = membership.user_id == principal.user_id
     if not leaving:
         principal.require_role(Role.ADMIN)
-        check_may_give(principal, Role(membership.role))
+        check_may_grant(principal, Role(membership.role))
     _check_owner_remains(membership)
     before = describe(membership)
     target = _target(membership)

@@ -55,8 +55,8 @@ def do_log_in(user: User, user_agent: str, replaced: str | None) -> tuple[UserSe
         do_end(own.filter(token_hash=keys.stored_hash(replaced)))
     User.objects.using("auth").filter(pk=user.pk).update(last_login=timezone.now())
     session, token = sessions.start(user, user_agent)
-    kept = own.filter(user=user).order_by("-id").values("id")[:MAX_SESSIONS]
-    do_end(own.filter(user=user).exclude(pk__in=kept))
+    newest = own.filter(user=user).order_by("-id").values("id")[:MAX_SESSIONS]
+    do_end(own.filter(user=user).exclude(pk__in=newest))
     return session, token
 
 
@@ -66,8 +66,8 @@ def do_log_in_first(user: User, user_agent: str, replaced: str | None) -> tuple[
     The session that the browser sent belongs to another user; it ends once the new one exists.
     """
     if replaced:
-        brought = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
-        transaction.on_commit(partial(do_end, brought), using="default", robust=True)
+        previous = UserSession.objects.using("auth").filter(token_hash=keys.stored_hash(replaced))
+        transaction.on_commit(partial(do_end, previous), using="default", robust=True)
     return sessions.start(user, user_agent, using="default")
 
 

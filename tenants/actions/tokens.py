@@ -13,7 +13,7 @@ from foundation.errors import Conflict, QuotaExceeded
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from tenants import audit, keys
-from tenants.actions.accounts import take_turns
+from tenants.actions.accounts import serialize_calls
 from tenants.models import PersonalToken
 from tenants.principals import Principal
 
@@ -86,7 +86,7 @@ def do_create(
     tenant_id: UUID | None = None,
 ) -> tuple[PersonalToken, str]:
     """Create a token. Return it with its text, which is not stored and cannot be shown again."""
-    take_turns(user_id)
+    serialize_calls(user_id)
     if working(of_user(user_id)).count() >= MAX_TOKENS:
         raise QuotaExceeded(f"A user may have at most {MAX_TOKENS} tokens; revoke one first.")
     minted = keys.mint(keys.Prefix.PERSONAL)

@@ -64,7 +64,7 @@ def do_create(
     """Register a webhook and start the handshake. Return it with its secret."""
     ensure_room(tenant, "webhooks", Webhook.objects.all())
     webhook = Webhook(tenant_id=tenant.id, **values)
-    text = signing.give_secret(webhook)
+    text = signing.assign_secret(webhook)
     webhook.save(force_insert=True)
     handshake.begin(webhook)
     audit.record(principal, "webhook.created", _target(webhook), after=describe(webhook))
@@ -136,14 +136,14 @@ def do_redeliver(
     _require_active(webhook)
     if delivery.state == WebhookDelivery.State.PENDING:
         raise Conflict("The delivery is still being attempted.")
-    again = webhook_events.redeliver(delivery)
+    repeated = webhook_events.redeliver(delivery)
     audit.record(
         principal,
         "webhook.redelivered",
-        audit.AuditTarget("webhook_delivery", str(again.id)),
+        audit.AuditTarget("webhook_delivery", str(repeated.id)),
         after={"redelivery_of": str(delivery.id), "webhook_id": str(webhook.id)},
     )
-    return again
+    return repeated
 
 
 def _await_handshake(webhook: Webhook) -> None:

@@ -59,9 +59,9 @@ class LimitedView(ApiView):
             decision = limiter().check(refusal_limits())
             if not decision.allowed:
                 exc = decision.refusal()
-        return super().handle_exception(self._noted(translate(exc)))
+        return super().handle_exception(self._log_refusal(translate(exc)))
 
-    def _noted(self, error: ApiError) -> ApiError:
+    def _log_refusal(self, error: ApiError) -> ApiError:
         match = self.request.resolver_match
         place = f"{self.request.method} /{match.route if match is not None else ''}"
         return error_log.note_refusal(error, place, match.kwargs if match is not None else None)
@@ -165,7 +165,7 @@ class DataView(LimitedView):
 
     def enter(self, request: Request, **kwargs: str) -> None:
         self.principal, self.tenant = authenticate.authenticate_data_plane(request)
-        if act_as.is_asked(request):
+        if act_as.is_requested(request):
             self.principal = act_as.as_end_user(self.principal, request)
         request_context.authenticated(self.principal.actor)
         request_context.tenant_id.set(str(self.tenant.id))

@@ -11,26 +11,23 @@ from django.db.models.functions import TruncDay, TruncHour
 from django.http import HttpRequest
 from django.urls import path
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from foundation.api.rendering import timestamp
-from foundation.errors import FieldProblem, InvalidParameter
 from foundation.json_types import JsonObject
 from tenants.actions import api_keys
 from tenants.api.base import TenantView
-from tenants.models import Issuer, Membership, Tenant, UsageHour, Webhook
+from tenants.api.parameters import invalid, moment
+from tenants.models import Issuer, Membership, SavedQuery, Tenant, UsageHour, Webhook
 from tenants.quotas import counts, effective_limits
 from tenants.roles import Role
 
 TAG = "Quota and usage"
 operation = partial(extend_schema, tags=[TAG])
 MAX_SPAN = datetime.timedelta(days=92)
-#: Within these, neither sums of intervals nor time zone offsets overflow.
-YEARS = range(2000, 2200)
 DEFAULT_SPAN = datetime.timedelta(days=7)
 
 
@@ -70,6 +67,7 @@ class QuotaView(TenantView):
             "api_keys": api_keys.counted().count(),
             "webhooks": Webhook.objects.count(),
             "issuers": Issuer.objects.count(),
+            "saved_queries": SavedQuery.objects.count(),
             **{limit: count() for limit, count in counts.items()},
         }
         return Response({"plan": row.plan_id, "limits": effective_limits(row), "used": used})
@@ -95,7 +93,7 @@ class UsageView(TenantView):
         since, until = _span(request)
         granularity = request.GET.get("granularity", "hour")
         if granularity not in ("hour", "day"):
-            raise _invalid("granularity", "One of hour, day.")
+            raise invalid("granularity", "One of hour, day.")
         period = TruncHour("hour") if granularity == "hour" else TruncDay("hour")
         rows = (
             UsageHour.objects.filter(hour__gte=since, hour__lt=until)
@@ -118,30 +116,11 @@ class UsageView(TenantView):
 
 
 def _span(request: HttpRequest) -> tuple[datetime.datetime, datetime.datetime]:
-    until = _moment(request, "until") or timezone.now()
-    since = _moment(request, "since") or until - DEFAULT_SPAN
+    until = moment(request, "until") or timezone.now()
+    since = moment(request, "since") or until - DEFAULT_SPAN
     if not since < until <= since + MAX_SPAN:
-        raise _invalid("since", f"`since` must be before `until`, by at most {MAX_SPAN.days} days.")
+        raise invalid("since", f"`since` must be before `until`, by at most {MAX_SPAN.days} days.")
     return since, until
-
-
-def _moment(request: HttpRequest, name: str) -> datetime.datetime | None:
-    text = request.GET.get(name)
-    if text is None:
-        return None
-    try:
-        moment = parse_datetime(text)
-    except ValueError:
-        moment = None
-    if moment is None or timezone.is_naive(moment):
-        raise _invalid(name, "A time has the form 2026-11-21T10:00:00Z.")
-    if moment.year not in YEARS:
-        raise _invalid(name, f"The year must be from {YEARS.start} to {YEARS.stop - 1}.")
-    return moment.astimezone(datetime.UTC)
-
-
-def _invalid(name: str, detail: str) -> InvalidParameter:
-    return InvalidParameter(errors=[FieldProblem(name, "invalid", detail)])
 
 
 urlpatterns = [

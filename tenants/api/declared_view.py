@@ -43,6 +43,6 @@ class DeclaredView(TenantView):
         """Respond with a page of the list."""
         return Response(page(request, rows, describe, name=f"{self.kind}:{self.tenant.id}"))
 
-    def created(self, made: Resource, name: str, shown: JsonObject) -> Response:
+    def created(self, resource: Resource, name: str, shown: JsonObject) -> Response:
         """Respond with the new resource."""
-        return self.one(shown, made.version, status=201, location=self.url(self.kind, name))
+        return self.one(shown, resource.version, status=201, location=self.url(self.kind, name))

@@ -125,7 +125,7 @@ class InvitationView(TenantView):
     @operation("invitations_delete", summary="Revoke an invitation", responses={204: None})
     def delete(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find_for_change(request, actions.open_invitations(), pk=invitation)
-        actions.do_take_back(self.principal, row)
+        actions.do_withdraw(self.principal, row)
         return Response(None, status=204)
 
 
@@ -143,7 +143,7 @@ class InvitationResendView(InvitingView):
     )
     def post(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find_for_change(request, actions.open_invitations(), pk=invitation)
-        actions.do_send_again(self.principal, self.tenant_row(), row)
+        actions.do_resend(self.principal, self.tenant_row(), row)
         return self.one(actions.describe(row), row.version)
 
 

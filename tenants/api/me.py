@@ -130,7 +130,7 @@ class MeView(PasswordCheckingView):
             raise InvalidBody(errors=[problem])
         self.check_password(user, password)
         self.count(mail_limits(email))
-        accounts.do_ask_for_email(user, email)
+        accounts.do_request_email_change(user, email)
 
 
 class PasswordView(PasswordCheckingView, ConsoleView):

@@ -107,10 +107,10 @@ def open_session(
     request: Request, user: User, *, is_new: bool = False, status: int = 200
 ) -> Response:
     """Sign in a user who has just authenticated, or whom the current transaction creates."""
-    brought = request.COOKIES.get(sessions.cookie_name())
+    previous_token = request.COOKIES.get(sessions.cookie_name())
     agent = request.headers.get("User-Agent", "")
     log_in = actions.do_log_in_first if is_new else actions.do_log_in
-    session, token = log_in(user, agent, brought)
+    session, token = log_in(user, agent, previous_token)
     response = Response(signed_in(user, session.id, token), status=status)
     sessions.set_cookie(response, token)
     return response
@@ -154,7 +154,7 @@ class LinkLoginView(SignInView):
 
     def prepare(self, request: Request) -> None:
         self.count(link_limits())
-        local_links.refuse_from_elsewhere()
+        local_links.require_local_caller()
 
     @operation(
         "auth_login_link",

@@ -188,21 +188,21 @@ class VerifyEmailView(SignInView):
 class AddressView(SignInView):
     """A request for a mail to an address. The response reveals nothing about the address."""
 
-    wish: addresses.AddressRequest
+    address_request: addresses.AddressRequest
 
     def prepare(self, request: Request) -> None:
         self.count(mail_limits(str(self.body(AddressOnly)["email"])))
 
     def note(self) -> Response:
         email = str(self.body(AddressOnly)["email"])
-        addresses.note(self.wish, email)
+        addresses.note(self.address_request, email)
         return Response({"email": email}, status=202)
 
 
 class ResendView(AddressView):
     """A request for another verification mail."""
 
-    wish = addresses.AddressRequest.VERIFY
+    address_request = addresses.AddressRequest.VERIFY
 
     @operation(
         "auth_verify_email_resend",
@@ -220,7 +220,7 @@ class ResendView(AddressView):
 class PasswordResetView(AddressView):
     """A request for a link to set a new password."""
 
-    wish = addresses.AddressRequest.RESET
+    address_request = addresses.AddressRequest.RESET
 
     @operation(
         "auth_password_reset",

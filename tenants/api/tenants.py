@@ -16,7 +16,7 @@ from foundation.api.bodies import BodySerializer
 from foundation.api.cursors import page
 from foundation.errors import QuotaExceeded
 from tenants.actions import tenants as actions
-from tenants.actions.accounts import take_turns
+from tenants.actions.accounts import serialize_calls
 from tenants.api.base import TenantView, UserView, find, find_for_change, page_of
 from tenants.api.forms import LabelField, OriginField, SlugField
 from tenants.credentials.facts import forget_access
@@ -90,7 +90,7 @@ class TenantsView(UserView):
     def _check_room(self) -> None:
         if self.principal.bound_tenant_id is not None:
             raise QuotaExceeded("A token that is bound to one tenant cannot create others.")
-        take_turns(self.user_id)
+        serialize_calls(self.user_id)
         owned = Membership.unscoped.using("auth").filter(user_id=self.user_id, role=Role.OWNER)
         if owned.count() >= MAX_OWNED:
             raise QuotaExceeded(f"A user may own at most {MAX_OWNED} tenants.")

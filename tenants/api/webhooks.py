@@ -310,9 +310,9 @@ class RedeliverView(_DeliveriesView):
         self.body(EmptyBody)
         hook = find_for_change(request, Webhook.objects.all(), pk=webhook)
         row = find(WebhookDelivery.objects.all(), pk=delivery, webhook_id=webhook)
-        again = actions.do_redeliver(self.principal, hook, row)
-        location = self.url("webhooks", str(hook.id), "deliveries", str(again.id))
-        body = actions.describe_delivery(again)
+        repeated = actions.do_redeliver(self.principal, hook, row)
+        location = self.url("webhooks", str(hook.id), "deliveries", str(repeated.id))
+        body = actions.describe_delivery(repeated)
         return Response(body, status=202, headers={"Location": location})
 
 

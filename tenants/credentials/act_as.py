@@ -23,14 +23,14 @@ MAX_CHARS = 8_192
 MAX_TARGET_CHARS = 80
 
 
-def is_asked(head: RequestHead) -> bool:
+def is_requested(head: RequestHead) -> bool:
     """Return whether a call is made as another user."""
     return head.headers.get(HEADER) is not None
 
 
 def refuse(head: RequestHead) -> None:
     """Raise where end users have no access: the call must not silently run as the admin."""
-    if is_asked(head):
+    if is_requested(head):
         raise Forbidden(
             f"{HEADER} is only accepted by the data plane; end users have no control plane."
         )

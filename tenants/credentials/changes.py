@@ -64,32 +64,32 @@ class CredentialChanges:
 def connect_signals() -> None:
     """Announce credential changes from now on."""
     for saved in (ApiKey, PersonalToken, Membership, User, Tenant, Quota):
-        post_save.connect(_saved, sender=saved)
+        post_save.connect(_on_save, sender=saved)
     for deleted in (Membership, User, UserSession, Quota):
-        post_delete.connect(_deleted, sender=deleted)
+        post_delete.connect(_on_delete, sender=deleted)
 
 
-def _saved(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
+def _on_save(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
     # A new row is in no cache, except a quota: until then the plan's limits were cached.
     if not created or isinstance(instance, Quota):
         _announce(instance, using)
 
 
-def _deleted(instance: models.Model, *, using: str, **_: object) -> None:
+def _on_delete(instance: models.Model, *, using: str, **_: object) -> None:
     # Expired sessions are rejected anyway, and are deleted in bulk.
     if not isinstance(instance, UserSession) or instance.expires_at > timezone.now():
         _announce(instance, using)
 
 
 def _announce(instance: models.Model, using: str) -> None:
-    subject, name = _named(instance)
+    subject, name = _name_of(instance)
     message: dict[str, JsonValue] = {"type": MESSAGE, "subject": subject.value, "name": name}
     transaction.on_commit(
         partial(server_messages.send, server_messages.SERVERS, message), using=using, robust=True
     )
 
 
-def _named(instance: models.Model) -> tuple[CredentialSubject, str]:
+def _name_of(instance: models.Model) -> tuple[CredentialSubject, str]:
     match instance:
         case ApiKey():
             return CredentialSubject.KEY, instance.key_id

@@ -41,7 +41,7 @@ class CredentialReference:
 
 def reference_of(principal: Principal, head: RequestHead) -> CredentialReference:
     """Return the credential reference of a caller just authenticated by this request."""
-    impersonates = act_as.is_asked(head)
+    impersonates = act_as.is_requested(head)
     kind = _credential_of(head) if impersonates else principal.kind
     return CredentialReference(
         kind,
@@ -116,7 +116,7 @@ def refuse_expired(claims: Mapping[str, JsonValue]) -> None:
         raise CredentialsExpired("The token has expired.")
 
 
-def read_together(references: Iterable[CredentialReference]) -> None:
+def preload_keys(references: Iterable[CredentialReference]) -> None:
     """Read the keys among the references into the cache, by one query."""
     facts.read_keys(
         {

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from foundation.ids import shared
 from tenants.credentials.cache import ShortCache
 from tenants.credentials.changes import CredentialChanges
 from tenants.models import ApiKey, Membership, PersonalToken, Tenant, UserSession
@@ -158,7 +159,7 @@ def evict(changes: CredentialChanges) -> None:
 
 def _tenant(tenant: Tenant) -> TenantFacts:
     return TenantFacts(
-        tenant.id,
+        shared(tenant.id),
         tenant.slug,
         tenant.state,
         effective_limits(tenant),

@@ -57,26 +57,26 @@ class _FetchSlots:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._taken: Counter[UUID] = Counter()
+        self._waiters: Counter[UUID] = Counter()
 
     @contextmanager
-    def one_for(self, tenant_id: UUID) -> Iterator[bool]:
-        """Return whether there is a place, and hold it for the duration of the block."""
+    def waiter_slot(self, tenant_id: UUID) -> Iterator[bool]:
+        """Return whether a slot is free, and hold it for the duration of the block."""
         with self._lock:
             free = (
-                self._taken.total() < WAITING_AT_MOST
-                and self._taken[tenant_id] < WAITING_AT_MOST_OF_A_TENANT
+                self._waiters.total() < WAITING_AT_MOST
+                and self._waiters[tenant_id] < WAITING_AT_MOST_OF_A_TENANT
             )
-            self._taken[tenant_id] += free
+            self._waiters[tenant_id] += free
         try:
             yield free
         finally:
             with self._lock:
-                self._taken[tenant_id] -= free
-                self._taken += Counter()  # drops tenants without waiters
+                self._waiters[tenant_id] -= free
+                self._waiters += Counter()  # drops tenants without waiters
 
 
-_places = _FetchSlots()
+_waiting_slots = _FetchSlots()
 _calls: dict[str, Future[_KeySet]] = {}
 _lock = threading.Lock()
 
@@ -96,7 +96,7 @@ def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
 def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
     """Return the current set, or the cached one if too many threads wait already."""
     check_may_load()
-    with _places.one_for(tenant_id) as free:
+    with _waiting_slots.waiter_slot(tenant_id) as free:
         if free:
             return _read(url, known)
     if known is None:
@@ -110,10 +110,10 @@ def _read(url: str, known: _KeySet | None) -> _KeySet:
         current, call = _key_sets.get(url), _calls.get(url)
         if current is not None and current is not known:
             return current
-        mine = call is None
+        own_call = call is None
         if call is None:
             call = _calls[url] = Future()
-    if mine:
+    if own_call:
         _fetch(url, known, call)
     return call.result()
 

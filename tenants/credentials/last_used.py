@@ -26,26 +26,26 @@ logger = logging.getLogger(__name__)
 _noted: ShortCache[bool] = ShortCache(ttl_s=INTERVAL.total_seconds())
 
 
-def note_key(key_id: UUID, known: datetime.datetime | None) -> None:
+def note_key(key_id: UUID, last_used_at: datetime.datetime | None) -> None:
     """Record the use of an API key."""
-    if _due(key_id, known):
+    if _due(key_id, last_used_at):
         _write(ApiKey.unscoped.using("auth").filter(pk=key_id), "last_used_at")
 
 
-def note_token(token_id: UUID, known: datetime.datetime | None) -> None:
+def note_token(token_id: UUID, last_used_at: datetime.datetime | None) -> None:
     """Record the use of a personal token."""
-    if _due(token_id, known):
+    if _due(token_id, last_used_at):
         _write(PersonalToken.objects.using("auth").filter(pk=token_id), "last_used_at")
 
 
-def note_session(session_id: UUID, known: datetime.datetime | None) -> None:
+def note_session(session_id: UUID, last_used_at: datetime.datetime | None) -> None:
     """Record activity in a session."""
-    if _due(session_id, known):
+    if _due(session_id, last_used_at):
         _write(UserSession.objects.using("auth").filter(pk=session_id), "last_seen_at")
 
 
-def _due(credential_id: UUID, known: datetime.datetime | None) -> bool:
-    if known is not None and timezone.now() - known < INTERVAL:
+def _due(credential_id: UUID, last_used_at: datetime.datetime | None) -> bool:
+    if last_used_at is not None and timezone.now() - last_used_at < INTERVAL:
         return False
     if _noted.get(credential_id):
         return False
@@ -57,6 +57,6 @@ def _write(row: models.QuerySet[models.Model], column: str) -> None:
     try:
         row.update(**{column: timezone.now()})
     except DatabaseError as error:
-        if failures.passing(error) is None:
+        if failures.transient_error(error) is None:
             raise
         logger.info("the use of a credential was not recorded: %s", error)

@@ -40,7 +40,7 @@ class HashingGate:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold a place while hashing; raise `Unavailable` if none is free."""
+        """Hold a slot while hashing; raise `Unavailable` if none is free."""
         if not self._queue.acquire(blocking=False):
             raise _busy()
         try:

@@ -148,10 +148,10 @@ def _smtp(parts: SplitResult) -> SmtpTransport:
 
 
 @lru_cache(maxsize=4)
-def _cached(url: str) -> Transport:
+def _transport_for(url: str) -> Transport:
     return transport_of(url)
 
 
 def transport() -> Transport:
     """Return the transport of this installation."""
-    return _cached(environment().rillbase_email_url)
+    return _transport_for(environment().rillbase_email_url)

@@ -6,8 +6,10 @@ from tenants.models.error_log import ErrorEntry
 from tenants.models.issuer import Issuer
 from tenants.models.membership import Invitation, Membership
 from tenants.models.plan import Plan, Quota
+from tenants.models.request_log import RequestBatch, RequestGap
+from tenants.models.saved_query import SavedQuery
 from tenants.models.tenant import Tenant
-from tenants.models.usage import UsageHour, UsageSample
+from tenants.models.usage import UsageHour, UsageMinute, UsageSample
 from tenants.models.user import EmailProof, Purpose, User, UserSession
 from tenants.models.webhook import Webhook, WebhookDelivery
 
@@ -23,8 +25,12 @@ __all__ = [
     "Plan",
     "Purpose",
     "Quota",
+    "RequestBatch",
+    "RequestGap",
+    "SavedQuery",
     "Tenant",
     "UsageHour",
+    "UsageMinute",
     "UsageSample",
     "User",
     "UserSession",

@@ -19,6 +19,27 @@ class UsageSample(models.Model):
     amounts = models.JSONField()
 
 
+class UsageMinute(TenantOwned):
+    """Writes and events of one tenant in one minute (UTC), kept for the last hours. The tenant is
+    not a foreign key: one statement writes the minutes of many tenants, which must not fail because
+    one of the tenants has been deleted.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    tenant_id = models.UUIDField()
+    minute = models.DateTimeField()
+    #: Documents written.
+    writes = models.BigIntegerField(default=0)
+    #: Events sent to subscribers.
+    events = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant_id", "minute"], name="usage_once_per_minute")
+        ]
+        indexes = [models.Index(fields=["minute"], name="usage_oldest_minutes_first")]
+
+
 class UsageHour(TenantOwned):
     """Sum of one metric of one tenant over one hour (UTC)."""
 

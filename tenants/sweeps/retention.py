@@ -17,6 +17,7 @@ from tenants.models import (
     EmailProof,
     ErrorEntry,
     PersonalToken,
+    UsageMinute,
     UserSession,
     WebhookDelivery,
 )
@@ -25,6 +26,8 @@ BATCH_ROWS = 1000
 #: With this many batches a run stays far below a task's time limit.
 MAX_BATCHES = 50
 MAX_ERRORS = 10_000
+#: The overview of a tenant shows the last hour.
+MINUTES_KEPT = datetime.timedelta(hours=2)
 
 DAY = datetime.timedelta(days=1)
 MONTH = 30 * DAY
@@ -71,6 +74,13 @@ def delete_deliveries() -> None:
     delete_in_batches(WebhookDelivery.unscoped.using("relay").filter(finished_at__lt=before))
 
 
+@task(name="tenants.sweeps.old_usage_minutes", policy=PERIODIC)
+def delete_usage_minutes() -> None:
+    """Delete usage by minute that the overview no longer shows."""
+    before = timezone.now() - MINUTES_KEPT
+    delete_in_batches(UsageMinute.unscoped.using("relay").filter(minute__lt=before))
+
+
 @task(name="tenants.sweeps.old_errors", policy=PERIODIC)
 def delete_errors() -> None:
     """Delete expired entries of the error log, and the oldest of tenants over the limit."""
@@ -80,8 +90,8 @@ def delete_errors() -> None:
     counted = rows.order_by().values("tenant_id").annotate(entries=Count("pk"))
     for tenant_id in counted.filter(entries__gt=MAX_ERRORS).values_list("tenant_id", flat=True):
         own = rows.filter(tenant_id=tenant_id)
-        newest_to_go = own.order_by("-pk").values_list("pk", flat=True)[MAX_ERRORS]
-        delete_in_batches(own.filter(pk__lte=newest_to_go))
+        newest_excess = own.order_by("-pk").values_list("pk", flat=True)[MAX_ERRORS]
+        delete_in_batches(own.filter(pk__lte=newest_excess))
 
 
 @task(name="tenants.sweeps.old_idempotency_records", policy=PERIODIC)

@@ -1,7 +1,7 @@
-"""Usage samples are rolled up into hourly sums, each sample exactly once.
+"""Usage samples are rolled up into sums by hour and by minute, each sample exactly once.
 
 One statement deletes samples and adds them up, so both happen or neither. Two concurrent roll-ups
-cannot take the same sample: the second one finds it gone. Hours are written in a fixed order to
+cannot take the same sample: the second one finds it gone. Sums are written in a fixed order to
 avoid deadlocks.
 """
 
@@ -31,6 +31,19 @@ WITH taken AS (
     ORDER BY 1, 2, 3
     ON CONFLICT (tenant_id, metric, hour)
     DO UPDATE SET amount = tenants_usagehour.amount + excluded.amount
+), by_minute AS (
+    INSERT INTO tenants_usageminute (tenant_id, minute, writes, events)
+    SELECT taken.tenant_id, date_trunc('minute', taken.at),
+        sum(coalesce((taken.amounts ->> 'document_writes')::bigint, 0)),
+        sum(coalesce((taken.amounts ->> 'live_events')::bigint, 0))
+    FROM taken
+    JOIN tenants_tenant tenant ON tenant.id = taken.tenant_id
+    WHERE taken.amounts ?| ARRAY['document_writes', 'live_events']
+    GROUP BY 1, 2
+    ORDER BY 1, 2
+    ON CONFLICT (tenant_id, minute)
+    DO UPDATE SET writes = tenants_usageminute.writes + excluded.writes,
+        events = tenants_usageminute.events + excluded.events
 )
 SELECT count(*) FROM taken
 """

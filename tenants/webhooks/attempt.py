@@ -50,25 +50,29 @@ class DeliveryAttempt:
 
 def send(webhook: Webhook, message_id: str, payload: JsonObject) -> DeliveryAttempt:
     """Deliver a message. Any failure to do so is a result, not an exception."""
-    headers, body = _signed(webhook, message_id, payload)
+    headers, body = _signed_request(webhook, message_id, payload)
     began = time.monotonic()
     try:
         answer = outbound_client().request("POST", webhook.url, headers=headers, body=body)
     except OutboundError as error:
         if is_hidden(webhook.url, is_internal=error.is_internal):
             error = TargetUnusable()
-        return _failed(error, began)
+        return _failed_attempt(error, began)
     attempt = DeliveryAttempt(answer.status, "", _text(answer.body), _ms(began))
     if not is_hidden(webhook.url, is_internal=answer.is_internal):
         return attempt
-    return replace(attempt, answer="") if attempt.successful else _failed(TargetUnusable(), began)
+    return (
+        replace(attempt, answer="")
+        if attempt.successful
+        else _failed_attempt(TargetUnusable(), began)
+    )
 
 
 def prove(
     webhook: Webhook, message_id: str, payload: JsonObject, is_proof: Callable[[str], bool]
 ) -> str | None:
     """Send a message whose response must be a proof; return what is wrong, or None."""
-    headers, body = _signed(webhook, message_id, payload)
+    headers, body = _signed_request(webhook, message_id, payload)
 
     def check(answer: OutboundResponse) -> None:
         if not answer.successful:
@@ -87,7 +91,7 @@ def prove(
     return None
 
 
-def _signed(
+def _signed_request(
     webhook: Webhook, message_id: str, payload: JsonObject
 ) -> tuple[Mapping[str, str], bytes]:
     now, body = timezone.now(), to_json(payload)
@@ -108,7 +112,7 @@ def is_hidden(url: str, *, is_internal: bool) -> bool:
     return is_internal and not names_loopback
 
 
-def _failed(error: OutboundError, began: float) -> DeliveryAttempt:
+def _failed_attempt(error: OutboundError, began: float) -> DeliveryAttempt:
     is_refused = isinstance(error, TargetRefused)
     duration_ms = 0 if isinstance(error, TargetUnusable) else _ms(began)
     return DeliveryAttempt(None, f"{error.code}: {error}", "", duration_ms, is_refused)

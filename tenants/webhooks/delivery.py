@@ -21,10 +21,16 @@ from django.utils import timezone
 from foundation.scope import scoped
 from tenants import error_log
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhook_events import wake
+from tenants.webhook_events import schedule_deliveries
 from tenants.webhooks.attempt import DeliveryAttempt, message_id, send
 from tenants.webhooks.locks import try_lock
-from tenants.webhooks.schedule import DeliveryVerdict, RetryDecision, hold_s, is_hopeless, judge
+from tenants.webhooks.schedule import (
+    DeliveryVerdict,
+    RetryDecision,
+    decide_retry,
+    hold_s,
+    is_hopeless,
+)
 from tenants.webhooks.state import (
     FAILING_REASON,
     GONE_REASON,
@@ -47,7 +53,7 @@ class DeliveryOutcome(Enum):
     FAILED = auto()
 
 
-def work_off(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
+def deliver_due(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
     """Deliver until nothing is due, an attempt fails, or the turn is over."""
     end = time.monotonic() + turn_s
     while time.monotonic() < end:
@@ -60,7 +66,7 @@ def work_off(tenant_id: UUID, webhook_id: UUID, turn_s: float = TURN_S) -> None:
         if step is DeliveryOutcome.IDLE and not _anything_due(tenant_id, webhook_id):
             return
     with scoped(tenant_id=tenant_id):
-        wake(webhook_id)
+        schedule_deliveries(webhook_id)
 
 
 def _anything_due(tenant_id: UUID, webhook_id: UUID) -> bool:
@@ -104,7 +110,7 @@ def _record(
 ) -> DeliveryOutcome:
     """Record the result of an attempt, and schedule what follows."""
     now = timezone.now()
-    after = judge(attempt, delivery.attempts + 1)
+    after = decide_retry(attempt, delivery.attempts + 1)
     recorded = WebhookDelivery.objects.filter(pk=delivery.pk).update(
         attempts=F("attempts") + 1,
         last_status=attempt.status,
@@ -164,6 +170,6 @@ def _note_failure(webhook: Webhook, after: RetryDecision, now: datetime.datetime
         held_until=now + datetime.timedelta(seconds=pause_s),
         version=F("version") + int(webhook.failing_since is None),
     )
-    wake(webhook.pk, due_in_s=pause_s)
+    schedule_deliveries(webhook.pk, due_in_s=pause_s)
     if after.verdict is DeliveryVerdict.RETRY and after.pause_s > pause_s:
-        wake(webhook.pk, due_in_s=after.pause_s)
+        schedule_deliveries(webhook.pk, due_in_s=after.pause_s)

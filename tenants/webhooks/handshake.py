@@ -36,7 +36,7 @@ def begin(webhook: Webhook) -> None:
     _schedule(webhook.pk, webhook.url, 1, 0)
 
 
-def shake_hands(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> None:
+def attempt_handshake(tenant_id: UUID, webhook_id: UUID, url: str, number: int) -> None:
     """Make handshake attempt `number` with a webhook that still waits for it at `url`."""
     with scoped(tenant_id=tenant_id):
         if not try_lock(webhook_id):

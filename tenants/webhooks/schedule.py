@@ -40,7 +40,9 @@ class RetryDecision:
     pause_s: float = 0.0
 
 
-def judge(attempt: DeliveryAttempt, attempts: int, dice: Dice = random.random) -> RetryDecision:
+def decide_retry(
+    attempt: DeliveryAttempt, attempts: int, dice: Dice = random.random
+) -> RetryDecision:
     """Decide what follows attempt number `attempts` (1, 2, …)."""
     if attempt.successful:
         return RetryDecision(DeliveryVerdict.DELIVERED)

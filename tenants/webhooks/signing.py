@@ -54,7 +54,7 @@ PURPOSE = "webhook-secret"
 OVERLAP = datetime.timedelta(hours=24)
 
 
-def give_secret(webhook: Webhook) -> str:
+def assign_secret(webhook: Webhook) -> str:
     """Set a new webhook's secret and return it as text. The caller saves the row."""
     secret = new_secret()
     webhook.sealed_secret = _seal(webhook, secret)
@@ -65,7 +65,7 @@ def rotate(webhook: Webhook, now: datetime.datetime) -> str:
     """Replace the secret; the old one also signs until the overlap ends. The caller saves."""
     webhook.sealed_previous_secret = bytes(webhook.sealed_secret)
     webhook.previous_until = now + OVERLAP
-    return give_secret(webhook)
+    return assign_secret(webhook)
 
 
 def signing_secrets(webhook: Webhook, now: datetime.datetime) -> list[bytes]:

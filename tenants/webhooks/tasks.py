@@ -12,9 +12,9 @@ from foundation.scope import scoped
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhook_events import WORK_TASK, wake
-from tenants.webhooks.delivery import work_off
-from tenants.webhooks.handshake import HANDSHAKE_TASK, shake_hands
+from tenants.webhook_events import WORK_TASK, schedule_deliveries
+from tenants.webhooks.delivery import deliver_due
+from tenants.webhooks.handshake import HANDSHAKE_TASK, attempt_handshake
 
 #: Longer than a webhook's turn and a worker's backlog usually take.
 OVERDUE = datetime.timedelta(minutes=5)
@@ -22,15 +22,15 @@ MAX_WEBHOOKS = 1000
 
 
 @task(name=WORK_TASK)
-def work(*, tenant: str, webhook: str) -> None:
+def deliver(*, tenant: str, webhook: str) -> None:
     """Make a webhook's due deliveries."""
-    work_off(UUID(tenant), UUID(webhook))
+    deliver_due(UUID(tenant), UUID(webhook))
 
 
 @task(name=HANDSHAKE_TASK)
 def handshake(*, tenant: str, webhook: str, url: str, number: int) -> None:
     """Ask a receiver whether it wants deliveries."""
-    shake_hands(UUID(tenant), UUID(webhook), url, number)
+    attempt_handshake(UUID(tenant), UUID(webhook), url, number)
 
 
 @task(name="tenants.sweeps.forgotten_deliveries", policy=PERIODIC)
@@ -48,4 +48,4 @@ def wake_overdue() -> None:
     webhooks = overdue.order_by().values_list("tenant_id", "webhook_id").distinct()
     for tenant_id, webhook_id in webhooks[:MAX_WEBHOOKS]:
         with scoped(tenant_id=tenant_id):
-            wake(webhook_id)
+            schedule_deliveries(webhook_id)

@@ -1,0 +1,1 @@
+"""The request log: a tenant's requests of the last day, shown to its members."""
