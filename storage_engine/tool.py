@@ -1,4 +1,4 @@
-"""Look after a database of the storage engine.
+"""Maintain a database of the storage engine.
 
     python -m storage_engine.tool stats DIR
     python -m storage_engine.tool verify DIR
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _stats(options: argparse.Namespace) -> None:
-    with _opened(options.dir) as engine:
+    with _open(options.dir) as engine:
         for line in report.stats(engine):
             _print(line)
 
@@ -115,10 +115,10 @@ def _dump(options: argparse.Namespace) -> None:
 
 
 def _compact(options: argparse.Namespace) -> None:
-    with _opened(options.dir) as engine:
+    with _open(options.dir) as engine:
         names = [options.keyspace] if options.keyspace else engine.keyspaces()
-        for place, name in enumerate(names, start=1):
-            _print(f"{place} of {len(names)}: {name}", to_people=True)
+        for index, name in enumerate(names, start=1):
+            _print(f"{index} of {len(names)}: {name}", to_people=True)
             engine.compact(name)
         for line in report.stats(engine):
             _print(line)
@@ -126,7 +126,7 @@ def _compact(options: argparse.Namespace) -> None:
 
 def _backup(options: argparse.Namespace) -> None:
     progress = ProgressLine("copied and verified")
-    with _opened(options.dir) as engine:
+    with _open(options.dir) as engine:
         totals = engine.backup(options.target, progress.of)
     progress.end()
     size = report.size(totals["table_bytes"])
@@ -149,7 +149,7 @@ def _existing(directory: Path) -> Path:
     return directory
 
 
-def _opened(directory: Path) -> Engine:
+def _open(directory: Path) -> Engine:
     return Engine(_existing(directory), background_threads=1, unknown_merges=True)
 
 

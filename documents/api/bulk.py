@@ -17,13 +17,13 @@ from documents.api.requests import (
 )
 from documents.store.write import WriteCall
 from documents.store.writer import write
+from documents.transfer.formats import NDJSON
 from foundation.api.rendering import to_json
 from foundation.errors import InvalidBody
 from foundation.refusals import as_api_error
 from foundation.request_context import request_id
 from rillbase_native import Operations, Outcomes
 
-NDJSON = "application/x-ndjson"
 MAX_OPERATIONS = 10_000
 MAX_TRANSACTION = 500
 
@@ -72,7 +72,7 @@ async def _write(
         )
     )
     if written.answer is None:
-        raise AssertionError("a write with an answer has one")
+        raise AssertionError("a write that requests a response has one")
     return written.answer
 
 

@@ -105,7 +105,7 @@ async def _change(
     operation: Callable[[Value], Operation],
 ) -> CallResponse:
     limit = integer(
-        body.get("limit"), "limit", least=1, most=MAX_DOCUMENTS, otherwise=MAX_DOCUMENTS
+        body.get("limit"), "limit", minimum=1, maximum=MAX_DOCUMENTS, default=MAX_DOCUMENTS
     )
     idempotency_claim = claim(call, text)
     if idempotency_claim is not None:

@@ -19,10 +19,12 @@ from data_plane.request_reader import (
 from documents.api.requests import (
     READ,
     WRITE,
+    DocumentBody,
     claim,
     collection_name,
     expected,
     path_id,
+    read_document,
 )
 from documents.store import facts, reads
 from documents.store.access import access_of
@@ -44,13 +46,12 @@ async def insert(call: Call) -> CallResponse:
     """POST documents."""
     name = collection_name(call, WRITE)
     parameters(call)
-    text = await read_body(call)
+    body = await read_document(call)
     with refusing():
-        document = Value.parse_document(text)
-        if document.kind != "object":
+        if body.value.kind != "object":
             raise InvalidBody("A document must be an object.")
-        operation = Operation.insert(document)
-    return await _write(call, name, operation, text)
+        operation = Operation.insert(body.value)
+    return await _write(call, name, operation, body)
 
 
 async def get(call: Call) -> CallResponse:
@@ -90,13 +91,12 @@ async def replace(call: Call) -> CallResponse:
     name = collection_name(call, WRITE)
     parameters(call)
     identity, _ = path_id(call)
-    text = await read_body(call)
+    body = await read_document(call)
     with refusing():
-        document = Value.parse_document(text)
-        if document.kind != "object":
+        if body.value.kind != "object":
             raise InvalidBody("A document must be an object.")
-        operation = Operation.replace(identity, document)
-    return await _write(call, name, operation, text)
+        operation = Operation.replace(identity, body.value)
+    return await _write(call, name, operation, body)
 
 
 async def update(call: Call) -> CallResponse:
@@ -104,22 +104,21 @@ async def update(call: Call) -> CallResponse:
     name = collection_name(call, WRITE)
     upsert = flag(parameters(call, "upsert", "array_filters").get("upsert"), "upsert")
     identity, _ = path_id(call)
-    text = await read_body(call, "application/json", MERGE_PATCH)
+    body = await read_document(call, "application/json", MERGE_PATCH)
     with refusing():
-        body = Value.parse_document(text)
-        if body.kind != "object":
+        if body.value.kind != "object":
             raise InvalidBody("An update must be an object.")
         if call.body.media_type == MERGE_PATCH:
-            operation = Operation.merge(identity, body, upsert=upsert)
+            operation = Operation.merge(identity, body.value, upsert=upsert)
         else:
             filters = call.head.query.get("array_filters")
             operation = Operation.update(
                 identity,
-                body,
+                body.value,
                 array_filters=None if filters is None else Value.parse(filters.encode()),
                 upsert=upsert,
             )
-    return await _write(call, name, operation, text, reveals=True)
+    return await _write(call, name, operation, body, reveals=True)
 
 
 async def delete(call: Call) -> CallResponse:
@@ -133,7 +132,12 @@ async def delete(call: Call) -> CallResponse:
 
 
 async def _write(
-    call: Call, name: str, operation: Operation, text: bytes, *, reveals: bool = False
+    call: Call,
+    name: str,
+    operation: Operation,
+    body: bytes | DocumentBody,
+    *,
+    reveals: bool = False,
 ) -> CallResponse:
     """Write one document and respond with it. `reveals`: the document contains more than the caller
     has sent, so returning it requires the right to read it.
@@ -148,12 +152,12 @@ async def _write(
             Operations([operation]),
             expected=expected(call),
             principal=call.principal,
-            claim=claim(call, text),
+            claim=claim(call, body),
             answer=lambda outcomes: _answer(name, outcomes, form, readable),
         )
     )
     if written.answer is None:
-        raise AssertionError("a write with an answer has one")
+        raise AssertionError("a write that requests a response has one")
     return written.answer
 
 

@@ -13,20 +13,24 @@ from data_plane.internal_call import Handler, InternalCall
 from data_plane.request_reader import refusing
 from documents.api import documents, queries
 from foundation.api.preconditions import etag
+from foundation.environment import environment
 from rillbase_native import Value, format_id
 
 _WRITE = ("collection", "idempotency_key")
 _CHANGE = (*_WRITE, "key", "if_version")
+#: Canonical Extended JSON takes at most so many times the bytes of the shortest text.
+CANONICAL_FACTOR = 16
 
 
 def _insert(message: Message) -> InternalCall:
     message.allow((*_WRITE, "document"))
-    return _write(message, documents.insert, "POST", body=_member(message, "document"))
+    return _write(message, documents.insert, "POST", document=_member(message, "document"))
 
 
 def _replace(message: Message) -> InternalCall:
     message.allow((*_CHANGE, "document"))
-    return _write(message, documents.replace, "PUT", body=_member(message, "document"), by_key=True)
+    document = _member(message, "document")
+    return _write(message, documents.replace, "PUT", document=document, by_key=True)
 
 
 def _update(message: Message) -> InternalCall:
@@ -36,7 +40,7 @@ def _update(message: Message) -> InternalCall:
         message,
         documents.update,
         "PATCH",
-        body=_member(message, "patch" if merges else "update"),
+        document=_member(message, "patch" if merges else "update"),
         by_key=True,
     )
     if merges:
@@ -68,14 +72,24 @@ def _query(message: Message) -> InternalCall:
 
 
 def _write(
-    message: Message, handler: Handler, method: str, *, body: bytes = b"", by_key: bool = False
+    message: Message,
+    handler: Handler,
+    method: str,
+    *,
+    document: Value | None = None,
+    by_key: bool = False,
 ) -> InternalCall:
     collection = message.required_text("collection")
     path, parameters = f"/v1/collections/{collection}/documents", {"collection": collection}
     if by_key:
         segment = _segment(message)
         path, parameters = f"{path}/{segment}", {**parameters, "id": unquote(segment)}
-    call = with_idempotency_key(message, InternalCall(handler, method, path, parameters, body))
+    call = InternalCall(handler, method, path, parameters)
+    if document is not None and _exceeds_bounds_of_bodies(message):
+        call.body = document.ejson(canonical=True)
+    else:
+        call.document = document
+    with_idempotency_key(message, call)
     version = message.value.get("if_version")
     if version is not None:
         call.headers["If-Match"] = etag(_integer(version))
@@ -90,13 +104,18 @@ def _segment(message: Message) -> str:
         return format_id(key)
 
 
-def _member(message: Message, name: str) -> bytes:
+def _exceeds_bounds_of_bodies(message: Message) -> bool:
+    """Return whether a document of the message might be too large for the body of a call."""
+    return CANONICAL_FACTOR * message.size_bytes > environment().rillbase_body_max_bytes
+
+
+def _member(message: Message, name: str) -> Value:
     member = message.value.get(name)
     if member is None:
         raise wrong(name, "This field is required.", code="required")
     if member.kind != "object":
         raise wrong(name, "Expected an object.")
-    return member.ejson(canonical=True)
+    return member
 
 
 def _integer(value: Value) -> int:

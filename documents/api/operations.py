@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from data_plane.calls import Call
 from data_plane.http import HttpOperation
-from data_plane.http.openapi import adds, answers, described, members, parameter, place_of
+from data_plane.http.openapi import adds, answers, described, members, name_parameter, parameter
 from documents.api import bulk, by_filter, documents, queries, transfer
+from documents.api.transfer_openapi import (
+    EXPORTED,
+    FILE_PARAMETERS,
+    FILES,
+    OUTPUT_PARAMETERS,
+    PREVIEW,
+    WHOLE,
+)
+from documents.transfer.formats import CSV, NDJSON, PARQUET
 from foundation.json_types import JsonObject
 
 ROOT = "/v1/collections/{collection}"
@@ -143,6 +152,18 @@ _GROUPS: JsonObject = {
     },
 }
 _FOUND: JsonObject = {"oneOf": [_PAGE, _GROUPS]}
+_FOUND_OR_FILE: JsonObject = {
+    "200": {
+        "description": "Done. With `Accept: text/csv`, `application/x-ndjson` or "
+        "`application/vnd.apache.parquet`, a file of the documents or groups.",
+        "content": {
+            "application/json": {"schema": _FOUND},
+            CSV: {"schema": {"type": "string"}},
+            NDJSON: {"schema": {"type": "string"}},
+            PARQUET: {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
 _RESULTS: JsonObject = {
     "type": "object",
     "required": ["results"],
@@ -205,7 +226,7 @@ def _closed(properties: JsonObject, *required: str) -> JsonObject:
     return members(properties, *required, closed=True)
 
 
-COLLECTION_PARAMETER = place_of("collection", "todos")
+COLLECTION_PARAMETER = name_parameter("collection", "todos")
 _ID = parameter(
     "id",
     "path",
@@ -341,7 +362,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             "documents_bulk",
             "Change many documents, all or none unless `ordered` is false",
             answers("200", _RESULTS),
-            body={**_json(_BULK), bulk.NDJSON: {"type": "string"}},
+            body={**_json(_BULK), NDJSON: {"type": "string"}},
         ),
     ),
     HttpOperation(
@@ -383,7 +404,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
         "POST",
         f"{ROOT}/query",
         queries.query,
-        _describe("query", "Query", answers("200", _FOUND), body=_json(_closed(_QUERY))),
+        _describe("query", "Query", _FOUND_OR_FILE, body=_json(_closed(_QUERY))),
     ),
     HttpOperation(
         "POST",
@@ -410,17 +431,30 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
     HttpOperation(
         "POST",
         f"{ROOT}/import",
-        transfer.import_lines,
+        transfer.import_file,
         _describe(
             "import",
-            "Import documents, one per line",
+            "Import documents from NDJSON, JSON or CSV",
             answers("200", _JOB),
-            body={bulk.NDJSON: {"type": "string"}},
+            body=FILES,
             parameters=(
                 COLLECTION_PARAMETER,
                 parameter("mode", "query", {"type": "string", "enum": list(transfer.MODES)}),
                 parameter("resume", "query", {"type": "string", "format": "uuid"}),
+                *FILE_PARAMETERS,
             ),
+        ),
+    ),
+    HttpOperation(
+        "POST",
+        f"{ROOT}/import:preview",
+        transfer.preview_import,
+        _describe(
+            "import_preview",
+            "Preview an import from the beginning of a file",
+            answers("200", PREVIEW),
+            body=FILES,
+            parameters=(COLLECTION_PARAMETER, WHOLE, *FILE_PARAMETERS),
         ),
     ),
     HttpOperation(
@@ -446,7 +480,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
     HttpOperation(
         "GET",
         f"{ROOT}/imports/{{id}}",
-        transfer.one_import,
+        transfer.import_status,
         _describe(
             "imports_get",
             "Read the progress of an import",
@@ -463,14 +497,13 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
         transfer.export,
         _describe(
             "export",
-            "Export documents, one per line",
-            {
-                "200": {
-                    "description": "Extended JSON, one document per line",
-                    "content": {bulk.NDJSON: {"schema": {"type": "string"}}},
-                }
-            },
-            parameters=(COLLECTION_PARAMETER, parameter("filter", "query", {"type": "string"})),
+            "Export documents as NDJSON, JSON or CSV",
+            EXPORTED,
+            parameters=(
+                COLLECTION_PARAMETER,
+                parameter("filter", "query", {"type": "string"}),
+                *OUTPUT_PARAMETERS,
+            ),
         ),
     ),
     HttpOperation(

@@ -14,6 +14,7 @@ from data_plane.request_reader import (
     read_body,
     refusing,
 )
+from documents.api.query_output import file_of, query_output
 from documents.api.requests import (
     READ,
     collection_name,
@@ -85,12 +86,17 @@ async def explain(call: Call) -> CallResponse:
 
 
 async def _answer(call: Call, name: str, body: Value) -> CallResponse:
+    requested = query_output(call)
     if (grouped := read_group(body)) is not None:
         groups = await group(call.tenant.id, name, _groups(body, grouped), call.principal)
+        if requested is not None:
+            return await file_of(call, name, groups.rows(canonical=True), requested)
         rows = groups.rows(canonical=canonical(call))
         return CallResponse(200, b'{"rows":' + rows + groups.notices.member() + b"}")
     document_query = _query(body)
     selected = await queries.select(call.tenant.id, name, document_query, call.principal)
+    if requested is not None:
+        return await file_of(call, name, selected.page(canonical=True).items, requested)
     page = selected.page(canonical=canonical(call))
     cursor = to_json(page.next_cursor)
     text = b'{"items":' + page.items + b',"next_cursor":' + cursor
@@ -166,11 +172,11 @@ def _groups(body: Value, grouped: Group) -> GroupQuery:
 
 
 def _offset(body: Value) -> int:
-    return integer(body.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0)
+    return integer(body.get("offset"), "offset", minimum=0, maximum=MAX_OFFSET, default=0)
 
 
 def _limit(body: Value) -> int:
-    return integer(body.get("limit"), "limit", least=1, most=MAX_LIMIT, otherwise=DEFAULT_LIMIT)
+    return integer(body.get("limit"), "limit", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT)
 
 
 def from_url(given: dict[str, str]) -> Value:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from data_plane.calls import Call
-from data_plane.request_reader import refusing
+from data_plane.request_reader import read_body, refusing
 from documents.store.claims import WriteClaim
 from foundation.api.idempotency import HEADER, check_form, digest
 from foundation.api.preconditions import versions
@@ -52,19 +53,40 @@ def expected(call: Call) -> Expected | None:
     return Expected(sorted(versions(match, "If-Match")))
 
 
-def claim(call: Call, body: bytes) -> WriteClaim | None:
+class DocumentBody(NamedTuple):
+    """The body of a call: a document, or a change to one."""
+
+    value: Value
+    #: Its text, unless it came as a part of something that has been parsed.
+    received: bytes | None = None
+
+    def text(self) -> bytes:
+        return self.value.ejson(canonical=True) if self.received is None else self.received
+
+
+async def read_document(call: Call, *media_types: str) -> DocumentBody:
+    """Return the body of a call that writes one document."""
+    if call.document is not None:
+        return DocumentBody(call.document)
+    text = await read_body(call, *media_types)
+    with refusing():
+        return DocumentBody(Value.parse_document(text), text)
+
+
+def claim(call: Call, body: bytes | DocumentBody) -> WriteClaim | None:
     """Return the idempotency key that the call carries."""
     key = call.head.headers.get(HEADER)
     if key is None:
         return None
     check_form(key)
     tenant, head = call.tenant.id, call.head
+    text = body.text() if isinstance(body, DocumentBody) else body
     preconditions = "|".join(
         head.headers.get(name, "") for name in ("If-Match", "If-None-Match", "Content-Type")
     )
     return WriteClaim(
         key_hash=digest(str(tenant), call.principal.actor, head.method, head.path, key),
-        request_hash=digest(head.query_string, preconditions, body),
+        request_hash=digest(head.query_string, preconditions, text),
         tenant_id=tenant,
         user_id=call.principal.user_id,
     )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from uuid import UUID
 
 from data_plane.calls import Call
 from data_plane.http import CallResponse, json_answer
-from data_plane.lines import decoded, lines
+from data_plane.lines import decoded
 from data_plane.request_reader import (
     canonical,
+    flag,
     parameters,
+    read_body,
     refusing,
 )
-from documents.api.bulk import NDJSON
 from documents.api.requests import (
     READ,
     WRITE,
@@ -21,27 +23,34 @@ from documents.api.requests import (
 )
 from documents.store import facts
 from documents.transfer import exporting, importing, jobs
+from documents.transfer.formats import MEDIA_TYPES, PARAMETERS, PARQUET, read_format
+from documents.transfer.output import OUTPUT_PARAMETERS, read_output
+from documents.transfer.preview import FileSample, parquet_preview, preview
+from documents.transfer.records import records
 from foundation import bulk_budget, request_context
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidParameter, NotFound
+from foundation.json_types import JsonObject
 from rillbase_native import Filter, Value
 
 MODES = ("insert", "upsert", "skip")
 DEFAULT_JOBS, MAX_JOBS = 50, 200
+MAX_SAMPLE_BYTES = 1024 * 1024
 
 
-async def import_lines(call: Call) -> CallResponse:
+async def import_file(call: Call) -> CallResponse:
     """POST import."""
     name = collection_name(call, WRITE)
-    query = parameters(call, "mode", "resume")
+    query = parameters(call, "mode", "resume", *PARAMETERS)
     mode = query.get("mode", "insert")
     if mode not in MODES:
         raise _wrong("mode", f"One of {', '.join(MODES)}.")
-    call.body.require(NDJSON)
+    form = read_format(call.body.require(*MEDIA_TYPES), query)
     collection = await facts.find(call.tenant.id, name)
     resumed = _uuid("resume", query["resume"]) if "resume" in query else None
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
-    arriving = lines(decoded(call.body.parts(), encoding, environment().rillbase_import_max_bytes))
+    max_bytes = environment().rillbase_import_max_bytes
+    arriving = records(call.tenant.id, decoded(call.body.parts(), encoding, max_bytes), form)
     async with aclosing(arriving), importing.tenants_imports(call.tenant.id):
         if resumed is None:
             progress = await jobs.begin(call.tenant.id, collection.id, mode)
@@ -61,7 +70,25 @@ def _is_abandoned() -> bool:
     return connection is not None and connection.is_closed
 
 
-async def one_import(call: Call) -> CallResponse:
+async def preview_import(call: Call) -> CallResponse:
+    """POST import:preview."""
+    await facts.find(call.tenant.id, collection_name(call, WRITE))
+    return json_answer(await preview_of(call))
+
+
+async def preview_of(call: Call) -> JsonObject:
+    """Return what an import would make of the file that begins with the body."""
+    query = parameters(call, "whole", *PARAMETERS)
+    form = read_format(call.body.require(*MEDIA_TYPES), query)
+    is_whole = flag(query.get("whole"), "whole")
+    if form.media_type == PARQUET:
+        return await parquet_preview(call.tenant.id, call.body.parts(), form, is_whole=is_whole)
+    content = await read_body(call, *MEDIA_TYPES, max_bytes=MAX_SAMPLE_BYTES)
+    sample = FileSample(content, is_whole)
+    return await asyncio.to_thread(preview, sample, form, query.get("delimiter"))
+
+
+async def import_status(call: Call) -> CallResponse:
     """GET imports/{id}."""
     name = collection_name(call, WRITE)
     parameters(call)
@@ -96,16 +123,14 @@ async def imports(call: Call) -> CallResponse:
 async def export(call: Call) -> CallResponse:
     """GET export."""
     name = collection_name(call, READ)
-    query = parameters(call, "filter")
+    query = parameters(call, "filter", *OUTPUT_PARAMETERS)
+    output = read_output(query, call.head.headers.get("Accept", ""))
     with refusing("/filter"):
         text = query.get("filter")
         query_filter = Filter.parse(None if text is None else Value.parse(text.encode()))
-    form = canonical(call)
-    page = await exporting.first_page(call.tenant.id, name, query_filter, call.principal)
-    lines_out = exporting.rest(
-        call.tenant.id, name, query_filter, call.principal, page, canonical=form
-    )
-    return CallResponse(200, lines_out, media_type=NDJSON)
+    documents = exporting.MatchingDocuments(call.tenant.id, name, query_filter, call.principal)
+    body = await exporting.export(documents, output, canonical=canonical(call))
+    return CallResponse(200, body, output.headers(name), media_type=output.media_type)
 
 
 def _uuid(name: str, text: str) -> UUID:

@@ -24,7 +24,7 @@ from documents.collections.indexes import (
     ttl_index,
 )
 from documents.models import Collection, Index
-from documents.store.locks import lock_alone
+from documents.store.locks import lock_exclusively
 from foundation.errors import FieldProblem, InvalidBody, NameTaken, NotFound
 from foundation.json_types import JsonObject
 from foundation.tasks import run_after_commit
@@ -68,7 +68,7 @@ def find_by_name(name: str) -> Collection:
 def lock_by_name(name: str) -> Collection:
     """Return the tenant's collection, locked exclusively until the transaction ends."""
     identity = find_by_name(name).pk
-    lock_alone(identity)
+    lock_exclusively(identity)
     collection = active().select_for_update(of=("self",)).filter(pk=identity).first()
     if collection is None:
         raise NotFound("The collection does not exist.")
@@ -120,7 +120,7 @@ def do_change(
     """Change a locked collection. Return its indexes after the change."""
     present = indexes_of(collection)
     before = describe(collection, present)
-    going, coming = _index_changes(present, values)
+    dropped, added = _index_changes(present, values)
     if "schema" in declarations.names:
         _check_field(collection.name, declarations)
         collection.schema = declarations.schema
@@ -130,9 +130,9 @@ def do_change(
     if "ttl" in values:
         check_ttl(values["ttl"], collection.source_id)
         collection.ttl = values["ttl"]
-    for index in going:
+    for index in dropped:
         drop_index(collection, index)
-    _add_indexes(collection, coming, ready=not has_documents(collection.pk))
+    _add_indexes(collection, added, ready=not has_documents(collection.pk))
     collection.write_version += 1
     collection.save_next_version()
     indexes = indexes_of(collection)
@@ -188,14 +188,14 @@ def _index_changes(
     """
     declared = [index for index in present if is_declared(index)]
     own = [index for index in present if not is_declared(index)]
-    going: list[Index] = []
-    coming: list[IndexDeclaration] = []
+    dropped: list[Index] = []
+    added: list[IndexDeclaration] = []
     if "indexes" in values:
-        going, coming = changes(declared, declared_indexes(values["indexes"]))
+        dropped, added = changes(declared, declared_indexes(values["indexes"]))
     if "ttl" in values:
-        gone, come = changes(own, ttl_index(values["ttl"]))
-        going, coming = [*going, *gone], [*coming, *come]
-    return going, coming
+        removed, created = changes(own, ttl_index(values["ttl"]))
+        dropped, added = [*dropped, *removed], [*added, *created]
+    return dropped, added
 
 
 def _add_indexes(

@@ -15,9 +15,9 @@ later never lacked anything, wherever its key lies. When no document is left aft
 index is complete. It is declared ready under the exclusive lock, so that no reader sees it ready
 before the last batch is committed.
 
-An index that documents break (two with the same values in a unique one; arrays side by side)
-becomes `failed`, with an error that names a document; its entries go. What breaks a unique index
-is found by PostgreSQL's own unique index over enforced entries, against writers' entries too.
+An index that documents violate (two with the same values in a unique one; arrays side by side)
+becomes `failed`, with an error that names a document; its entries go. Violations of a unique index
+are found by PostgreSQL's own unique index over enforced entries, against writers' entries too.
 
 Each batch is a short transaction of bounded documents and bytes and advances `position`, so a
 backfill that was killed resumes there. Two concurrent backfills take turns by the lock of the
@@ -37,7 +37,7 @@ from django.db.models import F
 from documents.collections.actions import BACKFILL_TASK, DROP_INDEX_TASK
 from documents.collections.indexes import fields_of
 from documents.models import Collection, Index
-from documents.store.locks import lock_alone, lock_shared
+from documents.store.locks import lock_exclusively, lock_shared
 from foundation.json_types import JsonObject
 from foundation.scope import scoped
 from foundation.tasks import run_after_commit, task
@@ -105,10 +105,10 @@ class _BrokenIndex(Exception):
 @task(name=BACKFILL_TASK)
 def backfill(*, tenant: str, index: int) -> None:
     """Work for a while; then queue a task of the same kind to continue."""
-    tenant_id, until = UUID(tenant), time.monotonic() + SLICE_S
+    tenant_id, deadline = UUID(tenant), time.monotonic() + SLICE_S
     _count(tenant_id, index)
     while step(tenant_id, index):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             with scoped(tenant_id=tenant_id):
                 arguments: JsonObject = {"tenant": tenant, "index": index}
                 run_after_commit(BACKFILL_TASK, arguments, tenant_id=tenant_id)
@@ -124,7 +124,7 @@ def step(tenant_id: UUID, number: int) -> bool:
                 return False
             batch = _next(index)
             if batch is not None:
-                _put_in(index, batch)
+                _add_entries(index, batch)
                 return True
         _finish(tenant_id, number, Index.State.READY, "")
     except _BrokenIndex as error:
@@ -187,7 +187,7 @@ def _entries(definition: Definition, body: bytes) -> list[tuple[bytes, bool, boo
     return [(key, ordering, enforced) for _, key, ordering, enforced in entries]
 
 
-def _put_in(index: Index, batch: _Batch) -> None:
+def _add_entries(index: Index, batch: _Batch) -> None:
     """Add the missing entries of the documents and advance the position."""
     entries = [
         (key, document_key, ordering, enforced)
@@ -199,7 +199,7 @@ def _put_in(index: Index, batch: _Batch) -> None:
         with transaction.atomic(), connections["default"].cursor() as cursor:
             cursor.execute(_ADD, (index.tenant_id, index.number, *columns))
     except IntegrityError:
-        _name_the_taken(index, batch)
+        _name_duplicates(index, batch)
         raise
     done = F("documents_done") + len(batch.documents)
     rows = Index.objects.filter(number=index.number)
@@ -207,7 +207,7 @@ def _put_in(index: Index, batch: _Batch) -> None:
     rows.filter(documents_done__gt=F("documents_total")).update(documents_total=F("documents_done"))
 
 
-def _name_the_taken(index: Index, batch: _Batch) -> None:
+def _name_duplicates(index: Index, batch: _Batch) -> None:
     """Raise `_BrokenIndex` naming two documents with the same values."""
     seen: dict[bytes, tuple[bytes, bytes]] = {}
     for document_key, body, entries in batch.documents:
@@ -238,7 +238,7 @@ def _finish(tenant_id: UUID, number: int, state: Index.State, error: str) -> Non
         row = Index.objects.filter(number=number).values_list("collection_id", flat=True).first()
         if row is None:
             return
-        lock_alone(row)
+        lock_exclusively(row)
         collection = Collection.objects.select_for_update().get(pk=row)
         building = Index.objects.filter(number=number, state=Index.State.BUILDING)
         if not building.update(state=state, error=error):

@@ -49,8 +49,8 @@ def _schema(schema: Value | None) -> str | None:
         raise as_api_error(error, "/schema") from None
     text = schema.ejson(canonical=True).decode()
     problems = [
-        FieldProblem(place, "invalid_schema", f"{which} would have the same name in GraphQL.")
-        for place, which in clashes(json.loads(text), "/schema")
+        FieldProblem(pointer, "invalid_schema", f"{which} would have the same name in GraphQL.")
+        for pointer, which in clashes(json.loads(text), "/schema")
     ]
     if problems:
         raise InvalidSchema(problems[0].detail, errors=problems)
@@ -87,10 +87,10 @@ def _find_ranking(value: Value, pointer: str) -> str | None:
     else:
         return None
     for name, inner in members:
-        place = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+        location = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
         if name in _RANKING:
-            return place
-        ranking = None if inner is None else _find_ranking(inner, place)
+            return location
+        ranking = None if inner is None else _find_ranking(inner, location)
         if ranking is not None:
             return ranking
     return None

@@ -20,8 +20,8 @@ def describe(
     return {
         "id": str(collection.id),
         "name": collection.name,
-        "schema": None if schema is None else _shown(schema, canonical=canonical),
-        "access_rules": _shown(collection.access_rules, canonical=canonical),
+        "schema": None if schema is None else _parsed_json(schema, canonical=canonical),
+        "access_rules": _parsed_json(collection.access_rules, canonical=canonical),
         "indexes": [_index(index) for index in indexes if is_declared(index)],
         "ttl": collection.ttl,
         "backend": collection.backend,
@@ -43,6 +43,6 @@ def _index(index: Index) -> JsonObject:
     }
 
 
-def _shown(text: str, *, canonical: bool) -> JsonValue:
+def _parsed_json(text: str, *, canonical: bool) -> JsonValue:
     value: JsonValue = json.loads(Value.parse(text.encode()).ejson(canonical=canonical))
     return value

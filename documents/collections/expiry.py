@@ -85,16 +85,16 @@ class _ExpiryTarget:
 @task(name="documents.collections.expiry", policy=PERIODIC, quiet=True)
 def sweep() -> None:
     """Delete what has expired."""
-    until = time.monotonic() + RUN_S
-    with _alone() as alone:
-        while alone and expire_some() and time.monotonic() < until:
+    deadline = time.monotonic() + RUN_S
+    with _exclusive_run() as locked:
+        while locked and expire_some() and time.monotonic() < deadline:
             pass
 
 
 def expire_some() -> int:
     """Delete some expired documents. Return how many there were."""
-    collections = {each.index: each for each in _expiring()}
-    ranges = [bounds for each in collections.values() for bounds in each.ranges()]
+    collections = {target.index: target for target in _expiring()}
+    ranges = [bounds for target in collections.values() for bounds in target.ranges()]
     if not ranges:
         return 0
     columns = [list(column) for column in zip(*ranges, strict=True)]
@@ -104,7 +104,7 @@ def expire_some() -> int:
     if due:
         write_all(
             [
-                _deletes(collections[number], [body for _, body in rows])
+                _delete_call(collections[number], [body for _, body in rows])
                 for number, rows in groupby(due, key=lambda row: row[0])
             ]
         )
@@ -126,14 +126,14 @@ def _expired(path: str, latest_ms: int) -> Filter:
     return Filter.parse(Value.parse(json.dumps({path: {"$lte": date}}).encode()))
 
 
-def _deletes(collection: _ExpiryTarget, bodies: list[bytes]) -> WriteCall:
+def _delete_call(collection: _ExpiryTarget, bodies: list[bytes]) -> WriteCall:
     """Return independent deletes: a document may have changed since it was found."""
     deletes = [Operation.delete_found(id_of(body), collection.expired) for body in bodies]
     return WriteCall(collection.tenant_id, collection.name, Operations(deletes), atomic=False)
 
 
 @contextmanager
-def _alone() -> Iterator[bool]:
+def _exclusive_run() -> Iterator[bool]:
     """Yield whether no other run is active; exclude others until the block ends."""
     with transaction.atomic(using=ALIAS), connections[ALIAS].cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK_NUMBER,))

@@ -56,7 +56,7 @@ def clash(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def clashes(schema: Mapping[str, JsonValue], pointer: str) -> Iterator[tuple[str, str]]:
-    """Yield the places where a schema has two properties whose names become equal, and the
+    """Yield the locations where a schema has two properties whose names become equal, and the
     properties.
     """
     properties = schema.get("properties")
@@ -66,8 +66,8 @@ def clashes(schema: Mapping[str, JsonValue], pointer: str) -> Iterator[tuple[str
             yield f"{pointer}/properties", " and ".join(repr(name) for name in names)
         for name, inner in properties.items():
             if isinstance(inner, dict):
-                place = name.replace("~", "~0").replace("/", "~1")
-                yield from clashes(inner, f"{pointer}/properties/{place}")
+                segment = name.replace("~", "~0").replace("/", "~1")
+                yield from clashes(inner, f"{pointer}/properties/{segment}")
     items = schema.get("items")
     if isinstance(items, dict):
         yield from clashes(items, f"{pointer}/items")

@@ -77,14 +77,14 @@ def changes(
     present: Sequence[Index], declared: Sequence[IndexDeclaration]
 ) -> tuple[list[Index], list[IndexDeclaration]]:
     """Return which indexes to drop and which to create."""
-    going = [
+    dropped = [
         index
         for index in present
         if not any(declaration.is_met_by(index) for declaration in declared)
     ]
-    coming = [
+    created = [
         declaration
         for declaration in declared
         if not any(declaration.is_met_by(index) for index in present)
     ]
-    return going, coming
+    return dropped, created

@@ -19,7 +19,7 @@ from uuid import UUID
 from django.db import OperationalError, connections, transaction
 from django.utils import timezone
 
-from documents.store.locks import lock_alone
+from documents.store.locks import lock_exclusively
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 
@@ -36,7 +36,7 @@ _DUE = (
     "SELECT collection_id FROM documents_document WHERE body IS NULL AND updated_at < %s "
     "ORDER BY updated_at LIMIT %s) AS oldest"
 )
-#: One batch of a collection. A tombstone that has become a document again no longer counts.
+#: One batch of a collection. A tombstone that has become a document again is skipped.
 _PURGE = """
 WITH purged AS (
     DELETE FROM documents_document WHERE (collection_id, key) IN (
@@ -83,7 +83,7 @@ def _purge_if_free(collection_id: UUID, before: datetime.datetime) -> int:
 def purge(collection_id: UUID, before: datetime.datetime) -> int:
     """Remove some of a collection's tombstones. Return how many."""
     with transaction.atomic(using=ALIAS):
-        lock_alone(collection_id, ALIAS)
+        lock_exclusively(collection_id, ALIAS)
         with connections[ALIAS].cursor() as cursor:
             cursor.execute(
                 _PURGE, {"collection": collection_id, "before": before, "rows": BATCH_ROWS}

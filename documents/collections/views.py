@@ -136,8 +136,8 @@ class CollectionsView(_CollectionsView):
         responses=page_of(CollectionAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        kept = Index.objects.exclude(state=Index.State.DROPPING).order_by("number")
-        rows = actions.active().prefetch_related(Prefetch("indexes", queryset=kept))
+        current = Index.objects.exclude(state=Index.State.DROPPING).order_by("number")
+        rows = actions.active().prefetch_related(Prefetch("indexes", queryset=current))
         return self.listed(request, rows, lambda row: self.shown(row, list(row.indexes.all())))
 
     @operation(

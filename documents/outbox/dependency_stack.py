@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-#: Limits the depth for a document that is rewritten between any two reads.
-MOST_LEVELS = 8
+#: How often a transaction of the backlog may wait for newer ones. A document that is rewritten
+#: between any two reads would otherwise keep the relay from ever publishing it.
+MOST_PUSHES = 16
 
 
 class DependencyStack:
@@ -20,6 +21,7 @@ class DependencyStack:
 
     def __init__(self) -> None:
         self._levels: list[list[int]] = []
+        self._pushes = 0
         #: Transactions published in this round.
         self.published: set[int] = set()
 
@@ -28,26 +30,34 @@ class DependencyStack:
 
     def clear(self) -> None:
         self._levels.clear()
+        self._pushes = 0
         self.published.clear()
 
-    def first(self, most: int) -> tuple[int, ...]:
-        """Return the next transactions to publish, at most `most`, in order."""
-        return tuple(self._levels[-1][:most])
+    def allow_more(self) -> None:
+        """Let transactions wait again: the backlog has advanced."""
+        self._pushes = 0
 
-    def put(self, newer: frozenset[int]) -> bool:
-        """Push these before all others; return whether there were any and there was room."""
+    def next_transactions(self, limit: int) -> tuple[int, ...]:
+        """Return the next transactions to publish, at most `limit`, in order."""
+        return tuple(self._levels[-1][:limit])
+
+    def push(self, newer: frozenset[int]) -> bool:
+        """Push transactions that must be published first. Return False if there are none, or if the
+        backlog has waited often enough.
+        """
         missing = newer - self.published
-        if not missing or len(self._levels) == MOST_LEVELS:
+        if not missing or self._pushes == MOST_PUSHES:
             return False
+        self._pushes += 1
         self._levels.append(sorted(missing))
         return True
 
-    def learn(self, published: Iterable[int]) -> None:
+    def remove_published(self, published: Iterable[int]) -> None:
         """Remove transactions that have been published."""
         self.published.update(published)
         while self._levels:
-            left = [xid for xid in self._levels[-1] if xid not in self.published]
-            if left:
-                self._levels[-1] = left
+            remaining = [xid for xid in self._levels[-1] if xid not in self.published]
+            if remaining:
+                self._levels[-1] = remaining
                 return
             self._levels.pop()

@@ -117,16 +117,16 @@ class EventLayer:
         return _answer(await self._functions.call("append", *arguments))
 
     async def tick(
-        self, stamp_us: int, token: int, look: EventLayerStatus, incarnation: bytes, body: bytes
+        self, stamp_us: int, token: int, status: EventLayerStatus, incarnation: bytes, body: bytes
     ) -> AppendResult:
         """Append a tick to every stream, if the server is still the one that was examined."""
         return _answer(
             await self._functions.call(
-                "tick", stamp_us, token, look.run_id, look.random, incarnation.hex(), body
+                "tick", stamp_us, token, status.run_id, status.random, incarnation.hex(), body
             )
         )
 
-    async def look(self) -> EventLayerStatus:
+    async def read_status(self) -> EventLayerStatus:
         time_us, *texts = items(await self._functions.call("look"), 5)
         run_id, random, complete, epochs = (text(item) for item in texts)
         return EventLayerStatus(integer(time_us), run_id, random, complete, epochs)
@@ -140,7 +140,7 @@ class EventLayer:
     ) -> AppendResult:
         """Create the streams, or update their epochs; forget older installations."""
         if await self._forget_older():
-            return AppendResult(AppendVerdict.OUTRUN, (await self.look()).time_us)
+            return AppendResult(AppendVerdict.OUTRUN, (await self.read_status()).time_us)
         return _answer(
             await self._functions.call(
                 "install", token, secrets.token_hex(8), epochs, retention_ms, retention_bytes

@@ -61,15 +61,15 @@ class RelayLoop:
         )
         self._events: EventLayer | None = None
         #: The server that failed last, until it responds again.
-        self._away = ""
+        self._unavailable = ""
         self._failed_s = 0.0
-        self._asked = False
+        self._has_checked = False
         self._ticked_s: float | None = None
 
     @property
     def ready(self) -> bool:
         """Whether it has requested the lease: it leads, or it would take over."""
-        return self._asked
+        return self._has_checked
 
     def status(self) -> dict[str, object]:
         """Describe the state, for operators and probes."""
@@ -78,7 +78,7 @@ class RelayLoop:
             "leading": self._relay.token is not None,
             "token": self._relay.token,
             "seconds_since_tick": since_s,
-            "unavailable": self._away or None,
+            "unavailable": self._unavailable or None,
         }
 
     async def run(self) -> None:
@@ -113,16 +113,16 @@ class RelayLoop:
             reply = await self._carry_out(request)
         except (psycopg.Error, RedisError, OSError) as error:
             self._failed_s = time.monotonic()
-            if self._away != server:
+            if self._unavailable != server:
                 logger.warning("the relay waits for the %s: %s", server, error)
-            self._away = server
+            self._unavailable = server
             return RequestFailed()
         except Exception:
             logger.exception("a request of the relay failed: %s", type(request).__name__)
             return RequestFailed()
-        if self._away == server and time.monotonic() - self._failed_s > STEADY_S:
+        if self._unavailable == server and time.monotonic() - self._failed_s > STEADY_S:
             logger.info("the %s responds again", server)
-            self._away = ""
+            self._unavailable = ""
         return reply
 
     async def _carry_out(self, request: Request) -> Reply:
@@ -139,7 +139,7 @@ class RelayLoop:
         match request:
             case AcquireLease():
                 claimed = await rows.claim(request)
-                self._asked = True
+                self._has_checked = True
                 if claimed.token is not None:
                     logger.info("this relay holds the lease, with token %d", claimed.token)
                 return claimed
@@ -161,7 +161,7 @@ class RelayLoop:
         events = self._layer(request.installation)
         match request:
             case ProbeEventLayer():
-                return ProbeResult(await events.look())
+                return ProbeResult(await events.read_status())
             case Install(token=token, epochs=epochs):
                 logger.info("initialising the event layer for grid epochs %s", epochs)
                 return await events.install(token, epochs)
@@ -178,7 +178,7 @@ class RelayLoop:
     async def _tick(self, events: EventLayer, request: SendTick) -> AppendResult:
         body = encode_tick_body(request.token, request.incarnation, request.snapshot)
         answer = await events.tick(
-            request.stamp_us, request.token, request.look, request.incarnation, body
+            request.stamp_us, request.token, request.status, request.incarnation, body
         )
         if answer.verdict is AppendVerdict.OK:
             metrics.RELAY_TICKS.inc()

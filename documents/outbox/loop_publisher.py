@@ -19,13 +19,13 @@ import psycopg
 from redis.exceptions import RedisError
 
 from documents.outbox.after_images import CALL_BYTES
-from documents.outbox.clock import ValkeyClock
 from documents.outbox.database import relay_pool
 from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, PackedGroup
 from documents.outbox.installation import INSTALLATION
 from documents.outbox.marks import Marker
 from foundation.environment import environment
 from foundation.metrics import PUBLISH_DURATION, PUBLISHED
+from foundation.remote_clock import RemoteClock
 from foundation.valkey_wire import ValkeyWire
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ MAX_CALLS = 4
 CONNECT_TIMEOUT_S = 1.0
 #: After this time, the stamps of queued calls are too old anyway.
 ANSWER_TIMEOUT_S = 5.0
-#: How soon an unavailable server is retried, and the time of a quiet one refreshed.
+#: How often an unavailable server is retried, and how often the clock follows an idle one.
 RETRY_S = 0.25
 REFRESH_S = 10.0
 
@@ -79,19 +79,22 @@ class LoopPublisher:
             connect_timeout_s=CONNECT_TIMEOUT_S,
             answer_timeout_s=ANSWER_TIMEOUT_S,
         )
-        self._clock = ValkeyClock(time.monotonic)
+        self._clock = RemoteClock(time.monotonic)
         self._marker = Marker()
         self._events: EventLayer | None = None
         self._queue: deque[_Call] = deque()
         self._queued_bytes = 0
-        self._flushing = False
+        #: Whether a call has been created that will take what is queued when it starts.
+        self._is_starting = False
         self._calls: set[asyncio.Task[None]] = set()
-        self._lost = asyncio.Event()
-        self._keeper: asyncio.Task[None] | None = None
+        self._connection_lost = asyncio.Event()
+        self._connection_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Find the event layer, now and whenever it is lost."""
-        self._keeper = self._loop.create_task(self._keep(), name="publisher")
+        """Connect to the event layer, now and whenever it is lost."""
+        self._connection_task = self._loop.create_task(
+            self._maintain_connection(), name="publisher"
+        )
 
     @property
     def queued_bytes(self) -> int:
@@ -101,7 +104,7 @@ class LoopPublisher:
     async def close(self) -> None:
         """Drop what is queued: the relay has it."""
         self._queue.clear()
-        tasks = [*self._calls, *([self._keeper] if self._keeper else [])]
+        tasks = [*self._calls, *([self._connection_task] if self._connection_task else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -115,7 +118,7 @@ class LoopPublisher:
     def offer(self, stamp_us: int | None, transaction: PublishableTransaction) -> None:
         """Take a transaction's writes to publish them, or drop them."""
         if stamp_us is None or self._events is None:
-            PUBLISHED.labels("away").inc()
+            PUBLISHED.labels("unavailable").inc()
             return
         if self._queued_bytes >= MAX_QUEUED_BYTES:
             PUBLISHED.labels("full").inc()
@@ -126,77 +129,80 @@ class LoopPublisher:
             call = _Call(transaction.xid, group, stamp_us, time.monotonic(), missing)
             self._queue.append(call)
             self._queued_bytes += call.size_bytes
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
+        self._flush()
 
     def _flush(self) -> None:
-        self._flushing = False
-        while self._queue and len(self._calls) < MAX_CALLS:
-            task = self._loop.create_task(self._publish(self._take()))
+        """Start a call. It takes what is queued in the loop's next iteration, so that transactions
+        that end together are sent together.
+        """
+        if self._queue and not self._is_starting and len(self._calls) < MAX_CALLS:
+            self._is_starting = True
+            task = self._loop.create_task(self._publish())
             self._calls.add(task)
-            task.add_done_callback(self._called)
+            task.add_done_callback(self._on_call_done)
 
-    def _called(self, task: asyncio.Task[None]) -> None:
+    def _on_call_done(self, task: asyncio.Task[None]) -> None:
         self._calls.discard(task)
         if not task.cancelled() and (failed := task.exception()) is not None:
             logger.error("publishing failed", exc_info=failed)
         self._flush()
 
-    def _take(self) -> list[_Call]:
-        taken, size = [self._queue.popleft()], 0
-        size = taken[0].size_bytes
+    def _next_batch(self) -> list[_Call]:
+        batch, size = [self._queue.popleft()], 0
+        size = batch[0].size_bytes
         while self._queue and size + self._queue[0].size_bytes <= CALL_BYTES:
-            taken.append(self._queue.popleft())
-            size += taken[-1].size_bytes
+            batch.append(self._queue.popleft())
+            size += batch[-1].size_bytes
         self._queued_bytes -= size
-        return taken
+        return batch
 
-    async def _publish(self, taken: Sequence[_Call]) -> None:
+    async def _publish(self) -> None:
         """Append with the oldest stamp, so that none appears newer than it is."""
-        events = self._events
-        if events is None or not await self._append(events, taken):
-            PUBLISHED.labels("failed").inc(len(taken))
+        self._is_starting = False
+        batch, events = self._next_batch(), self._events
+        self._flush()
+        if events is None or not await self._append(events, batch):
+            PUBLISHED.labels("failed").inc(len(batch))
             return
         now_s = time.monotonic()
-        for call in taken:
+        for call in batch:
             PUBLISH_DURATION.observe(now_s - call.committed_s)
             call.missing[0] -= 1
             if not call.missing[0]:
                 _PUBLISHED.inc()
                 self._marker.add(call.xid)
 
-    async def _append(self, events: EventLayer, taken: Sequence[_Call]) -> bool:
-        groups = [call.group for call in taken]
+    async def _append(self, events: EventLayer, batch: Sequence[_Call]) -> bool:
+        groups = [call.group for call in batch]
         try:
-            answer = await events.append(min(call.stamp_us for call in taken), None, groups)
+            answer = await events.append(min(call.stamp_us for call in batch), None, groups)
         except RedisError as error:
-            self._lose(events, str(error))
+            self._disconnect(events, str(error))
             return False
         self._clock.observe(answer.time_us)
         if answer.verdict is AppendVerdict.ABSENT:
-            self._lose(events, "its streams are not initialised")
+            self._disconnect(events, "its streams are not initialised")
         return answer.verdict is AppendVerdict.OK
 
-    def _lose(self, events: EventLayer, why: str) -> None:
+    def _disconnect(self, events: EventLayer, why: str) -> None:
         """Publish nothing until a server responds again."""
         if self._events is events:
             logger.warning("the relay publishes until the event layer is available again: %s", why)
             self._events = None
             self._clock.forget()
-            self._lost.set()
+            self._connection_lost.set()
 
-    async def _keep(self) -> None:
-        """Find the event layer, keep its time known, and find it again."""
+    async def _maintain_connection(self) -> None:
+        """Connect to the event layer, follow its clock, and connect again when it is lost."""
         while True:
-            self._lost.clear()
+            self._connection_lost.clear()
             events = await self._find()
             if events and self._events is None:
                 logger.info("publishing after each commit")
             self._events = events
             try:
                 async with asyncio.timeout(REFRESH_S if events else RETRY_S):
-                    await self._lost.wait()
+                    await self._connection_lost.wait()
             except TimeoutError:
                 continue
 
@@ -206,13 +212,13 @@ class LoopPublisher:
             async with relay_pool().session() as session:
                 (row,) = await session.run([(INSTALLATION, ())])
             events = EventLayer(self._wire, row.integer(0, 0))
-            look = await events.look()
+            status = await events.read_status()
         except (RedisError, psycopg.Error, OSError) as error:
             logger.debug("the event layer is unavailable: %s", error)
             self._clock.forget()
             return None
-        if not look.random:
+        if not status.random:
             self._clock.forget()
             return None
-        self._clock.observe(look.time_us)
+        self._clock.observe(status.time_us)
         return events

@@ -21,7 +21,7 @@ from foundation.postgres.session import Oid, Step
 logger = logging.getLogger(__name__)
 
 #: Marks are collected for this long, which leaves the relay most of its quarter of a second.
-COLLECT_S = 0.02
+COLLECT_S = 0.05
 MAX_WAITING = 50_000
 
 _MARK = Statement(

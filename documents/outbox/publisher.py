@@ -21,13 +21,13 @@ from documents.outbox.loop_publisher import LoopPublisher
 from foundation.per_loop import PerLoop
 
 
-def _started() -> LoopPublisher:
+def _publisher_of_loop() -> LoopPublisher:
     publisher = LoopPublisher(asyncio.get_running_loop())
     publisher.start()
     return publisher
 
 
-_publishers = PerLoop(_started)
+_publishers = PerLoop(_publisher_of_loop)
 
 
 class _Process:

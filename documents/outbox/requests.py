@@ -34,7 +34,7 @@ class AcquireLease:
 class LeaseResult:
     #: None: another relay holds it.
     token: int | None
-    world: InstallationState
+    state: InstallationState
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ProbeEventLayer:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    look: EventLayerStatus
+    status: EventLayerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class ListRows:
 @dataclass(frozen=True, slots=True)
 class RowList:
     #: Whether the lease is still held under this token.
-    held: bool
-    world: InstallationState
+    lease_held: bool
+    state: InstallationState
     #: The statement's snapshot, and the transactions that it saw, each with its number of rows.
     snapshot: TransactionSnapshot
     rows: Mapping[int, int]
@@ -120,7 +120,7 @@ class SendTick:
     installation: int
     stamp_us: int
     token: int
-    look: EventLayerStatus
+    status: EventLayerStatus
     incarnation: bytes
     snapshot: TransactionSnapshot
 

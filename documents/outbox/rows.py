@@ -38,7 +38,7 @@ PAGE_ROWS = 12_000
 KEPT_S = 60
 
 #: Null if PostgreSQL's incarnation has no name yet.
-_WORLD = Statement(
+_READ_STATE = Statement(
     "SELECT (SELECT epoch FROM documents_installation), "
     "(SELECT string_agg(number || ':' || write_partitions || "
     "coalesce('@' || replace(tenant_id::text, '-', ''), ''), ' ' ORDER BY number) "
@@ -59,7 +59,7 @@ _RENEW = Statement(
     f"SET expires_at = clock_timestamp() + interval '{LEASE_S} s' WHERE token = $1 RETURNING token",
     (Oid.INT8,),
 )
-_HELD = Statement("SELECT token FROM documents_relaylease WHERE token = $1", (Oid.INT8,))
+_CHECK_LEASE = Statement("SELECT token FROM documents_relaylease WHERE token = $1", (Oid.INT8,))
 _RELEASE = Statement(
     "UPDATE documents_relaylease SET expires_at = '-infinity' WHERE token = $1", (Oid.INT8,)
 )
@@ -120,21 +120,25 @@ class OutboxRows:
     async def claim(self, _: AcquireLease) -> LeaseResult:
         """Take the lease if it is free. Durably: no two holders may have one token."""
         steps: list[Step] = [(BEGIN, ()), (DURABLE, ()), (_NAME_LIFE, ()), (_CLAIM, ())]
-        results = await self._run([*steps, (_WORLD, ()), (COMMIT, ())])
-        claimed, world = results[3], results[4]
-        return LeaseResult(claimed.integer(0, 0) if claimed.rows else None, _world(world))
+        results = await self._run([*steps, (_READ_STATE, ()), (COMMIT, ())])
+        claimed, state = results[3], results[4]
+        return LeaseResult(claimed.integer(0, 0) if claimed.rows else None, _state_of(state))
 
     async def release(self, token: int) -> None:
         """Release the lease for the next relay."""
         await self._run([(_RELEASE, (int8(token),))])
 
     async def list_rows(self, request: ListRows) -> RowList:
-        lease = _RENEW if request.renew else _HELD
+        check = _RENEW if request.renew else _CHECK_LEASE
         listing = _LIST_ALL if request.marked_too else _LIST_UNMARKED
-        held, world, listed = await self._run(
-            [(lease, (int8(request.token),)), (_WORLD, ()), (listing, (int8(request.watermark),))]
+        lease, state, listed = await self._run(
+            [
+                (check, (int8(request.token),)),
+                (_READ_STATE, ()),
+                (listing, (int8(request.watermark),)),
+            ]
         )
-        if world.raw(0, 2) is None:
+        if state.raw(0, 2) is None:
             await self._run([(_NAME_LIFE, ())])
             return await self.list_rows(request)
         rows, written_ms = dict[int, int](), list[int]()
@@ -145,7 +149,7 @@ class OutboxRows:
         if not request.marked_too:
             self.oldest_ms = min(written_ms, default=None)
         return RowList(
-            held.rows > 0, _world(world), TransactionSnapshot.parse(listed.text(0, 0)), rows
+            lease.rows > 0, _state_of(state), TransactionSnapshot.parse(listed.text(0, 0)), rows
         )
 
     async def fetch(self, request: Fetch) -> FetchResult:
@@ -242,7 +246,7 @@ class _SlotCleanup:
 _EMPTY = [_SlotCleanup(slot) for slot in range(OUTBOX_SLOTS)]
 
 
-def _world(result: StatementResult) -> InstallationState:
+def _state_of(result: StatementResult) -> InstallationState:
     return InstallationState(result.integer(0, 0), result.text(0, 1), result.text(0, 2))
 
 
@@ -307,12 +311,12 @@ def _newer(rows: StatementResult) -> frozenset[int]:
     xids = set[int]()
     for row in range(rows.rows):
         raw, own = rows.raw(row, 13), rows.integer(row, 0)
-        if raw is not None and (newer := _whole_xid(int.from_bytes(raw, "big"), own)) != own:
+        if raw is not None and (newer := _full_xid(int.from_bytes(raw, "big"), own)) != own:
             xids.add(newer)
     return frozenset(xids)
 
 
-def _whole_xid(low: int, near: int) -> int:
+def _full_xid(low: int, near: int) -> int:
     """Complete the transaction id whose lower half a row contains, given an id of the same time."""
     return near + (low - near + 2**31) % 2**32 - 2**31
 

@@ -1,5 +1,6 @@
 """Sample data sets: small collections that a person can try queries and subscriptions on.
 
+tasks     what the quick starts show: everyone can read and change them
 todos     lists of a few people: access rules by owner, a sort by rank, a TTL
 people    those people: what todos refer to
 cities    large cities of the world: a place, a population, a country

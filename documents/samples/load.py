@@ -15,6 +15,7 @@ from documents.samples.cities import cities
 from documents.samples.people import people
 from documents.samples.products import products
 from documents.samples.sample import SampleCollection
+from documents.samples.tasks import tasks
 from documents.samples.todos import todos
 from documents.store.sync import write_all
 from documents.store.write import WriteCall
@@ -26,7 +27,7 @@ from tenants.models import Tenant
 
 def load_samples(tenant_id: UUID) -> list[str]:
     """Load what is missing. Return the names of the collections that were filled."""
-    samples = [todos(), people(), cities(), products()]
+    samples = [tasks(), todos(), people(), cities(), products()]
     with scoped(tenant_id=tenant_id):
         empty = [sample for sample in samples if _is_empty(_ensure(tenant_id, sample))]
     write_all([_write(tenant_id, sample) for sample in empty])
@@ -41,8 +42,8 @@ def _ensure(tenant_id: UUID, sample: SampleCollection) -> UUID:
     values = cast("actions.CollectionValues", read_body(CollectionCreation, sample.declaration))
     declarations = read_declarations(_text(sample.declaration))
     tenant = Tenant.objects.select_related("plan", "quota").get(pk=tenant_id)
-    made, _ = actions.do_create(None, tenant, values, declarations)
-    return made.pk
+    collection_row, _ = actions.do_create(None, tenant, values, declarations)
+    return collection_row.pk
 
 
 def _is_empty(collection_id: UUID) -> bool:

@@ -1,14 +1,15 @@
 """One attempt at a group of writes.
 
-Two round trips, and more for large documents. The first locks: the callers' idempotency keys, the
-collections, the rows of the documents that may be there, in the order of their keys. Then the
-native code decides everything in memory: a write that is rejected has no effect and does not affect
-the others. The second round trip writes documents, index entries, outbox rows and idempotency
-records, and commits.
+Usually two round trips, and more for large documents. The first locks: the callers' idempotency
+keys, the collections, the rows of the documents that may be there, in the order of their keys. Then
+the native code decides everything in memory: a write that is rejected has no effect and does not
+affect the others. The second round trip writes documents, index entries, outbox rows and
+idempotency records, and commits.
 
 The group's assumptions are verified where they matter: the collection's definition under its lock,
 an absent document by the insert itself. A document whose `_id` was generated here is assumed absent
-without a read.
+without a read. A group of nothing else takes a single round trip: it is decided with the cached
+definition, and an assertion under the lock aborts the transaction if that has changed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from documents.outbox.after_images import CommittedTransaction
 from documents.store import bodies, claims, facts, locks, statements
 from documents.store.access import access_of
 from documents.store.claims import WriteClaim
-from documents.store.database import begin, commit, pool
+from documents.store.database import begin, clock, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LargeResult
 from documents.store.write import WriteCall, WriteResult
@@ -34,8 +35,11 @@ from foundation.postgres import PostgresSession, StatementResult
 from foundation.postgres.session import ROLLBACK, Step
 from foundation.refusals import as_api_error
 from rillbase_native import Changes, Filter, Outcomes, Plan, QueryError
+from tenants import usage
 
 _ENFORCED = "documents_indexentry_unique"
+#: A database server's time that was observed longer ago is not used for new documents.
+MAX_CLOCK_AGE_S = 10.0
 
 Ended = WriteResult | ApiError
 #: Key, version, creation time and body of a locked document.
@@ -72,6 +76,16 @@ class _LockedRows:
     rows: list[list[Row]]
     floors: list[int]
     now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SingleTrip:
+    """A transaction of a single round trip, which needs no BEGIN and no COMMIT."""
+
+    #: What sets the tenant and locks the collections.
+    opening: list[Step]
+    #: The time of new documents.
+    now_us: int
 
 
 class WriteAttempt:
@@ -135,6 +149,11 @@ class WriteAttempt:
         held = self._claims(planned)
         plan = self._plan(planned)
         keys = [plan.keys(number, self._again) for number in range(len(self._collections))]
+        needs_rows = held or self._again or not keys or any(keys)
+        now_us = None if needs_rows else clock().now_us(MAX_CLOCK_AGE_S)
+        if now_us is not None:
+            await self._insert(session, plan, planned, now_us)
+            return
         n_operations = sum(len(one.write.operations) for one in planned)
         results = await session.run(self._opening(held, keys, n_operations))
         locked = self._read(results, keys)
@@ -145,7 +164,23 @@ class WriteAttempt:
         settled = claims.settle(held, results[2], results[3]) if held else {}
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
         changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped)
-        await self._finish(session, changes, planned, skipped)
+        await self._finish(session, changes, planned, skipped, None)
+
+    async def _insert(
+        self, session: PostgresSession, plan: Plan, planned: list[_PlannedWrite], now_us: int
+    ) -> None:
+        """Insert documents with generated ids, in a single round trip."""
+        known = self._collections
+        floors = [collection.version_floor for collection in known]
+        changes = plan.apply([[] for _ in known], floors, now_us // 1000, [])
+        opening = [
+            locks.scoped_shared(self._tenant_id, known[0].id),
+            *(locks.shared(collection.id) for collection in known[1:]),
+        ]
+        try:
+            await self._finish(session, changes, planned, (), _SingleTrip(opening, now_us))
+        except psycopg.errors.DivisionByZero:
+            raise Stale from None
 
     def _claims(self, planned: list[_PlannedWrite]) -> list[WriteClaim]:
         """Return the keys to claim. If two writes of this group have the same key, the first one
@@ -202,7 +237,10 @@ class WriteAttempt:
         looked = sum(row_keys is not None for row_keys in keys)
         start = len(results) - looked - len(keys)
         checks, locked = results[start : start + len(keys)], iter(results[start + len(keys) :])
-        locked_rows = _LockedRows([], [], checks[0].time_ms(0, 3) if keys and checks[0].rows else 0)
+        now_us = checks[0].time_us(0, 3) if keys and checks[0].rows else 0
+        if now_us:
+            clock().observe(now_us)
+        locked_rows = _LockedRows([], [], now_us // 1000)
         for known, check, row_keys in zip(self._collections, checks, keys, strict=True):
             if not check.rows or check.integer(0, 0) != known.write_version:
                 return None
@@ -244,6 +282,7 @@ class WriteAttempt:
         changes: Changes,
         planned: Sequence[_PlannedWrite],
         skipped: Sequence[int],
+        single: _SingleTrip | None,
     ) -> None:
         """Write everything, and only then report the outcome of each write."""
         written: list[tuple[_PlannedWrite, WriteResult]] = []
@@ -257,36 +296,58 @@ class WriteAttempt:
                 continue
             answer = plan.write.answer(outcomes) if plan.write.answer else None
             written.append((plan, WriteResult(outcomes, answer)))
-        await self._commit(session, changes, _also(written))
+        await self._commit(session, changes, _also(written), single)
         for plan, one in written:
             self._ended[plan.position] = one
 
-    async def _commit(self, session: PostgresSession, changes: Changes, also: list[Step]) -> None:
-        if not len(changes):
-            await session.run([*also, commit()])
-            return
+    async def _commit(
+        self,
+        session: PostgresSession,
+        changes: Changes,
+        also: list[Step],
+        single: _SingleTrip | None,
+    ) -> None:
         hashes = self._batch_hashes(changes)
-        steps: list[Step] = [(statements.TRANSACTION_ID, ())]
-        for number, collection in enumerate(self._collections):
-            steps += statements.written(self._tenant_id, collection.raw, number, changes)
-            steps += statements.announced(
-                self._tenant_id, collection.raw, number, changes, collection.rules_version, hashes
-            )
-        steps += statements.entries(self._tenant_id, changes)
+        if single is None:
+            opening, closing = list[Step](), [commit()]
+            writes = self._changed(changes, hashes)
+        else:
+            opening, closing = single.opening, []
+            writes = statements.insert_unchanged(self._collections, changes, single.now_us, hashes)
         stamped = publisher.stamp()
         try:
-            results = await session.run([*steps, *also, commit()])
+            results = await session.run([*opening, *writes, *also, *closing])
         except psycopg.errors.UniqueViolation as error:
             if _ENFORCED in str(error):
                 raise UniqueKeyConflict(changes.enforced() or ()) from None
             if statements.DOCUMENT_KEY_CONSTRAINT in str(error):
                 raise Stale from None
             raise
+        if not len(changes):
+            return
+        first = results[len(opening)]
+        if single is not None:
+            clock().observe(first.time_us(0, 1))
         rules_versions = [collection.rules_version for collection in self._collections]
-        xid = results[0].integer(0, 0)
-        publisher.offer(
-            stamped, CommittedTransaction(xid, self._tenant_id, changes, rules_versions, hashes)
+        usage.count(self._tenant_id, usage.DOCUMENT_WRITES, len(changes))
+        transaction = CommittedTransaction(
+            first.integer(0, 0), self._tenant_id, changes, rules_versions, hashes
         )
+        publisher.offer(stamped, transaction)
+
+    def _changed(self, changes: Changes, hashes: Sequence[int] | None) -> list[Step]:
+        """Write the changes of locked documents. The first statement returns the transaction's id,
+        as that of `insert_unchanged` does.
+        """
+        if not len(changes):
+            return []
+        steps: list[Step] = [(statements.TRANSACTION_ID, ())]
+        for number, collection in enumerate(self._collections):
+            steps += statements.written(self._tenant_id, collection.raw, number, changes)
+            steps += statements.announced(
+                self._tenant_id, collection.raw, number, changes, collection.rules_version, hashes
+            )
+        return steps + statements.entries(self._tenant_id, changes)
 
     def _batch_hashes(self, changes: Changes) -> Sequence[int] | None:
         """Return the keys' hashes of a batch that subscribers see as one."""

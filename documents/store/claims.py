@@ -105,7 +105,7 @@ def records(answered: Iterable[tuple[WriteClaim, CallResponse]]) -> list[Step]:
     for claim, answer in answered:
         if answer.status >= 400 or not isinstance(answer.body, bytes):  # noqa: PLR2004 -- errors
             continue
-        kept = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
+        headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
         steps.append(
             (
                 _RECORD,
@@ -116,7 +116,7 @@ def records(answered: Iterable[tuple[WriteClaim, CallResponse]]) -> list[Step]:
                     claim.key_hash,
                     claim.request_hash,
                     int2(answer.status),
-                    json.dumps(kept).encode(),
+                    json.dumps(headers).encode(),
                     answer.body,
                 ),
             )

@@ -20,7 +20,7 @@ _HEAD_BYTES = 12
 class CursorPosition:
     """The last row of the previous page."""
 
-    place: bytes
+    sort_position: bytes
     entry: bytes
     key: bytes
 
@@ -47,10 +47,10 @@ def read(cursor: str, bound: bytes) -> CursorPosition:
         raise InvalidCursor
     payload = open_sealed(cursor, bound)
     try:
-        place, entry, _ = unpack_from(_HEAD, payload)
+        length, entry, _ = unpack_from(_HEAD, payload)
     except error:
         raise InvalidCursor from None
-    middle = _HEAD_BYTES + place
+    middle = _HEAD_BYTES + length
     return CursorPosition(
         payload[_HEAD_BYTES:middle], payload[middle : middle + entry], payload[middle + entry :]
     )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID
 
 from psycopg.conninfo import make_conninfo
 
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
+from foundation.ids import text_of
 from foundation.per_loop import PerLoop
 from foundation.postgres import SessionPool, Statement
 from foundation.postgres.session import Oid, Step
+from foundation.remote_clock import RemoteClock
 
 #: Every statement here must use an index, regardless of the statistics of a table that has just
 #: been filled, and is planned only once.
@@ -39,9 +42,17 @@ _COMMIT = Statement("COMMIT")
 _pools = PerLoop(lambda: SessionPool(_conninfo, environment().rillbase_database_pool_size))
 
 
+_clocks = PerLoop(lambda: RemoteClock(time.monotonic))
+
+
 def pool() -> SessionPool:
     """Return the running loop's connections of the role `rb_app`."""
     return _pools.get()
+
+
+def clock() -> RemoteClock:
+    """Return the database's clock, as transactions of the running loop have observed it."""
+    return _clocks.get()
 
 
 async def close_pool() -> None:
@@ -63,7 +74,7 @@ def scope(tenant_id: UUID) -> Step:
     """Set the tenant until the transaction ends. Without BEGIN, it ends with the round trip:
     statements that are pipelined together are a transaction.
     """
-    return _SCOPE, (str(tenant_id).encode(),)
+    return _SCOPE, (text_of(tenant_id).encode(),)
 
 
 def begin(tenant_id: UUID) -> list[Step]:

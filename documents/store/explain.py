@@ -26,23 +26,21 @@ async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObjec
 async def _explain(
     tenant_id: UUID, name: str, query: DocumentQuery, max_held_bytes: int
 ) -> JsonObject:
-    async with opened(
-        tenant_id, name, query.filter, None, max_held_bytes=max_held_bytes
-    ) as reading:
+    async with opened(tenant_id, name, query.filter, None, max_held_bytes=max_held_bytes) as reader:
         plan = await choose(
-            reading.session,
-            reading.collection,
-            reading.filter,
+            reader.session,
+            reader.collection,
+            reader.filter,
             query.sort,
             rows_wanted=query.offset + query.limit,
         )
         sql, postgres = "", None
         if plan.ranges:
-            scan, parameters = statement(reading.collection, plan, plan.ranges[0])
+            scan, parameters = statement(reader.collection, plan, plan.ranges[0])
             sql = scan.sql
-            postgres = await _postgres(reading.session, scan, parameters)
-        notices = await _notices(reading, query)
-    grid = reading.filter.access()
+            postgres = await _postgres(reader.session, scan, parameters)
+        notices = await _notices(reader, query)
+    grid = reader.filter.access()
     return {
         "plan": _plan(plan),
         "sql": sql,
@@ -52,11 +50,11 @@ async def _explain(
     }
 
 
-async def _notices(reading: CollectionReader, query: DocumentQuery) -> list[JsonValue]:
+async def _notices(reader: CollectionReader, query: DocumentQuery) -> list[JsonValue]:
     """Return the notices of the query's response, or the error with which it would fail."""
     notices = Notices()
     try:
-        notices.add((await answer(reading, query)).unevaluated)
+        notices.add((await answer(reader, query)).unevaluated)
     except QueryTooExpensive as error:
         return [{"code": error.code, "detail": error.detail}]
     return [*notices.listed()]

@@ -7,7 +7,7 @@ unknown change makes them start over.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from documents.store.database import pool, scope
@@ -22,7 +22,7 @@ MAX_COLLECTIONS = 10_000
 ACTIONS = ("read", "create", "update", "delete")
 
 _FIND = Statement(
-    "SELECT id, write_version, rules_version, schema, access_rules, source_id "
+    "SELECT id, write_version, rules_version, schema, access_rules, source_id, version_floor "
     "FROM documents_collection "
     "WHERE tenant_id = $1 AND name = $2 AND state = 'active'",
     (Oid.UUID, Oid.TEXT),
@@ -58,6 +58,8 @@ class CollectionFacts:
     name: str
     write_version: int
     rules_version: int
+    #: May have been raised since, without a new `write_version`.
+    version_floor: int
     definition: Definition
     rules: dict[str, Rule]
     indexes: tuple[IndexFacts, ...]
@@ -80,8 +82,11 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
     if not row.rows:
         raise NotFound(f"The collection {name!r} does not exist.")
     identity, write_version = row.uuid(0, 0), row.integer(0, 1)
+    version_floor = row.integer(0, 6)
     if known is not None and (known.id, known.write_version) == (identity, write_version):
-        return known
+        if known.version_floor == version_floor:
+            return known
+        return replace(known, version_floor=version_floor)
     schema = row.raw(0, 3)
     facts = tuple(_index(indexes, number) for number in range(indexes.rows))
     return CollectionFacts(
@@ -91,6 +96,7 @@ async def _load(key: tuple[UUID, str], known: CollectionFacts | None) -> Collect
         name=name,
         write_version=write_version,
         rules_version=row.integer(0, 2),
+        version_floor=version_floor,
         definition=Definition(
             None if schema is None else Value.parse(schema),
             [(index.number, list(index.fields), index.unique) for index in facts],

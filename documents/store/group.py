@@ -40,9 +40,11 @@ async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]
         except Stale:
             continue
         except UniqueKeyConflict as error:
-            return await _apart(tenant_id, writes, partial(_duplicate_key, tenant_id, error))
+            return await _run_separately(
+                tenant_id, writes, partial(_duplicate_key, tenant_id, error)
+            )
         except ResultDoesNotFit as too_large:
-            return await _apart(tenant_id, writes, partial(_too_large, too_large))
+            return await _run_separately(tenant_id, writes, partial(_too_large, too_large))
         except psycopg.Error as error:
             if error.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
                 raise
@@ -53,7 +55,7 @@ async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]
 async def _attempt(
     tenant_id: UUID,
     writes: Sequence[WriteCall],
-    again: bool,  # noqa: FBT001 -- `partial` gives it by its place
+    again: bool,  # noqa: FBT001 -- `partial` passes it by position
     max_held_bytes: int,
 ) -> list[Ended]:
     return await WriteAttempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
@@ -63,7 +65,7 @@ async def _too_large(refused: ResultDoesNotFit, _: WriteCall) -> Outcomes:
     return Outcomes.refused(refused.code, refused.detail, [])
 
 
-async def _apart(
+async def _run_separately(
     tenant_id: UUID,
     writes: Sequence[WriteCall],
     refused: Callable[[WriteCall], Awaitable[Outcomes]],
@@ -79,17 +81,17 @@ async def _apart(
         outcomes = await refused(write)
         if write.atomic:
             return [as_api_error(error) for _, error in outcomes.refusals()]
-        return await _concluded(tenant_id, write, outcomes)
+        return await _conclude(tenant_id, write, outcomes)
     parts: list[Outcomes] = []
     for half in write.halves():
         (part,) = await run_group(tenant_id, [half])
         if isinstance(part, ApiError):
             return [part]
         parts.append(part.outcomes)
-    return await _concluded(tenant_id, write, Outcomes(*parts))
+    return await _conclude(tenant_id, write, Outcomes(*parts))
 
 
-async def _concluded(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
+async def _conclude(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
     """Record what accompanies a write whose operations became several transactions."""
     answer = write.answer(ended) if write.answer else None
     also = write.also
@@ -104,7 +106,9 @@ async def _concluded(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list
     return [WriteResult(ended, answer)]
 
 
-async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: WriteCall) -> Outcomes:
+async def _duplicate_key(
+    tenant_id: UUID, conflict: UniqueKeyConflict, write: WriteCall
+) -> Outcomes:
     """Name the indexes, as far as the conflicting keys still exist.
 
     A caller who may not read a conflicting document learns only that a rule rejects the write: for
@@ -113,15 +117,15 @@ async def _duplicate_key(tenant_id: UUID, taken: UniqueKeyConflict, write: Write
     rules = await _read_rules(tenant_id, write)
     async with pool().session() as session:
         _, conflicts = await session.run(
-            [scope(tenant_id), statements.conflicting_entries(taken.places)]
+            [scope(tenant_id), statements.conflicting_entries(conflict.places)]
         )
         for row in range(conflicts.rows):
             rule = rules.get(conflicts.bytes(row, 1))
             if rule is None:
                 continue
             # Read one at a time, because they may be large.
-            in_the_way = statements.body(conflicts.bytes(row, 1), conflicts.bytes(row, 2))
-            _, result = await session.run([scope(tenant_id), in_the_way])
+            conflicting = statements.body(conflicts.bytes(row, 1), conflicts.bytes(row, 2))
+            _, result = await session.run([scope(tenant_id), conflicting])
             body = result.raw(0, 0) if result.rows else None
             if not (body and rule.matches(body, int(time.time() * 1000))):
                 return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])

@@ -68,13 +68,13 @@ async def _group(
 ) -> Grouping:
     async with opened(
         tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-    ) as reading:
+    ) as reader:
         grouping = Grouping(
-            reading.filter,
+            reader.filter,
             query.group,
             now_ms=int(time.time() * 1000),
             most=MAX_GROUPED,
-            readable=reading.readable,
+            readable=reader.readable,
         )
-        await feed(reading, grouping, await plan_for_all(reading), None, Budget())
+        await feed(reader, grouping, await plan_for_all(reader), None, Budget())
     return grouping

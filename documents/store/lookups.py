@@ -190,15 +190,15 @@ def _version(side: LookupCollection, row: _VersionRow, xmax: int, now_ms: int) -
     if version == 0:
         return DocumentVersion(key, 0, 0, None)
     seen = body is not None and _may_see(side, body, now_ms)
-    return DocumentVersion(key, version, whole_xid(xid, xmax), body if seen else None)
+    return DocumentVersion(key, version, full_xid(xid, xmax), body if seen else None)
 
 
-def whole_xid(xid: int, xmax: int) -> int:
+def full_xid(xid: int, xmax: int) -> int:
     """Return the transaction below `xmax` whose lower half is in a row; 0: too long ago."""
-    whole = xmax - xmax % _XIDS + xid
-    if whole >= xmax:
-        whole -= _XIDS
-    return whole if xid >= _FIRST_XID and whole > 0 else 0
+    full = xmax - xmax % _XIDS + xid
+    if full >= xmax:
+        full -= _XIDS
+    return full if xid >= _FIRST_XID and full > 0 else 0
 
 
 async def read_small(

@@ -140,7 +140,7 @@ async def choose(
     )
     few = bounded[0] if bounded and (bounded[0].estimate or 0) < COUNT_AT_MOST else None
     if in_order and (few is None or (few.estimate or 0) > 4 * rows_wanted):
-        ordered = _ordered(choices, counts)
+        ordered = _plan_by_order(choices, counts)
         if ordered is not None:
             return ordered
     if few is not None:
@@ -150,7 +150,9 @@ async def choose(
     return CandidatePlan(None, EVERYTHING, order)
 
 
-def _ordered(choices: Sequence[IndexCandidate], counts: Sequence[Count]) -> CandidatePlan | None:
+def _plan_by_order(
+    choices: Sequence[IndexCandidate], counts: Sequence[Count]
+) -> CandidatePlan | None:
     """Return the narrowest index that is read in the order of the sort."""
     known = {count.candidate.index.number: count.entries for count in counts}
     unreliable = {count.candidate.index.number for count in counts if not count.keeps_order}
@@ -177,7 +179,7 @@ async def _count(
     session: StatementRunner, query_filter: Filter, choices: Sequence[IndexCandidate]
 ) -> list[Count]:
     """Count the entries of each candidate that has ranges, up to a bound."""
-    bounded = [(each, each.bounds) for each in choices if each.bounds is not None]
+    bounded = [(choice, choice.bounds) for choice in choices if choice.bounds is not None]
     if not bounded:
         return []
     results = await session.run(

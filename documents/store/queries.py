@@ -19,7 +19,7 @@ from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult,
 from documents.store.lookups import LookupCollection, read_sides, sides_of
 from documents.store.notices import Notices
 from documents.store.planner import CandidatePlan, choose
-from documents.store.reads import ATTEMPTS, CHECK, KeptChanging, is_current
+from documents.store.reads import ATTEMPTS, CHECK, ConcurrentDefinitionChange, is_current
 from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import PostgresSession, Statement, StatementRunner
@@ -121,7 +121,7 @@ async def _current(session: PostgresSession, tenant_id: UUID, name: str) -> Coll
         if is_current(results[-1], collection):
             return collection
         await session.run([commit()])
-    raise KeptChanging
+    raise ConcurrentDefinitionChange
 
 
 async def select(
@@ -142,17 +142,17 @@ async def _select(
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
         async with opened(
             tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-        ) as reading:
-            bound = cursors.binding(tenant_id, reading.collection.id, query.filter, query.sort)
+        ) as reader:
+            bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
-            selection = await answer(reading, query, after)
-            if await _embed(reading, selection, query.lookups, sides):
+            selection = await answer(reader, query, after)
+            if await _embed(reader, selection, query.lookups, sides):
                 return QueryResult(selection, bound, tenant_id, name)
-    raise KeptChanging
+    raise ConcurrentDefinitionChange
 
 
 async def _embed(
-    reading: CollectionReader,
+    reader: CollectionReader,
     selection: Selection,
     lookups: Lookups | None,
     sides: Sequence[LookupCollection],
@@ -162,7 +162,7 @@ async def _embed(
         return True
     keys = native(partial(selection.references, lookups))
     now_ms = int(time.time() * 1000)
-    referenced = await read_sides(reading.session, sides, keys, now_ms, reading.max_held_bytes)
+    referenced = await read_sides(reader.session, sides, keys, now_ms, reader.max_held_bytes)
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
@@ -204,7 +204,7 @@ def notices_of(counting: UnevaluatedCounter, tenant_id: UUID, collection: str) -
 
 
 async def answer(
-    reading: CollectionReader,
+    reader: CollectionReader,
     query: DocumentQuery,
     after: cursors.CursorPosition | None = None,
     budget: Budget | None = None,
@@ -213,32 +213,32 @@ async def answer(
     budget = budget or Budget()
     for in_order in (True, False):
         plan = await choose(
-            reading.session,
-            reading.collection,
-            reading.filter,
+            reader.session,
+            reader.collection,
+            reader.filter,
             query.sort,
             rows_wanted=query.offset + query.limit,
             in_order=in_order,
         )
-        selection = _selection(reading, query, plan, after, budget.page_bytes)
-        if await feed(reading, selection, plan, after, budget, query.offset + query.limit + 1):
+        selection = _selection(reader, query, plan, after, budget.page_bytes)
+        if await feed(reader, selection, plan, after, budget, query.offset + query.limit + 1):
             return selection
     raise AssertionError("rows that are sorted afterwards are never misplaced")
 
 
 def _selection(
-    reading: CollectionReader,
+    reader: CollectionReader,
     query: DocumentQuery,
     plan: CandidatePlan,
     after: cursors.CursorPosition | None,
     page_bytes: int = PAGE_BYTES,
 ) -> Selection:
     selection = Selection(
-        reading.filter,
+        reader.filter,
         query.sort,
         offset=0 if after else query.offset,
         limit=query.limit,
-        after=after.place if after else None,
+        after=after.sort_position if after else None,
         now_ms=int(time.time() * 1000),
         max_bytes=MAX_SORT_BYTES,
         page_bytes=page_bytes,
@@ -246,7 +246,7 @@ def _selection(
         ordered=plan.order == "id",
         group=query.group,
         lookups=query.lookups,
-        readable=reading.readable,
+        readable=reader.readable,
     )
     if plan.order == "index" and plan.index is not None:
         return selection.by_index(plan.index.fields, plan.bounds, plan.backward)
@@ -265,7 +265,7 @@ class CandidateSink(Protocol):
 
 
 async def feed(
-    reading: CollectionReader,
+    reader: CollectionReader,
     selection: CandidateSink,
     plan: CandidatePlan,
     after: cursors.CursorPosition | None,
@@ -276,12 +276,12 @@ async def feed(
     resume = None
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
-    first_batch = min(_first_batch(plan, n_rows), reading.first_batch_rows)
-    scanned = scan(reading.session, reading.collection, plan, resume, first_batch=first_batch)
+    first_batch = min(_first_batch(plan, n_rows), reader.first_batch_rows)
+    scanned = scan(reader.session, reader.collection, plan, resume, first_batch=first_batch)
     async for rows in scanned:
         progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
-        if selection.held_bytes > reading.max_held_bytes:
+        if selection.held_bytes > reader.max_held_bytes:
             raise LargeResult
         if progress == "misplaced":
             return False
@@ -332,23 +332,23 @@ async def count(
     # A page of size zero holds at most one document.
     async with opened(
         tenant_id, name, query_filter, principal, max_held_bytes=LARGE_BYTES
-    ) as reading:
-        if reading.filter.canonical() == Filter.parse(None).canonical():
-            (result,) = await reading.session.run([(_COUNT_ALL, (reading.collection.id.bytes,))])
+    ) as reader:
+        if reader.filter.canonical() == Filter.parse(None).canonical():
+            (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
             return result.integer(0, 0), Notices()
-        query = DocumentQuery(reading.filter, Sort.parse(None), limit=0)
-        plan = await plan_for_all(reading)
-        selection = _selection(reading, query, plan, None)
-        await feed(reading, selection, plan, None, Budget())
+        query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
+        plan = await plan_for_all(reader)
+        selection = _selection(reader, query, plan, None)
+        await feed(reader, selection, plan, None, Budget())
     return selection.matched, notices_of(selection, tenant_id, name)
 
 
-async def plan_for_all(reading: CollectionReader) -> CandidatePlan:
+async def plan_for_all(reader: CollectionReader) -> CandidatePlan:
     """Choose a plan for reading all matches in any order."""
     plan = await choose(
-        reading.session,
-        reading.collection,
-        reading.filter,
+        reader.session,
+        reader.collection,
+        reader.filter,
         Sort.parse(None),
         rows_wanted=MAX_EXAMINED,
         in_order=False,
@@ -382,8 +382,8 @@ async def find(
     async def read(max_held_bytes: int) -> Selection:
         async with opened(
             tenant_id, name, query_filter, principal, max_held_bytes=max_held_bytes
-        ) as reading:
-            return await answer(reading, query, behind, budget)
+        ) as reader:
+            return await answer(reader, query, behind, budget)
 
     selection = await in_turn(tenant_id, read)
     bodies, following = selection.bodies()

@@ -32,8 +32,8 @@ BY_KEY = Statement(
 )
 
 
-class KeptChanging(Unavailable):
-    """A collection was changed repeatedly while it was being read."""
+class ConcurrentDefinitionChange(Unavailable):
+    """Every attempt to read a collection met a concurrent change of its definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ async def _get(
         if documents is not None:
             access = None if principal is None else access_of(collection, principal)
             return _readable(access, documents, now_ms)
-    raise KeptChanging
+    raise ConcurrentDefinitionChange
 
 
 async def _read(

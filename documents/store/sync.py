@@ -21,7 +21,7 @@ def write_all(calls: Sequence[WriteCall]) -> list[WriteResult]:
 
 async def _write_all(calls: Sequence[WriteCall]) -> list[WriteResult]:
     try:
-        return [await write(each) for each in calls]
+        return [await write(call) for call in calls]
     finally:
         # In a process that serves, writing has begun to publish from this loop, too.
         await publisher.close()

@@ -69,26 +69,26 @@ class Lane:
         A caller that is cancelled does not stop its write.
         """
         while self._waiting:
-            taken = self._take()
+            batch = self._take()
             try:
-                ended = await run_group(self._tenant_id, [write for write, _ in taken])
+                ended = await run_group(self._tenant_id, [write for write, _ in batch])
             except Exception as error:  # noqa: BLE001 -- each caller gets it
-                for _, future in taken:
+                for _, future in batch:
                     if not future.done():
                         future.set_exception(error)
                 continue
-            for (_, future), end in zip(taken, ended, strict=True):
+            for (_, future), end in zip(batch, ended, strict=True):
                 if not future.done():
                     future.set_result(end)
 
     def _take(self) -> list[Waiting]:
-        taken: list[Waiting] = []
+        batch: list[Waiting] = []
         size = 0
-        while self._waiting and len(taken) < MAX_GROUP and size < MAX_GROUP_BYTES:
+        while self._waiting and len(batch) < MAX_GROUP and size < MAX_GROUP_BYTES:
             write, future = self._waiting.popleft()
             size += write.operations.size
-            taken.append((write, future))
-        return taken
+            batch.append((write, future))
+        return batch
 
 
 class WriteBatcher:

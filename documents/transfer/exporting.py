@@ -1,12 +1,15 @@
-"""Pages as lines. Each page is read in a separate snapshot, so an export blocks nothing."""
+"""Pages as files. Each page is read in a separate snapshot, so an export blocks nothing."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
 from uuid import UUID
 
 from documents.store import queries
 from documents.store.queries import Bodies
+from documents.transfer.output import Output, OutputFormat, check_count
+from foundation.event_loop_budget import EventLoopBudget
 from rillbase_native import Filter, Value
 from tenants.principals import Principal
 
@@ -14,41 +17,92 @@ from tenants.principals import Principal
 PAGE, PAGE_BYTES = 500, 512 * 1024
 
 
-async def first_page(
-    tenant_id: UUID, name: str, query_filter: Filter, principal: Principal
-) -> Bodies:
-    """Read the first page, so that errors are reported before anything is sent."""
-    return await _page(tenant_id, name, query_filter, principal, after=b"")
+@dataclass(frozen=True, slots=True)
+class MatchingDocuments:
+    """The documents of a collection that match a filter and that the caller may read."""
+
+    tenant_id: UUID
+    name: str
+    filter: Filter
+    principal: Principal
+
+    async def page(self, after: bytes = b"") -> Bodies:
+        return await queries.find(
+            self.tenant_id,
+            self.name,
+            self.filter,
+            self.principal,
+            limit=PAGE,
+            after=after,
+            budget=queries.Budget.unlimited(PAGE_BYTES),
+        )
+
+    async def pages(self, first: Bodies) -> AsyncGenerator[list[bytes], None]:
+        """Yield the documents, page by page. A failure ends the stream early."""
+        page = first
+        while True:
+            yield page.bodies
+            if page.last is None:
+                return
+            page = await self.page(page.last)
 
 
-async def _page(
-    tenant_id: UUID, name: str, query_filter: Filter, principal: Principal, *, after: bytes
-) -> Bodies:
-    return await queries.find(
-        tenant_id,
-        name,
-        query_filter,
-        principal,
-        limit=PAGE,
-        after=after,
-        budget=queries.Budget.unlimited(PAGE_BYTES),
-    )
-
-
-async def rest(
-    tenant_id: UUID,
-    name: str,
-    query_filter: Filter,
-    principal: Principal,
-    page: Bodies,
-    *,
-    canonical: bool,
+async def export(
+    documents: MatchingDocuments, output: Output, *, canonical: bool
 ) -> AsyncIterator[bytes]:
-    """Yield the lines, page by page. A failure aborts the stream, so it never looks complete."""
-    while True:
-        lines = [Value.from_bson(body).ejson(canonical=canonical) for body in page.bodies]
-        if lines:
-            yield b"\n".join(lines) + b"\n"
-        if page.last is None:
-            return
-        page = await _page(tenant_id, name, query_filter, principal, after=page.last)
+    """Return the file's parts. Errors before the first part are reported as such; a later failure
+    aborts the stream, so it never looks complete.
+    """
+    first = await documents.page()
+    pages = documents.pages(first)
+    if output.format is OutputFormat.CSV:
+        columns = output.fields or await _field_names(documents, first)
+        return _csv(pages, output, columns)
+    if output.format is OutputFormat.JSON:
+        return _array(pages, canonical=canonical)
+    return _lines(pages, canonical=canonical)
+
+
+async def _field_names(documents: MatchingDocuments, first: Bodies) -> list[str]:
+    """Return the names of the fields of all documents, in the order of their first occurrence."""
+    names: dict[str, None] = {}
+    budget = EventLoopBudget()
+    async for bodies in documents.pages(first):
+        for body in bodies:
+            names |= dict.fromkeys(Value.from_bson(body).names())
+            await budget.yield_if_spent()
+        check_count(list(names))
+    return list(names) or ["_id"]
+
+
+async def _csv(
+    pages: AsyncIterator[list[bytes]], output: Output, columns: tuple[str, ...] | list[str]
+) -> AsyncGenerator[bytes, None]:
+    writer = output.csv_writer(columns)
+    yield writer.header()
+    async for bodies in pages:
+        if bodies:
+            yield writer.rows(bodies)
+
+
+async def _array(
+    pages: AsyncIterator[list[bytes]], *, canonical: bool
+) -> AsyncGenerator[bytes, None]:
+    start = b"[\n"
+    async for bodies in pages:
+        if bodies:
+            yield start + b",\n".join(_texts(bodies, canonical=canonical))
+            start = b",\n"
+    yield b"[]\n" if start == b"[\n" else b"\n]\n"
+
+
+async def _lines(
+    pages: AsyncIterator[list[bytes]], *, canonical: bool
+) -> AsyncGenerator[bytes, None]:
+    async for bodies in pages:
+        if bodies:
+            yield b"\n".join(_texts(bodies, canonical=canonical)) + b"\n"
+
+
+def _texts(bodies: list[bytes], *, canonical: bool) -> list[bytes]:
+    return [Value.from_bson(body).ejson(canonical=canonical) for body in bodies]

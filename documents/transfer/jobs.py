@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from documents.store.database import pool, scope
-from foundation.errors import Conflict, NotFound
+from foundation.errors import ApiError, Conflict, NotFound
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, Step, int8
 
 MAX_ERRORS = 1_000
-#: A job without progress for a minute has lost its process.
 
+#: A job without progress for a minute has lost its process.
 _SELECT = (
     "SELECT id, mode, CASE WHEN state = 'running' AND updated_at < now() - interval '60 s' "
     "THEN 'interrupted' ELSE state END, lines_done, written, skipped, failed, errors::text, "
@@ -68,7 +68,7 @@ class ImportProgress:
     created_ms: int = 0
     updated_ms: int = 0
 
-    def note(self) -> Step:
+    def store_statement(self) -> Step:
         """Return the statement that stores the counts."""
         return _NOTE, (
             self.id.bytes,
@@ -93,6 +93,16 @@ class ImportProgress:
         }
 
 
+def error_of(line: int, error: ApiError) -> JsonObject:
+    """Return why a record was not imported."""
+    return {
+        "line": line,
+        "code": error.code,
+        "detail": error.detail or error.title,
+        "pointer": error.errors[0].pointer if error.errors else "",
+    }
+
+
 async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> ImportProgress:
     """Create a job."""
     progress = ImportProgress(uuid7(), mode)
@@ -108,10 +118,10 @@ async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) 
     if progress.mode != mode:
         raise Conflict(f"The import's mode is {progress.mode}.")
     async with pool().session() as session:
-        _, taken = await session.run(
+        _, resumed = await session.run(
             [scope(tenant_id), (_RESUME, (job_id.bytes, collection_id.bytes))]
         )
-    if not taken.affected:
+    if not resumed.affected:
         raise Conflict(
             f"The import is {progress.state}; only an interrupted import can be resumed."
         )
@@ -139,10 +149,10 @@ async def latest(
     return [_progress(rows, number) for number in range(rows.rows)]
 
 
-async def write_down(tenant_id: UUID, progress: ImportProgress) -> None:
+async def store_counts(tenant_id: UUID, progress: ImportProgress) -> None:
     """Store the counts outside any write."""
     async with pool().session() as session:
-        await session.run([scope(tenant_id), progress.note()])
+        await session.run([scope(tenant_id), progress.store_statement()])
 
 
 def _progress(rows: StatementResult, number: int) -> ImportProgress:

@@ -40,7 +40,7 @@ class SourceValues(TypedDict, total=False):
 
 def present() -> models.QuerySet[Source]:
     """Return the sources of the tenant in scope, without those being removed."""
-    return Source.objects.exclude(wish=Source.DesiredState.REMOVED)
+    return Source.objects.exclude(desired_state=Source.DesiredState.REMOVED)
 
 
 def listed() -> models.QuerySet[Source]:
@@ -88,7 +88,7 @@ def do_create(
         table_name=spec.table,
         key=list(table.shape.key),
         columns=values["columns"],
-        wish=_desired_state(values["paused"]),
+        desired_state=_desired_state(values["paused"]),
     )
     source.sealed_connection = seal_url(values["connection"], source.pk)
     check_ttl(collection.ttl, source.pk)
@@ -106,7 +106,7 @@ def do_change(principal: Principal | None, source: Source, values: SourceValues)
         source.connection = target.shown
         source.sealed_connection = seal_url(values["connection"], source.pk)
     if "paused" in values:
-        source.wish = _desired_state(values["paused"])
+        source.desired_state = _desired_state(values["paused"])
     source.save_next_version()
     _record(principal, "source.updated", source, before=old_fields, after=configured_fields(source))
 
@@ -124,7 +124,7 @@ def do_delete(principal: Principal | None, collection: Collection, source: Sourc
 
     It is listed until what it created in its owner's database has been dropped.
     """
-    source.wish = Source.DesiredState.REMOVED
+    source.desired_state = Source.DesiredState.REMOVED
     source.state, source.condition, source.detail = Source.State.REMOVING, "", ""
     source.removing_since = timezone.now()
     source.fence += 1

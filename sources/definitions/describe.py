@@ -19,7 +19,7 @@ def configured_fields(source: Source) -> JsonObject:
         "table": source.table_name,
         "key": source.key,
         "columns": source.columns,
-        "paused": source.wish == Source.DesiredState.PAUSED,
+        "paused": source.desired_state == Source.DesiredState.PAUSED,
     }
 
 

@@ -36,7 +36,7 @@ class TableSnapshot:
     """A connection whose transaction sees the table as of the start of the slot."""
 
     connection: AsyncConnection
-    wanted: TableSpec
+    spec: TableSpec
     table: SourceTable
 
     async def begin(self, snapshot: str) -> None:
@@ -62,30 +62,30 @@ class TableSnapshot:
     async def absent(self, keys: Sequence[Sequence[str]]) -> list[int]:
         """Return the indexes of the keys that have no row."""
         names = self.table.shape.key
-        wanted = [sql.Identifier(f"k{number}") for number in range(len(names))]
+        columns = [sql.Identifier(f"k{number}") for number in range(len(names))]
         arrays = [
             sql.SQL("{}::text[]::{}[]").format(sql.Placeholder(), sql.SQL(name))
             for name in self.table.key_types
         ]
         query = sql.SQL(
-            "SELECT w.n - 1 FROM unnest({arrays}) WITH ORDINALITY AS w({wanted}, n) "
+            "SELECT w.n - 1 FROM unnest({arrays}) WITH ORDINALITY AS w({columns}, n) "
             "WHERE NOT EXISTS (SELECT FROM {table} t WHERE {same})"
         ).format(
             arrays=sql.SQL(", ").join(arrays),
-            wanted=sql.SQL(", ").join(wanted),
+            columns=sql.SQL(", ").join(columns),
             table=self._name,
             same=sql.SQL(" AND ").join(
                 sql.SQL("t.{} = w.{}").format(sql.Identifier(name), column)
-                for name, column in zip(names, wanted, strict=True)
+                for name, column in zip(names, columns, strict=True)
             ),
         )
-        columns = [[key[number] for key in keys] for number in range(len(names))]
-        rows = await (await self.connection.execute(query, columns)).fetchall()
+        values = [[key[number] for key in keys] for number in range(len(names))]
+        rows = await (await self.connection.execute(query, values)).fetchall()
         return [row[0] for row in rows]
 
     @property
     def _name(self) -> sql.Identifier:
-        return sql.Identifier(self.wanted.schema, self.wanted.table)
+        return sql.Identifier(self.spec.schema, self.spec.table)
 
 
 class TableCopy:
@@ -116,7 +116,7 @@ class TableCopy:
         async for row in self._snapshot.rows():
             row_size = sum(len(cell) for cell in row if cell is not None)
             ((identity, document),) = await converted(
-                source, row_size, (convert(each) for each in (row,))
+                source, row_size, (convert(cells) for cells in (row,))
             )
             batch[identity] = document
             size += len(document)
@@ -173,7 +173,7 @@ def _complete(layout: RowLayout, row: Sequence[str | None]) -> list[str]:
 
 def _key_texts(shape: DocumentShape, identity: object) -> list[str]:
     """Return a document's key as text that PostgreSQL reads."""
-    columns = [shape.columns[index] for index in shape.key_places]
+    columns = [shape.columns[index] for index in shape.key_indexes]
     if len(columns) == 1:
         return [_text(identity)]
     if not isinstance(identity, dict):

@@ -32,10 +32,10 @@ from sources.following.upkeep import (
     check_slot,
     check_types,
     drop_slot,
-    forget_slots,
+    drop_slots_with_readers,
     keep_within_bounds,
     shape_text,
-    wanted_of,
+    table_spec_of,
 )
 from sources.models import Source
 from sources.upstream import slot as slots
@@ -53,7 +53,7 @@ STEADY_S = 5.0
 #: How often a halted source is checked again.
 HALTED_S = 15.0
 #: Errors of an unreachable server, Rillbase's or the upstream one.
-_AWAY = (psycopg.Error, DatabaseError, OSError)
+_UNAVAILABLE = (psycopg.Error, DatabaseError, OSError)
 #: SQLSTATEs of a slot that is missing or unusable.
 _SLOT_GONE = frozenset({"42704", "55000"})
 _SLOT_IN_USE = "55006"
@@ -81,7 +81,7 @@ class Follower:
                 await self._attempt()
             except FollowerFenced:
                 return
-            except (*_AWAY, ApiError) as error:
+            except (*_UNAVAILABLE, ApiError) as error:
                 # Rillbase's database is unreachable, or the upstream one was while its slot was
                 # checked. The status cannot be recorded.
                 logger.warning("a source is waiting: %s", type(error).__name__)
@@ -92,7 +92,7 @@ class Follower:
                 await self._back_off()
 
     async def _attempt(self) -> None:
-        progress = await SourceProgress.take(self.source_id)
+        progress = await SourceProgress.acquire(self.source_id)
         self.row = progress.row
         try:
             await self._live(progress)
@@ -110,7 +110,7 @@ class Follower:
         except ApiError as error:
             await self._wait(progress, _condition(error), error.detail or error.title)
         except (psycopg.Error, OSError) as error:
-            full = failures.passing(error) if isinstance(error, OSError) else None
+            full = failures.transient_error(error) if isinstance(error, OSError) else None
             problem = (full.code, full.detail) if full else self._of_error(error)
             await self._wait(progress, *problem)
         except Exception:
@@ -168,7 +168,7 @@ class Follower:
             table = await self._table(progress, connection)
             wire = await stack.enter_async_context(replication(info))
             system = await wire.system()
-            reason = await self._why_copy(progress, connection, table, system)
+            reason = await self._reason_to_copy(progress, connection, table, system)
             if reason:
                 await self._copy(progress, table, info, wire, (reason, system))
             await self._start(progress, connection, wire)
@@ -184,11 +184,11 @@ class Follower:
         self, progress: SourceProgress, connection: psycopg.AsyncConnection
     ) -> SourceTable:
         """Look up the table."""
-        table = await read_table(connection, wanted_of(progress.row))
+        table = await read_table(connection, table_spec_of(progress.row))
         check_types(progress.row.shape, table)
         return table
 
-    async def _why_copy(
+    async def _reason_to_copy(
         self,
         progress: SourceProgress,
         connection: psycopg.AsyncConnection,
@@ -223,17 +223,17 @@ class Follower:
         table: SourceTable,
         info: str,
         wire: ReplicationWire,
-        why: tuple[str, str],
+        reason_and_system: tuple[str, str],
     ) -> None:
         """Create a slot, and make the documents match the table as of its start."""
         row = progress.row
         wanted_copies = row.copies_wanted
-        reason, system = why
+        reason, system = reason_and_system
         metrics.SOURCE_COPIES.labels(reason).inc()
         await progress.report_state(State.STARTING if reason == "new" else State.COPYING, "", "")
         async with session(info) as connection:
-            await forget_slots(connection, row)
-            await slots.publish(connection, row.pk, wanted_of(row))
+            await drop_slots_with_readers(connection, row)
+            await slots.publish(connection, row.pk, table_spec_of(row))
             generation = row.generation + 1
             slot = await wire.create_slot(slots.slot_name(row.pk, generation))
             await progress.begin_copy(
@@ -246,7 +246,7 @@ class Follower:
                 },
                 slot.starts_at,
             )
-            snapshot = TableSnapshot(connection, wanted_of(row), table)
+            snapshot = TableSnapshot(connection, table_spec_of(row), table)
             await snapshot.begin(slot.snapshot)
             copy = TableCopy(progress, snapshot, was_empty=await asyncio.to_thread(_is_empty, row))
             copy_task = fair_share.sources.metered(row.pk, copy.run())

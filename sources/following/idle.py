@@ -21,7 +21,7 @@ CHECK_S = 5.0
 
 async def pause(row: Source) -> None:
     """Maintain the slot of a paused source until cancelled."""
-    progress = await SourceProgress.take(row.pk)
+    progress = await SourceProgress.acquire(row.pk)
     while True:
         try:
             await progress.report_state(Source.State.PAUSED)

@@ -13,15 +13,15 @@ from sources.mapping.shape import DocumentShape, Fields, RowLayout
 from sources.upstream.pgoutput import RowChange
 
 #: A change, and the layout of its table's rows.
-LaidOutChange = tuple[RowChange, RowLayout]
+ChangeWithLayout = tuple[RowChange, RowLayout]
 
 
 class SourceDiverged(Exception):
     """A change of a row without a document: documents and table have diverged."""
 
 
-def wanted_before(changes: Iterable[LaidOutChange]) -> set[str]:
-    """Return the ids of documents needed for unchanged values that changes do not contain."""
+def ids_of_incomplete_rows(changes: Iterable[ChangeWithLayout]) -> set[str]:
+    """Return the ids of rows whose changes omit unchanged values: their documents have them."""
     return {
         layout.identity(change.new if change.old is None else change.old)
         for change, layout in changes
@@ -30,29 +30,29 @@ def wanted_before(changes: Iterable[LaidOutChange]) -> set[str]:
 
 
 class NetChanges:
-    """Combines changes in order. `before`: the relevant documents before the changes."""
+    """Combines changes in order. `documents_before`: the documents of incomplete rows."""
 
-    def __init__(self, shape: DocumentShape, before: Mapping[str, Fields]) -> None:
-        self._before = before
+    def __init__(self, shape: DocumentShape, documents_before: Mapping[str, Fields]) -> None:
+        self._before = documents_before
         self._write = shape.document()
         #: The final row by id; None: it was deleted.
         self._rows: dict[str, Fields | None] = {}
         #: Whether the document existed before its first change.
-        self._was_there: dict[str, bool] = {}
+        self._existed: dict[str, bool] = {}
 
     def add(self, change: RowChange, layout: RowLayout) -> None:
         """Add a change."""
         if change.new is None:
             if change.old is None:
                 raise ValueError("a deleted row must have a key")
-            self._set_row(layout.identity(change.old), None, was_there=True)
+            self._set_row(layout.identity(change.old), None, existed=True)
             return
         identity = layout.identity(change.new, change.old)
         source = identity if change.old is None else layout.identity(change.old)
         fields = self._complete(layout.fields(change.new, change.old), source)
         if source != identity:
-            self._set_row(source, None, was_there=True)
-        self._set_row(identity, fields, was_there=not change.is_insert and source == identity)
+            self._set_row(source, None, existed=True)
+        self._set_row(identity, fields, existed=not change.is_insert and source == identity)
 
     def _complete(self, fields: Sequence[str | None], source: str) -> Fields:
         """Fill in the values that the change left unchanged."""
@@ -65,11 +65,11 @@ class NetChanges:
             old if value is None else value for value, old in zip(fields, previous, strict=True)
         ]
 
-    def _set_row(self, identity: str, fields: Fields | None, *, was_there: bool) -> None:
-        self._was_there.setdefault(identity, was_there)
+    def _set_row(self, identity: str, fields: Fields | None, *, existed: bool) -> None:
+        self._existed.setdefault(identity, existed)
         self._rows[identity] = fields
 
-    def add_each(self, changes: Iterable[LaidOutChange]) -> Iterator[None]:
+    def add_each(self, changes: Iterable[ChangeWithLayout]) -> Iterator[None]:
         """Add changes, yielding after each."""
         for change, layout in changes:
             self.add(change, layout)
@@ -81,5 +81,5 @@ class NetChanges:
             if fields is not None:
                 document = self._write(identity, fields)
                 yield f'{{"replace":{{"id":{identity},"document":{document}}}}}'
-            elif self._was_there[identity]:
+            elif self._existed[identity]:
                 yield f'{{"delete":{{"id":{identity}}}}}'

@@ -34,11 +34,11 @@ async def on_thread(source: UUID, work: Callable[[], T]) -> T:
 
     def timed() -> T:
         nonlocal spent_s
-        began_s = time.thread_time()
+        start_s = time.thread_time()
         try:
             return work()
         finally:
-            spent_s = time.thread_time() - began_s
+            spent_s = time.thread_time() - start_s
 
     try:
         return await asyncio.to_thread(timed)

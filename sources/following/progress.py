@@ -67,9 +67,9 @@ class SourceProgress:
         self.position = LogPosition(row.confirmed, row.part_of, row.part)
 
     @classmethod
-    async def take(cls, source_id: UUID) -> SourceProgress:
+    async def acquire(cls, source_id: UUID) -> SourceProgress:
         """Increment the fence, and read the progress."""
-        return cls(await on_rows(partial(_take, source_id)))
+        return cls(await on_rows(partial(_acquire, source_id)))
 
     async def write(self, operations: Operations | None, position: LogPosition) -> None:
         """Write documents and their log position atomically."""
@@ -87,7 +87,7 @@ class SourceProgress:
             raise FollowerFenced from None
         except psycopg.Error as error:
             # An error of Rillbase's database, not of the owner's.
-            raise failures.passing(error) or error from error
+            raise failures.transient_error(error) or error from error
         if isinstance(ended, (CollectionReadOnly, NotFound)) and operations is not None:
             raise _as_exception(ended)
         if isinstance(ended, ApiError):
@@ -138,9 +138,9 @@ def _as_exception(error: ApiError) -> Exception:
     )
 
 
-def _take(source_id: UUID) -> Source:
+def _acquire(source_id: UUID) -> Source:
     rows = Source.unscoped.using(ALIAS).filter(pk=source_id)
-    if not rows.exclude(wish=Source.DesiredState.REMOVED).update(fence=F("fence") + 1):
+    if not rows.exclude(desired_state=Source.DesiredState.REMOVED).update(fence=F("fence") + 1):
         raise FollowerFenced
     return rows.get()
 

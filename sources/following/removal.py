@@ -22,7 +22,7 @@ from sources.conditions import SourceUnsuitable, of_error
 from sources.connection import is_internal
 from sources.following.follower import info_of
 from sources.following.rows import ALIAS, on_rows
-from sources.following.upkeep import forget_upstream
+from sources.following.upkeep import drop_upstream
 from sources.models import Source
 from sources.upstream.session import session
 from sources.upstream.slot import statements_that_drop
@@ -59,7 +59,7 @@ async def try_upstream(row: Source) -> Failure | None:
     try:
         info = await info_of(row)
         async with asyncio.timeout(ATTEMPT_TIMEOUT_S), session(info) as connection:
-            await forget_upstream(connection, row)
+            await drop_upstream(connection, row)
     except ApiError as error:
         return "unreachable", error.detail or error.title
     except SourceUnsuitable as unfit:
@@ -77,7 +77,7 @@ def _begin(row: Source) -> Source | None:
     """Record when removal began. Idempotent."""
     rows = Source.unscoped.using(ALIAS).filter(pk=row.pk)
     rows.update(
-        wish=Source.DesiredState.REMOVED,
+        desired_state=Source.DesiredState.REMOVED,
         state=Source.State.REMOVING,
         fence=F("fence") + 1,
         removing_since=Coalesce("removing_since", timezone.now()),

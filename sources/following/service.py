@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 #: How often the control plane is polled for work.
 RELOAD_S = 0.5
 RETRY_S = 1.0
-_AWAY = (psycopg.Error, DatabaseError, OSError)
+_UNAVAILABLE = (psycopg.Error, DatabaseError, OSError)
 
 
 @dataclass(slots=True)
@@ -52,19 +52,19 @@ class FollowerService:
     def __init__(self) -> None:
         self._lead = Lead("sources")
         self._followers: dict[UUID, _FollowerTask] = {}
-        self._asked = False
-        self._away = ""
+        self._has_checked = False
+        self._unavailable = ""
 
     @property
     def ready(self) -> bool:
         """Whether this process leads, or is ready to take over."""
-        return self._asked
+        return self._has_checked
 
     def status(self) -> dict[str, object]:
         """Return the status, for operators and probes."""
         return {
-            "leading": self._lead.held,
-            "unavailable": self._away or None,
+            "leading": self._lead.is_leader,
+            "unavailable": self._unavailable or None,
             "sources": {
                 str(key): _describe(follower.row) for key, follower in self._followers.items()
             },
@@ -90,12 +90,12 @@ class FollowerService:
                     await self._reload()
                 else:
                     await self._stop_all()
-                self._asked, self._away = True, ""
+                self._has_checked, self._unavailable = True, ""
                 await asyncio.sleep(RELOAD_S)
-            except _AWAY as error:
-                if self._away != type(error).__name__:
+            except _UNAVAILABLE as error:
+                if self._unavailable != type(error).__name__:
                     logger.warning("sources are paused: %s", error)
-                self._away = type(error).__name__
+                self._unavailable = type(error).__name__
                 await asyncio.sleep(RETRY_S)
 
     async def _stop_all(self) -> None:
@@ -113,7 +113,11 @@ class FollowerService:
         rows = {row.pk: row for row in await on_rows(load)}
         for key, follower in list(self._followers.items()):
             row = rows.get(key)
-            if row is None or row.version != follower.row.version or row.wish != follower.row.wish:
+            if (
+                row is None
+                or row.version != follower.row.version
+                or row.desired_state != follower.row.desired_state
+            ):
                 await self._drop(key)
             elif follower.task.done():
                 self._note_end(follower)
@@ -133,9 +137,9 @@ class FollowerService:
 
 
 def _task(row: Source) -> Coroutine[None, None, None]:
-    if row.wish == Source.DesiredState.REMOVED:
+    if row.desired_state == Source.DesiredState.REMOVED:
         return remove(row)
-    if row.wish == Source.DesiredState.PAUSED:
+    if row.desired_state == Source.DesiredState.PAUSED:
         return pause(row)
     return Follower(row).run()
 
@@ -156,15 +160,15 @@ def load() -> list[Source]:
     active = set(tenants.values_list("pk", flat=True))
     for row in sources:
         if row.collection_id not in existing:
-            row.wish = Source.DesiredState.REMOVED
-        elif row.tenant_id not in active and row.wish == Source.DesiredState.RUNNING:
-            row.wish = Source.DesiredState.PAUSED
+            row.desired_state = Source.DesiredState.REMOVED
+        elif row.tenant_id not in active and row.desired_state == Source.DesiredState.RUNNING:
+            row.desired_state = Source.DesiredState.PAUSED
     return sources
 
 
 def _count(rows: list[Source]) -> None:
     """Update the metrics of all sources' states."""
-    running = [row for row in rows if row.wish == Source.DesiredState.RUNNING]
+    running = [row for row in rows if row.desired_state == Source.DesiredState.RUNNING]
     states = Counter(map(_state, rows))
     for state in Source.State.values:
         metrics.SOURCES.labels(state).set(states[Source.State(state)])
@@ -179,7 +183,7 @@ def _state(row: Source) -> Source.State:
         Source.DesiredState.PAUSED: Source.State.PAUSED,
         Source.DesiredState.REMOVED: Source.State.REMOVING,
     }
-    return desired_states.get(Source.DesiredState(row.wish), Source.State(row.state))
+    return desired_states.get(Source.DesiredState(row.desired_state), Source.State(row.state))
 
 
 def _describe(row: Source) -> dict[str, object]:

@@ -21,7 +21,7 @@ from rillbase_native import Operations
 from sources.conditions import CopyRequired, invalid_document
 from sources.following import documents, fair_share, upkeep
 from sources.following.inbox import MAX_CHANGES, Inbox
-from sources.following.net_changes import LaidOutChange, NetChanges, wanted_before
+from sources.following.net_changes import ChangeWithLayout, NetChanges, ids_of_incomplete_rows
 from sources.following.offload import converted, on_thread
 from sources.following.progress import LogPosition, SourceProgress
 from sources.following.transactions import Assembler, SourceTransaction
@@ -59,7 +59,7 @@ class ReplicationStream:
         self._watching = watching
         self._wire = wire
         self._inbox = Inbox()
-        columns = tuple(RelationColumn(*each) for each in table.columns)
+        columns = tuple(RelationColumn(*column) for column in table.columns)
         self._assembler = Assembler(table.oid, columns)
         self._layout = table.shape.layout([name for name, _, _ in table.columns])
         #: The log has been read up to this position, with no further change of the table.
@@ -95,10 +95,10 @@ class ReplicationStream:
                 if self._assembler.is_between and not len(self._inbox):
                     up_to = min(message.up_to, pgoutput.MAX_LSN)
                     self._nothing_up_to = max(self._nothing_up_to, up_to)
-                if message.asks:
+                if message.wants_reply:
                     self._wire.confirm(self._progress.position.confirmed)
                 continue
-            transaction = self._assembler.take(message.content)
+            transaction = self._assembler.feed(message.content)
             if transaction is not None:
                 self._lag_ms = max(0, message.sent_us - transaction.committed_us) // 1000
                 if transaction.commit_lsn >= self._progress.position.confirmed:
@@ -137,8 +137,8 @@ class ReplicationStream:
         started_s = time.monotonic()
         if first.is_whole:
             size = sum(transaction.size for transaction in group)
-            laid = await converted(self._source_id, size, self._laid_out(group))
-            await self._write(laid, size, LogPosition(last.end_lsn))
+            changes = await converted(self._source_id, size, self._with_layouts(group))
+            await self._write(changes, size, LogPosition(last.end_lsn))
         else:
             await self._apply_parts(first)
         metrics.SOURCE_TRANSACTIONS.inc(len(group))
@@ -162,9 +162,9 @@ class ReplicationStream:
             self._wire.confirm(start.confirmed)
         await self._write(part, size, LogPosition(transaction.end_lsn))
 
-    def _next_part(self, messages: Iterator[bytes]) -> tuple[list[LaidOutChange], int]:
+    def _next_part(self, messages: Iterator[bytes]) -> tuple[list[ChangeWithLayout], int]:
         """Read the next part of a large transaction. Return it with its size in bytes."""
-        part: list[LaidOutChange] = []
+        part: list[ChangeWithLayout] = []
         size = 0
         for message in messages:
             part.append((pgoutput.read_change(message), self._layout))
@@ -173,13 +173,15 @@ class ReplicationStream:
                 break
         return part, size
 
-    def _laid_out(self, group: Sequence[SourceTransaction]) -> Iterator[LaidOutChange]:
+    def _with_layouts(self, group: Sequence[SourceTransaction]) -> Iterator[ChangeWithLayout]:
         for transaction in group:
             for message in transaction.rows():
                 yield pgoutput.read_change(message), self._layout
 
-    async def _write(self, changes: list[LaidOutChange], size: int, position: LogPosition) -> None:
-        documents_before = await self._documents_before(wanted_before(changes))
+    async def _write(
+        self, changes: list[ChangeWithLayout], size: int, position: LogPosition
+    ) -> None:
+        documents_before = await self._documents_before(ids_of_incomplete_rows(changes))
         net = NetChanges(self._table.shape, documents_before)
         await converted(self._source_id, size, net.add_each(changes))
         texts = await converted(self._source_id, size, net.operations())

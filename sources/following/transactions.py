@@ -125,7 +125,7 @@ class Assembler:
         """Whether the position is between two transactions."""
         return self._open is None
 
-    def take(self, data: bytes) -> SourceTransaction | None:
+    def feed(self, data: bytes) -> SourceTransaction | None:
         """Process the next message; return the transaction that it completes."""
         kind = data[:1]
         if kind in (b"I", b"U", b"D"):

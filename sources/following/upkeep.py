@@ -23,7 +23,7 @@ from sources.upstream.catalog import SourceTable, TableSpec, read_table
 DROP_ATTEMPTS, DROP_PAUSE_S = 50, 0.1
 
 
-def wanted_of(row: Source) -> TableSpec:
+def table_spec_of(row: Source) -> TableSpec:
     """Return the owner's specification of the table."""
     columns = None if row.columns is None else tuple(row.columns)
     return TableSpec(row.schema_name, row.table_name, tuple(row.key), columns)
@@ -50,7 +50,7 @@ def check_types(old_shape: str, table: SourceTable) -> None:
             )
 
 
-async def forget_slots(connection: psycopg.AsyncConnection, row: Source) -> None:
+async def drop_slots_with_readers(connection: psycopg.AsyncConnection, row: Source) -> None:
     """Drop the slots of a source, even if they are still being read."""
     await slots.stop_reader(connection, slots.slot_name(row.pk, row.generation))
     for attempt in range(DROP_ATTEMPTS):
@@ -64,15 +64,15 @@ async def forget_slots(connection: psycopg.AsyncConnection, row: Source) -> None
             return
 
 
-async def forget_upstream(connection: psycopg.AsyncConnection, row: Source) -> None:
+async def drop_upstream(connection: psycopg.AsyncConnection, row: Source) -> None:
     """Drop everything that a source created in its owner's database."""
-    await forget_slots(connection, row)
+    await drop_slots_with_readers(connection, row)
     await slots.unpublish(connection, row.pk)
 
 
 async def check_table(connection: psycopg.AsyncConnection, row: Source, table: SourceTable) -> None:
     """Raise if the table or its publication has changed."""
-    current = await read_table(connection, wanted_of(row))
+    current = await read_table(connection, table_spec_of(row))
     check_types(row.shape, current)
     if shape_text(current) != shape_text(table):
         raise CopyRequired("table_changed")
@@ -116,7 +116,7 @@ async def drop_slot(
     connection: psycopg.AsyncConnection, progress: SourceProgress, reason: str
 ) -> None:
     """Drop slot and publication. When the source resumes, it starts with a copy."""
-    await forget_upstream(connection, progress.row)
+    await drop_upstream(connection, progress.row)
     await progress.note(
         generation=0, is_copied=False, copy_reason=reason, slot_bytes=None, lag_bytes=None
     )

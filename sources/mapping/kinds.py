@@ -33,7 +33,7 @@ def _integer(text: str) -> str:
     return str(int(text))
 
 
-def _long(text: str) -> str:
+def _number_long(text: str) -> str:
     return f'{{"$numberLong":"{int(text)}"}}'
 
 
@@ -65,7 +65,7 @@ _BUILT_IN: Mapping[int, Mapper] = {
     17: _bytea,
     18: quote,  # "char"
     19: quote,  # name
-    20: _long,  # bigint
+    20: _number_long,  # bigint
     21: _integer,  # smallint
     23: _integer,  # integer
     25: quote,  # text

@@ -53,7 +53,7 @@ class DocumentShape:
         return RowLayout(self, tuple(names.index(column.name) for column in self.columns))
 
     @property
-    def key_places(self) -> tuple[int, ...]:
+    def key_indexes(self) -> tuple[int, ...]:
         """The indexes of the key columns."""
         names = [column.name for column in self.columns]
         return tuple(names.index(name) for name in self.key)
@@ -61,10 +61,10 @@ class DocumentShape:
     def identity(self, fields: Sequence[str]) -> str:
         """Return the `_id` of a row."""
         if len(self.key) == 1:
-            return fields[self.key_places[0]]
+            return fields[self.key_indexes[0]]
         parts = (
             f"{quote(name)}:{fields[index]}"
-            for name, index in zip(self.key, self.key_places, strict=True)
+            for name, index in zip(self.key, self.key_indexes, strict=True)
         )
         return "{" + ",".join(parts) + "}"
 
@@ -90,9 +90,9 @@ class RowLayout:
 
     def __init__(self, shape: DocumentShape, indexes: tuple[int, ...]) -> None:
         self.shape = shape
-        self._places = indexes
+        self._indexes = indexes
         self._writers = [column.write for column in shape.columns]
-        self._key = [(index, indexes[index]) for index in shape.key_places]
+        self._key = [(index, indexes[index]) for index in shape.key_indexes]
 
     def fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
         """Return a row's values; None for values that neither it nor the previous row contains."""
@@ -102,9 +102,9 @@ class RowLayout:
             raise _invalid_row() from invalid
 
     def _fields(self, cells: Cells, before: Cells | None) -> list[str | None]:
-        check_size([cells[index] for index in self._places])
+        check_size([cells[index] for index in self._indexes])
         fields: list[str | None] = []
-        for index, write in zip(self._places, self._writers, strict=True):
+        for index, write in zip(self._indexes, self._writers, strict=True):
             cell = cells[index]
             if cell is UNCHANGED and before is not None:
                 cell = before[index]

@@ -39,7 +39,7 @@ class Source(TenantOwned, Resource):
         PAUSED = "paused"
         #: The database is unreachable; retried automatically.
         WAITING = "waiting"
-        #: The owner has to change something; `condition` tells what.
+        #: The owner has to change something; `condition` is the reason.
         HALTED = "halted"
         #: What it created in its owner's database is being dropped; then the row is deleted.
         REMOVING = "removing"
@@ -57,8 +57,11 @@ class Source(TenantOwned, Resource):
     key = models.JSONField()
     #: Columns that documents contain; null: all of them.
     columns = models.JSONField(null=True)
-    wish = models.CharField(
-        max_length=10, choices=DesiredState.choices, default=DesiredState.RUNNING
+    desired_state = models.CharField(
+        max_length=10,
+        choices=DesiredState.choices,
+        default=DesiredState.RUNNING,
+        db_column="wish",
     )
     #: Incremented by each request for another copy.
     copies_wanted = models.PositiveIntegerField(default=1)
@@ -98,7 +101,7 @@ class Source(TenantOwned, Resource):
         constraints = [
             models.UniqueConstraint(
                 fields=["collection_id"],
-                condition=~models.Q(wish="removed"),
+                condition=~models.Q(desired_state="removed"),
                 name="source_collection_unique",
             )
         ]

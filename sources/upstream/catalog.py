@@ -109,8 +109,8 @@ async def _read_table(connection: AsyncConnection, spec: TableSpec) -> SourceTab
         raise SourceUnsuitable(
             "no_such_table", f"The table {spec.schema}.{spec.table} does not exist."
         )
-    oid, kind, persistence, identity, has_heirs, readable = rows[0]
-    if kind not in ("r", "p") or persistence != "p" or has_heirs:
+    oid, kind, persistence, identity, has_children, readable = rows[0]
+    if kind not in ("r", "p") or persistence != "p" or has_children:
         raise SourceUnsuitable(
             "not_a_table",
             "The table must be an ordinary or partitioned table. The log does not contain the "
@@ -129,15 +129,18 @@ async def _read_table(connection: AsyncConnection, spec: TableSpec) -> SourceTab
             await connection.execute(_INDEXES, (oid,))
         ).fetchall()
     ]
-    types, names = await _types(connection, {each.type_oid for each in attributes})
+    types, names = await _types(connection, {attribute.type_oid for attribute in attributes})
     key = _key(spec, attributes, indexes)
     _check_identity(identity, key, indexes)
     shape = _shape(spec, key, attributes, types, names)
-    by_name = {each.name: names[each.type_oid] for each in attributes}
+    by_name = {attribute.name: names[attribute.type_oid] for attribute in attributes}
     return SourceTable(
         oid,
         shape,
-        tuple((each.name, each.type_oid, each.type_modifier) for each in attributes),
+        tuple(
+            (attribute.name, attribute.type_oid, attribute.type_modifier)
+            for attribute in attributes
+        ),
         tuple(by_name[name] for name in key),
     )
 
@@ -190,7 +193,9 @@ def _key(
                 "NULL.",
                 "/key",
             )
-        return tuple(each.name for each in attributes if each.name in primary.columns)
+        return tuple(
+            attribute.name for attribute in attributes if attribute.name in primary.columns
+        )
     if all(index.columns != frozenset(spec.key) for index in indexes):
         raise SourceUnsuitable(
             "no_key",
@@ -198,7 +203,11 @@ def _key(
             "cannot be used.",
             "/key",
         )
-    nullable = [each.name for each in attributes if each.name in spec.key and not each.not_null]
+    nullable = [
+        attribute.name
+        for attribute in attributes
+        if attribute.name in spec.key and not attribute.not_null
+    ]
     if nullable:
         raise SourceUnsuitable("no_key", f"The column {nullable[0]} may be NULL.", "/key")
     return spec.key
@@ -212,7 +221,7 @@ def _check_identity(identity: str, key: Sequence[str], indexes: Sequence[_Index]
     if identity == "n" or index is None or not set(key) <= index.columns:
         raise SourceUnsuitable(
             "replica_identity",
-            "The table's replica identity does not tell the key of "
+            "The table's replica identity does not include the key of "
             "rows that change: ALTER TABLE … REPLICA IDENTITY USING INDEX …, or FULL.",
             "/key",
         )
@@ -225,26 +234,28 @@ def _shape(
     types: Types,
     names: dict[int, str],
 ) -> DocumentShape:
-    known = {each.name for each in attributes}
-    chosen = known if spec.columns is None else {*spec.columns, *key}
-    missing = sorted(chosen - known)
+    known_names = {attribute.name for attribute in attributes}
+    chosen = known_names if spec.columns is None else {*spec.columns, *key}
+    missing = sorted(chosen - known_names)
     if missing:
         raise SourceUnsuitable(
             "no_such_column", f"The column {missing[0]} does not exist.", "/columns"
         )
     columns = []
-    for each in attributes:
-        if each.name not in chosen:
+    for attribute in attributes:
+        if attribute.name not in chosen:
             continue
-        write = mapper(each.type_oid, types)
+        write = mapper(attribute.type_oid, types)
         if write is None:
             raise SourceUnsuitable(
                 "unsupported_type",
-                f"The column {each.name} has the type {names[each.type_oid]}, which documents "
-                "cannot contain; list the columns to copy in `columns`.",
+                f"The column {attribute.name} has the type {names[attribute.type_oid]}, which "
+                "documents cannot contain; list the columns to copy in `columns`.",
                 "/columns",
             )
-        columns.append(SourceColumn(each.name, each.type_oid, each.type_modifier, write))
+        columns.append(
+            SourceColumn(attribute.name, attribute.type_oid, attribute.type_modifier, write)
+        )
     _check_key_columns(key, columns, types, names)
     return DocumentShape(tuple(columns), key)
 

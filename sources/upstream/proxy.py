@@ -87,7 +87,7 @@ class _Proxy:
     ) -> None:
         try:
             while data := await reader.read(READ_BYTES):
-                writer.write(data if stream is None else stream.take(data))
+                writer.write(data if stream is None else stream.accept(data))
                 await writer.drain()
         except SourceUnsuitable as violation:
             self.violation = violation
@@ -137,19 +137,19 @@ async def _dial(conninfo: str) -> _Streams:
 async def _connect(address: str, port: int, mode: str, name: str) -> _Streams:
     tls = _tls(mode)
     if mode != "prefer":
-        return await _open(address, port, tls, name, must=True)
+        return await _open(address, port, tls, name, is_required=True)
     try:
-        return await _open(address, port, tls, name, must=False)
+        return await _open(address, port, tls, name, is_required=False)
     except ssl.SSLError:
-        return await _open(address, port, None, name, must=False)
+        return await _open(address, port, None, name, is_required=False)
 
 
 async def _open(
-    address: str, port: int, tls: ssl.SSLContext | None, name: str, *, must: bool
+    address: str, port: int, tls: ssl.SSLContext | None, name: str, *, is_required: bool
 ) -> _Streams:
     connection = await _socket(address, port)
     try:
-        if tls is None or not await _agrees_to_tls(connection, must=must):
+        if tls is None or not await _agrees_to_tls(connection, is_required=is_required):
             return await asyncio.open_connection(sock=connection)
         return await asyncio.open_connection(sock=connection, ssl=tls, server_hostname=name)
     except BaseException:
@@ -174,14 +174,14 @@ async def _socket(address: str, port: int) -> socket.socket:
     return connection
 
 
-async def _agrees_to_tls(connection: socket.socket, *, must: bool) -> bool:
+async def _agrees_to_tls(connection: socket.socket, *, is_required: bool) -> bool:
     """Request TLS. Read only one byte, so no plaintext can be taken for encrypted data."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(connection, _TLS_REQUEST)
     reply = await loop.sock_recv(connection, 1)
     if reply == b"S":
         return True
-    if must or reply != b"N":
+    if is_required or reply != b"N":
         raise ConnectionError("the server does not support TLS")
     return False
 

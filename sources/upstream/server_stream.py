@@ -60,14 +60,14 @@ class ServerStream:
         self._remaining = 0
         self._pending = b""
 
-    def take(self, data: bytes) -> bytes:
+    def accept(self, data: bytes) -> bytes:
         """Return the bytes to pass on, or raise `SourceUnsuitable`."""
         if not self._is_logged_in:
-            return self._take_login(data)
+            return self._accept_login(data)
         self._check_headers(data)
         return data
 
-    def _take_login(self, data: bytes) -> bytes:
+    def _accept_login(self, data: bytes) -> bytes:
         self._pending += data
         messages = b"".join(iter(self._login_message, b""))
         if self._is_logged_in:

@@ -45,7 +45,7 @@ class Keepalive:
 
     up_to: int
     #: Whether the server requests an immediate reply.
-    asks: bool
+    wants_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,6 @@ def _message(data: bytes) -> LogMessage | Keepalive | None:
         _, _, sent_us = _DATA(data, 1)
         return LogMessage(data[_DATA_HEAD_BYTES:], sent_us)
     if kind == b"k":
-        up_to, _, asks = _ALIVE(data, 1)
-        return Keepalive(up_to, bool(asks))
+        up_to, _, wants_reply = _ALIVE(data, 1)
+        return Keepalive(up_to, bool(wants_reply))
     return None

@@ -39,7 +39,7 @@ class NodeCredentials:
             ("RB.FORMAT", "bson"),
         )
 
-    def making(self, tenant_id: UUID) -> tuple[Argument, ...]:
+    def namespace_creation(self, tenant_id: UUID) -> tuple[Argument, ...]:
         """Return the command that creates a tenant's namespace."""
         name = str(tenant_id)
         return ("RB.NAMESPACE.CREATE", name, self.token_of(name))
@@ -49,7 +49,7 @@ class NodeCredentials:
 
 
 def access() -> NodeCredentials:
-    """Return the access to the node, or raise if this installation has none."""
+    """Return the credentials for the node, or raise if this installation has none."""
     url = environment().storage_url
     if not url:
         raise Unavailable("This installation has no storage node.")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from urllib.parse import quote
 from uuid import UUID
 
-from redis.exceptions import ConnectionError as NodeAway
+from redis.exceptions import ConnectionError as NodeUnavailable
 from redis.exceptions import ResponseError
 
 from foundation.environment import environment
@@ -19,7 +19,7 @@ CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 10.0
 
 
-def is_there() -> bool:
+def is_configured() -> bool:
     """Return whether this installation has a storage node."""
     return bool(environment().storage_url)
 
@@ -39,14 +39,14 @@ def drop_namespace(tenant_id: UUID) -> None:
 
 def drop_topic(tenant_id: UUID, topic_id: UUID) -> None:
     """Remove a topic with all that it holds. Its subscribers are notified."""
-    with within(tenant_id) as node:
+    with tenant_connection(tenant_id) as node:
         if node is not None:
             node.call("RB.TOPIC.DROP", str(topic_id))
 
 
 def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
     """Change how long publications live, if the node knows the topic."""
-    with within(tenant_id) as node:
+    with tenant_connection(tenant_id) as node:
         if node is None:
             return
         try:
@@ -57,7 +57,7 @@ def set_retention(tenant_id: UUID, topic_id: UUID, retention_s: int) -> None:
 
 
 @contextmanager
-def within(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
+def tenant_connection(tenant_id: UUID) -> Iterator[ValkeySockets | None]:
     """Lend connections for a tenant, or None if the node has no data of it."""
     name = str(tenant_id)
     with _connected(name, access().token_of(name)) as node:
@@ -87,7 +87,7 @@ def _connected(user: str, token: str) -> Iterator[ValkeySockets]:
     )
     try:
         yield node
-    except NodeAway as error:
+    except NodeUnavailable as error:
         raise Unavailable(f"The storage node does not respond: {error}") from None
     finally:
         node.close()

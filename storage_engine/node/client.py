@@ -16,8 +16,8 @@ from uuid import UUID
 from foundation.per_loop import PerLoop
 from foundation.resp_pipeline import Argument
 from storage_engine.node.access import NO_NAMESPACE, NodeCredentials, access
-from storage_engine.node.refusals import as_api_error, away
-from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
+from storage_engine.node.refusals import as_api_error, unavailable
+from storage_engine.node.wire import CommandRejected, NodeUnavailable, Reply, Wire
 
 CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0
@@ -50,11 +50,11 @@ class StorageNodeClient:
                     try:
                         wire = await self._wire(tenant_id)
                         return await wire.call(*command)
-                    except NodeAway:
+                    except NodeUnavailable:
                         await asyncio.sleep(pause_s)
                         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         except TimeoutError:
-            raise away() from None
+            raise unavailable() from None
 
     async def call_once(self, tenant_id: UUID, *command: Argument) -> Reply:
         """Send a command that must not be repeated.
@@ -68,13 +68,13 @@ class StorageNodeClient:
                 while True:
                     try:
                         wire = await self._wire(tenant_id)
-                    except NodeAway:
+                    except NodeUnavailable:
                         await asyncio.sleep(pause_s)
                         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                     else:
                         return await wire.call(*command)
-        except (TimeoutError, NodeAway):
-            raise away() from None
+        except (TimeoutError, NodeUnavailable):
+            raise unavailable() from None
 
     async def aclose(self) -> None:
         """Close all connections; calls that wait for a reply fail."""
@@ -102,22 +102,26 @@ def new_wire() -> Wire:
 
 async def opened(tenant_id: UUID, new: Callable[[], Wire] = new_wire) -> Wire:
     """Return a connection in a tenant's namespace, which is created if it is missing."""
-    way = access()
+    credentials = access()
     wire = new()
     try:
-        await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
+        await wire.open(credentials.parts, credentials.tenant(tenant_id), CONNECT_TIMEOUT_S)
     except CommandRejected as error:
         if error.code not in NO_NAMESPACE:
             raise
-        await _make_namespace(way, tenant_id)
+        await _create_namespace(credentials, tenant_id)
         wire = new()
-        await wire.open(way.parts, way.tenant(tenant_id), CONNECT_TIMEOUT_S)
+        await wire.open(credentials.parts, credentials.tenant(tenant_id), CONNECT_TIMEOUT_S)
     return wire
 
 
-async def _make_namespace(way: NodeCredentials, tenant_id: UUID) -> None:
+async def _create_namespace(credentials: NodeCredentials, tenant_id: UUID) -> None:
     wire = new_wire()
-    await wire.open(way.parts, [*way.administrator(), way.making(tenant_id)], CONNECT_TIMEOUT_S)
+    await wire.open(
+        credentials.parts,
+        [*credentials.administrator(), credentials.namespace_creation(tenant_id)],
+        CONNECT_TIMEOUT_S,
+    )
     wire.close()
 
 

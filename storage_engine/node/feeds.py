@@ -25,7 +25,7 @@ GONE = "gone"
 class FeedListener(Protocol):
     """Receives the publications of one subscription."""
 
-    def take(self, publication: Publication) -> bool:
+    def receive(self, publication: Publication) -> bool:
         """Accept the next publication. False: not now; `FeedFollower.resume` requests it again."""
 
     def live(self) -> None:
@@ -97,9 +97,9 @@ class PublicationFeed(TenantFeed):
             return
         position = min(f.position for f in others if not f.lags)
         call = wire.call("RB.SUB.RESUME", following.name, position)
-        call.add_done_callback(lambda reply: self._resumed(following, reply))
+        call.add_done_callback(lambda reply: self._on_resumed(following, reply))
 
-    def _resumed(self, following: FeedFollower, reply: asyncio.Future[Reply]) -> None:
+    def _on_resumed(self, following: FeedFollower, reply: asyncio.Future[Reply]) -> None:
         failed = None if reply.cancelled() else reply.exception()
         if isinstance(failed, CommandRejected):
             self._end(following.name, GONE)
@@ -108,11 +108,13 @@ class PublicationFeed(TenantFeed):
             following.follower.live()
 
     def _connected(self, wire: Wire) -> None:
-        for following in [f for each in self._following.values() for f in each if not f.lags]:
+        for following in [
+            f for followers in self._following.values() for f in followers if not f.lags
+        ]:
             self.resume(following)
 
-    def _lost(self) -> None:
-        for following in [f for each in self._following.values() for f in each]:
+    def _disconnected(self) -> None:
+        for following in [f for followers in self._following.values() for f in followers]:
             if not following.waits:
                 following.waits = True
                 following.follower.stale()
@@ -128,7 +130,7 @@ class PublicationFeed(TenantFeed):
         for following in list(self._following.get(name, [])):
             if following.waits or publication.position <= following.position:
                 continue
-            if following.follower.take(publication):
+            if following.follower.receive(publication):
                 following.position = publication.position
             else:
                 following.waits = following.lags = True

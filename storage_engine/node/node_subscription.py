@@ -11,7 +11,7 @@ from connections.subscriptions import Subscriber, SubscriptionOutlet
 from foundation.errors import ApiError
 from foundation.json_types import JsonObject
 from storage_engine.node.client import CALL_DEADLINE_S
-from storage_engine.node.refusals import away
+from storage_engine.node.refusals import unavailable
 
 #: The most that may be in flight to a client.
 OUTBOX_FRAMES = 1_000
@@ -64,9 +64,8 @@ class NodeSubscription(ABC):
         self.in_flight[1] -= size_bytes
 
     def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members."""
+        """Return its state and its counts."""
         return {
-            **self.describe(),
             "state": self.state,
             "events": self.events,
             "waiting": max(0, self.in_flight[0]),
@@ -96,7 +95,7 @@ class NodeSubscription(ABC):
         except BaseException as error:
             self.close()
             if isinstance(error, TimeoutError):
-                raise away() from None
+                raise unavailable() from None
             raise
 
     def accepted(self) -> None:

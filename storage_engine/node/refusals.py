@@ -63,10 +63,10 @@ def as_api_error(refused: CommandRejected) -> ApiError:
     if code == "TOO_MANY":
         return errors.TooManySubscriptions(text)
     log.error("the storage node rejected a command: %s", refused)
-    return away()
+    return unavailable()
 
 
-def away() -> ApiError:
+def unavailable() -> ApiError:
     """Return the error for a node that does not respond."""
     return errors.Unavailable(
         "The storage node does not respond. Retry.", headers={"Retry-After": "1"}

@@ -18,7 +18,7 @@ from uuid import UUID
 from foundation.per_loop import PerLoop
 from foundation.resp_pipeline import Argument
 from storage_engine.node.client import ANSWER_TIMEOUT_S, opened
-from storage_engine.node.wire import CommandRejected, NodeAway, Reply, Wire
+from storage_engine.node.wire import CommandRejected, NodeUnavailable, Reply, Wire
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
 #: How often a silent connection is pinged.
@@ -45,7 +45,7 @@ class TenantFeed(ABC):
         """Subscribe again on a new connection."""
 
     @abstractmethod
-    def _lost(self) -> None:
+    def _disconnected(self) -> None:
         """Report that the node is unavailable. `_connected` follows."""
 
     @abstractmethod
@@ -72,10 +72,10 @@ class TenantFeed(ABC):
                     self._connected(await self._connect())
                     pause_s = FIRST_PAUSE_S
                     await self._until_closed()
-                except (NodeAway, CommandRejected):
+                except (NodeUnavailable, CommandRejected):
                     pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 self._wire = None
-                self._lost()
+                self._disconnected()
                 await asyncio.sleep(pause_s)
         finally:
             if self._wire is not None:
@@ -108,8 +108,8 @@ F = TypeVar("F", bound=TenantFeed)
 class TenantFeeds(Generic[F]):
     """The feeds of one event loop, by tenant."""
 
-    def __init__(self, make: Callable[[UUID], F]) -> None:
-        self._make = make
+    def __init__(self, create_feed: Callable[[UUID], F]) -> None:
+        self._create_feed = create_feed
         self._by_tenant: dict[UUID, F] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -118,15 +118,17 @@ class TenantFeeds(Generic[F]):
         self._sweep(tenant_id)
         feed = self._by_tenant.get(tenant_id)
         if feed is None:
-            feed = self._by_tenant[tenant_id] = self._make(tenant_id)
+            feed = self._by_tenant[tenant_id] = self._create_feed(tenant_id)
         return feed
 
     async def aclose(self) -> None:
         feeds, self._by_tenant = list(self._by_tenant.values()), {}
         await asyncio.gather(*(feed.aclose() for feed in feeds))
 
-    def _sweep(self, but: UUID) -> None:
-        for tenant_id in [t for t, feed in self._by_tenant.items() if feed.is_idle and t != but]:
+    def _sweep(self, except_for: UUID) -> None:
+        for tenant_id in [
+            t for t, feed in self._by_tenant.items() if feed.is_idle and t != except_for
+        ]:
             closing = asyncio.create_task(self._by_tenant.pop(tenant_id).aclose())
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
@@ -135,8 +137,8 @@ class TenantFeeds(Generic[F]):
 class LoopFeeds(Generic[F]):
     """The feeds of each event loop of this process: a connection belongs to one loop."""
 
-    def __init__(self, make: Callable[[UUID], F]) -> None:
-        self._feeds = PerLoop(lambda: TenantFeeds(make))
+    def __init__(self, create_feed: Callable[[UUID], F]) -> None:
+        self._feeds = PerLoop(lambda: TenantFeeds(create_feed))
 
     def of(self, tenant_id: UUID) -> F:
         """Return the tenant's feed in the running loop."""

@@ -20,7 +20,7 @@ MAX_REPLY_BYTES = 512 * 1024 * 1024
 DEFAULT_PORT = 6379
 
 
-class NodeAway(Exception):
+class NodeUnavailable(Exception):
     """There is no connection, or no reply arrived."""
 
 
@@ -33,7 +33,7 @@ class CommandRejected(Exception):
 
 
 class Wire(RespPipeline[Reply]):
-    """The connection. Rejected commands raise `CommandRejected`, lost ones `NodeAway`."""
+    """The connection. Rejected commands raise `CommandRejected`, lost ones `NodeUnavailable`."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Wire(RespPipeline[Reply]):
         self._on_push = on_push
         self._on_close = on_close
 
-    def away(self, why: str) -> NodeAway:
-        return NodeAway(why)
+    def unavailable(self, why: str) -> NodeUnavailable:
+        return NodeUnavailable(why)
 
     async def open(
         self,
@@ -66,7 +66,7 @@ class Wire(RespPipeline[Reply]):
         except BaseException as error:
             self.close("not connected")
             if isinstance(error, (OSError, TimeoutError)):
-                raise NodeAway(f"cannot connect: {error}") from None
+                raise NodeUnavailable(f"cannot connect: {error}") from None
             raise
 
     def pushed(self, message: Push) -> None:

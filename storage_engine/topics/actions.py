@@ -83,7 +83,7 @@ def do_delete(principal: Principal | None, topic: Topic) -> None:
 
 
 def _drop_now(tenant_id: UUID, topic_id: UUID) -> None:
-    if admin.is_there():
+    if admin.is_configured():
         admin.drop_topic(tenant_id, topic_id)
 
 

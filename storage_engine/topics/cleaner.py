@@ -14,5 +14,5 @@ def clean(tenant_id: UUID) -> None:
     """Remove topics, and the tenant's namespace in the storage node."""
     DeliveredSubscription.unscoped.using(ALIAS).filter(tenant_id=tenant_id).delete()
     Topic.unscoped.using(ALIAS).filter(tenant_id=tenant_id).delete()
-    if admin.is_there():
+    if admin.is_configured():
         admin.drop_namespace(tenant_id)

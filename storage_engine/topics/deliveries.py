@@ -51,7 +51,7 @@ SETTLED = datetime.timedelta(seconds=2)
 @task(name=NAME, policy=PERIODIC, quiet=True)
 def sweep() -> None:
     """Create the deliveries that are due."""
-    if not admin.is_there():
+    if not admin.is_configured():
         return
     deadline = time.monotonic() + RUN_S
     rows = DeliveredSubscription.unscoped.using(ALIAS).select_related("topic", "webhook")
@@ -67,27 +67,27 @@ def sweep() -> None:
 
 def _sweep_tenant(tenant_id: UUID, rows: list[DeliveredSubscription], deadline: float) -> None:
     now = datetime.datetime.now(datetime.UTC)
-    with admin.within(tenant_id) as node:
-        for some in _chunks(rows):
-            matches = {} if node is None else _read(node, some)
+    with admin.tenant_connection(tenant_id) as node:
+        for chunk in _chunks(rows):
+            matches = {} if node is None else _read(node, chunk)
             while any(matches.values()) and time.monotonic() < deadline:
                 delivered = [
-                    row for row in some if _deliver_batch(row, matches.get(row.name, []) or [])
+                    row for row in chunk if _deliver_batch(row, matches.get(row.name, []) or [])
                 ]
                 matches = _read(node, delivered) if delivered and node is not None else {}
-            gone = {name for name, publications in matches.items() if publications is None}
-            for row in some:
+            missing = {name for name, publications in matches.items() if publications is None}
+            for row in chunk:
                 over = row.expires_at + SETTLED < now and not matches.get(row.name)
-                if node is None or row.name in gone or over or _is_dead(row.webhook):
+                if node is None or row.name in missing or over or _is_dead(row.webhook):
                     _end(row)
                     if node is not None:
                         node.call("RB.UNSUB", row.name)
 
 
 def _chunks(rows: list[DeliveredSubscription]) -> Iterator[list[DeliveredSubscription]]:
-    left = iter(rows)
-    while some := list(islice(left, TOGETHER)):
-        yield some
+    remaining = iter(rows)
+    while chunk := list(islice(remaining, TOGETHER)):
+        yield chunk
 
 
 def _is_dead(webhook: Webhook) -> bool:
@@ -142,7 +142,7 @@ def _batch(
     batch, size_bytes, position = list[JsonValue](), 0, row.position
     ends_ms = row.expires_at.timestamp() * 1000
     for publication in publications:
-        shown = _shown(row, publication)
+        shown = _event_data(row, publication)
         size_bytes += len(json.dumps(shown))
         if batch and size_bytes > BATCH_BYTES:
             break
@@ -152,7 +152,7 @@ def _batch(
     return batch, position
 
 
-def _shown(row: DeliveredSubscription, publication: PublicationFields) -> JsonObject:
+def _event_data(row: DeliveredSubscription, publication: PublicationFields) -> JsonObject:
     data, place, name = (publication.get(n) for n in (b"data", b"place", b"name"))
     words = place if isinstance(place, list) else []
     topic, _, _ = row.name.partition(":")
@@ -174,8 +174,8 @@ def _number(publication: PublicationFields, name: bytes) -> int:
 def _end(row: DeliveredSubscription) -> None:
     """Announce the end of the subscription, once."""
     with scoped(tenant_id=row.tenant_id):
-        gone, _ = DeliveredSubscription.objects.filter(pk=row.pk).delete()
-        if gone and not _is_dead(row.webhook):
+        n_deleted, _ = DeliveredSubscription.objects.filter(pk=row.pk).delete()
+        if n_deleted and not _is_dead(row.webhook):
             deliver([row.webhook], ENDED, _head(row))
 
 

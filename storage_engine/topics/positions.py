@@ -39,31 +39,31 @@ _PURPOSE = "rillbase-topic-positions"
 
 def token_of(topic: str, position: int) -> str:
     """Return the token of a position in a topic, which is given by its name in the node."""
-    return _sealed(_POSITION, topic, position.to_bytes(_NUMBER_BYTES))
+    return _seal(_POSITION, topic, position.to_bytes(_NUMBER_BYTES))
 
 
 def position_of(topic: str, token: str) -> int:
     """Return the position that a token denotes, or raise `UnknownToken`."""
-    return int.from_bytes(_opened(_POSITION, topic, token))
+    return int.from_bytes(_open_sealed(_POSITION, topic, token))
 
 
 def name_token(topic: str, name: str, position: int) -> str:
     """Return the token of a subscription: its name in the node, and where it began."""
     plain = position.to_bytes(_NUMBER_BYTES) + name.encode()
-    return _sealed(_NAME, topic, plain)
+    return _seal(_NAME, topic, plain)
 
 
 def name_of(topic: str, token: str) -> tuple[str, int]:
     """Return the argument of `name_token`, or raise `UnknownToken`."""
-    plain = _opened(_NAME, topic, token)
+    plain = _open_sealed(_NAME, topic, token)
     return plain[_NUMBER_BYTES:].decode(), int.from_bytes(plain[:_NUMBER_BYTES])
 
 
-def _sealed(kind: bytes, topic: str, plain: bytes) -> str:
+def _seal(kind: bytes, topic: str, plain: bytes) -> str:
     return opaque_tokens.write(_PURPOSE, plain, kind, topic.encode())
 
 
-def _opened(kind: bytes, topic: str, token: str) -> bytes:
+def _open_sealed(kind: bytes, topic: str, token: str) -> bytes:
     return opaque_tokens.read(_PURPOSE, token, kind, topic.encode())
 
 

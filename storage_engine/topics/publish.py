@@ -64,7 +64,7 @@ class PublishResult:
     #: At the same place, if the publisher requested them.
     publications: list[Publication] | None
     #: Whether it had been published before.
-    again: bool
+    repeated: bool
 
 
 def read(body: Value, topic: TopicFacts, *, key: str | None) -> PublishRequest:
@@ -98,9 +98,9 @@ async def publish(topic: TopicFacts, request: PublishRequest) -> PublishResult:
         publications=replies.publications(replies.member(reply, b"publications"))
         if request.self_join
         else None,
-        again=bool(replies.member(reply, b"duplicate")),
+        repeated=bool(replies.member(reply, b"duplicate")),
     )
-    if result.again:
+    if result.repeated:
         await _check_same(topic, request, result.position)
     return result
 
@@ -114,13 +114,16 @@ async def _check_same(topic: TopicFacts, request: PublishRequest, position: int)
 
 
 def _until(body: Value, now: int) -> int | None:
-    lasts, until = body.get("expires_in_s"), times.read(body.get("expires_at"), "expires_at", now)
-    if lasts is None or lasts.is_null:
+    expires_in, until = (
+        body.get("expires_in_s"),
+        times.read(body.get("expires_at"), "expires_at", now),
+    )
+    if expires_in is None or expires_in.is_null:
         return until
     if until is not None:
         raise _wrong("expires_in_s", "Specify either `expires_in_s` or `expires_at`.")
     try:
-        seconds = float(lasts.ejson())
+        seconds = float(expires_in.ejson())
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < MAX_EXPIRES_S:
@@ -128,13 +131,13 @@ def _until(body: Value, now: int) -> int | None:
     return now + round(seconds * 1000)
 
 
-def text(body: Value, name: str, most: int) -> str | None:
+def text(body: Value, name: str, max_chars: int) -> str | None:
     """Return a member that is a non-empty string, or None if it is missing."""
     member = body.get(name)
     if member is None or member.is_null:
         return None
-    if member.kind != "string" or not 0 < len(member.text()) <= most or "\0" in member.text():
-        raise _wrong(name, f"Expected a string of 1 to {most} characters.")
+    if member.kind != "string" or not 0 < len(member.text()) <= max_chars or "\0" in member.text():
+        raise _wrong(name, f"Expected a string of 1 to {max_chars} characters.")
     return member.text()
 
 

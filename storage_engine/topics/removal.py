@@ -14,7 +14,7 @@ from storage_engine.topics.actions import DROP_TASK, RETENTION_TASK
 @task(name=DROP_TASK)
 def drop(*, tenant: str, topic: str) -> None:
     """Remove a dropped topic's publications and subscriptions."""
-    if admin.is_there():
+    if admin.is_configured():
         admin.drop_topic(UUID(tenant), UUID(topic))
 
 
@@ -26,7 +26,7 @@ def retain(*, tenant: str, topic: str) -> None:
     tenant_id, topic_id = UUID(tenant), UUID(topic)
     applied: int | None = None
     while (retention_s := _retention_s(tenant_id, topic_id)) != applied:
-        if retention_s is None or not admin.is_there():
+        if retention_s is None or not admin.is_configured():
             return
         admin.set_retention(tenant_id, topic_id, retention_s)
         applied = retention_s

@@ -37,12 +37,12 @@ def _webhook_of(tenant_id: UUID, text: str) -> UUID:
     return webhook.pk
 
 
-def noting(
+def recorder_of(
     topic: TopicFacts, request: SubscribeRequest, done: SubscribeResult, webhook_id: UUID
 ) -> Callable[[], None]:
-    """Return the statements that record the subscription, for the transaction of its response."""
+    """Return what records the subscription, in the transaction of its response."""
 
-    def note() -> None:
+    def record() -> None:
         DeliveredSubscription.objects.create(
             topic_id=topic.id,
             webhook_id=webhook_id,
@@ -53,7 +53,7 @@ def noting(
             expires_at=datetime.datetime.fromtimestamp(request.until_ms / 1000, datetime.UTC),
         )
 
-    return note
+    return record
 
 
 def _wrong(detail: str) -> InvalidBody:

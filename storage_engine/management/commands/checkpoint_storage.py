@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("name", help="letters, digits and dashes")
 
     def handle(self, *args: object, **options: object) -> None:
-        if not admin.is_there():
+        if not admin.is_configured():
             raise CommandError("STORAGE_URL is not set, so there is no storage node.")
         try:
             self.stdout.write(admin.checkpoint(str(options["name"])))

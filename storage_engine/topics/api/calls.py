@@ -75,7 +75,7 @@ async def publish_one(call: Call) -> CallResponse:
     if done.publications is not None:
         joined = topic_json.publications(topic, done.publications, canonical=form)
         response = response[:-1] + b',"publications":' + joined + b"}"
-    if done.again:
+    if done.repeated:
         return CallResponse(200, response, {REPLAYED_HEADER: "true"})
     return CallResponse(201, response)
 
@@ -99,7 +99,7 @@ async def subscribe_one(call: Call) -> CallResponse:
     request = subscribe.read(body, topic)
     named_hook = publish.text(body, "webhook", 100)
     claim = idempotency.claim_of(call, text)
-    if (repeated := await idempotency.before(claim)) is not None:
+    if (repeated := await idempotency.recorded_response(claim)) is not None:
         return repeated
     webhook = (
         None
@@ -108,12 +108,14 @@ async def subscribe_one(call: Call) -> CallResponse:
     )
     grace_ms = 0 if webhook is None else subscribe.GRACE_MS
     done = await subscribe.subscribe(topic, request, grace_ms=grace_ms)
-    also = None if webhook is None else webhook_delivery.noting(topic, request, done, webhook)
-    answer = CallResponse(201, _subscribed(topic, request, done, form=form))
-    return await idempotency.settle(topic.tenant_id, claim, answer, also)
+    self_joined = (
+        None if webhook is None else webhook_delivery.recorder_of(topic, request, done, webhook)
+    )
+    answer = CallResponse(201, _subscription_body(topic, request, done, form=form))
+    return await idempotency.settle(topic.tenant_id, claim, answer, self_joined)
 
 
-def _subscribed(
+def _subscription_body(
     topic: TopicFacts,
     request: subscribe.SubscribeRequest,
     done: subscribe.SubscribeResult,
@@ -133,17 +135,19 @@ def _subscribed(
         b'"publications":' + topic_json.publications(topic, done.publications, canonical=form),
     ]
     if done.subscriptions is not None:
-        others = [topic_json.subscription(topic, other) for other in done.subscriptions]
+        others = [
+            topic_json.subscription(topic, subscription) for subscription in done.subscriptions
+        ]
         parts.append(b'"subscriptions":' + to_json(others))
     return b",".join(parts) + b"}"
 
 
-async def look(call: Call) -> CallResponse:
+async def list_publications(call: Call) -> CallResponse:
     """GET publications."""
     query = parameters(call, "id", "geo", "from", "to", "limit", "cursor")
     topic, form = await topic_of(call, READ), canonical(call)
     now, limit = times.now_ms(), _limit(query.get("limit"))
-    words = [*_place(query, topic), *_window(query, now)]
+    words = [*_place_words(query, topic), *_window(query, now)]
     after = _after(query.get("cursor"), topic)
     reply = await topic.call("RB.DATA", *words, "AFTER", after, "COUNT", limit + 1)
     publications = replies.publications(reply)
@@ -157,10 +161,10 @@ async def look(call: Call) -> CallResponse:
 
 def cursor_behind(topic: TopicFacts, position: str) -> str:
     """Return the cursor after a publication, whose position is given as its token."""
-    return seal(position.encode(), _bound(topic))
+    return seal(position.encode(), _cursor_scope(topic))
 
 
-def _bound(topic: TopicFacts) -> bytes:
+def _cursor_scope(topic: TopicFacts) -> bytes:
     """Return what a cursor is valid for."""
     return b"topic:" + topic.tenant_id.bytes + topic.id.bytes
 
@@ -185,12 +189,12 @@ def _forget(topic: TopicFacts, name: str) -> None:
         connections["default"].close()
 
 
-def _place(given: dict[str, str], topic: TopicFacts) -> list[Argument]:
+def _place_words(parameters: dict[str, str], topic: TopicFacts) -> list[Argument]:
     parts = []
-    if "id" in given:
-        parts.append(b'"id":' + to_json(given["id"]))
-    if "geo" in given:
-        parts.append(b'"geo":' + given["geo"].encode())
+    if "id" in parameters:
+        parts.append(b'"id":' + to_json(parameters["id"]))
+    if "geo" in parameters:
+        parts.append(b'"geo":' + parameters["geo"].encode())
     try:
         value = Value.parse(b"{" + b",".join(parts) + b"}")
         return places.read(value, topic.kind)
@@ -201,12 +205,12 @@ def _place(given: dict[str, str], topic: TopicFacts) -> list[Argument]:
         raise _as_parameter(error) from None
 
 
-def _window(given: dict[str, str], now: int) -> list[Argument]:
+def _window(parameters: dict[str, str], now: int) -> list[Argument]:
     words: list[Argument] = []
     for name, word in (("from", "FROM"), ("to", "UNTIL")):
-        if name in given:
+        if name in parameters:
             try:
-                words += [word, times.parse(given[name], name, now)]
+                words += [word, times.parse(parameters[name], name, now)]
             except InvalidBody as error:
                 raise _as_parameter(error) from None
     return words
@@ -232,7 +236,7 @@ def _after(cursor: str | None, topic: TopicFacts) -> int:
     if cursor is None:
         return 0
     try:
-        token = open_sealed(cursor, _bound(topic)).decode()
+        token = open_sealed(cursor, _cursor_scope(topic)).decode()
         return positions.position_of(topic.node_name, token)
     except ValueError:
         raise InvalidCursor from None

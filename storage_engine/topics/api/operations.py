@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from data_plane.calls import Call
 from data_plane.http import HttpOperation
-from data_plane.http.openapi import adds, answers, described, members, parameter, place_of
+from data_plane.http.openapi import adds, answers, described, members, name_parameter, parameter
 from foundation.json_types import JsonObject
 from storage_engine.topics.api import calls
 
 ROOT = "/v1/topics/{topic}"
 TAG = "Topics"
 
-TOPIC_PARAMETER = place_of("topic", "traffic")
+TOPIC_PARAMETER = name_parameter("topic", "traffic")
 SUBSCRIPTION_PARAMETER: JsonObject = {
     "name": "subscription",
     "in": "path",
@@ -160,7 +160,7 @@ def _describe(
     )
 
 
-_LOOK = (
+_LIST = (
     parameter("id", "query", {"type": "string"}),
     parameter(
         "geo",
@@ -189,8 +189,8 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
     HttpOperation(
         "GET",
         f"{ROOT}/publications",
-        calls.look,
-        _describe("topics_look", "List publications", answers("200", _PAGE), parameters=_LOOK),
+        calls.list_publications,
+        _describe("topics_look", "List publications", answers("200", _PAGE), parameters=_LIST),
     ),
     HttpOperation(
         "POST",

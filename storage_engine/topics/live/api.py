@@ -53,15 +53,17 @@ class TopicStreams:
         """Respond to the holder of a ticket, whose query replaces the path's parameters."""
         return self._answer(caller, call, call.parameters)
 
-    def _answer(self, caller: ConnectionCaller, call: Call, given: dict[str, str]) -> CallResponse:
+    def _answer(
+        self, caller: ConnectionCaller, call: Call, parameters: dict[str, str]
+    ) -> CallResponse:
         facts.allow(call.principal, READ)
         return self._streams.answer(
             call,
             caller,
             self._kind,
-            _message(call, given.get("after")),
+            _message(call, parameters.get("after")),
             event_id=_EVENT_ID,
-            canonical=streams_canonical(call, given),
+            canonical=streams_canonical(call, parameters),
         )
 
 
@@ -114,11 +116,4 @@ def operations(streams: TopicStreams) -> tuple[HttpOperation[Call], ...]:
     return (HttpOperation("GET", ROUTE, streams.live, _LIVE),)
 
 
-def add_to_openapi(
-    result: JsonObject, generator: object, request: object, public: object
-) -> JsonObject:
-    """Add these calls to the generated document. The signature is the generator's."""
-    paths = result.setdefault("paths", {})
-    if isinstance(paths, dict):
-        paths[ROUTE] = {"get": _LIVE}
-    return result
+add_to_openapi = openapi.adds_calls(("GET", ROUTE, _LIVE))

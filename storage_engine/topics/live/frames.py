@@ -31,7 +31,7 @@ def event(
             "position": positions.token_of(topic.node_name, publication.position),
             "key": publication.name,
             "version": None,
-            **_circumstances(topic, publication),
+            **_metadata(topic, publication),
         }
     )
     document = topic_json.data(publication, canonical=canonical)
@@ -45,14 +45,14 @@ def item(topic: TopicFacts, publication: Publication, *, canonical: bool) -> byt
             "id": publication.name,
             "version": None,
             "position": positions.token_of(topic.node_name, publication.position),
-            **_circumstances(topic, publication),
+            **_metadata(topic, publication),
         }
     )
     document = topic_json.data(publication, canonical=canonical)
     return head[:-1] + b',"document":' + document + b"}"
 
 
-def _circumstances(topic: TopicFacts, publication: Publication) -> dict[str, object]:
+def _metadata(topic: TopicFacts, publication: Publication) -> dict[str, object]:
     return {
         "at": rfc3339(publication.at_ms),
         "expires_at": rfc3339(publication.until_ms),

@@ -73,33 +73,33 @@ class TopicSubscription(NodeSubscription):
 
     topic: TopicFacts
     message: Value
-    wanted: TopicSubscribeRequest
+    request: TopicSubscribeRequest
     tokens: TopicResumeTokens
     #: Whether the client has received `ready`.
-    told_ready: bool = False
+    ready_sent: bool = False
     name: SubscriptionName | None = None
     following: FeedFollower | None = None
     #: Subscribing again because the node's subscription had ended.
-    again: asyncio.Task[None] | None = None
+    resubscription: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
         """Create the subscription, or resume one."""
-        if self.wanted.resume is not None:
-            resume_point = self.tokens.read(self.wanted.resume)
+        if self.request.resume is not None:
+            resume_point = self.tokens.read(self.request.resume)
             self.events = resume_point.events
             self._follow(resume_point.name, resume_point.position)
-        elif self.wanted.existing is not None:
-            name = positions.read_name(self.wanted.existing, self.topic)
+        elif self.request.existing is not None:
+            name = positions.read_name(self.request.existing, self.topic)
             self._follow(name, self._beginning(name))
             await self.wait_for_acceptance(self.expect_acceptance())
         else:
             await self._subscribe()
 
     def _beginning(self, name: SubscriptionName) -> int:
-        if self.wanted.after is None:
+        if self.request.after is None:
             return name.position
         try:
-            return positions.position_of(self.topic.node_name, self.wanted.after)
+            return positions.position_of(self.topic.node_name, self.request.after)
         except positions.UnknownToken:
             detail = "A position, as in the publications of this topic."
             raise InvalidBody(errors=[FieldProblem("/after", "invalid", detail)]) from None
@@ -131,7 +131,7 @@ class TopicSubscription(NodeSubscription):
 
     def unsubscribed(self) -> None:
         """End the node's subscription, if this connection has created it."""
-        if self.name is not None and self.wanted.existing is None:
+        if self.name is not None and self.request.existing is None:
             ending = asyncio.create_task(_unsubscribe(self.topic, self.name))
             _ending.add(ending)
             ending.add_done_callback(_ending.discard)
@@ -151,7 +151,7 @@ class TopicSubscription(NodeSubscription):
         query_hash = "" if self.name is None else self.name.public
         return {"topic": self.topic.name, "query": shown, "query_hash": query_hash}
 
-    def take(self, publication: Publication) -> bool:
+    def receive(self, publication: Publication) -> bool:
         """Send a publication, unless too much is already in flight."""
         if self.name is None or not self.has_room():
             return False
@@ -166,12 +166,12 @@ class TopicSubscription(NodeSubscription):
     def live(self) -> None:
         """Notify the client that it receives every publication from now on."""
         self.accepted()
-        if not self.told_ready and self.following is not None and self.name is not None:
+        if not self.ready_sent and self.following is not None and self.name is not None:
             token = self.tokens.write(
                 TopicResumePoint(self.name, self.following.position, self.events)
             )
             self.send(connection_frames.ready(self.id, token))
-            self.told_ready = True
+            self.ready_sent = True
         elif self.state == "stale":
             self.send(
                 connection_frames.status(self.id, "live", "the storage node is available again")
@@ -187,20 +187,22 @@ class TopicSubscription(NodeSubscription):
                 self.end(SubscriptionEnded("The subscription has been deleted."))
             case "topic dropped":
                 self.end(NotFound("The topic has been deleted."))
-            case _ if reason == GONE and self._may_begin_again:
-                self.again = asyncio.create_task(self._begin_again())
+            case _ if reason == GONE and self._may_resubscribe:
+                self.resubscription = asyncio.create_task(self._resubscribe())
             case _:
                 self.end(NotFound("The subscription does not exist or has ended."))
 
     @property
-    def _may_begin_again(self) -> bool:
-        place = self.message.get("topic_id") or self.message.get("geo")
-        return self.wanted.resume is not None and place is not None and self.again is None
+    def _may_resubscribe(self) -> bool:
+        subject = self.message.get("topic_id") or self.message.get("geo")
+        return (
+            self.request.resume is not None and subject is not None and self.resubscription is None
+        )
 
-    async def _begin_again(self) -> None:
+    async def _resubscribe(self) -> None:
         """Subscribe again for a client that reconnects too late, and notify it of the reset."""
         self.send(connection_frames.reset(self.id, "expired"))
-        self.events, self.told_ready = 0, False
+        self.events, self.ready_sent = 0, False
         try:
             await self._subscribe()
         except Exception as error:  # noqa: BLE001 -- any error ends the subscription with a message
