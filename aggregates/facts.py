@@ -69,6 +69,11 @@ class AggregateFacts:
         await node.try_call(self.tenant_id, "RB.AGG.DEFINE", self.node_name, self.definition)
         return await send(self.tenant_id, verb, self.node_name, *arguments)
 
+    @property
+    def is_being_built(self) -> bool:
+        """Whether it is a view that is still being built."""
+        return self.is_view and not self.generation and not self.error
+
     def require_rows(self) -> None:
         """Raise unless there are rows to query."""
         if self.is_view and not self.generation:

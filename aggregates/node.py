@@ -60,7 +60,7 @@ def info(node: ValkeySockets, aggregate_id: UUID) -> AggregateInfo:
 
 def drop(tenant_id: UUID, aggregate_id: UUID) -> None:
     """Remove an aggregate with all its rows."""
-    with admin.within(tenant_id) as node:
+    with admin.tenant_connection(tenant_id) as node:
         if node is not None:
             node.call("RB.AGG.DROP", str(aggregate_id))
 

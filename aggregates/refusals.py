@@ -38,10 +38,10 @@ def of_event(refused: CommandRejected, prefix: str) -> ApiError:
     """Return the error of a call whose event was rejected. `prefix` is the pointer to the event."""
     _, _, rest = refused.text.partition(" ")
     pointer, _, reason = rest.partition(" ")
-    place = prefix + ("" if pointer == _WHOLE else pointer)
+    pointer = prefix + ("" if pointer == _WHOLE else pointer)
     family = _OF_EVENTS[refused.code]
     code = "invalid" if family is InvalidBody else family.code
-    return family(reason, errors=[FieldProblem(place, code, reason)])
+    return family(reason, errors=[FieldProblem(pointer, code, reason)])
 
 
 def as_api_error(refused: CommandRejected) -> ApiError:
@@ -49,8 +49,8 @@ def as_api_error(refused: CommandRejected) -> ApiError:
     match refused.code:
         case "BADQUERY":
             pointer, _, reason = refused.text.partition(" ")
-            place = "" if pointer == _WHOLE else pointer
-            return InvalidBody(reason, errors=[FieldProblem(place, "invalid", reason)])
+            pointer = "" if pointer == _WHOLE else pointer
+            return InvalidBody(reason, errors=[FieldProblem(pointer, "invalid", reason)])
         case "SNAPSHOTEXPIRED":
             return SnapshotExpired(
                 "A snapshot is kept for a minute, and only the newest 250 `fresh` ones."

@@ -47,11 +47,14 @@ async def add(call: Call) -> CallResponse:
         return await _stream(call, aggregate)
     text = await read_body(call, "application/json", NDJSON)
     claim = idempotency.claim_of(call, text)
-    if (repeated := await idempotency.before(claim)) is not None:
+    if (repeated := await idempotency.recorded_response(claim)) is not None:
         return repeated
-    given, prefixes = _events(text)
+    values, prefixes = _events(text)
     names = EventNamer(call, aggregate.time_field)
-    events = [names.named(_checked(event, at), n) for n, (event, at) in _numbered(given, prefixes)]
+    events = [
+        names.named(_require_object(event, at), n)
+        for n, (event, at) in _with_paths(values, prefixes)
+    ]
     try:
         applications = await _add(aggregate, events, once_only=not names.all_named)
     except CommandRejected as error:
@@ -82,11 +85,11 @@ def _events(text: bytes) -> tuple[list[Value], list[str]]:
     return events, [f"/{number}" for number in range(len(events))]
 
 
-def _numbered(events: Sequence[Value], prefixes: Sequence[str]) -> enumerate[tuple[Value, str]]:
+def _with_paths(events: Sequence[Value], prefixes: Sequence[str]) -> enumerate[tuple[Value, str]]:
     return enumerate(zip(events, prefixes, strict=True))
 
 
-def _checked(event: Value, pointer: str) -> Value:
+def _require_object(event: Value, pointer: str) -> Value:
     if event.kind != "object":
         raise InvalidBody(errors=[FieldProblem(pointer, "invalid", "An event must be an object.")])
     return event
@@ -166,7 +169,7 @@ def _read_line(
         progress.refuse(progress.lines, refusals.of_event(_too_large(0), ""))
         return
     try:
-        event = _checked(Value.parse(line), "")
+        event = _require_object(Value.parse(line), "")
         named = names.named(event, progress.lines)
         if len(named) > MAX_EVENT_BYTES:
             # A chunk is bounded by its number of events, so each of them must be small.
@@ -189,17 +192,17 @@ async def _add_lines(
     progress: _Progress,
 ) -> None:
     """Add a chunk without the lines that the node rejects."""
-    left = list(chunk)
-    while left and not progress.is_over:
+    remaining = list(chunk)
+    while remaining and not progress.is_over:
         try:
             applications = await _add(
-                aggregate, [event for _, event in left], once_only=not names.all_named
+                aggregate, [event for _, event in remaining], once_only=not names.all_named
             )
         except CommandRejected as error:
             number = refusals.refused_event(error)
-            if number is None or number >= len(left):
+            if number is None or number >= len(remaining):
                 raise refusals.as_api_error(error) from None
-            line, _ = left.pop(number)
+            line, _ = remaining.pop(number)
             progress.refuse(line, refusals.of_event(error, ""))
         else:
             progress.applied += sum(applications)

@@ -6,13 +6,13 @@ from aggregates.api import events, queries
 from aggregates.api.events import NDJSON
 from data_plane.calls import Call
 from data_plane.http import HttpOperation
-from data_plane.http.openapi import FIELD_NAMES, adds, answers, described, members, place_of
+from data_plane.http.openapi import FIELD_NAMES, adds, answers, described, members, name_parameter
 from foundation.json_types import JsonObject
 
 ROOT = "/v1/aggregates/{aggregate}"
 TAG = "Aggregates"
 
-AGGREGATE_PARAMETER = place_of("aggregate", "requests_5m")
+AGGREGATE_PARAMETER = name_parameter("aggregate", "requests_5m")
 _MOMENT: JsonObject = {
     "description": "RFC 3339, milliseconds since 1970, or relative to the current time. The "
     "buckets that contain `from` and `to` are included.",

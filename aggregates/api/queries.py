@@ -53,12 +53,12 @@ async def query(call: Call) -> CallResponse:
     return CallResponse(200, text + b"}")
 
 
-def as_text(given: Value, members: Collection[str]) -> bytes:
+def as_text(body: Value, members: Collection[str]) -> bytes:
     """Return a query in the node's format."""
     parts = [
         to_json(name) + b":" + value.ejson()
         for name in members
-        if (value := given.get(name)) is not None
+        if (value := body.get(name)) is not None
     ]
     return b"{" + b",".join(parts) + b"}"
 
@@ -73,5 +73,5 @@ async def _as_of(aggregate: AggregateFacts) -> str | None:
     """Return the time up to which a view includes all writes."""
     info = json.loads(as_bytes(await aggregate.call("RB.AGG.INFO")))
     # Positions in the collection's streams begin with milliseconds.
-    moments = [int(place.partition("-")[0]) for _, place in info["positions"]]
+    moments = [int(position.partition("-")[0]) for _, position in info["positions"]]
     return rfc3339(min(moments)) if moments else None

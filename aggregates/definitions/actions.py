@@ -90,10 +90,10 @@ def _follow(aggregate: Aggregate, source: ViewSourceValues) -> None:
         aggregate.filter = _filter(source["filter"])
 
 
-def _filter(given: JsonObject) -> str:
+def _filter(definition: JsonObject) -> str:
     """Return a filter's text, or raise if its meaning depends on the time of evaluation."""
     try:
-        value = Value.parse(json.dumps(given).encode())
+        value = Value.parse(json.dumps(definition).encode())
         Filter.parse(value, pointer="/source/filter").check_live()
     except QueryError as error:
         raise as_api_error(error) from None
@@ -145,7 +145,7 @@ def do_delete(principal: Principal | None, aggregate: Aggregate) -> None:
 
 
 def _drop_now(tenant_id: UUID, aggregate_id: UUID) -> None:
-    if admin.is_there():
+    if admin.is_configured():
         node.drop(tenant_id, aggregate_id)
 
 

@@ -27,9 +27,9 @@ def _names(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
     time = cast("JsonObject | None", definition["time"])
     if time is not None and time["field"] in dimensions:
         yield _wrong("/time/field", "A dimension already has this name.")
-    taken = [*dimensions, *([str(time["field"])] if time is not None else [])]
+    field_names = [*dimensions, *([str(time["field"])] if time is not None else [])]
     for name in cast("JsonObject", definition["measures"]):
-        if name in taken:
+        if name in field_names:
             yield _wrong(
                 f"/measures/{name}", "A dimension or the time field already has this name."
             )
@@ -38,15 +38,15 @@ def _names(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
 def _rollups(definition: Mapping[str, object]) -> Iterator[FieldProblem]:
     dimensions = cast("list[str]", definition["dimensions"])
     seen: set[tuple[str, ...]] = set()
-    for place, rollup in enumerate(cast("list[list[str]]", definition["rollups"])):
+    for index, rollup in enumerate(cast("list[list[str]]", definition["rollups"])):
         named = tuple(rollup)
-        strange = [name for name in rollup if name not in dimensions]
-        if strange:
-            yield _wrong(f"/rollups/{place}", f"The dimension {strange[0]!r} does not exist.")
+        unknown = [name for name in rollup if name not in dimensions]
+        if unknown:
+            yield _wrong(f"/rollups/{index}", f"The dimension {unknown[0]!r} does not exist.")
         elif len(set(named)) < len(named) or tuple(sorted(named)) in seen:
-            yield _wrong(f"/rollups/{place}", "A field is named twice.")
+            yield _wrong(f"/rollups/{index}", "A field is named twice.")
         elif set(named) == set(dimensions):
-            yield _wrong(f"/rollups/{place}", "Rows for all dimensions always exist.")
+            yield _wrong(f"/rollups/{index}", "Rows for all dimensions always exist.")
         seen.add(tuple(sorted(named)))
 
 

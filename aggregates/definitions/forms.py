@@ -111,7 +111,7 @@ class MeasureSerializer(BodySerializer):
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         if "op" not in attrs:
             raise serializers.ValidationError({"op": _required()})
-        wrong = measures.complaint(dict(attrs))  # type: ignore[arg-type]
+        wrong = measures.invalid_member(dict(attrs))  # type: ignore[arg-type]
         if wrong is not None:
             raise serializers.ValidationError({wrong[0]: wrong[1]})
         return dict(measures.completed(dict(attrs)))  # type: ignore[arg-type]
@@ -162,23 +162,23 @@ class AggregateChange(BodySerializer):
         help_text="How long buckets are kept, such as 90d; null: forever.",
     )
 
-    def validate_measures(self, given: dict[str, JsonObject]) -> dict[str, JsonObject]:
-        if len(given) > MAX_MEASURES:
+    def validate_measures(self, measures: dict[str, JsonObject]) -> dict[str, JsonObject]:
+        if len(measures) > MAX_MEASURES:
             raise serializers.ValidationError(f"At most {MAX_MEASURES} measures.")
-        for name in given:
+        for name in measures:
             MeasureField().run_validation(name)
             if name == RESERVED:
                 raise serializers.ValidationError(
                     {name: "This name is reserved for a field of rows."}
                 )
-        return given
+        return measures
 
-    def validate_dimensions(self, given: list[str]) -> list[str]:
-        if len(set(given)) < len(given):
+    def validate_dimensions(self, dimensions: list[str]) -> list[str]:
+        if len(set(dimensions)) < len(dimensions):
             raise serializers.ValidationError("A dimension is named twice.")
-        if RESERVED in given:
+        if RESERVED in dimensions:
             raise serializers.ValidationError("This name is reserved for a field of rows.")
-        return given
+        return dimensions
 
 
 class AggregateCreation(AggregateChange):

@@ -52,14 +52,14 @@ OPS: Mapping[str, MeasureKind] = MappingProxyType(
 def completed(measure: JsonObject) -> JsonObject:
     """Return a checked measure with defaults filled in, its members always in the same order."""
     op = OPS[str(measure["op"])]
-    given = {**op.usual, **{name: v for name, v in measure.items() if v is not None}}
-    if given.get("type") == "decimal":
-        given.setdefault("scale", USUAL_SCALE)
-    return {name: given[name] for name in ("op", *op.members) if name in given}
+    members = {**op.usual, **{name: v for name, v in measure.items() if v is not None}}
+    if members.get("type") == "decimal":
+        members.setdefault("scale", USUAL_SCALE)
+    return {name: members[name] for name in ("op", *op.members) if name in members}
 
 
-def complaint(measure: JsonObject) -> tuple[str, str] | None:
-    """Return the member that is wrong with a measure whose members have the right types."""
+def invalid_member(measure: JsonObject) -> tuple[str, str] | None:
+    """Return an invalid member and the reason. The types have been checked already."""
     op = OPS[str(measure["op"])]
     for name in measure:
         if name != "op" and name not in op.members:

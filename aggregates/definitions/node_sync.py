@@ -25,7 +25,7 @@ CHECK_AGAIN_S = 1.0
 @task(name=DROP_TASK)
 def drop(*, tenant: str, aggregate: str) -> None:
     """Remove a dropped aggregate's rows."""
-    if admin.is_there():
+    if admin.is_configured():
         node.drop(UUID(tenant), UUID(aggregate))
 
 
@@ -34,10 +34,15 @@ def sync(*, tenant: str, aggregate: str) -> None:
     """Make the node hold an aggregate as its row defines it."""
     tenant_id, aggregate_id = UUID(tenant), UUID(aggregate)
     row = _row(tenant_id, aggregate_id)
-    if row is None or row.is_view or not admin.is_there() or row.build_done == row.build_wanted:
+    if (
+        row is None
+        or row.is_view
+        or not admin.is_configured()
+        or row.build_done == row.build_wanted
+    ):
         return
-    with admin.within(tenant_id) as connection:
-        generation = 0 if connection is None else _built(connection, row)
+    with admin.tenant_connection(tenant_id) as connection:
+        generation = 0 if connection is None else _advance_build(connection, row)
     if generation is None:
         arguments = {"tenant": tenant, "aggregate": aggregate}
         with scoped(tenant_id=tenant_id):
@@ -48,13 +53,13 @@ def sync(*, tenant: str, aggregate: str) -> None:
     _note(row, build_done=row.build_wanted, generation=generation, building=0, state="active")
 
 
-def _built(connection: ValkeySockets, row: Aggregate) -> int | None:
-    """Bring the node one step further. Return the generation that queries see when it is done."""
+def _advance_build(connection: ValkeySockets, row: Aggregate) -> int | None:
+    """Advance the build by one step. Return the generation that queries see when it is done."""
     definition = for_node(row)
     if row.build_done == 0:
-        made = node.define(connection, row.pk, definition)
-        if made is not None and made == node.info(connection, row.pk).generation:
-            return made
+        generation = node.define(connection, row.pk, definition)
+        if generation is not None and generation == node.info(connection, row.pk).generation:
+            return generation
     building = row.building
     if not building:
         building = node.replace(connection, row.pk, definition)
@@ -75,5 +80,5 @@ def _row(tenant_id: UUID, aggregate_id: UUID) -> Aggregate | None:
 def _note(row: Aggregate, **values: object) -> None:
     """Record the progress of a build, unless a newer build has been requested."""
     with scoped(tenant_id=row.tenant_id):
-        wanted = Aggregate.objects.filter(pk=row.pk, build_wanted=row.build_wanted)
-        wanted.update(**values)
+        unchanged = Aggregate.objects.filter(pk=row.pk, build_wanted=row.build_wanted)
+        unchanged.update(**values)

@@ -45,11 +45,11 @@ REPORT_S = 1.0
 #: The pause after a service was unavailable.
 RETRY_S = 0.5
 #: Transient errors: the service recovers, or another process follows meanwhile.
-_AWAY = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
+_UNAVAILABLE = (psycopg.Error, DatabaseError, RedisError, ApiError, OSError)
 #: Rejections after which a new generation is started.
 _LOST = frozenset({"NO_AGGREGATE", "NOGENERATION"})
 #: Rejections that are not about the view: the node cannot write at present.
-_TROUBLED = frozenset({"STORAGE_FULL", "POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
+_CANNOT_WRITE = frozenset({"STORAGE_FULL", "POISONED", "IO_ERROR", "CORRUPTION", "STOPPED"})
 
 
 class ViewFollower:
@@ -63,20 +63,20 @@ class ViewFollower:
         )
         self._lead = Lead("views")
         self._views: dict[UUID, FollowedView] = {}
-        self._asked = False
-        self._away = ""
+        self._has_checked = False
+        self._unavailable = ""
         self._health = ViewsHealth()
 
     @property
     def ready(self) -> bool:
         """Whether it follows, or stands by to take over."""
-        return self._asked
+        return self._has_checked
 
     def status(self) -> dict[str, object]:
         """Describe the state, for operators and probes."""
         return {
-            "leading": self._lead.held,
-            "unavailable": self._away or None,
+            "leading": self._lead.is_leader,
+            "unavailable": self._unavailable or None,
             "lag_s": self._health.lag_s,
             "views": {view.name: describe(view) for view in self._views.values()},
         }
@@ -86,7 +86,7 @@ class ViewFollower:
         try:
             await self._run()
         finally:
-            await self._forget()
+            await self._abandon_all()
             await asyncio.to_thread(self._lead.end)
             await self._wire.aclose()
 
@@ -94,25 +94,25 @@ class ViewFollower:
         while True:
             try:
                 if await asyncio.to_thread(self._lead.take):
-                    self._asked = True
+                    self._has_checked = True
                     await self._follow()
-                self._asked, self._away = True, ""
-            except _AWAY as error:
-                if self._away != type(error).__name__:
+                self._has_checked, self._unavailable = True, ""
+            except _UNAVAILABLE as error:
+                if self._unavailable != type(error).__name__:
                     logger.warning("following is paused: %s", error)
-                self._away = type(error).__name__
+                self._unavailable = type(error).__name__
             except StreamGap as error:
                 logger.info("views are rebuilt: %s", error)
             except Exception:
                 logger.exception("following failed")
-            self._health.pause(leads=self._lead.held)
-            await self._forget()
+            self._health.pause(leads=self._lead.is_leader)
+            await self._abandon_all()
             await asyncio.sleep(RETRY_S)
 
-    async def _forget(self) -> None:
+    async def _abandon_all(self) -> None:
         views, self._views = self._views, {}
         for view in views.values():
-            await view.forget_coming()
+            await view.abandon_build()
 
     async def _follow(self) -> None:
         """Follow until the streams are replaced, no views are left, or another process follows."""
@@ -124,12 +124,12 @@ class ViewFollower:
         streams = WriteStreamReader(self._wire, grid)
         tracks = await self._tracks(streams)
         updater = ViewUpdater(streams, tracks, self._views)
-        cared_s = time.monotonic()
+        refreshed_s = time.monotonic()
         while True:
             await updater.update()
             self._health.note(self._views.values())
-            if time.monotonic() - cared_s > REFRESH_S:
-                cared_s = time.monotonic()
+            if time.monotonic() - refreshed_s > REFRESH_S:
+                refreshed_s = time.monotonic()
                 if await newest_grid() != grid or not await asyncio.to_thread(self._lead.take):
                     return
                 await self._refresh_views()
@@ -138,13 +138,16 @@ class ViewFollower:
 
     async def _refresh_views(self) -> None:
         """Refresh the list of views."""
-        loaded = {row.pk: (row, there) for row, there in await asyncio.to_thread(load)}
+        loaded = {
+            row.pk: (row, collection_exists)
+            for row, collection_exists in await asyncio.to_thread(load)
+        }
         for removed in [key for key in self._views if key not in loaded]:
-            await self._views.pop(removed).forget_coming()
-        for key, (row, there) in loaded.items():
+            await self._views.pop(removed).abandon_build()
+        for key, (row, collection_exists) in loaded.items():
             view = self._views.setdefault(key, FollowedView(row))
             view.row = row
-            if not there and not view.is_failed:
+            if not collection_exists and not view.is_failed:
                 await view.fail("The collection has been deleted.")
 
     async def _tracks(self, streams: WriteStreamReader) -> list[Track]:
@@ -158,14 +161,14 @@ class ViewFollower:
             first, last = await streams.first(partition), await streams.last(partition)
             if first is None or last is None:
                 raise NotTicking(f"stream {partition} is empty: no relay has initialised it")
-            places = []
+            positions = []
             for view in self._views.values():
-                place = _place_of(view, streams, partition)
-                if place is None or order(place) < order(first):
+                position = _position_of(view, streams, partition)
+                if position is None or order(position) < order(first):
                     view.current = None
                 else:
-                    places.append(place)
-            tracks.append(Track(min(places, key=order, default=last)))
+                    positions.append(position)
+            tracks.append(Track(min(positions, key=order, default=last)))
         return tracks
 
     async def _resume(self) -> None:
@@ -183,18 +186,18 @@ class NotTicking(OSError):
     """No relay has written to the streams yet."""
 
 
-class NodeTroubled(OSError):
+class NodeCannotWrite(OSError):
     """The storage node responds but cannot write."""
 
 
-def _place_of(view: FollowedView, streams: WriteStreamReader, partition: int) -> str | None:
+def _position_of(view: FollowedView, streams: WriteStreamReader, partition: int) -> str | None:
     """Return a view's position in a stream, if it knows exactly one incarnation of it."""
     if view.current is None:
         return None
     stem = streams.label(partition, b"")
-    positions = view.current.positions
-    places = [place for label, place in positions.items() if label.startswith(stem)]
-    return places[0] if len(places) == 1 else None
+    labelled = view.current.positions.items()
+    positions = [position for label, position in labelled if label.startswith(stem)]
+    return positions[0] if len(positions) == 1 else None
 
 
 class ViewUpdater:
@@ -208,28 +211,28 @@ class ViewUpdater:
         self._views = views
         self._reported_s = 0.0
         #: Whether every stream has had a tick, so that its incarnation is known.
-        self._knows = False
+        self._has_incarnations = False
         self._early: list[WriteStreamEntry] = []
 
     async def update(self) -> None:
         """Read once and process the result."""
         entries = await self._streams.read(self._tracks)
         for entry in entries:
-            self._tracks[entry.partition].advance(entry.place, entry.content)
-        if not self._knows:
+            self._tracks[entry.partition].advance(entry.position, entry.content)
+        if not self._has_incarnations:
             self._early += entries
             if any(track.incarnation is None for track in self._tracks):
                 return
-            self._learn()
+            self._check_incarnations()
             entries, self._early = self._early, []
-        self._sort(entries)
+        self._assign_images(entries)
         await self._send_changes()
         for view in list(self._views.values()):
             await self._attempt(view, self._advance(view))
 
-    def _learn(self) -> None:
+    def _check_incarnations(self) -> None:
         """Compare the incarnations of the streams with those that views have followed."""
-        self._knows = True
+        self._has_incarnations = True
         labels = set(self._labels().values())
         for view in self._views.values():
             if view.current is not None and not labels <= set(view.current.positions):
@@ -241,14 +244,14 @@ class ViewUpdater:
             for partition, track in enumerate(self._tracks)
         }
 
-    def _places(self) -> dict[int, str]:
-        return {partition: track.place for partition, track in enumerate(self._tracks)}
+    def _positions(self) -> dict[int, str]:
+        return {partition: track.position for partition, track in enumerate(self._tracks)}
 
-    def _sort(self, entries: Iterable[WriteStreamEntry]) -> None:
+    def _assign_images(self, entries: Iterable[WriteStreamEntry]) -> None:
         """Note for each view the images that concern it."""
         watching: defaultdict[UUID, list[FollowedView]] = defaultdict(list)
         for view in self._views.values():
-            if view.current is not None or view.coming is not None:
+            if view.current is not None or view.next_generation is not None:
                 watching[view.collection_id].append(view)
         for entry in entries:
             image = entry.content
@@ -261,19 +264,19 @@ class ViewUpdater:
     async def _send_changes(self) -> None:
         """Send changes to the node at once, and positions without changes now and then."""
         labels = self._labels()
-        places = self._places()
-        reports = time.monotonic() - self._reported_s > REPORT_S
-        if reports:
+        positions = self._positions()
+        is_report_due = time.monotonic() - self._reported_s > REPORT_S
+        if is_report_due:
             self._reported_s = time.monotonic()
-        due = [view for view in self._views.values() if reports or view.images]
-        await asyncio.gather(*(self._attempt(v, v.carry(labels, places)) for v in due))
+        due = [view for view in self._views.values() if is_report_due or view.images]
+        await asyncio.gather(*(self._attempt(v, v.send_images(labels, positions)) for v in due))
 
     async def _advance(self, view: FollowedView) -> None:
         """Start or finish a generation, if that is due."""
         if not view.is_failed:
             if view.wants_build:
                 await view.begin()
-            await view.settle(self._labels(), self._places())
+            await view.finish_build(self._labels(), self._positions())
 
     async def _attempt(self, view: FollowedView, step: Awaitable[None]) -> None:
         """Run a step for a view. An error in one view does not hold up the others."""
@@ -282,9 +285,9 @@ class ViewUpdater:
         except CommandRejected as error:
             if error.code in _LOST:
                 view.current = None
-                await view.forget_coming()
-            elif error.code in _TROUBLED:
-                raise NodeTroubled(error.code) from error
+                await view.abandon_build()
+            elif error.code in _CANNOT_WRITE:
+                raise NodeCannotWrite(error.code) from error
             else:
                 await view.fail(f"The storage node rejected a command: {error.text}")
         except QueryError as error:

@@ -43,14 +43,14 @@ class ViewGeneration:
         self.filling.result()
         return True
 
-    async def apply(self, label: str, place: str, images: Sequence[Document]) -> None:
+    async def apply(self, label: str, position: str, images: Sequence[Document]) -> None:
         """Send images to the node, with the position up to which a stream has been read."""
         changes = [self.shape.change(*image) for image in images]
         for start in range(0, max(len(changes), 1), AT_ONCE):
             part = changes[start : start + AT_ONCE]
             is_last = start + AT_ONCE >= len(changes)
-            await self._call("RB.AGG.APPLY", label, place if is_last else STAYS, *part)
-        self.positions[label] = place
+            await self._call("RB.AGG.APPLY", label, position if is_last else STAYS, *part)
+        self.positions[label] = position
 
     def fill(self, collection_id: UUID, read: Callable[[int], None]) -> None:
         """Start reading the existing documents. `read` is called with the count, now and then."""

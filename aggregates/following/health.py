@@ -62,7 +62,7 @@ def state_of(view: FollowedView) -> str:
     """Return the state of a view."""
     if view.is_failed:
         return "failed"
-    if view.coming is not None:
+    if view.next_generation is not None:
         return "building"
     return "waiting" if view.current is None else "in_step"
 
@@ -71,7 +71,7 @@ def as_of_s(view: FollowedView) -> float | None:
     """Return the time, in seconds since 1970, up to which a view's rows include all writes."""
     if view.current is None or not view.current.positions:
         return None
-    return min(order(place)[0] for place in view.current.positions.values()) / 1000
+    return min(order(position)[0] for position in view.current.positions.values()) / 1000
 
 
 def describe(view: FollowedView) -> JsonObject:
@@ -81,6 +81,6 @@ def describe(view: FollowedView) -> JsonObject:
     return {
         "state": state_of(view),
         "generation": view.row.generation or None,
-        "building": None if view.coming is None else view.coming.number,
+        "building": None if view.next_generation is None else view.next_generation.number,
         "as_of": None if as_of is None else timestamp(as_of),
     }

@@ -46,7 +46,7 @@ class WriteStreamEntry:
     """One entry of a stream."""
 
     partition: int
-    place: str
+    position: str
     content: Image | Tick
 
 
@@ -59,17 +59,17 @@ async def newest_grid() -> WriteStreams | None:
     return WriteStreams(result.integer(0, 0), result.integer(0, 1), result.integer(0, 2))
 
 
-def order(place: str) -> tuple[int, int]:
+def order(position: str) -> tuple[int, int]:
     """Return the sort key of a position in a stream."""
-    milliseconds, _, number = place.partition("-")
+    milliseconds, _, number = position.partition("-")
     return int(milliseconds), int(number or 0)
 
 
 class Track:
     """How far one stream has been read."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, position: str) -> None:
+        self.position = position
         #: The incarnation in which the stream is complete; None: no tick has arrived yet.
         self.incarnation: bytes | None = None
         self._token = 0
@@ -77,9 +77,9 @@ class Track:
         self._count: int | None = None
         self._since = 0
 
-    def advance(self, place: str, content: Image | Tick) -> None:
+    def advance(self, position: str, content: Image | Tick) -> None:
         """Process the next entry; raise `StreamGap` if entries before it are missing."""
-        self.place = place
+        self.position = position
         self._since += 1
         if isinstance(content, Image):
             return
@@ -110,32 +110,34 @@ class WriteStreamReader:
 
     async def first(self, partition: int) -> str | None:
         """Return the position of the oldest entry."""
-        return _place(await self._wire.call("XRANGE", self._names[partition], "-", "+", "COUNT", 1))
+        return _position(
+            await self._wire.call("XRANGE", self._names[partition], "-", "+", "COUNT", 1)
+        )
 
     async def last(self, partition: int) -> str | None:
         """Return the position of the newest entry."""
-        return _place(
+        return _position(
             await self._wire.call("XREVRANGE", self._names[partition], "+", "-", "COUNT", 1)
         )
 
     async def read(self, tracks: list[Track]) -> list[WriteStreamEntry]:
         """Return the entries after the tracks' positions, waiting briefly for some to arrive."""
-        places = [track.place for track in tracks]
+        positions = [track.position for track in tracks]
         reply = await self._wire.call(
-            "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *places
+            "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", *self._names, *positions
         )
         entries_read: list[WriteStreamEntry] = []
         for name, rows in _pairs(reply):
             partition = self._names.index(_text(name))
-            for place, fields in _pairs(rows):
+            for position, fields in _pairs(rows):
                 raw = _field(fields)
-                entries_read.append(WriteStreamEntry(partition, _text(place), decode(raw)))
+                entries_read.append(WriteStreamEntry(partition, _text(position), decode(raw)))
         return entries_read
 
 
-def _place(rows: Reply) -> str | None:
-    for place, _ in _pairs(rows):
-        return _text(place)
+def _position(rows: Reply) -> str | None:
+    for position, _ in _pairs(rows):
+        return _text(position)
     return None
 
 

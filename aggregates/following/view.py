@@ -37,8 +37,8 @@ class FollowedView:
     #: The generation that queries see, as long as it is in step with the streams.
     current: ViewGeneration | None = None
     #: The generation being filled beside it, and the build that it is for.
-    coming: ViewGeneration | None = None
-    coming_build: int = 0
+    next_generation: ViewGeneration | None = None
+    next_build: int = 0
     #: Images read but not yet sent to the node, by partition.
     images: dict[int, list[Document]] = field(default_factory=dict)
     _documents_reported_s: float = 0.0
@@ -59,8 +59,8 @@ class FollowedView:
     @property
     def wants_build(self) -> bool:
         """Whether a generation has to be started."""
-        if self.coming is not None:
-            return self.coming_build != self.row.build_wanted
+        if self.next_generation is not None:
+            return self.next_build != self.row.build_wanted
         return self.current is None or self.row.build_done != self.row.build_wanted
 
     @property
@@ -75,22 +75,22 @@ class FollowedView:
         if info.get("generation") == self.row.generation:
             counted = SkippedDocuments(self.row.left_out, self.row.left_out_detail)
             shape = ViewProjection.of(info["definition"], self.row.filter, counted)
-            places = {str(label): str(place) for label, place in info["positions"]}
+            positions = {str(label): str(position) for label, position in info["positions"]}
             self._skipped_reported = counted.count
             self.current = ViewGeneration(
-                self.row.tenant_id, self.name, self.row.generation, shape, places
+                self.row.tenant_id, self.name, self.row.generation, shape, positions
             )
 
     async def begin(self) -> None:
         """Start a new generation. The streams have been read up to now, and reading continues."""
-        await self.forget_coming()
+        await self.abandon_build()
         number = await self._define()
         shape = ViewProjection.of(definition_of(self.row), self.row.filter)
-        self.coming = ViewGeneration(self.row.tenant_id, self.name, number, shape)
-        self.coming_build = self.row.build_wanted
+        self.next_generation = ViewGeneration(self.row.tenant_id, self.name, number, shape)
+        self.next_build = self.row.build_wanted
         metrics.VIEWS_BUILDS.inc()
         await self.note(building=number, documents_read=0, state=Aggregate.State.BUILDING, error="")
-        self.coming.fill(self.collection_id, self._documents_read)
+        self.next_generation.fill(self.collection_id, self._documents_read)
 
     async def _define(self) -> int:
         definition = for_node(self.row)
@@ -110,16 +110,16 @@ class FollowedView:
             raise CommandRejected("UNEXPECTED a number was expected")
         return reply
 
-    async def carry(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
+    async def send_images(self, labels: Mapping[int, str], positions: Mapping[int, str]) -> None:
         """Send the images read so far to the node; `labels` names the streams."""
         images, self.images = self.images, {}
-        for generation in (self.current, self.coming):
+        for generation in (self.current, self.next_generation):
             if generation is None:
                 continue
             for partition, label in labels.items():
                 fresh = images.get(partition, [])
-                if fresh or generation.positions.get(label) != places[partition]:
-                    await generation.apply(label, places[partition], fresh)
+                if fresh or generation.positions.get(label) != positions[partition]:
+                    await generation.apply(label, positions[partition], fresh)
         await self._report_left_out()
 
     async def _report_left_out(self) -> None:
@@ -140,31 +140,37 @@ class FollowedView:
             detail=f"{new} left out: {left_out.detail}",
         )
 
-    async def settle(self, labels: Mapping[int, str], places: Mapping[int, str]) -> None:
+    async def finish_build(self, labels: Mapping[int, str], positions: Mapping[int, str]) -> None:
         """Switch queries to the filled generation, and record its position."""
-        coming = self.coming
-        if coming is None or not coming.is_filled or self.coming_build != self.row.build_wanted:
+        next_generation = self.next_generation
+        if (
+            next_generation is None
+            or not next_generation.is_filled
+            or self.next_build != self.row.build_wanted
+        ):
             return
         for partition, label in labels.items():
-            await coming.apply(label, places[partition], [])
-        if self.row.generation != coming.number:
-            await self._switch(coming)
-        done = {"build_done": self.coming_build, "generation": coming.number, "building": 0}
+            await next_generation.apply(label, positions[partition], [])
+        if self.row.generation != next_generation.number:
+            await self._switch(next_generation)
+        done = {"build_done": self.next_build, "generation": next_generation.number, "building": 0}
         # The count of omitted versions starts again with the new rows.
         counted = {"left_out": 0, "left_out_detail": ""}
         await self.note(**done, **counted, state=Aggregate.State.ACTIVE, error="")
-        self.row.build_done, self.row.generation = self.coming_build, coming.number
-        self.current, self.coming = coming, None
+        self.row.build_done, self.row.generation = self.next_build, next_generation.number
+        self.current, self.next_generation = next_generation, None
         self._skipped_reported, self._skipped_reported_s = 0, 0.0
         await self._report_left_out()
 
-    async def _switch(self, coming: ViewGeneration) -> None:
+    async def _switch(self, next_generation: ViewGeneration) -> None:
         # The first generation of an aggregate is the one that queries see from the beginning.
-        await client().try_call(self.row.tenant_id, "RB.AGG.SWITCH", self.name, coming.number)
+        await client().try_call(
+            self.row.tenant_id, "RB.AGG.SWITCH", self.name, next_generation.number
+        )
 
     async def fail(self, why: str) -> None:
         """Stop, and record why."""
-        await self.forget_coming()
+        await self.abandon_build()
         self.current = None
         await self.note(state=Aggregate.State.FAILED, error=why)
         self.row.state, self.row.error = Aggregate.State.FAILED, why
@@ -176,11 +182,11 @@ class FollowedView:
             detail=why,
         )
 
-    async def forget_coming(self) -> None:
+    async def abandon_build(self) -> None:
         """Abandon the generation that is being filled."""
-        coming, self.coming = self.coming, None
-        if coming is not None:
-            await coming.aclose()
+        next_generation, self.next_generation = self.next_generation, None
+        if next_generation is not None:
+            await next_generation.aclose()
 
     async def note(self, **values: object) -> None:
         """Update the row, unless another build has been requested."""
@@ -199,8 +205,8 @@ _telling: set[asyncio.Task[None]] = set()
 
 def _note(row: Aggregate, values: Mapping[str, object]) -> None:
     try:
-        wanted = Aggregate.unscoped.using(ALIAS).filter(pk=row.pk, build_wanted=row.build_wanted)
-        wanted.update(**values)
+        unchanged = Aggregate.unscoped.using(ALIAS).filter(pk=row.pk, build_wanted=row.build_wanted)
+        unchanged.update(**values)
     finally:
         connections[ALIAS].close()
 
@@ -212,7 +218,7 @@ def load() -> list[tuple[Aggregate, bool]]:
         active = Collection.unscoped.using(ALIAS).filter(
             pk__in={row.collection_id for row in rows}, state=Collection.State.ACTIVE
         )
-        there = set(active.values_list("pk", flat=True))
+        existing = set(active.values_list("pk", flat=True))
     finally:
         connections[ALIAS].close()
-    return [(row, row.collection_id in there) for row in rows]
+    return [(row, row.collection_id in existing) for row in rows]

@@ -12,7 +12,7 @@ from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from connections.event_stream_consumer import EventStreams
 from data_plane.calls import Call
-from data_plane.http import CallResponse, HttpOperation
+from data_plane.http import CallResponse, HttpOperation, openapi
 from data_plane.request_reader import parameters
 from foundation.api.rendering import to_json
 from foundation.errors import FieldProblem, InvalidParameter
@@ -42,14 +42,14 @@ class AggregateStreams:
         return self._streams.answer(call, caller, self._kind, message)
 
 
-def _message(call: Call, given: dict[str, str]) -> Value:
+def _message(call: Call, parameters: dict[str, str]) -> Value:
     """Return the `subscribe` message that corresponds to a URL."""
     parts = [b'"aggregate":' + to_json(call.parameters["aggregate"])]
-    resume = call.head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
-    given.pop("resume", None)
+    resume = call.head.headers.get(LAST_EVENT_ID) or parameters.pop("resume", None)
+    parameters.pop("resume", None)
     if resume:
         parts.append(b'"resume":' + to_json(resume))
-    for name, text in given.items():
+    for name, text in parameters.items():
         parts.append(to_json(name) + b":" + (_json(name, text) if name in _JSON else to_json(text)))
     return Value.parse_request(b"{" + b",".join(parts) + b"}")
 
@@ -98,11 +98,4 @@ def operations(streams: AggregateStreams) -> tuple[HttpOperation[Call], ...]:
     return (HttpOperation("GET", ROUTE, streams.live, _LIVE),)
 
 
-def add_to_openapi(
-    result: JsonObject, generator: object, request: object, public: object
-) -> JsonObject:
-    """Add these calls to the generated document. The signature is the generator's."""
-    paths = result.setdefault("paths", {})
-    if isinstance(paths, dict):
-        paths[ROUTE] = {"get": _LIVE}
-    return result
+add_to_openapi = openapi.adds_calls(("GET", ROUTE, _LIVE))

@@ -26,7 +26,7 @@ JsonRows = list[JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class InitialAnswer:
-    """The first answer of a watch. No rows: nothing has changed since the position asked for."""
+    """The first answer of a watch. No rows: nothing has changed since the requested position."""
 
     position: int
     rows: JsonRows | None
@@ -103,21 +103,21 @@ class AggregateFeed(TenantFeed):
             command += ["FROM", watching.position]
         pending = wire.call(*command)
         # In the same turn as the reply, so before any push that follows it.
-        pending.add_done_callback(lambda reply: self._answered(watching, reply))
+        pending.add_done_callback(lambda reply: self._on_answer(watching, reply))
 
-    def _answered(self, watching: FeedWatch, reply: asyncio.Future[Reply]) -> None:
+    def _on_answer(self, watching: FeedWatch, reply: asyncio.Future[Reply]) -> None:
         if reply.cancelled() or watching not in self._watching:
             return
         failed = reply.exception()
         if isinstance(failed, CommandRejected):
-            self._refused(watching, failed)
+            self._on_rejection(watching, failed)
         elif failed is None:
             number, answer = _read(reply.result())
             watching.number, watching.position = number, answer.position
             self._by_number[number] = watching
             watching.watcher.answered(answer)
 
-    def _refused(self, watching: FeedWatch, refused: CommandRejected) -> None:
+    def _on_rejection(self, watching: FeedWatch, refused: CommandRejected) -> None:
         if refused.code == NO_AGGREGATE and not watching.aggregate.is_view and self._wire:
             # The node does not know the watch yet.
             aggregate = watching.aggregate
@@ -131,7 +131,7 @@ class AggregateFeed(TenantFeed):
         for watching in list(self._watching):
             self._ask(wire, watching)
 
-    def _lost(self) -> None:
+    def _disconnected(self) -> None:
         self._by_number.clear()
         for watching in list(self._watching):
             if watching.number is not None:

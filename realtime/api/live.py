@@ -45,9 +45,9 @@ class LiveQueries:
         """Respond to an authenticated caller."""
         name = collection_name(call, READ)
         members = (member for member in MEMBERS if member != "collection")
-        given = dict(parameters(call, *members, EJSON_PARAMETER))
-        form = streams_canonical(call, given)
-        message = _message(name, given, call.head)
+        query = dict(parameters(call, *members, EJSON_PARAMETER))
+        form = streams_canonical(call, query)
+        message = _message(name, query, call.head)
         caller = ConnectionCaller(
             call.principal, call.tenant, reference_of(call.principal, call.head)
         )
@@ -61,12 +61,12 @@ class LiveQueries:
         return self._streams.answer(call, caller, self._kinds.of(message), message, canonical=form)
 
 
-def _message(collection: str, given: dict[str, str], head: CallHead) -> Value:
+def _message(collection: str, parameters: dict[str, str], head: CallHead) -> Value:
     """Return the `subscribe` message that corresponds to a URL."""
-    options = {name: given.pop(name) for name in ("options",) if name in given}
-    resume = head.headers.get(LAST_EVENT_ID) or given.pop("resume", None)
-    given.pop("resume", None)
-    query = from_url(given)
+    options = {name: parameters.pop(name) for name in ("options",) if name in parameters}
+    resume = head.headers.get(LAST_EVENT_ID) or parameters.pop("resume", None)
+    parameters.pop("resume", None)
+    query = from_url(parameters)
     parts = [b'"collection":' + to_json(collection)]
     parts += [
         to_json(name) + b":" + value.ejson(canonical=True)
@@ -89,7 +89,7 @@ class TicketedStreams:
         self._topics = topics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not _is_ours(scope):
+        if not _has_ticket(scope):
             await self._app(scope, receive, send)
             return
         scope["state"]["route"] = ROUTE
@@ -125,7 +125,7 @@ class TicketedStreams:
         return await self._queries.by_ticket(caller, call)
 
 
-def _is_ours(scope: Scope) -> bool:
+def _has_ticket(scope: Scope) -> bool:
     if scope["type"] != "http" or not scope["path"].endswith("/live"):
         return False
     return any(part.startswith(TICKET) for part in scope["query_string"].split(b"&"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from data_plane.calls import Call
 from data_plane.http import HttpOperation
-from data_plane.http.openapi import EJSON_IN_ADDRESS, EJSON_PARAMETER
+from data_plane.http.openapi import EJSON_IN_ADDRESS, EJSON_PARAMETER, adds_calls
 from documents.api.operations import COLLECTION_PARAMETER, FILTER, GROUP, LOOKUP, SORT
 from foundation.json_types import JsonObject, JsonValue
 from realtime.api import tickets
@@ -124,12 +124,4 @@ def operations(live: LiveQueries) -> tuple[HttpOperation[Call], ...]:
     )
 
 
-def add_to_openapi(
-    result: JsonObject, generator: object, request: object, public: object
-) -> JsonObject:
-    """Add these calls to the generated document. The signature is the generator's."""
-    paths = result.setdefault("paths", {})
-    if isinstance(paths, dict):
-        paths[TICKETS] = {"post": _ISSUE}
-        paths[ROUTE] = {"get": _LIVE}
-    return result
+add_to_openapi = adds_calls(("POST", TICKETS, _ISSUE), ("GET", ROUTE, _LIVE))

@@ -25,14 +25,14 @@ from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics import facts, positions
 from storage_engine.topics.facts import READ
-from storage_engine.topics.live import subscribe_request as topic_wanted
+from storage_engine.topics.live import subscribe_request as topic_subscribe_request
 from tenants.credentials.credential_reference import reference_of
 
 MAX_ORIGIN_CHARS = 300
 #: Members of a live query that can be part of its URL.
-IN_ADDRESS = tuple(name for name in MEMBERS if name != "resume")
+URL_MEMBERS = tuple(name for name in MEMBERS if name != "resume")
 #: Members that name a subscription to a topic and where to start.
-OF_TOPIC = ("topic", "subscription_id", "after")
+TOPIC_MEMBERS = ("topic", "subscription_id", "after")
 
 
 async def issue(call: Call) -> CallResponse:
@@ -76,14 +76,17 @@ async def _query(call: Call, value: Value | None) -> JsonObject | None:
     if value is None or value.is_null:
         return None
     if value.kind == "object" and value.get("topic") is not None:
-        members = as_object(value.ejson(canonical=True), (*OF_TOPIC, EJSON_PARAMETER))
-        return {**await _subscription(call, _without_form(members, OF_TOPIC)), **_form(members)}
-    members = as_object(value.ejson(canonical=True), (*IN_ADDRESS, EJSON_PARAMETER))
-    request = subscribe_request.read(_without_form(members, IN_ADDRESS))
+        members = as_object(value.ejson(canonical=True), (*TOPIC_MEMBERS, EJSON_PARAMETER))
+        return {
+            **await _subscription(call, _without_form(members, TOPIC_MEMBERS)),
+            **_form(members),
+        }
+    members = as_object(value.ejson(canonical=True), (*URL_MEMBERS, EJSON_PARAMETER))
+    request = subscribe_request.read(_without_form(members, URL_MEMBERS))
     usable(call, request.collection, requests.READ)
     return _form(members) | {
         name: member.text() if name == "collection" else member.ejson(canonical=True).decode()
-        for name in IN_ADDRESS
+        for name in URL_MEMBERS
         if (member := value.get(name)) is not None
     }
 
@@ -105,7 +108,7 @@ def _form(members: Value) -> JsonObject:
 async def _subscription(call: Call, value: Value) -> JsonObject:
     """Return the followed subscription to a topic, and the position after which to start."""
     facts.allow(call.principal, READ)
-    request = topic_wanted.read(value)
+    request = topic_subscribe_request.read(value)
     topic = await facts.find(call.tenant.id, request.topic)
     positions.read_name(request.existing or "", topic)
     query: JsonObject = {"topic": topic.name, "subscription": request.existing or ""}

@@ -42,10 +42,10 @@ def shared() -> list[GridEpoch]:
 
 def of_tenant(tenant_id: UUID) -> list[GridEpoch]:
     """Return the dedicated grids that serve a tenant."""
-    return [own.grid for own in in_force(tenant_id) if own.ready]
+    return [own.grid for own in dedicated_epochs(tenant_id) if own.ready]
 
 
-def in_force(tenant_id: UUID) -> list[OwnGrid]:
+def dedicated_epochs(tenant_id: UUID) -> list[OwnGrid]:
     """Return the dedicated grids of a tenant, the oldest first."""
     with connections[ALIAS].cursor() as cursor:
         cursor.execute(_IN_FORCE, [tenant_id])
@@ -90,9 +90,9 @@ def add_shared(size: GridSize) -> int | None:
     return int(number)
 
 
-def foreseen(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
+def grids_after(tenant_id: UUID, size: GridSize) -> list[OwnGrid]:
     """Return the grids that would be current after `add`, without adding one."""
-    grids = in_force(tenant_id)
+    grids = dedicated_epochs(tenant_id)
     if any(own.grid.size == size for own in grids):
         return grids
     with connections[ALIAS].cursor() as cursor:

@@ -35,7 +35,7 @@ def grids(tenant_id: UUID) -> list[JsonValue]:
             "epoch": grid.epoch,
             "query_partitions": grid.query_partitions,
             "write_partitions": grid.write_partitions,
-            "nodes": [_described(node, now_us) for node in grid.nodes()],
+            "nodes": [_describe_node(node, now_us) for node in grid.nodes()],
         }
         for grid in epochs.of_tenant(tenant_id) or epochs.shared()
     ]
@@ -100,7 +100,7 @@ def queries(grid: GridEpoch) -> int:
     return sum(count for key in keys if isinstance(count := _call("HLEN", key), int))
 
 
-def _described(node: NodeSpec, now_us: int) -> JsonValue:
+def _describe_node(node: NodeSpec, now_us: int) -> JsonValue:
     report = _report(node, now_us)
     lag_us, memory = (
         report.get("lag_us"),

@@ -46,7 +46,7 @@ class NodeAnswer(serializers.Serializer[object]):
     )
     queries = serializers.IntegerField(allow_null=True)
     matched = serializers.IntegerField(
-        allow_null=True, help_text="Number of documents since the node started."
+        allow_null=True, help_text="Number of documents matched since the node started."
     )
     memory_bytes = serializers.IntegerField(allow_null=True)
     rebuilds = serializers.IntegerField(allow_null=True)
@@ -122,7 +122,7 @@ class ClusterView(TenantView):
     def get(self, request: Request, tenant: str) -> Response:
         cluster = Cluster.objects.first()
         # The state of nodes changes constantly, so a version would be meaningless.
-        return Response(self._described(cluster))
+        return Response(self._describe(cluster))
 
     @operation(
         "cluster_create",
@@ -135,7 +135,7 @@ class ClusterView(TenantView):
     )
     def post(self, request: Request, tenant: str) -> Response:
         values = cast("actions.ClusterValues", self.body(ClusterCreation))
-        return self._accepted(actions.do_create(self.principal, self._owner(), values))
+        return self._accept(actions.do_create(self.principal, self._owner(), values))
 
     @operation(
         "cluster_change",
@@ -150,7 +150,7 @@ class ClusterView(TenantView):
         owner = self._owner()
         cluster = self._own(request)
         actions.do_change(self.principal, owner, cluster, values)
-        return self._accepted(cluster)
+        return self._accept(cluster)
 
     @operation(
         "cluster_delete",
@@ -162,12 +162,12 @@ class ClusterView(TenantView):
     def delete(self, request: Request, tenant: str) -> Response:
         cluster = self._own(request)
         actions.do_delete(self.principal, cluster)
-        return self._accepted(cluster)
+        return self._accept(cluster)
 
     def _owner(self) -> Tenant:
         return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
 
-    def _described(self, cluster: Cluster | None) -> JsonObject:
+    def _describe(self, cluster: Cluster | None) -> JsonObject:
         return {
             **(SHARED if cluster is None else describe(cluster)),
             "proposal": None if cluster is None else _proposal(cluster),
@@ -181,9 +181,9 @@ class ClusterView(TenantView):
         except NotFound:
             raise NotFound("The tenant has no dedicated grid.") from None
 
-    def _accepted(self, cluster: Cluster) -> Response:
+    def _accept(self, cluster: Cluster) -> Response:
         return self.one(
-            self._described(cluster), cluster.version, status=202, location=self.url("cluster")
+            self._describe(cluster), cluster.version, status=202, location=self.url("cluster")
         )
 
 

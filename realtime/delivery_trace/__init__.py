@@ -3,7 +3,7 @@
 A request names a subscription and a version of a document. The filter, the access rule and the
 document are evaluated when the request arrives; nothing is recorded for it while events flow. Only
 what the hub sent to whom cannot be recomputed: it keeps that in bounded rings
-(`native/live/src/hub/trace`).
+(`native/live/src/hub/trace.rs`).
 
 question   the request, as it travels between processes
 exchange   to the process that holds the subscription, and back

@@ -5,9 +5,9 @@
 | the documents | the newest version, with its content |
 | the outbox | which transaction committed a version, and when; kept for about a minute |
 | the marks | when that transaction was published |
-| the write stream | the entry itself with the content of then; kept for seconds |
+| the write stream | the entry itself with the content at that time; kept for seconds |
 | filter and rule | why they match that content, or do not |
-| the hub | what it showed and told, as far as it remembers |
+| the hub | what it showed and sent, as far as it remembers |
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class OutboxRow:
 class StreamEntry:
     """A version's entry of a write stream."""
 
-    place: str
+    entry_id: str
     image: Image
 
     @property
     def at_ms(self) -> int:
-        return int(self.place.partition("-")[0])
+        return int(self.entry_id.partition("-")[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,9 @@ class Clause:
         return matches if isinstance(matches, bool) else None
 
     @classmethod
-    def of(cls, wanted: Filter, body: bytes, now_ms: int) -> Clause:
-        explanation = cast("JsonObject", json.loads(wanted.explain(body, now_ms)))
-        return cls(explanation, wanted.reach(body))
+    def of(cls, condition: Filter, body: bytes, now_ms: int) -> Clause:
+        explanation = cast("JsonObject", json.loads(condition.explain(body, now_ms)))
+        return cls(explanation, condition.reach(body))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class Subject:
         """
         if self.is_ruled and self.rule is None:
             return False
-        wanted = self.filter if self.rule is None else self.filter.and_(self.rule)
-        matches: object = json.loads(wanted.explain(body, now_ms))["matches"]
+        condition = self.filter if self.rule is None else self.filter.and_(self.rule)
+        matches: object = json.loads(condition.explain(body, now_ms))["matches"]
         return matches is True
 
 
@@ -263,10 +263,10 @@ async def _in_stream(
     for _ in range(0, ENTRIES, PAGE):
         reply = await event_server.wire().call("XREVRANGE", name, last, first, "COUNT", PAGE)
         entries = log_entries(reply)
-        for place, raw in entries:
+        for entry_id, raw in entries:
             image = document.image(raw)
             if image is not None and image.version not in by_version:
-                by_version[image.version] = StreamEntry(place, image)
+                by_version[image.version] = StreamEntry(entry_id, image)
         if len(entries) < PAGE:
             break
         last = f"({entries[-1][0]}"

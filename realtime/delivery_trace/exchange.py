@@ -54,14 +54,14 @@ def ask(tenant_id: UUID, public: str, key: bytes, version: int | None) -> JsonOb
     if parts is None:
         raise NotFound("The subscription does not exist.")
     process, subscription = parts
-    return _asked(process, TraceQuestion(tenant_id, subscription, key, version))
+    return _answer_of(process, TraceQuestion(tenant_id, subscription, key, version))
 
 
 def suppose(tenant_id: UUID, whom: Hypothesis, key: bytes, version: int | None) -> JsonObject:
     """Explain, in this process itself, what a hypothetical subscriber would receive."""
     if not _AnsweringProcess.process:
         raise Unavailable(NOT_ANSWERED, headers={"Retry-After": "1"})
-    return _asked(_AnsweringProcess.process, TraceQuestion(tenant_id, whom, key, version))
+    return _answer_of(_AnsweringProcess.process, TraceQuestion(tenant_id, whom, key, version))
 
 
 class _AnsweringProcess:
@@ -75,7 +75,7 @@ def answers_here(process: str) -> None:
     _AnsweringProcess.process = process
 
 
-def _asked(process: str, question: TraceQuestion) -> JsonObject:
+def _answer_of(process: str, question: TraceQuestion) -> JsonObject:
     try:
         _sockets().call("RPUSH", questions(process), question.to_json())
         _sockets().call("EXPIRE", questions(process), LIFETIME_S)

@@ -22,7 +22,7 @@ from realtime.delivery_trace.evidence import Subject
 from realtime.delivery_trace.exchange import LIFETIME_S, answers, answers_here, questions
 from realtime.delivery_trace.question import Hypothesis, TraceQuestion
 from realtime.hub.query_subscriptions import QuerySubscription
-from realtime.registration import subscribe_request as wanting
+from realtime.registration import subscribe_request
 from rillbase_native import Value
 
 log = logging.getLogger(__name__)
@@ -84,9 +84,9 @@ class QuestionListener:
             return
         task = asyncio.create_task(self._answer(question))
         self._working.add(task)
-        task.add_done_callback(self._answered)
+        task.add_done_callback(self._on_answered)
 
-    def _answered(self, task: asyncio.Task[None]) -> None:
+    def _on_answered(self, task: asyncio.Task[None]) -> None:
         self._working.discard(task)
         self._room.release()
 
@@ -114,13 +114,13 @@ class QuestionListener:
     async def _subject(self, question: TraceQuestion) -> Subject:
         about = question.about
         if not isinstance(about, Hypothesis):
-            return await subjects.of_subscription(self._found(question.tenant_id, about))
-        wanted = wanting.read(Value.parse(about.query.encode()))
+            return await subjects.of_subscription(self._subscription_of(question.tenant_id, about))
+        request = subscribe_request.read(Value.parse(about.query.encode()))
         return await subjects.of_query(
-            question.tenant_id, wanted, about.claims, is_ruled=about.is_ruled
+            question.tenant_id, request, about.claims, is_ruled=about.is_ruled
         )
 
-    def _found(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
+    def _subscription_of(self, tenant_id: UUID, subscription: str) -> QuerySubscription:
         for connection in self._registry.connections.values():
             if connection.caller is None or connection.caller.tenant.id != tenant_id:
                 continue

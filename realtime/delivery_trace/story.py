@@ -45,7 +45,7 @@ def render(evidence: Evidence) -> JsonObject:
         "deleted": evidence.is_deletion,
         "verdict": verdict,
         "summary": wording.SUMMARIES[verdict],
-        "steps": [_rendered(step) for step in steps],
+        "steps": [_render(step) for step in steps],
     }
 
 
@@ -60,7 +60,7 @@ def _steps(evidence: Evidence) -> list[TraceStep]:
     return steps
 
 
-def _rendered(step: TraceStep) -> JsonObject:
+def _render(step: TraceStep) -> JsonObject:
     return {
         "stage": step.stage,
         "state": step.state,
@@ -71,9 +71,9 @@ def _rendered(step: TraceStep) -> JsonObject:
     }
 
 
-def _opaque(place: object) -> str:
+def _opaque(value: object) -> str:
     """Return a name for a number that is counted across all tenants."""
-    return opaque_tokens.write("rillbase-delivery-trace", str(place).encode())
+    return opaque_tokens.write("rillbase-delivery-trace", str(value).encode())
 
 
 def _moment(ms: float) -> str:
@@ -106,7 +106,7 @@ def _write(evidence: Evidence) -> TraceStep:
 def _publication(evidence: Evidence) -> TraceStep:
     row, entry = evidence.row, evidence.entry
     if entry is not None:
-        facts: JsonObject = {"entry": _opaque(entry.place), "partition": evidence.partition}
+        facts: JsonObject = {"entry": _opaque(entry.entry_id), "partition": evidence.partition}
         return TraceStep("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
     if row is not None and row.published_ms is not None:
         return TraceStep("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
@@ -216,7 +216,7 @@ def _shown_window(hub: JsonObject) -> dict[str, int]:
 def _hub(evidence: Evidence) -> TraceStep:
     hub, change = evidence.hub, _change(evidence)
     if _is_hypothetical(evidence):
-        return _supposed(evidence)
+        return _hypothetical_step(evidence)
     facts: JsonObject = {"state": hub.get("state"), "held_version": hub.get("held_version")}
     if change is not None:
         match = str(change["match"])
@@ -230,7 +230,7 @@ def _hub(evidence: Evidence) -> TraceStep:
     return _unshown(evidence, facts)
 
 
-def _supposed(evidence: Evidence) -> TraceStep:
+def _hypothetical_step(evidence: Evidence) -> TraceStep:
     if evidence.is_deletion:
         return TraceStep("hub", "stopped", wording.NEVER_HELD, verdict="deleted")
     if evidence.body is None:
@@ -250,7 +250,7 @@ def _unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
         return TraceStep("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
     if evidence.body is None:
         return _nothing_known(hub, wording.NOTHING_SHOWN, facts)
-    later = _later(evidence)
+    later = _later_version(evidence)
     if later is not None:
         facts |= {"later_version": later}
         detail = wording.OUTRUN.format(version=later)
@@ -279,7 +279,7 @@ def _nothing_known(hub: JsonObject, detail: str, facts: JsonObject) -> TraceStep
     )
 
 
-def _later(evidence: Evidence) -> int | None:
+def _later_version(evidence: Evidence) -> int | None:
     """Return a later version that the hub knows of."""
     versions = [evidence.hub.get("held_version"), evidence.hub.get("gone_version")]
     versions += [change["version"] for change in _objects(evidence.hub.get("changes"))]
@@ -307,10 +307,10 @@ def _delivery(evidence: Evidence) -> TraceStep | None:
     detail = wording.TOLD[how].format(events=_events(change), reason=change.get("reason"))
     if how == "together" and change.get("first_event") is None:
         detail = wording.UNDONE
-    return _delivered(how, change, TraceStep("delivery", "passed", detail, at_ms, facts))
+    return _delivery_step(how, change, TraceStep("delivery", "passed", detail, at_ms, facts))
 
 
-def _delivered(how: str, change: JsonObject, step: TraceStep) -> TraceStep:
+def _delivery_step(how: str, change: JsonObject, step: TraceStep) -> TraceStep:
     delivery = str(change.get("delivery"))
     if how == "muted":
         return TraceStep("delivery", "stopped", step.detail, step.at_ms, step.facts, "muted")

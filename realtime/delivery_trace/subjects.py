@@ -26,7 +26,7 @@ _NAME = re.compile(rf"{NAME_PATTERN}\Z")
 
 async def of_subscription(watched: QuerySubscription) -> Subject:
     """Return the subject of a subscription, under the current rules."""
-    collection = await facts.find(watched.subscriber.tenant.id, watched.wanted.collection)
+    collection = await facts.find(watched.subscriber.tenant.id, watched.request.collection)
     access = access_of(collection, watched.subscriber.principal)
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
@@ -37,7 +37,7 @@ async def of_subscription(watched: QuerySubscription) -> Subject:
 
     return Subject(
         collection,
-        watched.wanted.filter,
+        watched.request.filter,
         _read_rule(access),
         access is not None,
         watched.running.grid,
@@ -47,15 +47,15 @@ async def of_subscription(watched: QuerySubscription) -> Subject:
 
 async def of_query(
     tenant_id: UUID,
-    wanted: QuerySubscribeRequest,
+    request: QuerySubscribeRequest,
     claims: Mapping[str, JsonValue] | None,
     *,
     is_ruled: bool,
 ) -> Subject:
     """Return the subject of a hypothetical subscription of a user with these claims."""
-    if not _NAME.match(wanted.collection):
-        raise NotFound(f"The collection {wanted.collection!r} does not exist.")
-    collection = await facts.find(tenant_id, wanted.collection)
+    if not _NAME.match(request.collection):
+        raise NotFound(f"The collection {request.collection!r} does not exist.")
+    collection = await facts.find(tenant_id, request.collection)
     access = bind(collection, claims) if is_ruled else None
     rule, served = _read_rule(access), await read_served()
     grids = served.of(tenant_id) or served.shared
@@ -63,38 +63,38 @@ async def of_query(
         raise Unavailable("The grid has not started yet.", headers={"Retry-After": "1"})
 
     async def ask_hub(known: TracedVersion) -> JsonObject:
-        grouped = wanted.group is not None
-        if known.body is None or not wanted.has_window or grouped:
+        grouped = request.group is not None
+        if known.body is None or not request.has_window or grouped:
             return {"sorted": False, "grouped": grouped}
-        return await _place(collection, wanted, rule, known)
+        return await _locate_in_window(collection, request, rule, known)
 
-    return Subject(collection, wanted.filter, rule, is_ruled, grids[-1], ask_hub)
+    return Subject(collection, request.filter, rule, is_ruled, grids[-1], ask_hub)
 
 
-async def _place(
+async def _locate_in_window(
     collection: CollectionFacts,
-    wanted: QuerySubscribeRequest,
+    request: QuerySubscribeRequest,
     rule: Filter | None,
     known: TracedVersion,
 ) -> JsonObject:
     """Locate a document relative to a window, by reading the rows up to its end."""
-    limit = queries.MAX_LIMIT if wanted.limit is None else wanted.offset + wanted.limit
-    readable = wanted.filter if rule is None else wanted.filter.and_(rule)
-    query = DocumentQuery(readable, wanted.sort, limit=limit)
+    limit = queries.MAX_LIMIT if request.limit is None else request.offset + request.limit
+    readable = request.filter if rule is None else request.filter.and_(rule)
+    query = DocumentQuery(readable, request.sort, limit=limit)
     selected = await queries.select(collection.tenant_id, collection.name, query, None)
     items = json.loads(selected.page(canonical=True).items)
     keys = [id_key(Value.parse(json.dumps(item["id"]).encode())) for item in items]
-    rows = max(0, len(keys) - wanted.offset)
-    place = keys.index(known.key) if known.key in keys else None
-    inside = place is not None and place >= wanted.offset
+    rows = max(0, len(keys) - request.offset)
+    position = keys.index(known.key) if known.key in keys else None
+    inside = position is not None and position >= request.offset
     return {
         "sorted": True,
-        "offset": wanted.offset,
-        "limit": wanted.limit,
+        "offset": request.offset,
+        "limit": request.limit,
         "rows": rows,
         "held_version": known.version if inside else None,
-        "held_index": place - wanted.offset if place is not None and inside else None,
-        "place": "inside" if inside else "behind" if place is None else "before",
+        "held_index": position - request.offset if position is not None and inside else None,
+        "place": "inside" if inside else "behind" if position is None else "before",
     }
 
 

@@ -21,7 +21,7 @@ from foundation.errors import Forbidden, InvalidParameter
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import exchange
 from realtime.delivery_trace.question import Hypothesis
-from realtime.registration import subscribe_request as wanting
+from realtime.registration import subscribe_request
 from realtime.subscriptions.views import TAG
 from rillbase_native import Value, id_key, parse_id
 from tenants.api.base import TenantView
@@ -108,7 +108,7 @@ class SupposeView(TenantView):
         with refusing():
             identity = Value.parse(json.dumps(supposition["document"]).encode())
             key = id_key(identity)
-            wanting.read(Value.parse(json.dumps(query).encode()))
+            subscribe_request.read(Value.parse(json.dumps(query).encode()))
         claims, version = supposition.get("claims"), supposition.get("version")
         whom = Hypothesis(
             json.dumps(query),

@@ -129,10 +129,10 @@ class GridLayer:
         return text(verdict) == "ok"
 
     async def register(
-        self, query_partition: int, hub: str, life: str, wanted: tuple[bytes, bytes, bytes]
+        self, query_partition: int, hub: str, life: str, query: tuple[bytes, bytes, bytes]
     ) -> RegisteredQuery:
         """Register a query for a hub, and send its request to the nodes."""
-        (registered,) = await self.register_all(query_partition, hub, life, [wanted])
+        (registered,) = await self.register_all(query_partition, hub, life, [query])
         return registered
 
     async def register_all(
@@ -140,7 +140,7 @@ class GridLayer:
         query_partition: int,
         hub: str,
         life: str,
-        wanted: Sequence[tuple[bytes, bytes, bytes]],
+        queries: Sequence[tuple[bytes, bytes, bytes]],
     ) -> list[RegisteredQuery]:
         """Do the same for several: query, definition and request of each. Fails if the positions in
         the requests are from another incarnation of the event layer. A request that is marked as a
@@ -148,14 +148,14 @@ class GridLayer:
         """
         activations, requests = items(
             await self._functions.call(
-                "register_all", self._epoch, query_partition, hub, life, *chain(*wanted)
+                "register_all", self._epoch, query_partition, hub, life, *chain(*queries)
             ),
             2,
         )
         return [
             RegisteredQuery(integer(activation), text(request))
             for activation, request in zip(
-                items(activations, len(wanted)), items(requests, len(wanted)), strict=True
+                items(activations, len(queries)), items(requests, len(queries)), strict=True
             )
         ]
 
@@ -172,7 +172,7 @@ class GridLayer:
         verdict, _ = items(await self._functions.call("hub_alive", hub, ttl_ms, QUERY_TTL_MS), 2)
         return text(verdict) == "ok"
 
-    async def held(self, query_partition: int, hub: str) -> list[bytes]:
+    async def registered_queries(self, query_partition: int, hub: str) -> list[bytes]:
         """Return the queries that an app server holds."""
         queries = await self._functions.call("held", self._epoch, query_partition, hub)
         if not isinstance(queries, list):
@@ -194,8 +194,8 @@ class GridLayer:
         )
         if not isinstance(writes, list):
             raise ResponseError("the function returned an unexpected type")
-        places = tuple(text(end) for end in writes)
-        return StreamEnds(text(log), places, integer(time_us), text(life))
+        write_ends = tuple(text(end) for end in writes)
+        return StreamEnds(text(log), write_ends, integer(time_us), text(life))
 
     async def sweep(self) -> int:
         """Delete the remaining keys of this retired grid epoch; return how many there were."""

@@ -62,6 +62,7 @@ class SparkLauncher:
 
     def __init__(self) -> None:
         self._application: SparkApplication | None = None
+        self._failed = False
 
     def open(self, slots: int) -> int:
         settings = environment()
@@ -69,13 +70,24 @@ class SparkLauncher:
             # Slots on this machine are threads that wait: a grid may grow without another JVM.
             slots = max(slots, LOCAL_SLOTS)
         master = settings.rillbase_grid_master or f"local[{slots}]"
-        self._application = SparkApplication(
-            "rillbase-grid",
-            master,
-            secret=settings.rillbase_spark_secret.get_secret_value(),
-            settings=_settings(master, slots),
-        )
+        self._application, self._failed = self._start_application(master, slots), False
         return slots
+
+    def _start_application(self, master: str, slots: int) -> SparkApplication:
+        """Start the driver. Its first failed attempt is logged in full, and further ones are not:
+        Spark describes each in hundreds of lines, of which the supervisor reports the cause.
+        """
+        try:
+            return SparkApplication(
+                "rillbase-grid",
+                master,
+                secret=environment().rillbase_spark_secret.get_secret_value(),
+                settings=_settings(master, slots),
+                logs_start=not self._failed,
+            )
+        except Exception:
+            self._failed = True
+            raise
 
     def room(self) -> int:
         return 0 if self._application is None else self._application.slots

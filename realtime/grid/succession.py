@@ -18,7 +18,9 @@ class Succession:
     def __init__(self) -> None:
         self._watching: tuple[GridEpoch, float] | None = None
 
-    def ripe(self, grids: Sequence[GridEpoch], *, watches: bool, now_s: float) -> GridEpoch | None:
+    def ready_successor(
+        self, grids: Sequence[GridEpoch], *, watches: bool, now_s: float
+    ) -> GridEpoch | None:
         """Return the newest grid if its predecessors may be retired. Grids are ordered by age."""
         if len(grids) <= 1 or not watches:
             self._watching = None

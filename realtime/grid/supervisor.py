@@ -33,7 +33,7 @@ from realtime.grid.layout import (
 )
 from realtime.grid.measures import measure
 from realtime.grid.succession import Succession
-from realtime.grid.vitals import Heartbeat, patience_now
+from realtime.grid.vitals import Heartbeat, current_start_factor
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class GridSupervisor:
         self._succession = Succession()
         #: By retired grid: when nothing was left of it.
         self._swept_s: dict[GridEpoch, float] = {}
-        self._away = ""
+        self._unavailable = ""
         self._observed_s: float | None = None
 
     @property
@@ -93,7 +93,7 @@ class GridSupervisor:
         """Describe the nodes' state, for operators."""
         return {
             "nodes": {label(node): self._report(node) for node in self._keeper.nodes},
-            "unavailable": self._away or None,
+            "unavailable": self._unavailable or None,
             "launcher": self._keeper.status(),
             "readiness": self.readiness(),
         }
@@ -132,7 +132,7 @@ class GridSupervisor:
     async def _round(self, now_s: float) -> None:
         is_due = self._refreshed_s is None or now_s - self._refreshed_s >= REFRESH_S
         if is_due:
-            self._grids = await self._wanted()
+            self._grids = await self._grid_epochs()
             self._refreshed_s = now_s
         await self._reconcile(now_s)
         for grid in self._grids:
@@ -142,14 +142,14 @@ class GridSupervisor:
             await self._hand_over(now_s)
             await self._sweep(now_s)
 
-    async def _wanted(self) -> list[GridEpoch]:
+    async def _grid_epochs(self) -> list[GridEpoch]:
         return await (read_grids() if self._epoch is None else read_grid(self._epoch))
 
     async def _reconcile(self, now_s: float) -> None:
-        wanted = [node for grid in self._grids for node in grid.nodes()]
+        nodes = [node for grid in self._grids for node in grid.nodes()]
         deadline_s = LAUNCHER_DEADLINE_S if self._keeper.opened else OPEN_DEADLINE_S
         try:
-            await call_within(deadline_s, partial(self._keeper.reconcile, now_s, wanted))
+            await call_within(deadline_s, partial(self._keeper.reconcile, now_s, nodes))
         except TimeoutError:
             raise LauncherLost(f"it did not respond within {deadline_s:g} s") from None
 
@@ -170,7 +170,7 @@ class GridSupervisor:
             None if heartbeat is None else Heartbeat.parse(heartbeat) for heartbeat in heartbeats
         ]
         seen = dict(zip(started, parsed, strict=True))
-        self._keeper.observe(time.monotonic(), seen, patience_now())
+        self._keeper.observe(time.monotonic(), seen, current_start_factor())
         if is_due:
             await layer.note_supervisor(json.dumps(self._keeper.status()))
             await layer.trim(grid.query_partitions)
@@ -181,7 +181,7 @@ class GridSupervisor:
         watches = bool(self._grids) and all(
             self._reports[label(node)].get("state") == "running" for node in self._grids[-1].nodes()
         )
-        successor = self._succession.ripe(self._grids, watches=watches, now_s=now_s)
+        successor = self._succession.ready_successor(self._grids, watches=watches, now_s=now_s)
         if successor is not None:
             logger.info("grid %d (%s) takes over", successor.epoch, successor.size)
             await retire_before(successor)
@@ -197,11 +197,11 @@ class GridSupervisor:
     def _note_failure(self, failed: Exception) -> None:
         """Log the first of many identical failures. Nodes continue meanwhile."""
         server = "database" if isinstance(failed, psycopg.Error) else "event layer"
-        if self._away != server:
+        if self._unavailable != server:
             logger.warning("the grid's supervisor waits for the %s: %s", server, failed)
-        self._away = server
+        self._unavailable = server
 
     def _note_recovery(self) -> None:
-        if self._away:
-            logger.info("the %s responds again", self._away)
-        self._away = ""
+        if self._unavailable:
+            logger.info("the %s responds again", self._unavailable)
+        self._unavailable = ""

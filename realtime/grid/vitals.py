@@ -21,7 +21,7 @@ STUCK_S = 120.0
 #: reports are rarer.
 LONGEST_LOOK_S = 0.5
 #: The maximum factor by which waiting processes per core extend the start.
-MOST_PATIENCE = 6.0
+MAX_START_FACTOR = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +64,17 @@ class Vitals:
         return self._last is not None
 
     def observe(
-        self, now_s: float, heartbeat: Heartbeat | None, *, room: bool, patience: float = 1.0
+        self, now_s: float, heartbeat: Heartbeat | None, *, room: bool, start_factor: float = 1.0
     ) -> NodeHealth:
         """Record its last report. Without a free slot, no first report is expected. A first report
-        may take `patience` times as long as on an idle machine.
+        may take `start_factor` times as long as on an idle machine.
         """
         passed_s = 0.0 if self._looked_s is None else now_s - self._looked_s
         passed_s, self._looked_s = min(passed_s, LONGEST_LOOK_S), now_s
         before, self._last = self._last, heartbeat or self._last
         if self._last is None:
             self._waiting_s += passed_s if room else 0.0
-            overdue = self._waiting_s >= PLACED_WITHIN_S * patience
+            overdue = self._waiting_s >= PLACED_WITHIN_S * start_factor
             return NodeHealth.UNPLACED if overdue else NodeHealth.STARTING
         beats, steps = (before.beats, before.steps) if before is not None else (-1, -1)
         self._silent_s = 0.0 if self._last.beats != beats else self._silent_s + passed_s
@@ -84,10 +84,10 @@ class Vitals:
         return NodeHealth.STUCK if self._stuck_s >= STUCK_S else NodeHealth.ALIVE
 
 
-def patience_now() -> float:
+def current_start_factor() -> float:
     """Return the factor by which starting takes longer than on an idle machine."""
-    return patience(os.getloadavg()[0], os.cpu_count() or 1)
+    return start_factor(os.getloadavg()[0], os.cpu_count() or 1)
 
 
-def patience(load: float, cores: int) -> float:
-    return min(MOST_PATIENCE, max(1.0, load / cores))
+def start_factor(load: float, cores: int) -> float:
+    return min(MAX_START_FACTOR, max(1.0, load / cores))

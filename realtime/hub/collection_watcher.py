@@ -53,16 +53,21 @@ class CollectionWatcher:
         """Check once."""
         watched = self._queries.by_reads
         reads = iter(list(watched))
-        while some := list(islice(reads, TOGETHER)):
+        while batch := list(islice(reads, TOGETHER)):
             steps = [
                 step
-                for each in some
-                for step in (scope(each.tenant_id), (_RULES_VERSION, (each.collection,)))
+                for dependency in batch
+                for step in (
+                    scope(dependency.tenant_id),
+                    (_RULES_VERSION, (dependency.collection,)),
+                )
             ]
             async with pool().session() as session:
                 results = (await session.run(steps))[1::2]
-            for each, result in zip(some, results, strict=True):
-                await _judge(each, list(watched.get(each, {}).values()), result)
+            for dependency, result in zip(batch, results, strict=True):
+                await _recheck_access(
+                    dependency, list(watched.get(dependency, {}).values()), result
+                )
 
     async def _check_repeatedly(self) -> None:
         while True:
@@ -73,12 +78,12 @@ class CollectionWatcher:
                 log.warning("access rules could not be read: %s", error)
 
 
-async def _judge(
+async def _recheck_access(
     reads: QueryDependency, watched: list[QuerySubscription], result: StatementResult
 ) -> None:
     if not result.rows:
-        for one in watched:
-            one.end(NotFound("The collection has been deleted."))
+        for subscription in watched:
+            subscription.end(NotFound("The collection has been deleted."))
     elif reads.rules_version not in (0, result.integer(0, 0)):
-        for one in watched:
-            await one.judge(one.subscriber)
+        for subscription in watched:
+            await subscription.judge(subscription.subscriber)

@@ -42,7 +42,7 @@ from tenants.error_log import Area
 
 log = logging.getLogger(__name__)
 
-#: Pauses between attempts to register while a server is away.
+#: Pauses between attempts to register while a server is unavailable.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 REGISTRATIONS_AT_ONCE = 8
 MAX_REPLAYED = 100_000
@@ -72,7 +72,7 @@ class HubRequests:
             case LogUnevaluated():
                 self._log_unevaluated(running, request.query, request.count)
             case ReplayLog():
-                entries = await _missed(running, request)
+                entries = await _read_missed(running, request)
                 running.hub.replay(request.subscription, entries)
 
     async def judge(self, running: RunningHub, query: bytes) -> None:
@@ -118,8 +118,8 @@ class HubRequests:
             except ApiError as error:
                 if error.status < 500:  # noqa: PLR2004 -- HTTP's classes
                     REGISTRATIONS.labels("refused").inc()
-                    for each in watched:
-                        each.note(error)
+                    for subscription in watched:
+                        subscription.note(error)
                     running.hub.refused(query, _problem(error))
                     return
             except (RedisError, psycopg.Error, OSError) as error:
@@ -127,7 +127,7 @@ class HubRequests:
             else:
                 REGISTRATIONS.labels("registered").inc()
                 return
-            REGISTRATIONS.labels("away").inc()
+            REGISTRATIONS.labels("unavailable").inc()
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -182,7 +182,7 @@ class HubRequests:
     async def _fetch(self, running: RunningHub, query: bytes, encoded: bytes) -> None:
         """Request a fetch of single documents for the sort node, by only one of the app servers."""
         question = Question.read(encoded)
-        if not (await limiter().acheck(fetches.turn(question))).allowed:
+        if not (await limiter().acheck(fetches.turn_limits(question))).allowed:
             return
         live_query = await _when_there_is_room(running, query, fetches.limits(query))
         watched = running.subscriptions(query)
@@ -211,7 +211,7 @@ async def _when_there_is_room(
     return live_query
 
 
-async def _missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
+async def _read_missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
     try:
@@ -227,8 +227,8 @@ async def _missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | N
     return None if len(entries) == MAX_REPLAYED else entries
 
 
-def _order(place: str) -> tuple[int, int]:
-    ms, _, number = place.partition("-")
+def _order(position: str) -> tuple[int, int]:
+    ms, _, number = position.partition("-")
     return int(ms), int(number)
 
 

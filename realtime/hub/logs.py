@@ -76,7 +76,11 @@ def log_entries(rows: Reply) -> list[LogEntry]:
     for row in rows if isinstance(rows, list) else []:
         if not isinstance(row, list) or len(row) != 2:  # noqa: PLR2004 -- id and fields
             continue
-        place, fields = row
-        if isinstance(place, bytes) and isinstance(fields, list) and isinstance(fields[1], bytes):
-            listed_entries.append((place.decode(), fields[1]))
+        position, fields = row
+        if (
+            isinstance(position, bytes)
+            and isinstance(fields, list)
+            and isinstance(fields[1], bytes)
+        ):
+            listed_entries.append((position.decode(), fields[1]))
     return listed_entries

@@ -43,4 +43,6 @@ async def _watches(grids: Sequence[GridEpoch]) -> bool:
         for node in leases.values()
         if node.until_ms * 1000 > time_us
     ]
-    return len(reports) == len(names) and all(one.get("state") == "running" for one in reports)
+    return len(reports) == len(names) and all(
+        report.get("state") == "running" for report in reports
+    )

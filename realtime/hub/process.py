@@ -36,7 +36,7 @@ POLL_S = 1.0
 #: read too late, and a connection may just have been lost.
 RETRY_DEADLINE_S, PAUSE_S = 10.0, 0.2
 #: Exceptions of an unavailable event layer or database.
-AWAY = (RedisError, psycopg.Error, OSError)
+UNAVAILABLE = (RedisError, psycopg.Error, OSError)
 MIB = 1024 * 1024
 #: The share of the memory for live queries that a tenant's dedicated hub may use.
 OWN_PART = 4
@@ -77,34 +77,34 @@ class HubProcess:
     async def _prepare(self) -> None:
         try:
             if self._served is None:
-                self._served = await _retry_while_away(read_served)
+                self._served = await _retry_while_unavailable(read_served)
             await asyncio.shield(self._hub(None))
-        except (*AWAY, LookupError) as error:
+        except (*UNAVAILABLE, LookupError) as error:
             log.info("the hub cannot start yet: %s", error)
 
-    def place(self, tenant_id: UUID) -> HubOwner:
+    def owner(self, tenant_id: UUID) -> HubOwner:
         """Return the owner of the hub that serves a tenant."""
         return tenant_id if self._served is not None and tenant_id in self._served.own else None
 
-    def is_apart(self, tenant_id: UUID) -> bool:
+    def has_dedicated_hub(self, tenant_id: UUID) -> bool:
         """Return whether a tenant has, or just had, a dedicated hub."""
-        return self.place(tenant_id) is not None or tenant_id in self._hubs
+        return self.owner(tenant_id) is not None or tenant_id in self._hubs
 
     async def running(self, tenant_id: UUID) -> RunningHub:
         """Return a tenant's hub, or raise `Unavailable` while its grid cannot be found."""
         try:
             if self._served is None:
-                self._served = await _retry_while_away(read_served)
-            return await asyncio.shield(self._hub(self.place(tenant_id)))
-        except (*AWAY, LookupError) as error:
+                self._served = await _retry_while_unavailable(read_served)
+            return await asyncio.shield(self._hub(self.owner(tenant_id)))
+        except (*UNAVAILABLE, LookupError) as error:
             log.warning("queries cannot be registered: %s", error)
             raise Unavailable(
                 "Live queries are not available at the moment. Retry.", headers={"Retry-After": "1"}
             ) from None
 
-    def now(self, place: HubOwner) -> RunningHub | None:
+    def now(self, owner: HubOwner) -> RunningHub | None:
         """Return a hub, if it runs."""
-        task = self._hubs.get(place)
+        task = self._hubs.get(owner)
         if task is None or not task.done() or task.cancelled() or task.exception():
             return None
         return task.result()
@@ -115,26 +115,26 @@ class HubProcess:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-        for place in list(self._hubs):
-            await self._close(place)
+        for owner in list(self._hubs):
+            await self._close(owner)
         self._served = self._following = None
 
-    def _hub(self, place: HubOwner) -> asyncio.Task[RunningHub]:
-        task = self._hubs.get(place)
+    def _hub(self, owner: HubOwner) -> asyncio.Task[RunningHub]:
+        task = self._hubs.get(owner)
         if task is None or (task.done() and task.exception()):
-            task = asyncio.create_task(_retry_while_away(partial(self._start, place)))
-            self._hubs[place] = task
+            task = asyncio.create_task(_retry_while_unavailable(partial(self._start, owner)))
+            self._hubs[owner] = task
         if self._following is None:
             self._following = asyncio.create_task(self._keep_following(), name="hubs")
         return task
 
-    async def _start(self, place: HubOwner) -> RunningHub:
-        grids = [] if self._served is None else self._served.of(place)
+    async def _start(self, owner: HubOwner) -> RunningHub:
+        grids = [] if self._served is None else self._served.of(owner)
         if not grids:
             raise LookupError("there is no grid")
         # Queries are held under a name, which is alive or lost as a whole.
-        name = self.name if place is None else secrets.token_hex(8)
-        part = 1 if place is None else OWN_PART
+        name = self.name if owner is None else secrets.token_hex(8)
+        part = 1 if owner is None else OWN_PART
         running = RunningHub(
             name,
             grids[-1],
@@ -145,8 +145,8 @@ class HubProcess:
         await running.start()
         return running
 
-    async def _close(self, place: HubOwner) -> None:
-        running, task = self.now(place), self._hubs.pop(place, None)
+    async def _close(self, owner: HubOwner) -> None:
+        running, task = self.now(owner), self._hubs.pop(owner, None)
         if running is not None:
             await running.close()
         elif task is not None:
@@ -160,7 +160,7 @@ class HubProcess:
             self._check_now.clear()
             try:
                 await self._follow(await read_served())
-            except AWAY as error:
+            except UNAVAILABLE as error:
                 log.debug("the current grid cannot be determined: %s", error)
             except Exception:
                 log.exception("the hubs could not follow their grids")
@@ -169,37 +169,39 @@ class HubProcess:
     async def _follow(self, served: ServingGrids) -> None:
         """Move hubs to the newest grids, and subscriptions to the hubs of their tenants."""
         self._served = served
-        for place in list(self._hubs):
-            if (running := self.now(place)) is None:
+        for owner in list(self._hubs):
+            if (running := self.now(owner)) is None:
                 continue
-            grid = await find_next_grid(served.of(place), running.grid)
+            grid = await find_next_grid(served.of(owner), running.grid)
             if grid is not None:
                 log.info("following grid epoch %d instead of %d", grid.epoch, running.grid.epoch)
                 await running.move(grid)
         await self.settle()
-        for place in [each for each in self._hubs if each is not None and each not in served.own]:
-            log.info("the dedicated grid of tenant %s is gone", place)
-            await self._close(place)
+        for owner in [
+            tenant for tenant in self._hubs if tenant is not None and tenant not in served.own
+        ]:
+            log.info("the dedicated grid of tenant %s is gone", owner)
+            await self._close(owner)
 
     def _measure(self) -> None:
-        hubs = [running.hub for place in self._hubs if (running := self.now(place)) is not None]
+        hubs = [running.hub for owner in self._hubs if (running := self.now(owner)) is not None]
         memory = [hub.memory() for hub in hubs]
-        LIVE_BYTES.labels("results").set(sum(each.results for each in memory))
-        LIVE_BYTES.labels("waiting").set(sum(each.waiting for each in memory))
-        LIVE_BYTES.labels("outboxes").set(sum(each.outboxes for each in memory))
+        LIVE_BYTES.labels("results").set(sum(hub_memory.results for hub_memory in memory))
+        LIVE_BYTES.labels("waiting").set(sum(hub_memory.waiting for hub_memory in memory))
+        LIVE_BYTES.labels("outboxes").set(sum(hub_memory.outboxes for hub_memory in memory))
         LIVE_TRACE_BYTES.set(sum(hub.trace_bytes() for hub in hubs))
-        LIVE_RELIEFS.labels("let_go").set(sum(each.let_go for each in memory))
-        LIVE_RELIEFS.labels("cut_off").set(sum(each.cut_off for each in memory))
-        LIVE_RELIEFS.labels("refused").set(sum(each.refused for each in memory))
+        LIVE_RELIEFS.labels("evicted").set(sum(hub_memory.let_go for hub_memory in memory))
+        LIVE_RELIEFS.labels("disconnected").set(sum(hub_memory.cut_off for hub_memory in memory))
+        LIVE_RELIEFS.labels("refused").set(sum(hub_memory.refused for hub_memory in memory))
 
 
-async def _retry_while_away(work: Callable[[], Awaitable[T]]) -> T:
+async def _retry_while_unavailable(work: Callable[[], Awaitable[T]]) -> T:
     """Run something that needs event layer and database; retry while they are unavailable."""
     deadline_s = time.monotonic() + RETRY_DEADLINE_S
     while True:
         try:
             return await work()
-        except AWAY as error:
+        except UNAVAILABLE as error:
             if time.monotonic() > deadline_s:
                 raise
             log.info("the grid is read again: %s", error)

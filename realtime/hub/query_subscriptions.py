@@ -19,7 +19,7 @@ from foundation.json_types import JsonObject
 from foundation.names import NAME_PATTERN
 from realtime.hub.process import HubProcess
 from realtime.hub.running_hub import RunningHub
-from realtime.registration import subscribe_request as wanting
+from realtime.registration import subscribe_request
 from realtime.registration.registration import CollectionReference, slack_for
 from realtime.registration.subscribe_request import MATCHES, QuerySubscribeRequest
 from rillbase_native import LiveQuery, Value, query_partition
@@ -28,6 +28,15 @@ from tenants import error_log
 READ = "documents:read"
 _SHOWN = ("filter", "group", "lookup", "sort", "offset", "limit")
 _NAME = re.compile(rf"{NAME_PATTERN}\Z")
+#: The figures of a subscription that is not attached.
+_STARTING: JsonObject = {
+    "state": "starting",
+    "events": 0,
+    "waiting": 0,
+    "waiting_bytes": 0,
+    "result_bytes": 0,
+    "lag_ms": None,
+}
 
 
 class QueryDependency(NamedTuple):
@@ -73,14 +82,14 @@ class QuerySubscriptionKind:
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
     ) -> QuerySubscription:
         """Open a subscription, or raise an error."""
-        wanted = wanting.read(message)
-        if not _NAME.match(wanted.collection):
-            raise NotFound(f"The collection {wanted.collection!r} does not exist.")
+        request = subscribe_request.read(message)
+        if not _NAME.match(request.collection):
+            raise NotFound(f"The collection {request.collection!r} does not exist.")
         running = await self._process.running(subscriber.tenant.id)
         if not running.hub.has_room():
             raise Overloaded(headers={"Retry-After": "5"})
         watched = QuerySubscription(
-            self, running, next(self._numbers), wanted, message, outlet, subscriber
+            self, running, next(self._numbers), request, message, outlet, subscriber
         )
         await watched.begin()
         if running is not (current := await self._process.running(subscriber.tenant.id)):
@@ -91,7 +100,7 @@ class QuerySubscriptionKind:
     async def settle(self) -> None:
         """Move subscriptions to the current hubs of their tenants."""
         for reads in list(self.by_reads):
-            if not self._process.is_apart(reads.tenant_id):
+            if not self._process.has_dedicated_hub(reads.tenant_id):
                 continue
             try:
                 running = await self._process.running(reads.tenant_id)
@@ -110,23 +119,23 @@ class QuerySubscription:
     kind: QuerySubscriptionKind
     running: RunningHub
     number: int
-    wanted: QuerySubscribeRequest
+    request: QuerySubscribeRequest
     message: Value
     outlet: SubscriptionOutlet
     subscriber: Subscriber
     query: LiveQuery | None = None
     #: The key under which its kind knows it.
     reads: tuple[QueryDependency, ...] = ()
-    _told: JsonObject | None = None
+    _described: JsonObject | None = None
 
     @property
     def source(self) -> CollectionReference:
-        return CollectionReference(self.subscriber.tenant.id, self.wanted.collection)
+        return CollectionReference(self.subscriber.tenant.id, self.request.collection)
 
     async def begin(self) -> None:
         """Attach to the query, restricted by the caller's access rule."""
-        self.query = await self._allowed()
-        self._attach(self.query, resume=self.wanted.resume)
+        self.query = await self._restricted_query()
+        self._attach(self.query, resume=self.request.resume)
 
     async def judge(self, subscriber: Subscriber) -> None:
         """Continue with the caller's current permissions, under the current rules."""
@@ -134,13 +143,13 @@ class QuerySubscription:
         if self.number not in self.running.attached:
             return
         try:
-            query = await self._allowed(fresh=True)
+            query = await self._restricted_query(fresh=True)
         except ApiError as error:
             self.end(error)
             return
         if self.query is not None and query.hash != self.query.hash:
             self.close()
-            self.query = query
+            self.query, self._described = query, None
             self._attach(query, reset="rules_changed")
 
     def change(self, running: RunningHub) -> None:
@@ -165,56 +174,60 @@ class QuerySubscription:
         """Account for what has been sent to the client."""
         self.running.drained(self.number, frames, size_bytes)
 
+    def describe(self) -> JsonObject:
+        """Return the collection and the query."""
+        if self._described is None:
+            values = ((name, self.message.get(name)) for name in _SHOWN)
+            self._described = {
+                "collection": self.request.collection,
+                "query": {
+                    name: json.loads(value.ejson()) for name, value in values if value is not None
+                },
+                "query_hash": self.query.hash.hex() if self.query is not None else "",
+            }
+        return self._described
+
     def figures(self) -> JsonObject:
-        """Describe the subscription to the tenant's members."""
+        """Return its state and its counts."""
         figures = self.running.hub.figures(self.number)
-        lag_us = figures.lag_us if figures else None
+        if figures is None:
+            return {**_STARTING}
+        lag_us = figures.lag_us
         return {
-            "collection": self.wanted.collection,
-            "query": self._shown(),
-            "query_hash": self.query.hash.hex() if self.query is not None else "",
-            "state": figures.state if figures else "starting",
-            "events": figures.events if figures else 0,
-            "waiting": figures.waiting if figures else 0,
-            "waiting_bytes": figures.waiting_bytes if figures else 0,
-            "result_bytes": figures.result_bytes if figures else 0,
+            "state": figures.state,
+            "events": figures.events,
+            "waiting": figures.waiting,
+            "waiting_bytes": figures.waiting_bytes,
+            "result_bytes": figures.result_bytes,
             "lag_ms": None if lag_us is None else round(lag_us / 1000, 3),
         }
 
-    def _shown(self) -> JsonObject:
-        if self._told is None:
-            values = ((name, self.message.get(name)) for name in _SHOWN)
-            self._told = {
-                name: json.loads(value.ejson()) for name, value in values if value is not None
-            }
-        return self._told
-
-    async def _allowed(self, *, fresh: bool = False) -> LiveQuery:
+    async def _restricted_query(self, *, fresh: bool = False) -> LiveQuery:
         """Return the query restricted by the caller's access rule, or raise an error."""
-        principal, wanted = self.subscriber.principal, self.wanted
+        principal, request = self.subscriber.principal, self.request
         principal.require_scope(READ)
-        principal.require_collection(wanted.collection)
+        principal.require_collection(request.collection)
         tenant_id = self.subscriber.tenant.id
-        collection = await facts.find(tenant_id, wanted.collection, fresh=fresh)
+        collection = await facts.find(tenant_id, request.collection, fresh=fresh)
         access = access_of(collection, principal)
         rule = None if access is None else access.require("read")
-        sides = await sides_of(tenant_id, wanted.lookups, principal, fresh=fresh)
+        sides = await sides_of(tenant_id, request.lookups, principal, fresh=fresh)
         return LiveQuery(
             collection.tenant_id.bytes,
             collection.raw,
-            wanted.filter if rule is None else wanted.filter.and_(rule),
-            wanted.sort,
+            request.filter if rule is None else request.filter.and_(rule),
+            request.sort,
             self.message.get("sort"),
-            offset=wanted.offset,
-            limit=wanted.limit,
+            offset=request.offset,
+            limit=request.limit,
             rules_version=0 if rule is None else collection.rules_version,
             # All documents of groups are kept, however few groups are shown.
-            slack=0 if wanted.group else slack_for(wanted.offset, wanted.limit),
-            group=wanted.group,
-            lookups=wanted.lookups,
+            slack=0 if request.group else slack_for(request.offset, request.limit),
+            group=request.group,
+            lookups=request.lookups,
             # Changes to hidden fields of looked-up documents are not changes: nodes have to know
             # the projection.
-            projection=self.message.get("projection") if wanted.lookups else None,
+            projection=self.message.get("projection") if request.lookups else None,
             sides=[
                 (
                     side.collection.raw,
@@ -229,7 +242,7 @@ class QuerySubscription:
     def _attach(
         self, query: LiveQuery, *, resume: str | None = None, reset: str | None = None
     ) -> None:
-        options = self.wanted.options
+        options = self.request.options
         self.kind.add(self, query)
         self.running.attached[self.number] = self
         self.running.hub.attach(
@@ -238,7 +251,7 @@ class QuerySubscription:
             query,
             query_partition(query.hash, self.running.grid.query_partitions),
             holder=self._holder(),
-            projection=None if query.looks_up else self.wanted.projection,
+            projection=None if query.looks_up else self.request.projection,
             whole_results=options.deliver == "result",
             throttle_ms=options.throttle_ms,
             muted=[match not in options.events for match in MATCHES],
@@ -269,7 +282,7 @@ class QuerySubscription:
             self.subscriber.tenant.id,
             error_log.Area.LIVE,
             error,
-            place=f"subscription to {self.wanted.collection}",
+            place=f"subscription to {self.request.collection}",
             actor=self.subscriber.principal.actor,
         )
 

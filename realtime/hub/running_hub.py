@@ -14,11 +14,11 @@ from typing import Protocol, TypeAlias
 from redis.exceptions import RedisError
 
 from connections.subscriptions import Subscriber, SubscriptionOutlet
-from documents.outbox.clock import ValkeyClock
 from foundation import event_server
 from foundation.environment import environment
 from foundation.errors import ApiError
 from foundation.event_loop_budget import EventLoopBudget
+from foundation.remote_clock import RemoteClock
 from realtime.events import layer as events
 from realtime.events.layer import QUERY_TTL_MS, GridLayer
 from realtime.grid.layout import GridEpoch
@@ -108,7 +108,7 @@ class RunningHub:
         )
         #: By the machine's number.
         self.attached: dict[int, HubSubscription] = {}
-        self.clock = ValkeyClock(time.monotonic)
+        self.clock = RemoteClock(time.monotonic)
         self._serve = serve
         self._readers: dict[int, LogReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,7 +151,7 @@ class RunningHub:
         self._readers = {}
         for partition, end in enumerate(ends):
             stream = events.log(self.grid.installation, self.grid.epoch, partition)
-            self._readers[partition] = LogReader(stream, end, self._taker(partition))
+            self._readers[partition] = LogReader(stream, end, self._log_handler(partition))
 
     async def close(self) -> None:
         for reader in self._readers.values():
@@ -189,15 +189,18 @@ class RunningHub:
         for query in queries:
             if self.hub.query(query) is None:
                 unwatched[query_partition(query, grid.query_partitions)].append(query)
-        for partition, several in unwatched.items():
-            for begin in range(0, len(several), RELEASED_AT_ONCE):
-                part = several[begin : begin + RELEASED_AT_ONCE]
-                await layer.unregister(partition, self.name, *part)
+        for partition, unwatched_queries in unwatched.items():
+            for begin in range(0, len(unwatched_queries), RELEASED_AT_ONCE):
+                batch = unwatched_queries[begin : begin + RELEASED_AT_ONCE]
+                await layer.unregister(partition, self.name, *batch)
 
     def _pump(self) -> None:
-        self._pumping = False
+        # Until then, frames that have left need not wake it.
+        try:
+            self._send_frames()
+        finally:
+            self._pumping = False
         self._begin_requests()
-        self._hand_out()
         if self._requests or self.hub.has_frames():
             self.wake()
 
@@ -214,7 +217,7 @@ class RunningHub:
         for _ in range(min(len(self._requests), REQUESTS_AT_ONCE)):
             self.spawn(self._served(self._requests.popleft()))
 
-    def _hand_out(self) -> None:
+    def _send_frames(self) -> None:
         budget = EventLoopBudget()
         while not budget.is_spent and (frames := self.hub.poll(FRAMES_AT_ONCE)):
             for frame in frames:
@@ -239,8 +242,8 @@ class RunningHub:
             log.exception("could not serve the hub's request %s", type(request).__name__)
         self.wake()
 
-    def _taker(self, partition: int) -> Callable[[list[LogEntry]], None]:
-        def take(entries: list[LogEntry]) -> None:
+    def _log_handler(self, partition: int) -> Callable[[list[LogEntry]], None]:
+        def handle_entries(entries: list[LogEntry]) -> None:
             try:
                 self.hub.read(partition, entries)
             except ValueError:
@@ -248,12 +251,12 @@ class RunningHub:
                 self.hub.lost(partition)
             self.wake()
 
-        return take
+        return handle_entries
 
     def now_us(self) -> int:
         """Return Valkey's time, if it is known."""
-        known = self.clock.now_us()
-        return time.time_ns() // 1000 if known is None else known
+        now_us = self.clock.now_us()
+        return time.time_ns() // 1000 if now_us is None else now_us
 
     async def _keep_ticking(self) -> None:
         while True:
@@ -285,7 +288,7 @@ class RunningHub:
         log.warning("the event layer has lost this server's queries; they are registered again")
         layer = self.layer
         for partition in list(self._readers):
-            self.hub.forgotten(partition, await layer.held(partition, self.name))
+            self.hub.forgotten(partition, await layer.registered_queries(partition, self.name))
             self.wake()
 
 

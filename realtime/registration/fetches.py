@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from documents.store.lookups import read_versions
 from documents.store.queries import opened
-from documents.store.reads import KeptChanging
+from documents.store.reads import ConcurrentDefinitionChange
 from foundation.errors import ApiError
 from foundation.limits import Limit
 from foundation.tasks import task
@@ -29,7 +29,7 @@ from realtime.registration.registration import (
     compare,
     sides_of_query,
 )
-from realtime.registration.renewals import of_all, with_grids
+from realtime.registration.renewals import of_all, send_to_grids
 from rillbase_native import LiveQuery, Question, query_partition
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ ANSWERED_IN_S = 5.0
 MOST_BYTES = 8 * 1024 * 1024
 
 
-def turn(question: Question) -> list[Limit]:
+def turn_limits(question: Question) -> list[Limit]:
     """Return the limit that allows only one app server to handle a request."""
     return [Limit("fetch-turn", question.name, 1 / ANSWERED_IN_S, 1)]
 
@@ -76,7 +76,7 @@ def answer(epoch: int, definition: str, tenant_id: str, collection: str, questio
         await fetch(layer, grid, query, source, request)
 
     try:
-        asyncio.run(with_grids(epoch, work))
+        asyncio.run(send_to_grids(epoch, work))
     except (ApiError, RulesChanged, RedisError) as error:
         log.info("documents that a query looks up could not be read: %s", error)
 
@@ -90,15 +90,18 @@ async def fetch(
 ) -> None:
     """Read documents in one snapshot and send them to the sort node."""
     sides = await sides_of_query(query, source)
-    async with opened(source.tenant_id, source.collection, query.filter(), None) as reading:
-        compare(reading.collection, query.collection, query.rules_version)
-        snapshot = await take_snapshot(reading.session)
+    async with opened(source.tenant_id, source.collection, query.filter(), None) as reader:
+        compare(reader.collection, query.collection, query.rules_version)
+        snapshot = await take_snapshot(reader.session)
         now_ms = int(time.time() * 1000)
         read = await read_versions(
-            reading.session, sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
+            reader.session, sides, question.keys, snapshot.xmax, MOST_BYTES, now_ms
         )
     if read is None:
-        raise KeptChanging
-    documents = [[(one.key, one.version, one.xid, one.body) for one in side] for side in read]
+        raise ConcurrentDefinitionChange
+    documents = [
+        [(version.key, version.version, version.xid, version.body) for version in side]
+        for side in read
+    ]
     partition = query_partition(query.hash, grid.query_partitions)
     await layer.answer(partition, query.hash, question.answer(documents))

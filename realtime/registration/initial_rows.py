@@ -17,7 +17,7 @@ from documents.store.facts import CollectionFacts
 from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult
 from documents.store.lookups import LookupCollection, read_sides, read_small
 from documents.store.queries import Budget, CollectionReader, DocumentQuery, answer, native, opened
-from documents.store.reads import KeptChanging
+from documents.store.reads import ConcurrentDefinitionChange
 from foundation import bulk_budget
 from foundation.errors import ResultTooLarge
 from foundation.postgres import Statement, StatementResult, StatementRunner
@@ -70,19 +70,19 @@ class InitialRead:
     group: Group | None = None
     #: The subscribers' read filter, which is part of the filter; None: everything.
     readable: Filter | None = None
-    #: The query, if it looks others up, and the collections in which it does.
-    looks_up: LiveQuery | None = None
+    #: The query, if it has lookups, and the collections of the lookups.
+    lookup_query: LiveQuery | None = None
     sides: Sequence[LookupCollection] = ()
 
     @property
-    def most(self) -> int:
+    def max_rows(self) -> int:
         if self.first is not None:
             return self.first
         return MAX_WINDOW if self.has_window else MAX_ROWS
 
 
 async def read_all(
-    tenant_id: UUID, name: str, wanted: Sequence[tuple[Filter, InitialRead]], max_held_bytes: int
+    tenant_id: UUID, name: str, reads: Sequence[tuple[Filter, InitialRead]], max_held_bytes: int
 ) -> list[InitialRows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
@@ -92,21 +92,23 @@ async def read_all(
     """
     no_principal: Principal | None = None
     async with opened(
-        tenant_id, name, wanted[0][0], no_principal, max_held_bytes=max_held_bytes
-    ) as reading:
-        snapshot = await take_snapshot(reading.session)
+        tenant_id, name, reads[0][0], no_principal, max_held_bytes=max_held_bytes
+    ) as reader:
+        snapshot = await take_snapshot(reader.session)
         read = list[InitialRows]()
         n_rows = n_bytes = 0
-        for begin in range(0, len(wanted), TOGETHER):
-            several = wanted[begin : begin + TOGETHER]
-            for one, early in zip(several, await _few(reading, several), strict=True):
+        for begin in range(0, len(reads), TOGETHER):
+            batch = reads[begin : begin + TOGETHER]
+            for request, small_result in zip(
+                batch, await _read_small_results(reader, batch), strict=True
+            ):
                 try:
-                    result = await _read(reading, *one) if early is None else early
+                    result = await _read(reader, *request) if small_result is None else small_result
                 except LargeResult:
                     if read:
                         return read
                     raise
-                read.append(InitialRows(reading.collection, snapshot, *result))
+                read.append(InitialRows(reader.collection, snapshot, *result))
                 n_rows += len(result[0])
                 n_bytes += _size_bytes(result)
                 if n_rows >= MAX_ROWS or n_bytes >= SMALL_BYTES:
@@ -121,31 +123,33 @@ def _size_bytes(result: QueryRows) -> int:
     )
 
 
-async def _few(
-    reading: CollectionReader, wanted: Sequence[tuple[Filter, InitialRead]]
+async def _read_small_results(
+    reader: CollectionReader, reads: Sequence[tuple[Filter, InitialRead]]
 ) -> list[QueryRows | None]:
     """Read queries concurrently; None for each that has more than a few rows."""
-    if len(wanted) == 1:
+    if len(reads) == 1:
         return [None]
-    trips = SharedTrips(reading.session)
-    tenant = reading.collection.tenant_id
+    trips = SharedTrips(reader.session)
+    tenant = reader.collection.tenant_id
 
-    def reader(
-        one: tuple[Filter, InitialRead],
+    def small_read(
+        request: tuple[Filter, InitialRead],
     ) -> Callable[[StatementRunner], Awaitable[QueryRows]]:
         async def read(session: StatementRunner) -> QueryRows:
-            few = replace(
-                reading,
+            small_reader = replace(
+                reader,
                 session=_SmallQuerySession(session),
                 max_held_bytes=FEW_BYTES,
                 first_batch_rows=FEW_ROWS + 1,
             )
-            return await bulk_budget.subscription_starts.metered(tenant, _read(few, *one))
+            return await bulk_budget.subscription_starts.metered(
+                tenant, _read(small_reader, *request)
+            )
 
         return read
 
     results = list[QueryRows | None]()
-    for outcome in await trips.gather([reader(one) for one in wanted]):
+    for outcome in await trips.gather([small_read(request) for request in reads]):
         if isinstance(outcome, BaseException) and not isinstance(
             outcome, (_TooManyRows, LargeResult)
         ):
@@ -173,41 +177,41 @@ class _SmallQuerySession:
         return results
 
 
-async def _read(reading: CollectionReader, condition: Filter, extent: InitialRead) -> QueryRows:
+async def _read(reader: CollectionReader, condition: Filter, extent: InitialRead) -> QueryRows:
     query = DocumentQuery(
         condition,
         extent.sort,
-        limit=extent.most,
+        limit=extent.max_rows,
         group=extent.group,
-        lookups=None if extent.looks_up is None else extent.looks_up.lookups(),
+        lookups=None if extent.lookup_query is None else extent.lookup_query.lookups(),
     )
-    own = replace(reading, filter=condition, readable=extent.readable)
+    own = replace(reader, filter=condition, readable=extent.readable)
     # All rows are needed: a result that does not fit is rejected.
     selection = await answer(own, query, budget=Budget(page_bytes=LARGE_BYTES))
     rows, more = selection.rows()
     if more and extent.group is not None:
-        raise ResultTooLarge(f"A live query may group at most {extent.most} documents.")
-    if more and len(rows) < extent.most:
+        raise ResultTooLarge(f"A live query may group at most {extent.max_rows} documents.")
+    if more and len(rows) < extent.max_rows:
         raise ResultTooLarge(f"The rows are larger than {LARGE_BYTES} bytes.")
     if more and extent.first is None:
-        raise ResultTooLarge(f"There are more than {extent.most} rows.")
-    foreign = await _read_foreign(reading, extent, rows)
+        raise ResultTooLarge(f"There are more than {extent.max_rows} rows.")
+    foreign = await _read_foreign(reader, extent, rows)
     unevaluated, _ = selection.unevaluated
     return rows, not more, unevaluated, foreign
 
 
 async def _read_foreign(
-    reading: CollectionReader, extent: InitialRead, rows: list[Row]
+    reader: CollectionReader, extent: InitialRead, rows: list[Row]
 ) -> list[ForeignRows]:
     """Read referenced documents, or all documents of a small collection."""
-    if extent.looks_up is None:
+    if extent.lookup_query is None:
         return []
-    keys = native(partial(extent.looks_up.references, rows))
+    keys = native(partial(extent.lookup_query.references, rows))
     now_ms = int(time.time() * 1000)
-    session = reading.session
-    referred = await read_sides(session, extent.sides, keys, now_ms, reading.max_held_bytes)
+    session = reader.session
+    referred = await read_sides(session, extent.sides, keys, now_ms, reader.max_held_bytes)
     if referred is None:
-        raise KeptChanging
+        raise ConcurrentDefinitionChange
     foreign: list[ForeignRows] = []
     for side, referenced in zip(extent.sides, referred, strict=True):
         everything = await read_small(session, side, now_ms)

@@ -117,7 +117,7 @@ async def _register_all(
     hub: str,
     queries: Sequence[LiveQuery],
     source: CollectionReference,
-    renewal: bool,  # noqa: FBT001 -- `partial` gives it by its place
+    renewal: bool,  # noqa: FBT001 -- `partial` passes it by position
     max_held_bytes: int,
 ) -> list[RegistrationResult]:
     partition = query_partition(queries[0].hash, grid.query_partitions)
@@ -131,18 +131,18 @@ async def _register_all(
     registered = await layer.register_all(partition, hub, ends.life, requests)
     return [
         RegistrationResult(
-            given.activation,
-            given.request,
+            reply.activation,
+            reply.request,
             ends.log,
             rows.snapshot,
-            _shown(query, rows),
+            _result_rows(query, rows),
             rows.unevaluated,
         )
-        for query, given, rows in zip(queries, registered, read, strict=False)
+        for query, reply, rows in zip(queries, registered, read, strict=False)
     ]
 
 
-def _shown(query: LiveQuery, read: InitialRows) -> list[Row]:
+def _result_rows(query: LiveQuery, read: InitialRows) -> list[Row]:
     """Return the result for the rows that were read: groups, or rows with lookups."""
     if not (query.grouped or query.looks_up):
         return read.rows
@@ -153,12 +153,12 @@ async def _rows(
     queries: Sequence[LiveQuery], source: CollectionReference, max_held_bytes: int
 ) -> list[InitialRows]:
     # The rule is part of a query's filter already.
-    budget, wanted = EventLoopBudget(), []
+    budget, reads = EventLoopBudget(), []
     for query in queries:
         extent = replace(await _extent(query, source), readable=query.readable())
-        wanted.append((query.filter(), extent))
+        reads.append((query.filter(), extent))
         await budget.yield_if_spent()
-    read = await read_all(source.tenant_id, source.collection, wanted, max_held_bytes)
+    read = await read_all(source.tenant_id, source.collection, reads, max_held_bytes)
     for query, rows in zip(queries, read, strict=False):
         compare(rows.collection, query.collection, query.rules_version)
     return read
@@ -179,7 +179,11 @@ async def _extent(query: LiveQuery, source: CollectionReference) -> InitialRead:
         return InitialRead(query.sort(), first, query.sorted)
     has_window = first is not None or query.offset > 0
     return InitialRead(
-        query.sort(), first, has_window, looks_up=query, sides=await sides_of_query(query, source)
+        query.sort(),
+        first,
+        has_window,
+        lookup_query=query,
+        sides=await sides_of_query(query, source),
     )
 
 
@@ -252,12 +256,14 @@ class _PendingRegistration:
 class RegistrationBatcher:
     """Batches the registrations of one hub."""
 
-    def __init__(self, under_way: int, registers: QueryRegistrar = register_all) -> None:
-        of_one = max(1, under_way // 2)
-        self._turns = TurnScheduler(under_way, of_one, bulk_budget.subscription_starts, rests=RESTS)
+    def __init__(self, max_concurrent: int, registers: QueryRegistrar = register_all) -> None:
+        per_target = max(1, max_concurrent // 2)
+        self._turns = TurnScheduler(
+            max_concurrent, per_target, bulk_budget.subscription_starts, rests=RESTS
+        )
         self._registers = registers
         self._waiting: dict[_Target, list[_PendingRegistration]] = {}
-        self._max_pumps = of_one
+        self._max_pumps = per_target
         self._pumps = Counter[_Target]()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -297,7 +303,7 @@ class RegistrationBatcher:
             while target in self._waiting:
                 await budget.wait_for_batch(tenant)
                 async with self._turns.turn(tenant):
-                    if batch := self._take(target):
+                    if batch := self._next_batch(target):
                         await budget.metered(tenant, self._serve(target, batch))
         finally:
             self._pumps[target] -= 1
@@ -306,7 +312,7 @@ class RegistrationBatcher:
                 # Only a cancelled pump leaves waiting queries.
                 _fail(self._waiting.pop(target, []), asyncio.CancelledError())
 
-    def _take(self, target: _Target) -> list[_PendingRegistration]:
+    def _next_batch(self, target: _Target) -> list[_PendingRegistration]:
         """Take the next queries to register, dropping those without subscribers."""
         watched = list[_PendingRegistration]()
         for pending in self._waiting.pop(target, []):

@@ -69,12 +69,14 @@ def renew(hub: str, epoch: int, definition: str, tenant_id: str, collection: str
         await register(layer, grid, hub, query, source, renewal=True)
 
     try:
-        asyncio.run(with_grids(epoch, work))
+        asyncio.run(send_to_grids(epoch, work))
     except (ApiError, RulesChanged, RedisError) as error:
         log.info("a query was not renewed: %s", error)
 
 
-async def with_grids(epoch: int, work: Callable[[GridLayer, GridEpoch], Awaitable[None]]) -> None:
+async def send_to_grids(
+    epoch: int, work: Callable[[GridLayer, GridEpoch], Awaitable[None]]
+) -> None:
     """Send something to the nodes of a grid epoch, in a process without open connections."""
     try:
         for grid in await read_grid(epoch):

@@ -67,23 +67,23 @@ def read(message: Value) -> QuerySubscribeRequest:
     """Parse a `subscribe` message, or raise why it is not valid."""
     refuse_unknown(message, (*MEMBERS, "type", "id"))
     with refusing():
-        wanted = Filter.parse(message.get("filter"))
-        wanted.check_live()
+        condition = Filter.parse(message.get("filter"))
+        condition.check_live()
         group = read_group(message)
         lookups = read_lookups(message)
-        sort = _sort(message, wanted, group)
+        sort = _sort(message, condition, group)
         shown = _present(message, "projection")
         projection = None if shown is None else Projection.parse(shown)
-    offset = integer(message.get("offset"), "offset", least=0, most=MAX_OFFSET, otherwise=0)
+    offset = integer(message.get("offset"), "offset", minimum=0, maximum=MAX_OFFSET, default=0)
     limited = _present(message, "limit")
     limit = None
     if limited is not None:
-        limit = integer(limited, "limit", least=1, most=MAX_WINDOW, otherwise=1)
+        limit = integer(limited, "limit", minimum=1, maximum=MAX_WINDOW, default=1)
     if offset + (limit or 0) > MAX_WINDOW:
         raise _wrong("/limit", f"`offset` and `limit` together may be at most {MAX_WINDOW}.")
     return QuerySubscribeRequest(
         collection=_text(message, "collection", 63) or "",
-        filter=wanted,
+        filter=condition,
         sort=sort,
         projection=projection,
         group=group,
@@ -95,9 +95,9 @@ def read(message: Value) -> QuerySubscribeRequest:
     )
 
 
-def _sort(message: Value, wanted: Filter, group: Group | None) -> Sort:
+def _sort(message: Value, condition: Filter, group: Group | None) -> Sort:
     if group is None:
-        return Sort.parse(message.get("sort"), wanted)
+        return Sort.parse(message.get("sort"), condition)
     return read_group_sort(message, group) or Sort.parse(None)
 
 
@@ -115,9 +115,9 @@ def _options(value: Value | None) -> DeliveryOptions:
         integer(
             value.get("throttle_ms"),
             "options/throttle_ms",
-            least=0,
-            most=MAX_THROTTLE_MS,
-            otherwise=0,
+            minimum=0,
+            maximum=MAX_THROTTLE_MS,
+            default=0,
         ),
         _events(_present(value, "events")),
     )
@@ -139,12 +139,12 @@ def _present(value: Value, name: str) -> Value | None:
     return None if member is None or member.is_null else member
 
 
-def _text(value: Value, name: str, most: int, prefix: str = "") -> str | None:
+def _text(value: Value, name: str, max_chars: int, prefix: str = "") -> str | None:
     member = _present(value, name)
     if member is None:
         return None
-    if member.kind != "string" or len(member.text()) > most:
-        raise _wrong(f"{prefix}/{name}", f"Expected a string of at most {most} characters.")
+    if member.kind != "string" or len(member.text()) > max_chars:
+        raise _wrong(f"{prefix}/{name}", f"Expected a string of at most {max_chars} characters.")
     return member.text()
 
 

@@ -30,7 +30,7 @@ def kills(process: str) -> str:
     return f"{_ROOT}kill:{process}"
 
 
-def joined(process: str, subscription: str) -> str:
+def public_id(process: str, subscription: str) -> str:
     """Return a subscription's public id."""
     return f"{process}.{subscription}"
 

@@ -11,20 +11,21 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 from uuid import UUID
 
 from redis.exceptions import RedisError
 
 from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry, RegisteredConnection
-from connections.subscriptions import OpenSubscription
+from connections.subscriptions import OpenSubscription, Subscription
 from foundation.api.rendering import to_json
 from foundation.errors import SubscriptionEnded
 from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.metrics import SUBSCRIPTIONS
 from realtime.subscriptions import names
-from tenants import error_log
+from tenants import error_log, usage
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +35,21 @@ KILLS_AT_ONCE = 1_000
 #: Subscriptions described at once, and the pause after them: no caller waits for this.
 AT_ONCE, PAUSE_S = 20, 0.005
 STATES = ("starting", "live", "stale")
-#: The figures of a subscription that describe its source.
+#: The members of a description that name the source.
 SOURCES = ("collection", "topic", "aggregate")
+
+
+class SubscriptionReport(NamedTuple):
+    """What was reported of a subscription."""
+
+    caller: ConnectionCaller
+    description: JsonObject
+    #: The members of the record that do not change while these two do not, without the last brace.
+    fixed: bytes
+    state: str
+    #: Sent so far.
+    events: int
+    at_s: float
 
 
 class SubscriptionRecords:
@@ -44,8 +58,8 @@ class SubscriptionRecords:
     def __init__(self, process: str, registry: ConnectionRegistry) -> None:
         self._process = process
         self._registry = registry
-        #: By subscription: the number of events sent at its last report, and the time of that.
-        self._before: dict[str, tuple[int, float]] = {}
+        #: The last reports, by subscription.
+        self._before: dict[str, SubscriptionReport] = {}
         #: Subscriptions that were behind when last reported.
         self._stale: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -66,26 +80,36 @@ class SubscriptionRecords:
         """Report the current subscriptions, with pauses, so that events do not wait."""
         by_tenant: dict[UUID, list[bytes]] = defaultdict(list)
         states = Counter[str]()
+        sent = Counter[UUID]()
         stale: set[str] = set()
         before, self._before = self._before, {}
         described = 0
         for connection in list(self._registry.connections.values()):
-            if connection.caller is None:
+            if (caller := connection.caller) is None:
                 continue
-            rows = by_tenant[connection.caller.tenant.id]
+            tenant_id = caller.tenant.id
+            rows = by_tenant[tenant_id]
             for opened in connection.subscriptions:
                 if opened.subscription is None or len(rows) >= names.MAX_SHOWN:
                     continue
-                row = self._row(connection, opened, before)
-                states[str(row.get("state"))] += 1
-                if row.get("state") == "stale":
+                previous = before.get(opened.id)
+                report, row = self._row(
+                    connection.id, caller, opened, opened.subscription, previous
+                )
+                self._before[opened.id] = report
+                sent[tenant_id] += report.events - (previous.events if previous else 0)
+                states[report.state] += 1
+                if report.state == "stale":
                     stale.add(opened.id)
-                    self._note_stale(connection.caller, opened, row)
-                rows.append(to_json(row))
+                    self._note_stale(opened, report)
+                rows.append(row)
                 described += 1
                 if described % AT_ONCE == 0:
                     await asyncio.sleep(PAUSE_S)
         self._stale = stale
+        for tenant_id, events in sent.items():
+            if events:
+                usage.count(tenant_id, usage.LIVE_EVENTS, events)
         for state in STATES:
             SUBSCRIPTIONS.labels(state).set(states[state])
         await asyncio.gather(
@@ -94,10 +118,10 @@ class SubscriptionRecords:
 
     async def listen(self) -> None:
         """End the subscriptions that members have asked to end."""
-        wanted = await wire().call("SPOP", names.kills(self._process), KILLS_AT_ONCE)
-        if not isinstance(wanted, list) or not wanted:
+        ended_ids = await wire().call("SPOP", names.kills(self._process), KILLS_AT_ONCE)
+        if not isinstance(ended_ids, list) or not ended_ids:
             return
-        ids = {item.decode() for item in wanted if isinstance(item, bytes)}
+        ids = {item.decode() for item in ended_ids if isinstance(item, bytes)}
         _end(self._registry.connections.values(), ids)
 
     def ended(self, message: JsonObject) -> None:
@@ -108,34 +132,46 @@ class SubscriptionRecords:
 
     def _row(
         self,
-        connection: RegisteredConnection,
+        connection: str,
+        caller: ConnectionCaller,
         opened: OpenSubscription,
-        before: dict[str, tuple[int, float]],
-    ) -> JsonObject:
-        figures = opened.subscription.figures() if opened.subscription is not None else {}
-        sent, now = figures.get("events", 0), time.monotonic()
+        subscription: Subscription,
+        before: SubscriptionReport | None,
+    ) -> tuple[SubscriptionReport, bytes]:
+        """Return what is reported of a subscription, and its record."""
+        figures, now_s = subscription.figures(), time.monotonic()
+        sent = figures.get("events", 0)
         events = sent if isinstance(sent, int) else 0
-        last_events, last_at = before.get(opened.id, (events, now))
-        self._before[opened.id] = (events, now)
-        rate = (events - last_events) / (now - last_at) if now > last_at else 0.0
-        return {
-            "id": names.joined(self._process, opened.id),
-            "connection": connection.id,
-            "name": opened.name,
-            "user": "" if connection.caller is None else connection.caller.principal.label,
-            "principal": "" if connection.caller is None else connection.caller.principal.actor,
+        description = subscription.describe()
+        if before is None or before.caller is not caller or before.description != description:
+            head: JsonObject = {
+                "id": names.public_id(self._process, opened.id),
+                "connection": connection,
+                "name": opened.name,
+                "user": caller.principal.label,
+                "principal": caller.principal.actor,
+                **description,
+            }
+            fixed = to_json(head)[:-1]
+        else:
+            fixed = before.fixed
+        elapsed_s = 0.0 if before is None else now_s - before.at_s
+        rate = (events - before.events) / elapsed_s if before and elapsed_s > 0 else 0.0
+        changing: JsonObject = {
             "age_s": round(time.time() - opened.begun_at, 3),
             "events_per_s": round(rate, 3),
             **figures,
         }
+        state = str(figures.get("state"))
+        report = SubscriptionReport(caller, description, fixed, state, events, now_s)
+        return report, b"%b,%b" % (fixed, to_json(changing)[1:])
 
-    def _note_stale(
-        self, caller: ConnectionCaller, opened: OpenSubscription, row: JsonObject
-    ) -> None:
+    def _note_stale(self, opened: OpenSubscription, report: SubscriptionReport) -> None:
         """Record in the tenant's error log, once, that a subscription has fallen behind."""
         if opened.id in self._stale:
             return
-        watched = next((row[name] for name in SOURCES if row.get(name)), "")
+        described, caller = report.description, report.caller
+        watched = next((described[name] for name in SOURCES if described.get(name)), "")
         error_log.note(
             caller.tenant.id,
             error_log.Area.LIVE,

@@ -30,7 +30,11 @@ def listed(tenant_id: UUID) -> list[JsonObject]:
     processes = _call("ZRANGEBYSCORE", names.processes(tenant_id), since, "+inf")
     if not isinstance(processes, list) or not processes:
         return []
-    keys = [names.record(tenant_id, p.decode()) for p in processes if isinstance(p, bytes)]
+    keys = [
+        names.record(tenant_id, process_parts.decode())
+        for process_parts in processes
+        if isinstance(process_parts, bytes)
+    ]
     records = _call("MGET", *keys)
     rows: list[JsonObject] = []
     for record in records if isinstance(records, list) else []:

@@ -78,7 +78,7 @@ def applied(changed: int) -> ClusterCondition:
 
 def state(current: Sequence[ClusterCondition], *, grids: int, awake: bool) -> str:
     """Return the overall state as one word."""
-    holds = {each.type: each.holds for each in current}
+    holds = {condition.type: condition.holds for condition in current}
     if holds.get("Applied") is not True:
         return Cluster.State.FAILING
     if not awake:
@@ -94,13 +94,17 @@ def merged(
     before: Sequence[JsonValue], current: Sequence[ClusterCondition], now: datetime.datetime
 ) -> list[JsonValue]:
     """Merge new conditions into the stored ones. Others are unchanged; times record transitions."""
-    known = {str(one["type"]): one for one in before if isinstance(one, dict)}
-    for each in current:
-        known[each.type] = _kept(known.get(each.type), each, now)
+    known = {
+        str(condition_json["type"]): condition_json
+        for condition_json in before
+        if isinstance(condition_json, dict)
+    }
+    for condition in current:
+        known[condition.type] = _with_transition_time(known.get(condition.type), condition, now)
     return list(known.values())
 
 
-def _kept(
+def _with_transition_time(
     before: JsonObject | None, condition: ClusterCondition, now: datetime.datetime
 ) -> JsonObject:
     status = {True: "True", False: "False", None: "Unknown"}[condition.holds]
@@ -127,14 +131,16 @@ def pods(listed: Sequence[Object]) -> PodCounts:
 def _trouble(pod: Object) -> tuple[str, str] | None:
     """Return why a pod does not run, if it reports that."""
     status = cast("Object", pod.get("status") or {})
-    for box in cast("list[Object]", status.get("containerStatuses") or []):
-        waiting = cast("Object", cast("Object", box.get("state") or {}).get("waiting") or {})
+    for container in cast("list[Object]", status.get("containerStatuses") or []):
+        waiting = cast("Object", cast("Object", container.get("state") or {}).get("waiting") or {})
         reason = str(waiting.get("reason") or "")
         if reason not in ("", "ContainerCreating", "PodInitializing"):
             return reason, str(waiting.get("message") or f"A container is waiting: {reason}.")
-    for each in cast("list[Object]", status.get("conditions") or []):
-        if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            return str(each.get("reason") or "Unscheduled"), str(each.get("message") or "")
+    for condition in cast("list[Object]", status.get("conditions") or []):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("reason") or "Unscheduled"), str(
+                condition.get("message") or ""
+            )
     return None
 
 
@@ -150,6 +156,6 @@ def _phase(pod: Object) -> str:
 def _condition(pod: Object, kind: str) -> bool:
     status = cast("Object", pod.get("status") or {})
     return any(
-        each.get("type") == kind and each.get("status") == "True"
-        for each in cast("list[Object]", status.get("conditions") or [])
+        condition.get("type") == kind and condition.get("status") == "True"
+        for condition in cast("list[Object]", status.get("conditions") or [])
     )

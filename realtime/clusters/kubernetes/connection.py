@@ -23,9 +23,9 @@ def api_server() -> Iterator[ApiServer]:
         else:
             config.load_incluster_config(client_configuration=settings)  # type: ignore[no-untyped-call]
     except (config.ConfigException, OSError) as error:
-        place = file or "the service account of this pod"
+        source = file or "the service account of this pod"
         raise ApiServerUnavailable(
-            f"{place} does not specify how to reach Kubernetes: {error}"
+            f"{source} does not specify how to reach Kubernetes: {error}"
         ) from None
     server = ApiServer(client.ApiClient(settings))
     try:

@@ -92,14 +92,14 @@ def _secrets(settings: Environment, tenant_id: UUID) -> dict[str, str]:
         "DATABASE_URL": _without_login(login),
         "DATABASE_RELAY_URL": login,
         "EVENTS_URL": settings.events,
-        "RILLBASE_SECRET_KEY": _derived(key, tenant_id, "secret-key"),
-        "RILLBASE_KEY_PEPPER": _derived(key, tenant_id, "key-pepper"),
-        "RILLBASE_SPARK_SECRET": _derived(key, tenant_id, "spark-secret"),
+        "RILLBASE_SECRET_KEY": _derive_secret(key, tenant_id, "secret-key"),
+        "RILLBASE_KEY_PEPPER": _derive_secret(key, tenant_id, "key-pepper"),
+        "RILLBASE_SPARK_SECRET": _derive_secret(key, tenant_id, "spark-secret"),
         "RILLBASE_METRICS_TOKEN": settings.rillbase_metrics_token.get_secret_value(),
     }
 
 
-def _derived(key: str, tenant_id: UUID, purpose: str) -> str:
+def _derive_secret(key: str, tenant_id: UUID, purpose: str) -> str:
     text = f"cluster:{tenant_id}:{purpose}"
     return hmac.new(key.encode(), text.encode(), hashlib.sha256).hexdigest()
 

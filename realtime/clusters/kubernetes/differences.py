@@ -27,18 +27,18 @@ class FieldDifference:
 
 def differences(before: Object, after: Object) -> list[FieldDifference]:
     """Return the fields in which an object differs, ignoring those that the server maintains."""
-    fields = list(_walk("", _decided(before), _decided(after)))
+    fields = list(_walk("", _comparable(before), _comparable(after)))
     if "Secret" in (before.get("kind"), after.get("kind")):
-        return [FieldDifference(each.path, HIDDEN, HIDDEN) for each in fields]
+        return [FieldDifference(field.path, HIDDEN, HIDDEN) for field in fields]
     return fields
 
 
-def _decided(described: Object) -> Object:
-    kept = {name: value for name, value in described.items() if name != "status"}
-    metadata = cast("Object", kept.get("metadata") or {})
+def _comparable(described: Object) -> Object:
+    desired = {name: value for name, value in described.items() if name != "status"}
+    metadata = cast("Object", desired.get("metadata") or {})
     own_metadata = {name: value for name, value in metadata.items() if name not in _SERVERS_OWN}
     # In lists, objects lack their kind.
-    return {**kept, "metadata": own_metadata, "kind": None, "apiVersion": None}
+    return {**desired, "metadata": own_metadata, "kind": None, "apiVersion": None}
 
 
 def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]:
@@ -48,34 +48,35 @@ def _walk(path: str, before: object, after: object) -> Iterator[FieldDifference]
         for name in sorted(before.keys() | after.keys()):
             yield from _walk(f"{path}.{name}" if path else name, before.get(name), after.get(name))
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(f"{path}[{place}]", one, other)
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _walk(f"{path}[{index}]", old, new)
     else:
         yield FieldDifference(path, before, after)
 
 
 def taken_over(live: Object) -> list[Object] | None:
     """Return `managedFields` that claim the additions of others; None if there are none.
+
     Server-side apply keeps what others have added, such as a container or a variable. Once such
     fields count as applied by this manager, the next apply, which does not contain them, removes
     them.
     """
     metadata = cast("Object", live.get("metadata") or {})
     entries = cast("list[Object]", metadata.get("managedFields") or [])
-    strange = [each for each in entries if _is_strange(each)]
-    if not strange:
+    foreign = [entry for entry in entries if _is_foreign(entry)]
+    if not foreign:
         return None
-    ours = [each for each in entries if each.get("manager") == MANAGER and _is_applied(each)]
+    own = [entry for entry in entries if entry.get("manager") == MANAGER and _is_applied(entry)]
     fields: Object = {}
-    for each in [*ours, *strange]:
-        fields = _joined(fields, cast("Object", each.get("fieldsV1") or {}))
-    first = (ours or strange)[0]
+    for entry in [*own, *foreign]:
+        fields = _join(fields, cast("Object", entry.get("fieldsV1") or {}))
+    first = (own or foreign)[0]
     joined = {**first, "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
-    kept = [each for each in entries if each not in strange and each not in ours]
-    return [joined, *kept]
+    unchanged = [entry for entry in entries if entry not in foreign and entry not in own]
+    return [joined, *unchanged]
 
 
-def _is_strange(entry: Object) -> bool:
+def _is_foreign(entry: Object) -> bool:
     """Return whether another manager sets more than a label or a status."""
     fields = cast("Object", entry.get("fieldsV1") or {})
     decides = bool(set(fields) - {"f:metadata", "f:status"})
@@ -86,10 +87,10 @@ def _is_applied(entry: Object) -> bool:
     return entry.get("operation") == "Apply" and not entry.get("subresource")
 
 
-def _joined(one: Object, other: Object) -> Object:
-    joined = dict(one)
-    for name, value in other.items():
-        known = joined.get(name)
-        both = isinstance(known, dict) and isinstance(value, dict)
-        joined[name] = _joined(cast("Object", known), cast("Object", value)) if both else value
+def _join(first: Object, second: Object) -> Object:
+    joined = dict(first)
+    for name, value in second.items():
+        existing = joined.get(name)
+        both = isinstance(existing, dict) and isinstance(value, dict)
+        joined[name] = _join(cast("Object", existing), cast("Object", value)) if both else value
     return joined

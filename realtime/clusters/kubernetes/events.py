@@ -11,7 +11,7 @@ from realtime.clusters.kubernetes.steps import OF_A_GRID, ApplyStep, Verb
 
 log = logging.getLogger(__name__)
 
-MAX_PLACES = 5
+MAX_PATHS = 5
 _REASONS = {Verb.CREATE: "Created", Verb.CHANGE: "Changed", Verb.DELETE: "Removed"}
 
 
@@ -50,6 +50,6 @@ def event(namespace: str, step: ApplyStep, now: datetime.datetime) -> Object:
 def _message(step: ApplyStep) -> str:
     if step.verb is not Verb.CHANGE:
         return f"Rillbase {_REASONS[step.verb].lower()} {step.object}."
-    places = [each.path for each in step.changes]
-    more = f" and {len(places) - MAX_PLACES} more" if len(places) > MAX_PLACES else ""
-    return "Restored as described:" + ", ".join(places[:MAX_PLACES]) + more
+    paths = [change.path for change in step.changes]
+    more = f" and {len(paths) - MAX_PATHS} more" if len(paths) > MAX_PATHS else ""
+    return "Restored as described:" + ", ".join(paths[:MAX_PATHS]) + more

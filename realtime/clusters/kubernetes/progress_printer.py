@@ -34,19 +34,19 @@ class ProgressPrinter:
         self._console = console or Console(highlight=False, soft_wrap=True)
         self._counts = Counter[Verb]()
 
-    def step(self, step: ApplyStep, *, places: bool = False) -> None:
-        """Print one object; with `places`, also each field that differs."""
+    def step(self, step: ApplyStep, *, fields: bool = False) -> None:
+        """Print one object; with `fields`, also each field that differs."""
         self._counts[step.verb] += 1
-        colour, sign, word = _SIGNS[step.verb]
-        where = f"{len(step.changes)} places" if step.changes and not places else ""
+        colour, sign, label = _SIGNS[step.verb]
+        where = f"{len(step.changes)} fields" if step.changes and not fields else ""
         name = escape(str(step.object))
-        self._console.print(f"[{colour}]{sign} {name:<44}[/] [dim]{word}[/] {where}".rstrip())
-        if places:
-            for each in step.changes:
-                self._console.print(_place(each))
+        self._console.print(f"[{colour}]{sign} {name:<44}[/] [dim]{label}[/] {where}".rstrip())
+        if fields:
+            for change in step.changes:
+                self._console.print(_change_text(change))
 
-    def foreseen(self) -> None:
-        """End a plan."""
+    def end_preview(self) -> None:
+        """Print the summary of a preview."""
         changes = sum(count for verb, count in self._counts.items() if verb is not Verb.KEEP)
         summary = (
             f"Nothing was changed: {self._sum()}." if changes else ("All objects are as described.")
@@ -68,21 +68,21 @@ class ProgressPrinter:
             f"{cluster.tier} · image {escape(image)} · next check {cluster.due_at:%H:%M:%S}"
         )
         self._console.print(_conditions(cluster))
-        for own in epochs.in_force(cluster.tenant_id):
-            word = "all nodes ready" if grids.watches(own.grid) else "not ready"
+        for own in epochs.dedicated_epochs(cluster.tenant_id):
+            label = "all nodes ready" if grids.watches(own.grid) else "not ready"
             self._console.print(
-                f"  grid {own.grid.epoch}: {own.grid.size} partitions, {word}, "
+                f"  grid {own.grid.epoch}: {own.grid.size} partitions, {label}, "
                 f"{grids.queries(own.grid)} live queries"
             )
 
     def _sum(self) -> str:
-        words = ((verb, _SIGNS[verb][2]) for verb in Verb)
-        return ", ".join(f"{self._counts[verb]} {word}" for verb, word in words)
+        labels = ((verb, _SIGNS[verb][2]) for verb in Verb)
+        return ", ".join(f"{self._counts[verb]} {label}" for verb, label in labels)
 
 
-def _place(each: FieldDifference) -> str:
-    before, after = _value(each.before), _value(each.after)
-    return f"    {escape(each.path)}: [red]{before}[/] → [green]{after}[/]"
+def _change_text(change: FieldDifference) -> str:
+    before, after = _value(change.before), _value(change.after)
+    return f"    {escape(change.path)}: [red]{before}[/] → [green]{after}[/]"
 
 
 def _value(value: object) -> str:
@@ -94,8 +94,10 @@ def _conditions(cluster: Cluster) -> Table:
     table = Table(box=None, padding=(0, 2), show_header=bool(cluster.conditions))
     for title in ("condition", "status", "reason", "since", "message"):
         table.add_column(title, overflow="fold")
-    for each in cast("list[dict[str, str]]", cluster.conditions):
-        status = f"[{_STATUS[each['status']]}]{each['status']}[/]"
-        since = each["last_transition_at"][:19]
-        table.add_row(each["type"], status, each["reason"], since, escape(each["message"]))
+    for condition in cast("list[dict[str, str]]", cluster.conditions):
+        status = f"[{_STATUS[condition['status']]}]{condition['status']}[/]"
+        since = condition["last_transition_at"][:19]
+        table.add_row(
+            condition["type"], status, condition["reason"], since, escape(condition["message"])
+        )
     return table

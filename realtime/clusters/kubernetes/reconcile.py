@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from celery.utils.time import get_exponential_backoff_interval
 from django.utils import timezone
 
-from foundation.tasks.backoff import Backoff
 from realtime.clusters import epochs, grids
 from realtime.clusters.epochs import OwnGrid
 from realtime.clusters.kubernetes import conditions, events
@@ -31,7 +31,7 @@ from realtime.clusters.kubernetes.server import (
     ApiServerUnavailable,
     Reference,
 )
-from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
+from realtime.clusters.kubernetes.steps import ApplyStep, Verb, apply_steps
 from realtime.models import Cluster
 from tenants.models import Tenant
 
@@ -40,7 +40,8 @@ log = logging.getLogger(__name__)
 ALIAS = "relay"
 #: How long a run claims the row; longer than a task may take.
 CLAIM_S = 150.0
-BACKOFF = Backoff(first_s=2.0, factor=2.0, longest_s=300.0)
+#: The delay after the first failure, which doubles with each further one, and the longest.
+RETRY_S, LONGEST_RETRY_S = 2, 300
 #: Interval of reconciliation, during a change and otherwise.
 SOON_S, STEADY_S = 3.0, 30.0
 _FORBIDDEN = 403
@@ -69,7 +70,9 @@ def reconcile(tenant_id: UUID, server: ApiServer, on_step: StepObserver = lambda
         return
     try:
         result = (
-            _finalise(cluster, server) if cluster.deleting else _bring(cluster, server, on_step)
+            _finalise(cluster, server)
+            if cluster.deleting
+            else _apply_desired_state(cluster, server, on_step)
         )
     except (ApiServerUnavailable, ApiServerRejection) as error:
         note_failure(cluster, error)
@@ -86,10 +89,10 @@ def claim(tenant_id: UUID) -> Cluster | None:
     return rows.first() if rows.filter(due_at__lte=now).update(due_at=until) else None
 
 
-def intended(cluster: Cluster) -> ClusterSpec:
+def current_spec(cluster: Cluster) -> ClusterSpec:
     """Return the current specification of a cluster, without changing anything."""
-    own = epochs.foreseen(cluster.tenant_id, cluster.size)
-    awake, _ = _awake(cluster, own)
+    own = epochs.grids_after(cluster.tenant_id, cluster.size)
+    awake, _ = _activity(cluster, own)
     return _desired_spec(cluster, own, awake=awake)
 
 
@@ -98,19 +101,21 @@ def _desired_spec(cluster: Cluster, own: list[OwnGrid], *, awake: bool) -> Clust
     return desired_spec(cluster, slug, own, awake=awake)
 
 
-def _bring(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> ReconcileResult:
+def _apply_desired_state(
+    cluster: Cluster, server: ApiServer, on_step: StepObserver
+) -> ReconcileResult:
     epochs.add(cluster.tenant_id, cluster.size)
-    own = _settled(cluster, epochs.in_force(cluster.tenant_id))
-    awake, quiet_since = _awake(cluster, own)
-    wanted = _desired_spec(cluster, own, awake=awake)
+    own = _retire_outgrown(cluster, epochs.dedicated_epochs(cluster.tenant_id))
+    awake, quiet_since = _activity(cluster, own)
+    spec = _desired_spec(cluster, own, awake=awake)
     changed = 0
-    for step in take(server, wanted):
+    for step in apply_steps(server, spec):
         changed += step.verb is not Verb.KEEP
-        events.comment(server, wanted.namespace, step)
+        events.comment(server, spec.namespace, step)
         on_step(step)
-    pods = conditions.pods(server.find("Pod", wanted.namespace, common(wanted)))
-    watches = [grids.watches(each.grid) for each in own]
-    causes = [cause for each in own if (cause := grids.cause(each.grid)) is not None]
+    pods = conditions.pods(server.find("Pod", spec.namespace, common(spec)))
+    watches = [grids.watches(own_grid.grid) for own_grid in own]
+    causes = [cause for own_grid in own if (cause := grids.cause(own_grid.grid)) is not None]
     current = [
         conditions.applied(changed),
         conditions.running(pods, awake=awake, grids=len(own)),
@@ -122,30 +127,32 @@ def _bring(cluster: Cluster, server: ApiServer, on_step: StepObserver) -> Reconc
     return ReconcileResult(state, current, quiet_since, steady)
 
 
-def _settled(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
+def _retire_outgrown(cluster: Cluster, own: list[OwnGrid]) -> list[OwnGrid]:
     """Retire grids of other sizes once the desired one has been ready; return the rest."""
-    wanted = [each for each in own if each.grid.size == cluster.size]
-    if not any(each.ready for each in wanted):
+    desired = [own_grid for own_grid in own if own_grid.grid.size == cluster.size]
+    if not any(own_grid.ready for own_grid in desired):
         return own
-    for each in own:
-        if each not in wanted:
-            epochs.retire(each.grid.epoch)
-    return wanted
+    for own_grid in own:
+        if own_grid not in desired:
+            epochs.retire(own_grid.grid.epoch)
+    return desired
 
 
 def _note_ready(own: list[OwnGrid], watches: list[bool]) -> None:
-    for each, all_watch in zip(own, watches, strict=True):
-        if all_watch and not each.ready:
-            epochs.note_ready(each.grid.epoch)
+    for own_grid, all_watch in zip(own, watches, strict=True):
+        if all_watch and not own_grid.ready:
+            epochs.note_ready(own_grid.grid.epoch)
 
 
-def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetime | None]:
+def _activity(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetime | None]:
     """Return whether anything should run, and since when no client has subscribed."""
     tenant = Tenant.objects.using(ALIAS).get(pk=cluster.tenant_id)
     if tenant.state != Tenant.State.ACTIVE:
         return False, cluster.quiet_since
     # A grid that never ran could not have had subscribers.
-    if not any(each.ready for each in own) or any(grids.queries(each.grid) for each in own):
+    if not any(own_grid.ready for own_grid in own) or any(
+        grids.queries(own_grid.grid) for own_grid in own
+    ):
         return True, None
     since = cluster.quiet_since or timezone.now()
     if cluster.idle_after_s is None:
@@ -157,8 +164,8 @@ def _awake(cluster: Cluster, own: list[OwnGrid]) -> tuple[bool, datetime.datetim
 def _finalise(cluster: Cluster, server: ApiServer) -> ReconcileResult | None:
     """Remove everything, and the row when nothing is left."""
     # The shared grid takes over before anything stops.
-    for each in epochs.in_force(cluster.tenant_id):
-        epochs.retire(each.grid.epoch)
+    for own_grid in epochs.dedicated_epochs(cluster.tenant_id):
+        epochs.retire(own_grid.grid.epoch)
     space = Reference("Namespace", "", namespace_of(installation().name, cluster.tenant_id))
     live = server.get(space)
     if live is None:
@@ -174,18 +181,25 @@ def _remaining(space: Object) -> str:
     """Return what Kubernetes reports about a namespace that still exists."""
     status = space.get("status")
     listed = status.get("conditions") if isinstance(status, dict) else None
-    messages = [str(each.get("message")) for each in listed or [] if each.get("status") == "True"]
+    messages = [
+        str(condition.get("message"))
+        for condition in listed or []
+        if condition.get("status") == "True"
+    ]
     return " ".join(messages) or "Its objects are being removed."
 
 
 def orphans(server: ApiServer) -> Iterator[Reference]:
     """Return namespaces of this installation that belong to none of its clusters."""
-    ours = installation()
+    this_installation = installation()
     known = {
-        namespace_of(ours.name, tenant_id)
+        namespace_of(this_installation.name, tenant_id)
         for tenant_id in Cluster.unscoped.using(ALIAS).values_list("tenant_id", flat=True)
     }
-    labels = {"app.kubernetes.io/instance": ours.name, "app.kubernetes.io/component": "namespace"}
+    labels = {
+        "app.kubernetes.io/instance": this_installation.name,
+        "app.kubernetes.io/component": "namespace",
+    }
     for namespace in server.find("Namespace", "", labels):
         reference = Reference.of(namespace, "Namespace")
         if reference.name not in known:
@@ -196,7 +210,7 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
     """Record why a run has failed, and when the next one is due."""
     failures = cluster.failures + 1
     if isinstance(failed, ApiServerUnavailable):
-        condition = ClusterCondition("Applied", None, "ApiServerAway", str(failed))
+        condition = ClusterCondition("Applied", None, "ApiServerUnavailable", str(failed))
     else:
         reason = "Forbidden" if failed.status == _FORBIDDEN else failed.reason
         condition = ClusterCondition("Applied", False, reason, failed.message)
@@ -219,8 +233,14 @@ def note_failure(cluster: Cluster, failed: ApiServerUnavailable | ApiServerRejec
         [condition],
         state=state,
         failures=failures,
-        due_at=_in(BACKOFF.delay_s(failures)),
+        due_at=_in(_retry_in_s(failures)),
     )
+
+
+def _retry_in_s(failures: int) -> float:
+    """Return the delay after a number of failures in a row; half of it is random."""
+    full_s = get_exponential_backoff_interval(RETRY_S, failures - 1, LONGEST_RETRY_S)
+    return float(full_s) * random.uniform(0.5, 1.0)  # noqa: S311 -- no secret
 
 
 def _note(cluster: Cluster, result: ReconcileResult) -> None:

@@ -85,10 +85,10 @@ class ApiServer:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
-    def get(self, wanted: Reference) -> Object | None:
+    def get(self, reference: Reference) -> Object | None:
         """Return an object; None if it does not exist."""
         try:
-            return self._call("GET", wanted.path)
+            return self._call("GET", reference.path)
         except ApiServerRejection as error:
             if error.status == _NOT_FOUND:
                 return None
@@ -108,16 +108,16 @@ class ApiServer:
         path = Reference.of(described).path
         return self._call("PATCH", path, parameters, described, "application/apply-patch+yaml")
 
-    def own(self, wanted: Reference, managed_fields: list[Object], version: str) -> None:
+    def own(self, reference: Reference, managed_fields: list[Object], version: str) -> None:
         """Set the managers of an object's fields, unless the object has changed."""
         body: Object = {"metadata": {"managedFields": managed_fields, "resourceVersion": version}}
-        self._call("PATCH", wanted.path, {}, body, "application/merge-patch+json")
+        self._call("PATCH", reference.path, {}, body, "application/merge-patch+json")
 
-    def delete(self, wanted: Reference) -> bool:
+    def delete(self, reference: Reference) -> bool:
         """Delete an object with what belongs to it; return whether there was one."""
         body: Object = {"propagationPolicy": "Background"}
         try:
-            self._call("DELETE", wanted.path, {}, body)
+            self._call("DELETE", reference.path, {}, body)
         except ApiServerRejection as error:
             # Conflict: a namespace that is already being deleted.
             if error.status in (_NOT_FOUND, _CONFLICT):

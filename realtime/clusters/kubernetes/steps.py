@@ -1,4 +1,4 @@
-"""Brings the existing objects to the wanted state, one by one, and reports each step.
+"""Brings the existing objects to the desired state, one by one, and reports each step.
 
 No state is kept between two runs: an interrupted run is simply repeated.
 """
@@ -53,61 +53,63 @@ class ApplyStep:
     changes: list[FieldDifference] = field(default_factory=list)
 
 
-def take(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
-    """Apply a cluster's objects; each step is reported once it has been taken."""
-    return _walk(server, wanted, dry_run=False)
+def apply_steps(server: ApiServer, cluster: ClusterSpec) -> Iterator[ApplyStep]:
+    """Apply a cluster's objects; each step is yielded once it has been applied."""
+    return _walk(server, cluster, dry_run=False)
 
 
-def foresee(server: ApiServer, wanted: ClusterSpec) -> Iterator[ApplyStep]:
-    """Report what `take` would do, without doing it."""
-    return _walk(server, wanted, dry_run=True)
+def preview_steps(server: ApiServer, cluster: ClusterSpec) -> Iterator[ApplyStep]:
+    """Yield what `apply_steps` would do, without doing it."""
+    return _walk(server, cluster, dry_run=True)
 
 
-def _walk(server: ApiServer, wanted: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
-    rendered = render(wanted)
-    space = Reference("Namespace", "", wanted.namespace)
+def _walk(server: ApiServer, cluster: ClusterSpec, *, dry_run: bool) -> Iterator[ApplyStep]:
+    rendered = render(cluster)
+    space = Reference("Namespace", "", cluster.namespace)
     # A dry run is not possible in a namespace that does not exist.
-    alone = dry_run and server.get(space) is None
+    is_new_namespace = dry_run and server.get(space) is None
     live: dict[Reference, Object] | None = None
     for described in rendered:
         reference = Reference.of(described)
-        if alone:
+        if is_new_namespace:
             yield ApplyStep(Verb.CREATE, reference)
             continue
         if reference.kind in _FIRST:
-            yield _made(server, described, server.get(reference), dry_run=dry_run)
+            yield _apply(server, described, server.get(reference), dry_run=dry_run)
             continue
         if live is None:
-            live = _live(server, wanted)
-        yield _made(server, described, live.get(reference), dry_run=dry_run)
-    kept = {Reference.of(described) for described in rendered}
-    for reference in sorted((live or {}).keys() - kept):
+            live = _live(server, cluster)
+        yield _apply(server, described, live.get(reference), dry_run=dry_run)
+    rendered_references = {Reference.of(described) for described in rendered}
+    for reference in sorted((live or {}).keys() - rendered_references):
         if reference.kind in OF_A_GRID:
             if not dry_run:
                 server.delete(reference)
             yield ApplyStep(Verb.DELETE, reference)
 
 
-def _live(server: ApiServer, wanted: ClusterSpec) -> dict[Reference, Object]:
-    selector: Mapping[str, str] = common(wanted)
+def _live(server: ApiServer, cluster: ClusterSpec) -> dict[Reference, Object]:
+    selector: Mapping[str, str] = common(cluster)
     return {
         Reference.of(item, kind): {**item, "kind": kind}
         for kind in _LISTED
-        for item in server.find(kind, wanted.namespace, selector)
+        for item in server.find(kind, cluster.namespace, selector)
     }
 
 
-def _made(server: ApiServer, described: Object, live: Object | None, *, dry_run: bool) -> ApplyStep:
+def _apply(
+    server: ApiServer, described: Object, live: Object | None, *, dry_run: bool
+) -> ApplyStep:
     reference = Reference.of(described)
-    ours = None if live is None else taken_over(live)
-    if live is not None and ours is not None and not dry_run:
+    claimed_fields = None if live is None else taken_over(live)
+    if live is not None and claimed_fields is not None and not dry_run:
         # The additions of others are claimed, so that this apply removes them.
         metadata = cast("Object", live["metadata"])
-        server.own(reference, ours, str(metadata.get("resourceVersion", "")))
+        server.own(reference, claimed_fields, str(metadata.get("resourceVersion", "")))
     after = server.apply(described, dry_run=dry_run)
     if live is None:
         return ApplyStep(Verb.CREATE, reference)
     changes = differences({**live, "kind": reference.kind}, after)
-    if ours is not None and not changes:
-        changes = [FieldDifference("(what others have added)", HIDDEN, None)]
+    if claimed_fields is not None and not changes:
+        changes = [FieldDifference("(fields added by other managers)", HIDDEN, None)]
     return ApplyStep(Verb.CHANGE if changes else Verb.KEEP, reference, changes)

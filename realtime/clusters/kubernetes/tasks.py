@@ -34,7 +34,7 @@ MESSAGE_LIFETIME_S = 10.0
 
 
 @task(name=RECONCILE_TASK, policy=PERIODIC, quiet=True)
-def bring_about(*, tenant: str) -> None:
+def reconcile_cluster(*, tenant: str) -> None:
     """Advance the reconciliation of a tenant's cluster. The row contains the time of the next
     attempt.
     """
@@ -69,7 +69,7 @@ def _wake() -> None:
     rows = Cluster.unscoped.using(reconcile.ALIAS).filter(state=Cluster.State.IDLE)
     for tenant_id in rows.values_list("tenant_id", flat=True):
         try:
-            watched = any(grids.queries(own.grid) for own in epochs.in_force(tenant_id))
+            watched = any(grids.queries(own.grid) for own in epochs.dedicated_epochs(tenant_id))
         except (RedisError, Unavailable) as error:
             log.info("the live queries of a grid cannot be counted: %s", error)
             return

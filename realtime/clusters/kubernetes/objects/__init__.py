@@ -16,14 +16,14 @@ from realtime.clusters.kubernetes.objects import accounts, grid, namespace, netw
 from realtime.clusters.kubernetes.objects.naming import Object
 
 
-def render(wanted: ClusterSpec) -> list[Object]:
+def render(cluster: ClusterSpec) -> list[Object]:
     """Return all objects, each after its prerequisites."""
     return [
-        namespace.namespace(wanted),
-        *accounts.bindings(wanted),
-        *namespace.bounds(wanted),
-        *accounts.accounts(wanted),
-        *network.policies(wanted),
-        settings.secret(wanted),
-        *(each for one in wanted.grids for each in grid.objects(wanted, one)),
+        namespace.namespace(cluster),
+        *accounts.bindings(cluster),
+        *namespace.bounds(cluster),
+        *accounts.accounts(cluster),
+        *network.policies(cluster),
+        settings.secret(cluster),
+        *(described for epoch in cluster.grids for described in grid.objects(cluster, epoch)),
     ]

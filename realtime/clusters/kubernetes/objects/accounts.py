@@ -16,28 +16,28 @@ DRIVER_ACCOUNT = "grid"
 EXECUTOR_ACCOUNT = "executor"
 
 
-def bindings(wanted: ClusterSpec) -> list[Object]:
+def bindings(cluster: ClusterSpec) -> list[Object]:
     """Return the role bindings."""
-    ours = wanted.installation
+    installation = cluster.installation
     return [
         _binding(
-            wanted,
+            cluster,
             "provisioner",
-            ours.provisioner_role,
-            (ours.provisioner, ours.namespace),
+            installation.provisioner_role,
+            (installation.provisioner, installation.namespace),
             "Rillbase manages the objects of this namespace",
         ),
         _binding(
-            wanted,
+            cluster,
             DRIVER_ACCOUNT,
-            ours.driver_role,
-            (DRIVER_ACCOUNT, wanted.namespace),
+            installation.driver_role,
+            (DRIVER_ACCOUNT, cluster.namespace),
             "The driver creates, watches and deletes its executors' pods",
         ),
     ]
 
 
-def accounts(wanted: ClusterSpec) -> list[Object]:
+def accounts(cluster: ClusterSpec) -> list[Object]:
     """Return the accounts of pods. Tokens are mounted only in pods that need one."""
     about = {
         DRIVER_ACCOUNT: "The driver of the grid",
@@ -47,7 +47,7 @@ def accounts(wanted: ClusterSpec) -> list[Object]:
         {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": metadata(wanted, name, name, purpose),
+            "metadata": metadata(cluster, name, name, purpose),
             "automountServiceAccountToken": False,
         }
         for name, purpose in about.items()
@@ -55,12 +55,12 @@ def accounts(wanted: ClusterSpec) -> list[Object]:
 
 
 def _binding(
-    wanted: ClusterSpec, name: str, role: str, account: tuple[str, str], about: str
+    cluster: ClusterSpec, name: str, role: str, account: tuple[str, str], about: str
 ) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": metadata(wanted, "access", name, about),
+        "metadata": metadata(cluster, "access", name, about),
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": account[0], "namespace": account[1]}],
     }

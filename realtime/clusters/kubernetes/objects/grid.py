@@ -20,61 +20,61 @@ from realtime.clusters.kubernetes.objects.naming import Object, labels, metadata
 _MASTER = "k8s://https://kubernetes.default.svc"
 
 
-def objects(wanted: ClusterSpec, grid: GridSpec) -> list[Object]:
+def objects(cluster: ClusterSpec, grid: GridSpec) -> list[Object]:
     """Return all objects of one grid epoch."""
     return [
-        settings.spark(wanted, grid),
-        _service(wanted, grid),
-        _driver(wanted, grid),
-        _budget(wanted, grid),
+        settings.spark(cluster, grid),
+        _service(cluster, grid),
+        _driver(cluster, grid),
+        _budget(cluster, grid),
     ]
 
 
-def _driver(wanted: ClusterSpec, grid: GridSpec) -> Object:
+def _driver(cluster: ClusterSpec, grid: GridSpec) -> Object:
     about = f"Driver of grid {grid.epoch}: {grid.size.nodes} nodes in {grid.executors} executors"
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(wanted, "grid", grid.name, about, grid),
+        "metadata": metadata(cluster, "grid", grid.name, about, grid),
         "spec": {
             # Leases make a second driver harmless, but it would use the memory twice.
-            "replicas": 1 if wanted.awake else 0,
+            "replicas": 1 if cluster.awake else 0,
             "strategy": {"type": "Recreate"},
             "revisionHistoryLimit": 3,
-            "selector": {"matchLabels": selector(wanted, "grid", grid)},
+            "selector": {"matchLabels": selector(cluster, "grid", grid)},
             "template": {
                 "metadata": {
-                    "labels": labels(wanted, "grid", grid),
+                    "labels": labels(cluster, "grid", grid),
                     "annotations": {
                         "kubectl.kubernetes.io/default-container": "grid",
                         # A change of settings or secrets restarts the pod.
-                        "rillbase.dev/settings": _fingerprint(wanted, grid),
+                        "rillbase.dev/settings": _fingerprint(cluster, grid),
                     },
                 },
-                "spec": _pod(wanted, grid),
+                "spec": _pod(cluster, grid),
             },
         },
     }
 
 
-def _fingerprint(wanted: ClusterSpec, grid: GridSpec) -> str:
-    contents = [settings.secret(wanted)["data"], settings.spark(wanted, grid)["data"]]
+def _fingerprint(cluster: ClusterSpec, grid: GridSpec) -> str:
+    contents = [settings.secret(cluster)["data"], settings.spark(cluster, grid)["data"]]
     return hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _pod(wanted: ClusterSpec, grid: GridSpec) -> Object:
-    spec = pods.basics(wanted, "grid", grid, DRIVER_ACCOUNT, calls_api=True)
+def _pod(cluster: ClusterSpec, grid: GridSpec) -> Object:
+    spec = pods.basics(cluster, "grid", grid, DRIVER_ACCOUNT, calls_api=True)
     config: Object = {"name": "spark", "configMap": {"name": grid.name}}
     return {
         **spec,
         "terminationGracePeriodSeconds": 30,
-        "containers": [_container(wanted, grid)],
+        "containers": [_container(cluster, grid)],
         "volumes": [pods.SCRATCH, config, pods.SPARK_SECRET],
     }
 
 
-def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
-    box = pods.container(wanted, "grid")
+def _container(cluster: ClusterSpec, grid: GridSpec) -> Object:
+    container = pods.container(cluster, "grid")
     variables = [
         {"name": "RILLBASE_GRID", "value": "spark"},
         {"name": "RILLBASE_GRID_MASTER", "value": _MASTER},
@@ -82,12 +82,12 @@ def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
         {"name": "SPARK_LOCAL_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
     ]
-    plain = box["env"]
+    plain = container["env"]
     port = str(pods.HTTP_PORT)
     command = ["python", "manage.py", "grid", "--host", "0.0.0.0", "--port", port]  # noqa: S104
     config: Object = {"name": "spark", "mountPath": settings.DIRECTORY, "readOnly": True}
     return {
-        **box,
+        **container,
         "command": [*command, "--epoch", str(grid.epoch)],
         "env": [*(plain if isinstance(plain, list) else []), *variables],
         "ports": [
@@ -95,7 +95,7 @@ def _container(wanted: ClusterSpec, grid: GridSpec) -> Object:
         ],
         **_probes(),
         "resources": pods.resources(
-            DRIVER, guaranteed=wanted.guaranteed, burst_mib=DRIVER_BURST_MIB
+            DRIVER, guaranteed=cluster.guaranteed, burst_mib=DRIVER_BURST_MIB
         ),
         "volumeMounts": [*pods.SCRATCH_MOUNTS, config, pods.SPARK_SECRET_MOUNT],
     }
@@ -115,17 +115,17 @@ def _probes() -> Object:
     }
 
 
-def _service(wanted: ClusterSpec, grid: GridSpec) -> Object:
+def _service(cluster: ClusterSpec, grid: GridSpec) -> Object:
     about = "Headless service by which executors reach their driver"
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(wanted, "grid", grid.name, about, grid),
+        "metadata": metadata(cluster, "grid", grid.name, about, grid),
         "spec": {
             "clusterIP": "None",
             # Executors register before the grid is ready: it is ready once their nodes are.
             "publishNotReadyAddresses": True,
-            "selector": selector(wanted, "grid", grid),
+            "selector": selector(cluster, "grid", grid),
             "ports": [
                 {"name": name, "port": number, "targetPort": name, "protocol": "TCP"}
                 for name, number in _PORTS
@@ -134,7 +134,7 @@ def _service(wanted: ClusterSpec, grid: GridSpec) -> Object:
     }
 
 
-def _budget(wanted: ClusterSpec, grid: GridSpec) -> Object:
+def _budget(cluster: ClusterSpec, grid: GridSpec) -> Object:
     """Allow nodes to be drained one executor at a time. The pods belong to a pod and not to a
     controller, so the number that must remain is given explicitly.
     """
@@ -142,10 +142,10 @@ def _budget(wanted: ClusterSpec, grid: GridSpec) -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": metadata(wanted, "executor", f"{grid.name}-executors", about, grid),
+        "metadata": metadata(cluster, "executor", f"{grid.name}-executors", about, grid),
         "spec": {
-            "minAvailable": max(grid.executors - 1, 0) if wanted.awake else 0,
+            "minAvailable": max(grid.executors - 1, 0) if cluster.awake else 0,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": selector(wanted, "executor", grid)},
+            "selector": {"matchLabels": selector(cluster, "executor", grid)},
         },
     }

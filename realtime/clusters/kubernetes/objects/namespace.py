@@ -14,34 +14,34 @@ from realtime.grid.size import GridSize
 _LEVELS = ("enforce", "audit", "warn")
 
 
-def namespace(wanted: ClusterSpec) -> Object:
+def namespace(cluster: ClusterSpec) -> Object:
     """Return the namespace, which admits only pods that conform to `restricted` Pod Security."""
     security = {f"pod-security.kubernetes.io/{level}": "restricted" for level in _LEVELS}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": wanted.namespace,
-            "labels": {**labels(wanted, "namespace"), **security},
-            "annotations": {"rillbase.dev/about": f"The matching grid of tenant {wanted.slug}"},
+            "name": cluster.namespace,
+            "labels": {**labels(cluster, "namespace"), **security},
+            "annotations": {"rillbase.dev/about": f"The matching grid of tenant {cluster.slug}"},
         },
     }
 
 
-def bounds(wanted: ClusterSpec) -> list[Object]:
+def bounds(cluster: ClusterSpec) -> list[Object]:
     """Return the resource quota, and the default resources of pods."""
-    return [_quota(wanted), _limits(wanted)]
+    return [_quota(cluster), _limits(cluster)]
 
 
-def _quota(wanted: ClusterSpec) -> Object:
+def _quota(cluster: ClusterSpec) -> Object:
     """Return a quota with room for all grids, one more, and executors that are being replaced.
     Spark fails after a quota has rejected a few executors.
     """
-    largest = max(wanted.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
-    grids = [*wanted.grids, largest]
+    largest = max(cluster.grids, key=lambda grid: grid.size.nodes, default=GridSpec(0, GridSize(1)))
+    grids = [*cluster.grids, largest]
     executors = sum(grid.executors + 1 for grid in grids)
     drivers = len(grids)
-    size = wanted.size
+    size = cluster.size
     memory = drivers * (DRIVER.memory_mib + DRIVER_BURST_MIB) + executors * size.memory_mib
     cpu = drivers * DRIVER.cpu_milli + executors * size.cpu_milli
     hard = {
@@ -58,23 +58,23 @@ def _quota(wanted: ClusterSpec) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": metadata(wanted, "bounds", "cluster", about),
+        "metadata": metadata(cluster, "bounds", "cluster", about),
         "spec": {"hard": hard},
     }
 
 
-def _limits(wanted: ClusterSpec) -> Object:
-    most_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, wanted.size.memory_mib)
+def _limits(cluster: ClusterSpec) -> Object:
+    max_mib = max(DRIVER.memory_mib + DRIVER_BURST_MIB, cluster.size.memory_mib)
     usual = {
         "type": "Container",
         "default": {"memory": "256Mi"},
         "defaultRequest": {"cpu": "50m", "memory": "64Mi"},
-        "max": {"memory": f"{most_mib}Mi"},
+        "max": {"memory": f"{max_mib}Mi"},
     }
     about = "Default and maximum resources of containers that specify none"
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",
-        "metadata": metadata(wanted, "bounds", "cluster", about),
+        "metadata": metadata(cluster, "bounds", "cluster", about),
         "spec": {"limits": [usual]},
     }

@@ -13,40 +13,40 @@ TENANT, TENANT_ID = "rillbase.dev/tenant", "rillbase.dev/tenant-id"
 EPOCH = "rillbase.dev/grid-epoch"
 
 
-def common(wanted: ClusterSpec) -> dict[str, str]:
+def common(cluster: ClusterSpec) -> dict[str, str]:
     """Return the labels that select all objects of a tenant's cluster. They never change."""
     return {
         "app.kubernetes.io/name": "rillbase",
-        INSTALLATION: wanted.installation.name,
-        TENANT_ID: str(wanted.tenant_id),
+        INSTALLATION: cluster.installation.name,
+        TENANT_ID: str(cluster.tenant_id),
     }
 
 
-def selector(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
+def selector(cluster: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return the labels that select a part's pods, of one grid or of all."""
-    pairs = {**common(wanted), COMPONENT: part}
+    pairs = {**common(cluster), COMPONENT: part}
     return pairs if grid is None else {**pairs, EPOCH: str(grid.epoch)}
 
 
-def labels(wanted: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
+def labels(cluster: ClusterSpec, part: str, grid: GridSpec | None = None) -> dict[str, str]:
     """Return an object's labels."""
     return {
-        **selector(wanted, part, grid),
+        **selector(cluster, part, grid),
         "app.kubernetes.io/part-of": "rillbase",
         "app.kubernetes.io/managed-by": MANAGER,
-        "app.kubernetes.io/version": wanted.installation.version,
+        "app.kubernetes.io/version": cluster.installation.version,
         # Slugs are readable; ids are unique forever.
-        TENANT: wanted.slug,
+        TENANT: cluster.slug,
     }
 
 
 def metadata(
-    wanted: ClusterSpec, part: str, name: str, about: str, grid: GridSpec | None = None
+    cluster: ClusterSpec, part: str, name: str, about: str, grid: GridSpec | None = None
 ) -> Object:
     """Return name, namespace, labels and the purpose of the object."""
     return {
         "name": name,
-        "namespace": wanted.namespace,
-        "labels": labels(wanted, part, grid),
+        "namespace": cluster.namespace,
+        "labels": labels(cluster, part, grid),
         "annotations": {"rillbase.dev/about": about},
     }

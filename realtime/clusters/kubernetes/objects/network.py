@@ -10,17 +10,17 @@ _DNS = [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]
 _API_PORTS = (443, 6443)
 
 
-def policies(wanted: ClusterSpec) -> list[Object]:
+def policies(cluster: ClusterSpec) -> list[Object]:
     """Return the policy that denies everything, and those that allow the required connections."""
-    driver, executor = _pods(wanted, "grid"), _pods(wanted, "executor")
+    driver, executor = _pods(cluster, "grid"), _pods(cluster, "executor")
     scrapers = {
         "namespaceSelector": {"matchExpressions": [{"key": TENANT_ID, "operator": "DoesNotExist"}]}
     }
-    api = [{"ipBlock": {"cidr": str(each)}} for each in wanted.installation.api_networks]
+    api = [{"ipBlock": {"cidr": str(network)}} for network in cluster.installation.api_networks]
     return [
-        _policy(wanted, "closed", "Only DNS lookups are allowed", {}, [], [{"ports": _DNS}]),
+        _policy(cluster, "closed", "Only DNS lookups are allowed", {}, [], [{"ports": _DNS}]),
         _policy(
-            wanted,
+            cluster,
             "driver",
             "Executors connect to the driver; monitoring reads metrics",
             driver,
@@ -34,7 +34,7 @@ def policies(wanted: ClusterSpec) -> list[Object]:
             ],
         ),
         _policy(
-            wanted,
+            cluster,
             "executors",
             "Driver and executors exchange blocks",
             executor,
@@ -42,32 +42,32 @@ def policies(wanted: ClusterSpec) -> list[Object]:
             [{"to": [{"podSelector": driver}, {"podSelector": executor}]}],
         ),
         _policy(
-            wanted,
+            cluster,
             "servers",
             "Nodes read documents from PostgreSQL and after-images from the event layer",
             {},
             None,
-            [_way_to_servers(wanted, in_cluster=inside) for inside in _kinds(wanted)],
+            [_egress_to_servers(cluster, in_cluster=inside) for inside in _kinds(cluster)],
         ),
     ]
 
 
-def _kinds(wanted: ClusterSpec) -> list[bool]:
-    return sorted({server.in_cluster for server in wanted.installation.servers})
+def _kinds(cluster: ClusterSpec) -> list[bool]:
+    return sorted({server.in_cluster for server in cluster.installation.servers})
 
 
-def _way_to_servers(wanted: ClusterSpec, *, in_cluster: bool) -> Object:
-    servers = wanted.installation.servers
+def _egress_to_servers(cluster: ClusterSpec, *, in_cluster: bool) -> Object:
+    servers = cluster.installation.servers
     ports = sorted({server.port for server in servers if server.in_cluster == in_cluster})
     if not in_cluster:
         # These servers are outside the cluster, known only by name.
         return {"ports": _tcp(*ports)}
-    home = {"kubernetes.io/metadata.name": wanted.installation.namespace}
-    return {"to": [{"namespaceSelector": {"matchLabels": home}}], "ports": _tcp(*ports)}
+    namespace = {"kubernetes.io/metadata.name": cluster.installation.namespace}
+    return {"to": [{"namespaceSelector": {"matchLabels": namespace}}], "ports": _tcp(*ports)}
 
 
 def _policy(
-    wanted: ClusterSpec,
+    cluster: ClusterSpec,
     name: str,
     about: str,
     pods: Object,
@@ -81,13 +81,13 @@ def _policy(
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata(wanted, "network", name, about),
+        "metadata": metadata(cluster, "network", name, about),
         "spec": spec,
     }
 
 
-def _pods(wanted: ClusterSpec, part: str) -> Object:
-    return {"matchLabels": selector(wanted, part)}
+def _pods(cluster: ClusterSpec, part: str) -> Object:
+    return {"matchLabels": selector(cluster, part)}
 
 
 def _tcp(*ports: int) -> list[Object]:

@@ -35,7 +35,7 @@ SPARK_SECRET_MOUNT: Object = {
 
 
 def basics(
-    wanted: ClusterSpec, part: str, grid: GridSpec, account: str, *, calls_api: bool
+    cluster: ClusterSpec, part: str, grid: GridSpec, account: str, *, calls_api: bool
 ) -> Object:
     """Return the part of a pod's `spec` that does not depend on what it runs."""
     return {
@@ -55,18 +55,18 @@ def basics(
                 "maxSkew": 1,
                 "topologyKey": key,
                 "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": {"matchLabels": selector(wanted, part, grid)},
+                "labelSelector": {"matchLabels": selector(cluster, part, grid)},
             }
             for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
         ],
     }
 
 
-def container(wanted: ClusterSpec, name: str) -> Object:
+def container(cluster: ClusterSpec, name: str) -> Object:
     """Return the part of a container that does not depend on what it runs."""
     return {
         "name": name,
-        "image": wanted.image,
+        "image": cluster.image,
         "imagePullPolicy": "IfNotPresent",
         "securityContext": {
             "allowPrivilegeEscalation": False,
@@ -74,7 +74,7 @@ def container(wanted: ClusterSpec, name: str) -> Object:
             "runAsNonRoot": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "env": [{"name": name, "value": value} for name, value in sorted(wanted.settings.items())],
+        "env": [{"name": name, "value": value} for name, value in sorted(cluster.settings.items())],
         "envFrom": [{"secretRef": {"name": SECRET}}],
     }
 
@@ -82,5 +82,5 @@ def container(wanted: ClusterSpec, name: str) -> Object:
 def resources(size: NodeSize, *, guaranteed: bool, burst_mib: int) -> Object:
     """Return the requests and limits of a container. With `guaranteed`, they are equal."""
     requests = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_mib}Mi"}
-    most = requests if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
-    return {"requests": requests, "limits": most}
+    resource_limits = requests if guaranteed else {"memory": f"{size.memory_mib + burst_mib}Mi"}
+    return {"requests": requests, "limits": resource_limits}

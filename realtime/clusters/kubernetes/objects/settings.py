@@ -14,46 +14,46 @@ DIRECTORY = "/etc/rillbase/spark"
 _ACCOUNT_FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def secret(wanted: ClusterSpec) -> Object:
+def secret(cluster: ClusterSpec) -> Object:
     """Return the secret: each key is the variable that the processes read."""
     encoded = {
         name: base64.b64encode(value.encode()).decode()
-        for name, value in sorted(wanted.secrets.items())
+        for name, value in sorted(cluster.secrets.items())
     }
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(
-            wanted, "settings", pods.SECRET, "Credentials of the nodes for the servers"
+            cluster, "settings", pods.SECRET, "Credentials of the nodes for the servers"
         ),
         "type": "Opaque",
         "data": encoded,
     }
 
 
-def spark(wanted: ClusterSpec, grid: GridSpec) -> Object:
+def spark(cluster: ClusterSpec, grid: GridSpec) -> Object:
     """Return Spark's settings, and the pod template for executors."""
-    lines = [f"{name} {value}" for name, value in spark_settings(wanted, grid).items()]
+    lines = [f"{name} {value}" for name, value in spark_settings(cluster, grid).items()]
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(
-            wanted, "grid", grid.name, "Configuration with which Spark creates executors", grid
+            cluster, "grid", grid.name, "Configuration with which Spark creates executors", grid
         ),
         "data": {
             "spark-defaults.conf": "\n".join(lines) + "\n",
             # JSON is YAML.
-            "pod.yaml": json.dumps(executor(wanted, grid), indent=2, sort_keys=True) + "\n",
+            "pod.yaml": json.dumps(executor(cluster, grid), indent=2, sort_keys=True) + "\n",
         },
     }
 
 
-def spark_settings(wanted: ClusterSpec, grid: GridSpec) -> dict[str, str]:
+def spark_settings(cluster: ClusterSpec, grid: GridSpec) -> dict[str, str]:
     """Return the content of `spark-defaults.conf`."""
-    size = wanted.size
+    size = cluster.size
     settings = {
-        "spark.kubernetes.namespace": wanted.namespace,
-        "spark.kubernetes.container.image": wanted.image,
+        "spark.kubernetes.namespace": cluster.namespace,
+        "spark.kubernetes.container.image": cluster.image,
         "spark.kubernetes.container.image.pullPolicy": "IfNotPresent",
         "spark.kubernetes.executor.podTemplateFile": f"{DIRECTORY}/pod.yaml",
         "spark.kubernetes.executor.podTemplateContainerName": "executor",
@@ -66,7 +66,7 @@ def spark_settings(wanted: ClusterSpec, grid: GridSpec) -> dict[str, str]:
         "spark.kubernetes.driver.service.deleteOnTermination": "false",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "false",
         "spark.kubernetes.driver.reusePersistentVolumeClaim": "false",
-        "spark.driver.host": f"{grid.name}.{wanted.namespace}.svc",
+        "spark.driver.host": f"{grid.name}.{cluster.namespace}.svc",
         "spark.driver.bindAddress": "0.0.0.0",  # noqa: S104 -- the pod's own
         "spark.driver.port": str(pods.DRIVER_PORT),
         "spark.driver.blockManager.port": str(pods.BLOCKS_PORT),
@@ -79,19 +79,19 @@ def spark_settings(wanted: ClusterSpec, grid: GridSpec) -> dict[str, str]:
         # Jobs are submitted at once and run as soon as there is an executor.
         "spark.scheduler.minRegisteredResourcesRatio": "0",
     }
-    if wanted.guaranteed:
+    if cluster.guaranteed:
         settings["spark.kubernetes.executor.limit.cores"] = f"{size.cpu_milli}m"
     return settings
 
 
-def executor(wanted: ClusterSpec, grid: GridSpec) -> Object:
+def executor(cluster: ClusterSpec, grid: GridSpec) -> Object:
     """Return the pod template for executors. It only refers to secrets, since pods are visible."""
-    spec = pods.basics(wanted, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
+    spec = pods.basics(cluster, "executor", grid, EXECUTOR_ACCOUNT, calls_api=False)
     mounts = [*pods.SCRATCH_MOUNTS, pods.SPARK_SECRET_MOUNT]
-    box = pods.container(wanted, "executor") | {"volumeMounts": mounts}
+    container = pods.container(cluster, "executor") | {"volumeMounts": mounts}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"labels": labels(wanted, "executor", grid)},
-        "spec": {**spec, "containers": [box], "volumes": [pods.SCRATCH, pods.SPARK_SECRET]},
+        "metadata": {"labels": labels(cluster, "executor", grid)},
+        "spec": {**spec, "containers": [container], "volumes": [pods.SCRATCH, pods.SPARK_SECRET]},
     }
