@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from analytics.locations import folder_of
 from analytics.models import Dataset
-from analytics.places import folder_of
 from foundation.errors import Forbidden, NotFound
 from foundation.names import NAME_PATTERN
 from tenants.principals import Principal

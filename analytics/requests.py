@@ -36,7 +36,7 @@ class DatasetRequest:
         return self.folder.name
 
     @property
-    def is_wanted(self) -> bool:
+    def is_pending(self) -> bool:
         try:
             read_text(self.path)
         except FileNotFoundError:
@@ -52,14 +52,14 @@ def folder_for(root: StoredPath, dataset_id: UUID) -> StoredPath:
     return root / _FOLDER / str(dataset_id)
 
 
-def ask(folder: StoredPath, name: str, tasks: Sequence[str]) -> DatasetRequest:
+def submit(folder: StoredPath, name: str, tasks: Sequence[str]) -> DatasetRequest:
     """Write a request."""
     request = DatasetRequest(folder, name)
     write_text(request.path, _lines(tasks))
     return request
 
 
-def waiting(root: StoredPath) -> list[tuple[DatasetRequest, float]]:
+def pending(root: StoredPath) -> list[tuple[DatasetRequest, float]]:
     """Return all requests, oldest first, and when each was written."""
     requests = [
         (DatasetRequest(path.parent, path.name.removesuffix(_REQUEST)), written_s)

@@ -81,7 +81,7 @@ class AnalyticsTable:
     def bits(self) -> dict[str, int]:
         """The mask's bit of each column that is not part of the key."""
         data = [name for name in self.columns if name not in self.key]
-        return {name: 1 << place for place, name in enumerate(data)}
+        return {name: 1 << index for index, name in enumerate(data)}
 
     @cached_property
     def inserted(self) -> int:

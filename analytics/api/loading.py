@@ -14,8 +14,8 @@ def loaded(module: str, name: str) -> Callable[[Call], Awaitable[CallResponse]]:
     """Return a handler in a sibling module, which the first call imports."""
 
     async def handle(call: Call) -> CallResponse:
-        there = await asyncio.to_thread(import_module, f"analytics.api.{module}")
-        handler: Callable[[Call], Awaitable[CallResponse]] = getattr(there, name)
+        module_name = await asyncio.to_thread(import_module, f"analytics.api.{module}")
+        handler: Callable[[Call], Awaitable[CallResponse]] = getattr(module_name, name)
         return await handler(call)
 
     return handle

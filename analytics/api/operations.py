@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from analytics.api.loading import loaded
-from analytics.media_types import ARROW, NDJSON, PARQUET
+from analytics.api.sql_openapi import SQL_ANSWERS, SQL_BODY
+from analytics.media_types import ARROW, CSV, JSON, NDJSON, PARQUET
 from data_plane.calls import Call
 from data_plane.http import HttpOperation
 from data_plane.http.openapi import (
@@ -12,16 +13,17 @@ from data_plane.http.openapi import (
     answers,
     described,
     members,
+    name_parameter,
     parameter,
-    place_of,
 )
+from documents.api.transfer_openapi import FILE_PARAMETERS, FILES, PREVIEW, WHOLE
 from foundation.json_types import JsonObject
 
 ROOT = "/v1/datasets/{dataset}"
 UPLOAD = f"{ROOT}/uploads/{{upload}}"
 TAG = "Datasets"
 
-_DATASET = place_of("dataset", "posts")
+_DATASET = name_parameter("dataset", "posts")
 _UPLOAD_ID: JsonObject = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"}
 _UPLOAD = parameter("upload", "path", _UPLOAD_ID, required=True)
 _ID = parameter(
@@ -34,13 +36,13 @@ _TABLE = parameter(
     "table",
     "query",
     {"type": "string"},
-    description="For Arrow and Parquet: the table of the rows.",
+    description="The table of the rows. Not for NDJSON whose lines name their tables.",
 )
 _OP = parameter(
     "op",
     "query",
     {"type": "string", "enum": ["insert", "update", "delete"], "default": "insert"},
-    description="For Arrow and Parquet: the operation that is applied to the rows.",
+    description="The operation that is applied to the rows of the table.",
 )
 _OPEN = parameter(
     "open",
@@ -58,9 +60,20 @@ _BODIES: dict[str, JsonObject] = {
         "example": '{"posts": {"id": 1, "text": "Hello"}}\n'
         '{"posts": {"id": 1, "text": "Hello again"}, "op": "update"}\n',
     },
+    JSON: {"description": "An array of rows of a table, or one row."},
+    CSV: {"type": "string", "description": "Rows of a table. RFC 4180, in UTF-8."},
     ARROW: _BINARY,
     PARQUET: _BINARY,
 }
+_FILE_COLUMNS = parameter(
+    "columns",
+    "query",
+    {"type": "string"},
+    description="A JSON array such as `[{"
+    '"from":"Price","to":"price"}]`: the columns of the file to upload, and the columns of the '
+    "table that they become. Lines of NDJSON then are rows of the table. Not for Arrow.",
+)
+_FILE_PARAMETERS = (_FILE_COLUMNS, *FILE_PARAMETERS[1:])
 _SHOWN = members(
     {
         "id": {"type": "string"},
@@ -264,7 +277,13 @@ _DEFINITION = members(
 _ROWS_OR_ARROW: JsonObject = {
     "200": {
         "description": "Done",
-        "content": {"application/json": {"schema": _ROWS}, ARROW: {"schema": _BINARY}},
+        "content": {
+            "application/json": {"schema": _ROWS},
+            ARROW: {"schema": _BINARY},
+            PARQUET: {"schema": _BINARY},
+            CSV: {"schema": {"type": "string"}},
+            NDJSON: {"schema": {"type": "string"}},
+        },
     }
 }
 
@@ -304,7 +323,20 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             "Upload rows, or open an upload",
             {**answers("201", _SHOWN), **answers("200", _SHOWN)},
             body=_BODIES,
-            parameters=(_DATASET, _ID, _TABLE, _OP, _OPEN),
+            parameters=(_DATASET, _ID, _TABLE, _OP, _OPEN, *_FILE_PARAMETERS),
+        ),
+    ),
+    HttpOperation(
+        "POST",
+        f"{ROOT}/uploads:preview",
+        loaded("uploads", "preview"),
+        described(
+            "datasets_upload_preview",
+            TAG,
+            "Preview an upload from the beginning of a file",
+            answers("200", PREVIEW),
+            body=FILES,
+            parameters=(_DATASET, WHOLE, *FILE_PARAMETERS),
         ),
     ),
     HttpOperation(
@@ -329,7 +361,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             "Append rows to an open upload",
             answers("200", _SHOWN),
             body=_BODIES,
-            parameters=(_DATASET, _UPLOAD, _TABLE, _OP),
+            parameters=(_DATASET, _UPLOAD, _TABLE, _OP, *_FILE_PARAMETERS),
         ),
     ),
     HttpOperation(
@@ -366,6 +398,19 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             "Query rows with a given freshness",
             _ROWS_OR_ARROW,
             body={"application/json": _QUERY},
+            parameters=(_DATASET,),
+        ),
+    ),
+    HttpOperation(
+        "POST",
+        f"{ROOT}/sql",
+        loaded("sql", "execute"),
+        described(
+            "datasets_sql",
+            TAG,
+            "Execute a SELECT statement with a given freshness",
+            SQL_ANSWERS,
+            body={"application/json": SQL_BODY},
             parameters=(_DATASET,),
         ),
     ),

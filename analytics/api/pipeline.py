@@ -10,8 +10,8 @@ from django.utils import timezone
 from analytics.api.dataset_access import dataset_of, in_scope
 from analytics.api.upload_json import upload_shown
 from analytics.facts import READ, DatasetFacts
+from analytics.locations import namespace_of
 from analytics.models import Dataset, Run, Upload
-from analytics.places import namespace_of
 from analytics.query.files import StateSelector
 from analytics.query.plan import covering_runs, plan
 from analytics.table_definitions import read_definition
@@ -67,20 +67,20 @@ def _unsorted(row: Dataset, sorted_state: int) -> JsonObject:
         rows=Sum("rows"), bytes=Sum("bytes"), first=Min("number"), last=Max("number")
     )
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
-    lately = Upload.objects.filter(dataset=row, committed_at__gte=since)
+    recent = Upload.objects.filter(dataset=row, committed_at__gte=since)
     return {
         "first": totals["first"],
         "last": totals["last"],
         "rows": totals["rows"] or 0,
         "bytes": totals["bytes"] or 0,
         "lag_s": 0.0,
-        "rows_per_s": _rate(lately.aggregate(rows=Sum("rows"))["rows"]),
+        "rows_per_s": _rate(recent.aggregate(rows=Sum("rows"))["rows"]),
     }
 
 
 def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
     since = timezone.now() - datetime.timedelta(seconds=RATE_S)
-    lately = Run.objects.filter(dataset=row, stage=stage, created_at__gte=since)
+    recent = Run.objects.filter(dataset=row, stage=stage, created_at__gte=since)
     if stage == Run.Stage.AUTHORITY:
         # A run of the authority counts all of its rows, so count those of the uploads that entered.
         before = Run.objects.filter(dataset=row, stage=stage, created_at__lt=since)
@@ -90,7 +90,7 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
         )
         count = entered.aggregate(rows=Sum("rows"))["rows"]
     else:
-        count = lately.aggregate(rows=Sum("rows"))["rows"]
+        count = recent.aggregate(rows=Sum("rows"))["rows"]
     return {
         "first": runs[0].first if runs else None,
         "last": runs[-1].last if runs else None,
@@ -103,14 +103,14 @@ def _stage(row: Dataset, runs: list[Run], stage: str) -> JsonObject:
 
 def _lag_s(row: Dataset, stage: str) -> float:
     """Return the age of the oldest upload that has not reached a stage."""
-    there = Run.objects.filter(dataset=row, superseded_at=None)
+    in_stage = Run.objects.filter(dataset=row, superseded_at=None)
     if stage == Run.Stage.AUTHORITY:
-        there = there.filter(stage=stage)
+        in_stage = in_stage.filter(stage=stage)
     elif stage == Run.Stage.MERGED:
-        there = there.exclude(stage__in=(Run.Stage.REMAPPED, Run.Stage.SORTED))
+        in_stage = in_stage.exclude(stage__in=(Run.Stage.REMAPPED, Run.Stage.SORTED))
     elif stage == Run.Stage.SORTED:
-        there = there.exclude(stage=Run.Stage.REMAPPED)
-    _, sorted_state = covering_runs(there, row.last_upload)
+        in_stage = in_stage.exclude(stage=Run.Stage.REMAPPED)
+    _, sorted_state = covering_runs(in_stage, row.last_upload)
     oldest = Upload.objects.filter(dataset=row, number=sorted_state + 1).first()
     if oldest is None or oldest.committed_at is None:
         return 0.0
@@ -119,8 +119,10 @@ def _lag_s(row: Dataset, stage: str) -> float:
 
 def _read_estimate(dataset: DatasetFacts, freshness: float | None) -> JsonObject:
     """Return how much queries with this freshness would read, over all tables."""
-    wanted = StateSelector(any=True) if freshness is None else StateSelector(freshness_s=freshness)
-    plans = [plan(dataset, table, wanted) for table in dataset.tables]
+    selector = (
+        StateSelector(any=True) if freshness is None else StateSelector(freshness_s=freshness)
+    )
+    plans = [plan(dataset, table, selector) for table in dataset.tables]
     files: dict[str, int] = {}
     rows = 0
     for one in plans:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
-
+from analytics.api.answer_files import ANSWER_FILES, answer_file, plain_rows
 from analytics.api.dataset_access import dataset_of, in_scope, in_thread
 from analytics.facts import READ, DatasetFacts
-from analytics.media_types import ARROW
 from analytics.query.files import ReadPlan
-from analytics.query.literals import plain
 from analytics.query.plan import plan
-from analytics.query.query_parser import MAX_ARROW_LIMIT, MAX_LIMIT, AnalyticsQuery, read_query
+from analytics.query.query_parser import MAX_FILE_LIMIT, MAX_LIMIT, AnalyticsQuery, read_query
 from analytics.query.remote_scan import RemoteScan
 from analytics.query.run import ScanResult, prepare, run
 from data_plane.calls import Call
@@ -34,13 +31,20 @@ async def query(call: Call) -> CallResponse:
     body = parse_json_body(await read_body(call, max_bytes=MAX_QUERY_BYTES))
     if not isinstance(body, dict):
         raise InvalidBody("The body must be a JSON object.")
-    as_arrow = ARROW in call.head.headers.get("Accept", "")
-    query_ = read_query(body, dataset.tables, MAX_ARROW_LIMIT if as_arrow else MAX_LIMIT)
+    form = _requested(call.head.headers.get("Accept", ""))
+    query_ = read_query(body, dataset.tables, MAX_LIMIT if form is None else MAX_FILE_LIMIT)
     result = await _run(call, dataset, body, query_)
-    if as_arrow:
-        return CallResponse(200, await in_thread(lambda: _stream(result)), media_type=ARROW)
-    rows = await in_thread(lambda: _rows(result.rows))
-    return json_answer({"rows": rows, **_describe(result)})
+    if form is None:
+        rows = await in_thread(lambda: plain_rows(result.rows))
+        return json_answer({"rows": rows, **_describe(result)})
+    table = result.rows.replace_schema_metadata(_metadata(result))
+    name = f"{dataset.name}-{query_.table.name}"
+    return await in_thread(lambda: answer_file(form, name, table))
+
+
+def _requested(accept: str) -> str | None:
+    """Return the media type of the file that `Accept` requests, if it requests one."""
+    return next((media_type for media_type in ANSWER_FILES if media_type in accept), None)
 
 
 async def _run(
@@ -84,22 +88,7 @@ def _describe(result: ScanResult) -> JsonObject:
     }
 
 
-def _rows(rows: pa.Table) -> list[JsonObject]:
-    columns = [
-        list(map(plain(field.type), column.to_pylist()))
-        for field, column in zip(rows.schema, rows.columns, strict=True)
-    ]
-    names = rows.column_names
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def _stream(result: ScanResult) -> bytes:
-    """Return rows as an Arrow stream, whose schema metadata describes the result."""
-    metadata = {
-        f"rillbase.{name}".encode(): to_json(value) for name, value in _describe(result).items()
-    }
-    rows = result.rows.replace_schema_metadata(metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return bytes(sink.getvalue())
+def _metadata(result: ScanResult) -> dict[bytes, bytes]:
+    """Return what describes the result in the metadata of Arrow and Parquet."""
+    described = _describe(result).items()
+    return {f"rillbase.{name}".encode(): to_json(value) for name, value in described}

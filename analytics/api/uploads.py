@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from analytics.api.dataset_access import dataset_of, in_scope, in_thread, while_connected
 from analytics.api.upload_json import upload_shown
 from analytics.facts import READ, WRITE, DatasetFacts
 from analytics.ingest import uploads
-from analytics.ingest.body_spool import spooled
 from analytics.ingest.segments import UploadSegment, remove
 from analytics.ingest.upload_decoder import UploadParameters, receive
-from analytics.media_types import MEDIA_TYPES, NDJSON
+from analytics.media_types import FILE_TYPES, MEDIA_TYPES, NDJSON
 from analytics.models import Run, Upload
+from analytics.rows.durable import local_folder, storing
+from data_plane.body_spool import spooled
 from data_plane.calls import Call
 from data_plane.http import CallResponse, json_answer
+from data_plane.lines import decoded
 from data_plane.request_reader import flag, parameters
+from documents.api.transfer import preview_of
+from documents.transfer.formats import PARAMETERS, read_format
 from foundation.api.idempotency import HEADER, check_form, digest
+from foundation.environment import environment
 from foundation.errors import ApiError, FieldProblem, InvalidParameter
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject
@@ -29,7 +35,7 @@ _PART_CHARS = 32
 
 async def upload(call: Call) -> CallResponse:
     """POST uploads: upload in one request, or with `open=true` open an upload."""
-    query = parameters(call, "id", "table", "op", "open")
+    query = parameters(call, "id", "table", "op", "open", *PARAMETERS)
     dataset = await dataset_of(call, WRITE)
     name = _name(call, query.get("id"))
     if flag(query.get("open"), "open"):
@@ -47,9 +53,15 @@ async def upload(call: Call) -> CallResponse:
     return await _answer(call, dataset, row, status=201 if is_new else 200)
 
 
+async def preview(call: Call) -> CallResponse:
+    """POST uploads:preview: the columns and first rows of a file, without uploading it."""
+    await dataset_of(call, WRITE)
+    return json_answer(await preview_of(call))
+
+
 async def append(call: Call) -> CallResponse:
     """POST uploads/{upload}:append."""
-    parameters(call, "table", "op")
+    parameters(call, "table", "op", *PARAMETERS)
     dataset = await dataset_of(call, WRITE)
     name, part = call.parameters["upload"], _part(call)
 
@@ -98,9 +110,14 @@ async def _receive(
     if media_type not in MEDIA_TYPES:
         call.body.require(*MEDIA_TYPES)
     query = call.head.query
-    address = UploadParameters(media_type, query.get("table"), query.get("op"))
+    form = {name: query[name] for name in PARAMETERS if name in query}
+    _check_form(media_type, form)
+    address = UploadParameters(media_type, query.get("table"), query.get("op"), form)
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
-    async with spooled(call.body, encoding, dataset.folder) as body:
+    parts = decoded(call.body.parts(), encoding, environment().rillbase_import_max_bytes)
+    folder = dataset.folder
+    incoming = folder / "incoming" if isinstance(folder, Path) else local_folder()
+    async with spooled(parts, incoming, storing) as body:
         earlier = await in_scope(call, lambda: find_earlier(body.digest))
         if earlier is not None:
             return earlier, False
@@ -120,6 +137,18 @@ async def _receive(
         else:
             await in_thread(lambda: remove(dataset.folder, paths))
         return row, is_new
+
+
+def _check_form(media_type: str, form: dict[str, str]) -> None:
+    """Raise `InvalidParameter` for a file that cannot be read in this way."""
+    columns = read_format(media_type, form).columns
+    if columns is not None and media_type not in FILE_TYPES:
+        detail = f"Not for {media_type}."
+    elif any(column.type is not None for column in columns or ()):
+        detail = "The table determines the types of its columns."
+    else:
+        return
+    raise InvalidParameter(errors=[FieldProblem("columns", "invalid", detail)])
 
 
 def _name(call: Call, name: str | None) -> str:

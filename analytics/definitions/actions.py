@@ -8,8 +8,8 @@ from typing import TypedDict
 from analytics.definitions.checks import check_change, completed
 from analytics.definitions.describe import describe
 from analytics.definitions.removal import REMOVE_TASK
+from analytics.locations import root
 from analytics.models import Dataset
-from analytics.places import root
 from analytics.table_definitions import IdKeyDefinition, TableDefinition, read_definition
 from foundation.errors import NameTaken
 from foundation.json_types import JsonObject
@@ -53,14 +53,14 @@ def do_change(principal: Principal | None, dataset: Dataset, values: DatasetValu
     """Change a locked dataset."""
     before = describe(dataset)
     known = read_definition(dataset.definition)
-    wanted = completed(
+    changed = completed(
         {
             "tables": values.get("tables", known["tables"]),
             "id_keys": values.get("id_keys", known["id_keys"]),
         }
     )
-    check_change(known, wanted)
-    dataset.definition = json.dumps(wanted)
+    check_change(known, changed)
+    dataset.definition = json.dumps(changed)
     dataset.retention_s = values.get("retention_s", dataset.retention_s)
     dataset.save_next_version()
     _record(principal, "dataset.updated", dataset, before=before, after=describe(dataset))

@@ -22,9 +22,9 @@ RESERVED_TABLES = ("op", "null")
 UNFIT_FOR_KEYS = ("double", "bool")
 
 
-def completed(given: DatasetDefinition) -> DatasetDefinition:
+def completed(definition: DatasetDefinition) -> DatasetDefinition:
     """Return a valid definition with explicit view columns, or raise `InvalidBody`."""
-    tables, id_keys = given["tables"], given["id_keys"]
+    tables, id_keys = definition["tables"], definition["id_keys"]
     problems = [problem for name, table in tables.items() for problem in _table(name, table)]
     for name, table in tables.items():
         problems += _unknown_id_keys(name, table, id_keys)

@@ -54,10 +54,10 @@ class _Key(serializers.ListField):
 _V = TypeVar("_V")
 
 
-def _named_as_tables(given: dict[str, _V]) -> dict[str, _V]:
-    for name in given:
+def _named_as_tables(entries: dict[str, _V]) -> dict[str, _V]:
+    for name in entries:
         TableNameField().run_validation(name)
-    return given
+    return entries
 
 
 class ViewSerializer(BodySerializer):
@@ -87,15 +87,15 @@ class TableSerializer(BodySerializer):
         child=ViewSerializer(), default=dict, help_text="Secondary views."
     )
 
-    def validate_columns(self, given: dict[str, str]) -> dict[str, str]:
-        for name in given:
+    def validate_columns(self, columns: dict[str, str]) -> dict[str, str]:
+        for name in columns:
             ColumnField().run_validation(name)
-        return given
+        return columns
 
-    def validate_views(self, given: dict[str, object]) -> dict[str, object]:
-        if len(given) > MAX_VIEWS:
+    def validate_views(self, views: dict[str, object]) -> dict[str, object]:
+        if len(views) > MAX_VIEWS:
             raise serializers.ValidationError(f"At most {MAX_VIEWS} views.")
-        return _named_as_tables(given)
+        return _named_as_tables(views)
 
 
 @extend_schema_field(
@@ -152,15 +152,15 @@ class DatasetChange(BodySerializer):
         help_text="How long a state can be queried after a later one has replaced it.",
     )
 
-    def validate_tables(self, given: dict[str, object]) -> dict[str, object]:
-        if len(given) > MAX_TABLES:
+    def validate_tables(self, tables: dict[str, object]) -> dict[str, object]:
+        if len(tables) > MAX_TABLES:
             raise serializers.ValidationError(f"At most {MAX_TABLES} tables.")
-        return _named_as_tables(given)
+        return _named_as_tables(tables)
 
-    def validate_id_keys(self, given: dict[str, IdKeyDefinition]) -> dict[str, IdKeyDefinition]:
-        if len(given) > MAX_ID_KEYS:
+    def validate_id_keys(self, id_keys: dict[str, IdKeyDefinition]) -> dict[str, IdKeyDefinition]:
+        if len(id_keys) > MAX_ID_KEYS:
             raise serializers.ValidationError(f"At most {MAX_ID_KEYS} ID-keys.")
-        return _named_as_tables(given)
+        return _named_as_tables(id_keys)
 
 
 class DatasetCreation(DatasetChange):

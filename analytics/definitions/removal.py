@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db import connections
 
 from analytics.catalogue_lock import catalogue_lock
+from analytics.locations import folder_of, namespace_of, root
 from analytics.models import Dataset
-from analytics.places import folder_of, namespace_of, root
 from foundation.tasks import task
 
 ALIAS = "relay"

@@ -6,38 +6,18 @@ schema's metadata (`rillbase.table`, `rillbase.op`); defaults come from the URL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analytics.ingest.expansion import small_batches
+from analytics.ingest.file_columns import UploadTarget, mapped, table_and_op
 from analytics.ingest.operations import RowOperation, operations
 from analytics.schema import AnalyticsTable
-from foundation.errors import FieldProblem, InvalidParameter, InvalidUpload
+from documents.transfer.parquet.parquet_file import READ_ERRORS, open_parquet
+from foundation.errors import InvalidUpload
 
 _BATCH_ROWS = 131_072
-#: The names of dictionary encodings in Parquet footers.
-_DICTIONARIES = frozenset({"PLAIN_DICTIONARY", "RLE_DICTIONARY"})
-_ERRORS = (
-    pa.ArrowInvalid,
-    pa.ArrowNotImplementedError,
-    pa.ArrowIndexError,
-    pa.ArrowKeyError,
-    pa.ArrowTypeError,
-    pa.ArrowSerializationError,
-    UnicodeDecodeError,
-    OSError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class UploadTarget:
-    """The table and the operation given in the URL of an upload."""
-
-    table: str | None
-    op: str | None
 
 
 def read_arrow(
@@ -47,7 +27,7 @@ def read_arrow(
     source = pa.BufferReader(body)
     while source.tell() < source.size():
         reader = _open_stream(source)
-        table, op = _target(tables, target, reader.schema.metadata or {})
+        table, op = table_and_op(tables, target, reader.schema.metadata or {})
         _check_columns(table, op, reader.schema)
         while (batch := _next_batch(reader)) is not None:
             for piece in small_batches(batch):
@@ -59,34 +39,28 @@ def read_parquet(
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield the operations of a Parquet file."""
     try:
-        with pq.ParquetFile(pa.BufferReader(body)) as metadata_file:
-            dictionary_columns = _dictionary_columns(metadata_file)
-        with pq.ParquetFile(pa.BufferReader(body), read_dictionary=dictionary_columns) as file:
-            table, op = _target(tables, target, file.schema_arrow.metadata or {})
-            _check_columns(table, op, file.schema_arrow)
-            for batch in file.iter_batches(_BATCH_ROWS):
-                for piece in small_batches(batch):
+        with open_parquet(body) as file:
+            table, op = table_and_op(tables, target, file.schema_arrow.metadata or {})
+            columns = mapped(target.form, file.schema_arrow.names)
+            sources = [column.source for column in columns]
+            targets = [column.target for column in columns]
+            _check_columns(table, op, _renamed(file.schema_arrow, sources, targets))
+            for batch in file.iter_batches(_BATCH_ROWS, columns=sources):
+                for piece in small_batches(batch.select(sources).rename_columns(targets)):
                     yield table, _operations(table, op, piece)
-    except _ERRORS as error:
+    except READ_ERRORS as error:
         raise InvalidUpload(f"The Parquet file cannot be read: {error}.") from None
 
 
-def _dictionary_columns(file: pq.ParquetFile) -> list[str]:
-    """Return the columns whose values are dictionary indexes.
-
-    They are read without expanding them: a short file can refer to a long text many times.
-    """
-    if file.metadata.num_row_groups == 0:
-        return []
-    group = file.metadata.row_group(0)
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    return [c.path_in_schema for c in chunks if not _DICTIONARIES.isdisjoint(c.encodings)]
+def _renamed(schema: pa.Schema, sources: Sequence[str], targets: Sequence[str]) -> pa.Schema:
+    fields = zip(sources, targets, strict=True)
+    return pa.schema([schema.field(source).with_name(target) for source, target in fields])
 
 
 def _open_stream(source: pa.BufferReader) -> pa.ipc.RecordBatchStreamReader:
     try:
         return pa.ipc.open_stream(source)
-    except _ERRORS as error:
+    except READ_ERRORS as error:
         raise InvalidUpload(f"The Arrow stream cannot be read: {error}.") from None
 
 
@@ -96,30 +70,9 @@ def _next_batch(reader: pa.ipc.RecordBatchStreamReader) -> pa.RecordBatch | None
         batch.validate(full=True)
     except StopIteration:
         return None
-    except _ERRORS as error:
+    except READ_ERRORS as error:
         raise InvalidUpload(f"The Arrow stream is damaged: {error}.") from None
     return batch
-
-
-def _target(
-    tables: Mapping[str, AnalyticsTable], target: UploadTarget, metadata: Mapping[bytes, bytes]
-) -> tuple[AnalyticsTable, RowOperation]:
-    table = metadata.get(b"rillbase.table", (target.table or "").encode()).decode(
-        "utf-8", "replace"
-    )
-    op = metadata.get(b"rillbase.op", (target.op or RowOperation.INSERT).encode()).decode(
-        "utf-8", "replace"
-    )
-    if table not in tables:
-        detail = (
-            f"The table {table[:63]!r} does not exist." if table else "Specify the table: ?table=…"
-        )
-        raise InvalidParameter(errors=[FieldProblem("table", "invalid", detail)])
-    if op not in set(RowOperation):
-        raise InvalidParameter(
-            errors=[FieldProblem("op", "invalid", f"One of {', '.join(RowOperation)}.")]
-        )
-    return tables[table], RowOperation(op)
 
 
 def _check_columns(table: AnalyticsTable, op: RowOperation, schema: pa.Schema) -> None:

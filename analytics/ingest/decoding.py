@@ -13,39 +13,27 @@ from __future__ import annotations
 import errno
 import mmap
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.abc import MetaPathFinder
 from typing import TypeAlias, TypedDict, cast
 
 import pyarrow as pa
 
-from analytics.ingest.columns import UploadTarget, read_arrow, read_parquet
+from analytics.ingest.columns import read_arrow, read_parquet
+from analytics.ingest.csv_rows import read_csv
+from analytics.ingest.file_columns import UploadTarget
+from analytics.ingest.json_rows import read_items, read_rows
 from analytics.ingest.lines import read_lines
 from analytics.ingest.segment_files import Batches, SegmentContent, write_files
-from analytics.media_types import ARROW, NDJSON, PARQUET
+from analytics.media_types import ARROW, CSV, JSON, NDJSON, PARQUET
 from analytics.schema import AnalyticsTable, tables_of
+from documents.transfer.formats import read_format
+from documents.transfer.parquet import arrow_setup
 from foundation.errors import ApiError, StorageFull, UploadLimitExceeded
 from foundation.json_types import JsonObject
 
+arrow_setup.load()
 
-class _WithoutPandas:
-    """Makes `import pandas` fail: Arrow would import it to create its first scalar."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError(name)
-
-
-sys.meta_path.insert(0, cast("MetaPathFinder", _WithoutPandas()))
-# A sandboxed worker cannot open files, so trigger lazy imports now.
-pa.scalar("")
-import_module("numpy.ma")
-
-_MAX_THREADS = 4
-_IO_THREADS = 2
 _SINK_BYTES = 1024 * 1024
 _MAX_DETAIL_CHARS = 1_000
 _MAX_ERRORS = 100
@@ -59,6 +47,8 @@ class DecodeRequest(TypedDict):
     media_type: str
     table: str | None
     op: str | None
+    #: The parameters that describe the file.
+    form: dict[str, str]
     #: Maximum bytes of the decoded columns.
     max_bytes: int
     #: The contents of each file after the first, which is the body: [table, ID-key].
@@ -70,8 +60,7 @@ Reader: TypeAlias = Callable[[pa.Buffer, Mapping[str, AnalyticsTable], UploadTar
 
 def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
     """Write the segments of a body. Return the rows of each output, or the problem."""
-    pa.set_cpu_count(min(os.cpu_count() or 1, _MAX_THREADS))
-    pa.set_io_thread_count(_IO_THREADS)
+    arrow_setup.limit_threads()
     typed = cast("DecodeRequest", request)
     body, *outputs = files
     try:
@@ -105,7 +94,8 @@ def _contents(request: DecodeRequest) -> list[SegmentContent]:
 def _decode(request: DecodeRequest, files: _OpenFiles) -> dict[SegmentContent, int]:
     tables = {n: t for n, t in tables_of(request["definition"]).items() if not t.is_id_key}
     read = _READERS[request["media_type"]]
-    batches = read(files.read(), tables, UploadTarget(request["table"], request["op"]))
+    form = read_format(request["media_type"], request["form"])
+    batches = read(files.read(), tables, UploadTarget(request["table"], request["op"], form))
     try:
         return write_files(_bounded(batches, request["max_bytes"]), files.open)
     except OSError as error:
@@ -140,7 +130,16 @@ def _problem(refused: ApiError) -> JsonObject:
 
 
 def _lines(body: pa.Buffer, tables: Mapping[str, AnalyticsTable], named: UploadTarget) -> Batches:
-    return read_lines(body, tables)
+    """Read lines that name their tables, or rows of one table if the caller maps their columns."""
+    return (
+        read_lines(body, tables) if named.form.columns is None else read_rows(body, tables, named)
+    )
 
 
-_READERS: Mapping[str, Reader] = {NDJSON: _lines, ARROW: read_arrow, PARQUET: read_parquet}
+_READERS: Mapping[str, Reader] = {
+    NDJSON: _lines,
+    JSON: read_items,
+    CSV: read_csv,
+    ARROW: read_arrow,
+    PARQUET: read_parquet,
+}

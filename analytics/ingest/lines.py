@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,17 +42,28 @@ def read_lines(
     body: pa.Buffer, tables: Mapping[str, AnalyticsTable]
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
     """Yield operations in the order of their lines, within each table."""
+    for block in json_blocks(body, _lines_schema(tables), tables, others="error"):
+        yield from _read_block(block, tables)
+
+
+def json_blocks(
+    body: pa.Buffer,
+    schema: pa.Schema,
+    tables: Mapping[str, AnalyticsTable],
+    *,
+    others: Literal["error", "ignore"],
+) -> Iterator[pa.RecordBatch]:
+    """Yield lines as columns of this schema; `others` is what happens to other members."""
     _require_objects(body)
     try:
         with pa.json.open_json(
             pa.BufferReader(body),
             read_options=pa.json.ReadOptions(block_size=block_bytes(body, tables)),
             parse_options=pa.json.ParseOptions(
-                explicit_schema=_lines_schema(tables), unexpected_field_behavior="error"
+                explicit_schema=schema, unexpected_field_behavior=others
             ),
         ) as blocks:
-            for block in blocks:
-                yield from _read_block(block, tables)
+            yield from blocks
     except pa.ArrowInvalid as error:
         if not _is_blank(body):
             raise InvalidUpload(f"A line cannot be read: {error}.") from None
@@ -64,8 +76,8 @@ def block_bytes(body: pa.Buffer, tables: Mapping[str, AnalyticsTable]) -> int:
     the blocks. Every block must contain the end of a line, which the reader requires.
     """
     width = _VALUE_BYTES * sum(len(table.columns) for table in tables.values())
-    wanted = _COLUMNS_BYTES * _USUAL_LINE_BYTES // max(width, 1)
-    size = min(max(wanted, _MIN_BLOCK_BYTES), MAX_BLOCK_BYTES)
+    desired = _COLUMNS_BYTES * _USUAL_LINE_BYTES // max(width, 1)
+    size = min(max(desired, _MIN_BLOCK_BYTES), MAX_BLOCK_BYTES)
     while size < MAX_BLOCK_BYTES and not _every_block_ends_a_line(body, size):
         size = min(size * 2, MAX_BLOCK_BYTES)
     return size
@@ -95,8 +107,8 @@ def _require_objects(body: pa.Buffer) -> None:
         if _NO_OBJECT.search(before + text):
             raise InvalidUpload("Each line must be a JSON object.")
         blank = text[len(text.rstrip(_BLANK)) :]
-        goes_on = before and len(blank) == len(text)
-        before = b"\n" if goes_on or b"\n" in blank or b"\r" in blank else b""
+        continues = before and len(blank) == len(text)
+        before = b"\n" if continues or b"\n" in blank or b"\r" in blank else b""
 
 
 def _is_blank(body: pa.Buffer) -> bool:
@@ -119,26 +131,39 @@ def _struct(table: AnalyticsTable) -> pa.StructType:
 def _read_block(
     block: pa.RecordBatch, tables: Mapping[str, AnalyticsTable]
 ) -> Iterator[tuple[AnalyticsTable, pa.RecordBatch]]:
-    there = {name: block[name].is_valid() for name in tables}
-    counts = sum(valid.to_numpy(zero_copy_only=False).astype(int) for valid in there.values())
+    is_present = {name: block[name].is_valid() for name in tables}
+    counts = sum(valid.to_numpy(zero_copy_only=False).astype(int) for valid in is_present.values())
     if not np.all(counts == 1):
         raise InvalidUpload('Each line must name one table, as in {"table": {…row…}}.')
     ops = pc.fill_null(block["op"], RowOperation.INSERT.value)
-    strange = [name for name in pc.unique(ops).to_pylist() if name not in set(RowOperation)]
-    if strange:
+    unknown = [name for name in pc.unique(ops).to_pylist() if name not in set(RowOperation)]
+    if unknown:
         raise InvalidUpload(
-            f"`op` must be one of {', '.join(RowOperation)}, not {strange[0][:40]!r}."
+            f"`op` must be one of {', '.join(RowOperation)}, not {unknown[0][:40]!r}."
         )
     for name, table in tables.items():
-        if pc.any(there[name]).as_py():
-            mine = block.filter(there[name])
-            yield table, _operations(table, mine[name], ops.filter(there[name]), mine["null"])
+        if pc.any(is_present[name]).as_py():
+            table_rows = block.filter(is_present[name])
+            yield (
+                table,
+                _operations(
+                    table, table_rows[name], ops.filter(is_present[name]), table_rows["null"]
+                ),
+            )
 
 
 def _operations(
     table: AnalyticsTable, rows: pa.StructArray, ops: pa.Array, nulled: pa.ListArray
 ) -> pa.RecordBatch:
     columns = dict(zip(table.columns, rows.flatten(), strict=True))
+    return line_operations(table, columns, ops, nulled)
+
+
+def line_operations(
+    table: AnalyticsTable, sent: Mapping[str, pa.Array], ops: pa.Array, nulled: pa.ListArray
+) -> pa.RecordBatch:
+    """Return the operations of lines, from all columns as they were sent."""
+    columns = dict(sent)
     for name, kind in table.shown.items():
         if kind == "date":
             columns[name] = _days(table, name, columns[name])
@@ -146,7 +171,7 @@ def _operations(
         nulled.null_count == len(nulled)
         and pc.all(pc.equal(ops, RowOperation.INSERT.value)).as_py()
     ):
-        return operations(table, RowOperation.INSERT, columns, len(rows))
+        return operations(table, RowOperation.INSERT, columns, len(ops))
     return with_masks(table, columns, _masks(table, columns, ops, nulled))
 
 
@@ -181,9 +206,9 @@ def _nulled(table: AnalyticsTable, ops: pa.Array, nulled: pa.ListArray) -> dict[
     """Return for each column which lines list it in `null`."""
     lines = np.asarray(pc.list_parent_indices(nulled))
     names = pc.list_flatten(nulled)
-    strange = [n for n in pc.unique(names).to_pylist() if n not in table.bits]
-    if strange:
-        raise InvalidUpload(f"{table.name} has no column {str(strange[0])[:63]!r} to set to null.")
+    unknown = [n for n in pc.unique(names).to_pylist() if n not in table.bits]
+    if unknown:
+        raise InvalidUpload(f"{table.name} has no column {str(unknown[0])[:63]!r} to set to null.")
     nulls = {}
     for name in table.bits:
         nulls[name] = np.zeros(len(nulled), dtype=bool)

@@ -51,9 +51,9 @@ def with_masks(
             continue
         fitting = _fitting(table, name, column)
         if name in table.key and fitting.null_count:
-            place = pc.index(pc.is_null(fitting), True).as_py()
+            row = pc.index(pc.is_null(fitting), True).as_py()
             raise refused(
-                table, name, "no_key", f"The key is null in row {place}; keys must have a value."
+                table, name, "no_key", f"The key is null in row {row}; keys must have a value."
             )
         arrays.append(fitting)
     batch = pa.RecordBatch.from_arrays([*arrays, masks], schema=table.sent)
@@ -104,35 +104,37 @@ def _texts(table: AnalyticsTable, name: str, column: pa.Array) -> pa.Array:
     return texts
 
 
-def _typed(table: AnalyticsTable, name: str, column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _typed(
+    table: AnalyticsTable, name: str, column: pa.Array, column_type: pa.DataType
+) -> pa.Array:
     kind = column.type
-    if kind == wanted:
+    if kind == column_type:
         return column
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if not _is_alike(kind, wanted):
+    if not _is_alike(kind, column_type):
         raise refused(
             table,
             name,
             "wrong_type",
-            f"The values are of type {kind}, but the column has type {wanted}.",
+            f"The values are of type {kind}, but the column has type {column_type}.",
         )
     try:
-        return column.cast(wanted)
+        return column.cast(column_type)
     except pa.ArrowInvalid as lossy:
         raise refused(table, name, "wrong_type", f"{lossy}.") from None
 
 
-def _is_alike(kind: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_alike(kind: pa.DataType, column_type: pa.DataType) -> bool:
     types = pa.types
-    if types.is_null(kind) or kind == wanted:
+    if types.is_null(kind) or kind == column_type:
         return True
-    if types.is_integer(wanted):
+    if types.is_integer(column_type):
         return bool(types.is_integer(kind))
-    if types.is_floating(wanted):
+    if types.is_floating(column_type):
         return bool(types.is_floating(kind) or types.is_integer(kind))
-    if types.is_string(wanted):
+    if types.is_string(column_type):
         return bool(types.is_large_string(kind) or types.is_string_view(kind))
-    if types.is_timestamp(wanted):
+    if types.is_timestamp(column_type):
         return bool(types.is_timestamp(kind))
-    return bool(types.is_date(wanted) and types.is_date(kind))
+    return bool(types.is_date(column_type) and types.is_date(kind))

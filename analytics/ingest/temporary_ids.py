@@ -27,9 +27,9 @@ class KeyList:
         """Append keys to the list, and return their indexes; null where the key is null."""
         coded = keys.dictionary_encode()
         self._writer.write_batch(pa.record_batch([coded.dictionary], schema=self._schema))
-        places = pa.compute.add(coded.indices.cast(pa.int64()), self.rows)
+        indexes = pa.compute.add(coded.indices.cast(pa.int64()), self.rows)
         self.rows += len(coded.dictionary)
-        return places
+        return indexes
 
     def close(self) -> None:
         try:

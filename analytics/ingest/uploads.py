@@ -126,15 +126,15 @@ def _add(
     segments: Iterable[UploadSegment],
     part: str,
 ) -> None:
-    last_place = StoredFile.objects.filter(upload=upload).aggregate(place=Max("place"))["place"]
-    place = 0 if last_place is None else last_place + 1
+    last = StoredFile.objects.filter(upload=upload).aggregate(number=Max("part_number"))["number"]
+    part_number = 0 if last is None else last + 1
     files = [
         StoredFile(
             tenant_id=dataset.tenant_id,
             dataset=dataset,
             stage=FileStage.UNSORTED,
             upload=upload,
-            place=place,
+            part_number=part_number,
             table=segment.table,
             id_key=segment.id_key,
             path=segment.path,

@@ -30,26 +30,26 @@ class _Output:
 
     table: str
     id_key: str
-    here: Path
+    local_path: Path
     stored: StoredPath
     descriptor: int
     is_stored: bool = False
 
     def store(self, rows: int) -> UploadSegment:
         """Sync the file and return it as a segment."""
-        size = self.here.stat().st_size
+        size = self.local_path.stat().st_size
         self.is_stored = True
         if isinstance(self.stored, Path):
-            sync(self.here)
+            sync(self.local_path)
         else:
-            self.stored.put_file(self.here)
+            self.stored.put_file(self.local_path)
         return UploadSegment(self.table, f"{FOLDER}/{self.stored.name}", rows, size, self.id_key)
 
     def close(self, *, keep: bool) -> None:
         os.close(self.descriptor)
         is_file = isinstance(self.stored, Path)
         if not (is_file and keep):
-            self.here.unlink(missing_ok=True)
+            self.local_path.unlink(missing_ok=True)
         if not is_file and self.is_stored and not keep:
             self.stored.unlink(missing_ok=True)
 
@@ -82,7 +82,7 @@ class WorkerFiles:
         written = [(o, count) for o, count in zip(self.outputs, rows, strict=True) if count]
         with storing():
             segments = [output.store(count) for output, count in written]
-            for folder in {output.here.parent for output, _ in written}:
+            for folder in {output.local_path.parent for output, _ in written}:
                 sync(folder)
         return segments
 
@@ -95,7 +95,7 @@ class WorkerFiles:
 
     def _open_output(self, table: str, id_key: str) -> None:
         stored = self.dataset.folder / FOLDER / f"{uuid4().hex}.arrow"
-        here = stored if isinstance(stored, Path) else local_folder() / stored.name
-        here.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(here, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-        self.outputs.append(_Output(table, id_key, here, stored, descriptor))
+        local_path = stored if isinstance(stored, Path) else local_folder() / stored.name
+        local_path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(local_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
+        self.outputs.append(_Output(table, id_key, local_path, stored, descriptor))

@@ -43,7 +43,7 @@ class StoredFile(TenantOwned):
     until = models.BigIntegerField(null=True, blank=True)
     #: For an upload: 0, 1, 2, … in the order in which its parts arrived. Files of one part share a
     #: number.
-    place = models.PositiveIntegerField(default=0)
+    part_number = models.PositiveIntegerField(default=0, db_column="place")
     #: Empty for a file of keys, or of ids of keys.
     table = models.CharField(max_length=63, blank=True)
     #: The ID-key of a file of keys or ids.

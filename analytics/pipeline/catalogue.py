@@ -24,8 +24,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Identifier
 from sqlalchemy.exc import DBAPIError
 
+from analytics.locations import folder_of, namespace_of
 from analytics.pipeline.tasks import authority_schema
-from analytics.places import folder_of, namespace_of
 from analytics.rows.objects import endpoint
 from analytics.schema import AnalyticsTable, TableView
 from foundation.database_roles import DatabaseRole
@@ -33,7 +33,7 @@ from foundation.environment import environment
 
 NAME = "rillbase"
 #: Errors that the catalogue raises while PostgreSQL is unavailable.
-AWAY = DBAPIError
+UNAVAILABLE = DBAPIError
 #: Opening it twice would create two connection pools.
 _opening = threading.Lock()
 _KEPT_METADATA = {

@@ -17,10 +17,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from analytics.catalogue_lock import catalogue_lock
+from analytics.locations import folder_of, root
 from analytics.models import Dataset, Run, StoredFile, Upload
 from analytics.pipeline.catalogue import Authority
 from analytics.pipeline.ledger import ALIAS
-from analytics.places import folder_of, root
 from analytics.requests import folder_for
 from analytics.rows.file_store import StoredPath, files_in
 
@@ -33,7 +33,7 @@ NAMES_KEPT_S = 7 * 24 * 3600
 _FOLDERS = ("incoming", "segments", "remapped", "sorted", "merged", "changes", "authority")
 
 
-def with_leftovers() -> set[UUID]:
+def datasets_with_leftovers() -> set[UUID]:
     """Return the datasets that may have something to remove."""
     before = timezone.now() - datetime.timedelta(seconds=ABANDONED_S)
     files = StoredFile.unscoped.using(ALIAS).filter(superseded_at__isnull=False)

@@ -22,7 +22,7 @@ from django.db import DatabaseError, connections
 
 from analytics.definitions.removal import remove_files
 from analytics.pipeline import ledger
-from analytics.pipeline.catalogue import AWAY, Authority, open_catalogue
+from analytics.pipeline.catalogue import UNAVAILABLE, Authority, open_catalogue
 from analytics.pipeline.decisions import BatchLimits, PipelineStep, PlannedStep, decide
 from analytics.pipeline.housekeeping import Housekeeping
 from analytics.pipeline.ledger import PipelineDataset, StepSuperseded
@@ -42,7 +42,7 @@ PAUSE_S = 5.0
 STEPS_AT_ONCE = 2
 #: Workers are stopped after being idle for this long.
 RELEASE_AFTER_S = 60.0
-_AWAY = (psycopg.Error, DatabaseError, AWAY)
+_UNAVAILABLE = (psycopg.Error, DatabaseError, UNAVAILABLE)
 
 
 @dataclass
@@ -56,11 +56,11 @@ class _Work:
 
 
 class Coordinator:
-    """A background thread. It calls `give_up` when the workers are lost."""
+    """A background thread. It calls `on_workers_lost` when the workers are lost."""
 
-    def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
+    def __init__(self, workers: Workers, on_workers_lost: Callable[[], None]) -> None:
         self._workers = workers
-        self._give_up = give_up
+        self._on_workers_lost = on_workers_lost
         self._lead = Lead("pipeline")
         # Each stage has separate threads, so that long steps of one do not delay the others.
         self._threads = {
@@ -68,18 +68,18 @@ class Coordinator:
             for step in PipelineStep
         }
         self._work: dict[UUID, _Work] = {}
-        self._scans = ScanRunner(workers, give_up)
+        self._scans = ScanRunner(workers, on_workers_lost)
         self._housekeeping = Housekeeping()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
-        self._asked = False
+        self._has_checked = False
         self._leading = False
         self._busy_s = time.monotonic()
 
     @property
     def ready(self) -> bool:
         """Whether this process leads, or is ready to take over."""
-        return self._asked
+        return self._has_checked
 
     def status(self) -> dict[str, object]:
         """Return the status, for operators and probes."""
@@ -118,8 +118,8 @@ class Coordinator:
         while not self._stopping.is_set():
             try:
                 self._round()
-                self._asked = True
-            except _AWAY as error:
+                self._has_checked = True
+            except _UNAVAILABLE as error:
                 logger.warning("the pipeline is paused: %s", error)
                 self._leading = False
             except Exception:
@@ -140,7 +140,7 @@ class Coordinator:
             self._leading = True
             for dataset_id in ledger.untagged():
                 self._work.setdefault(dataset_id, _Work())
-        for dataset_id in {*ledger.with_work(), *self._work}:
+        for dataset_id in {*ledger.datasets_with_work(), *self._work}:
             self._start_due_steps(dataset_id)
         self._scans.poll()
         self._housekeeping.poll()
@@ -196,8 +196,8 @@ class Coordinator:
             logger.info("a step was superseded: %s %s", dataset_id, action)
         except WorkersLost as error:
             logger.warning("the workers were lost: %s", error)
-            self._give_up()
-        except _AWAY as error:
+            self._on_workers_lost()
+        except _UNAVAILABLE as error:
             logger.warning("a step is postponed: %s", error)
             work.paused_until_s = time.monotonic() + PAUSE_S
         except Exception as error:

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connections
 from analytics.models import Dataset
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, open_catalogue
-from analytics.pipeline.collector import collect, sweep, with_leftovers
+from analytics.pipeline.collector import collect, datasets_with_leftovers, sweep
 from foundation import metrics
 
 logger = logging.getLogger(__name__)
@@ -52,13 +52,13 @@ class Housekeeping:
 def _maintain(*, sweeps: bool) -> None:
     try:
         metrics.PIPELINE_STUCK.set(ledger.count_stuck())
-        _each(
-            with_leftovers(),
+        _run_for_each(
+            datasets_with_leftovers(),
             lambda key: collect(Authority(open_catalogue(), key), key),
         )
         if sweeps:
             dataset_ids = Dataset.unscoped.using(ledger.ALIAS).values_list("pk", flat=True)
-            _each(
+            _run_for_each(
                 list(dataset_ids),
                 lambda key: sweep(Authority(open_catalogue(), key), key),
             )
@@ -68,7 +68,7 @@ def _maintain(*, sweeps: bool) -> None:
         connections[ledger.ALIAS].close()
 
 
-def _each(datasets: Iterable[UUID], maintain: Callable[[UUID], object]) -> None:
+def _run_for_each(datasets: Iterable[UUID], maintain: Callable[[UUID], object]) -> None:
     for dataset_id in datasets:
         try:
             maintain(dataset_id)

@@ -39,12 +39,12 @@ class Pipeline:
 
     def __init__(self) -> None:
         self._coordinator: Coordinator | None = None
-        self._asked = False
+        self._has_checked = False
 
     @property
     def ready(self) -> bool:
         """Whether it has been able to check for work."""
-        return self._asked and (self._coordinator is None or self._coordinator.ready)
+        return self._has_checked and (self._coordinator is None or self._coordinator.ready)
 
     def status(self) -> dict[str, object]:
         """Return the status, for operators and probes."""
@@ -56,16 +56,16 @@ class Pipeline:
         """Run stages until cancelled; raise `PipelineLost` if the workers are lost."""
         while not await self._has_work():  # noqa: ASYNC110 -- other processes create datasets
             await asyncio.sleep(POLL_S)
-        loop, lost = asyncio.get_running_loop(), asyncio.Event()
+        loop, pipeline_lost = asyncio.get_running_loop(), asyncio.Event()
 
-        def give_up() -> None:
-            loop.call_soon_threadsafe(lost.set)
+        def on_workers_lost() -> None:
+            loop.call_soon_threadsafe(pipeline_lost.set)
 
-        coordinator = await asyncio.to_thread(_load, give_up)
+        coordinator = await asyncio.to_thread(_load, on_workers_lost)
         await coordinator.start()
         self._coordinator = coordinator
         try:
-            await lost.wait()
+            await pipeline_lost.wait()
             raise PipelineLost
         finally:
             await coordinator.stop()
@@ -76,7 +76,7 @@ class Pipeline:
         except (psycopg.Error, DatabaseError) as error:
             logger.warning("the pipeline is paused: %s", error)
             return False
-        self._asked = True
+        self._has_checked = True
         return has_work
 
 
@@ -99,13 +99,13 @@ def _has_files() -> bool:
     return any(any(Path(folder_path).glob(f"*/{folder}/*")) for folder in FOLDERS)
 
 
-def _load(give_up: Callable[[], None]) -> Coordinator:
+def _load(on_workers_lost: Callable[[], None]) -> Coordinator:
     from analytics.pipeline.coordinator import Coordinator  # noqa: PLC0415
     from analytics.pipeline.workers import ThreadWorkers  # noqa: PLC0415
 
     if environment().rillbase_analytics_workers == "threads":
-        return Coordinator(ThreadWorkers(), give_up)
+        return Coordinator(ThreadWorkers(), on_workers_lost)
     # Spark takes a second to import, and is installed only where it is used.
     from analytics.pipeline.spark import SparkWorkers  # noqa: PLC0415
 
-    return Coordinator(SparkWorkers(), give_up)
+    return Coordinator(SparkWorkers(), on_workers_lost)

@@ -66,7 +66,7 @@ def take_over() -> None:
     Dataset.unscoped.using(ALIAS).update(pipeline_token=F("pipeline_token") + 1)
 
 
-def with_work() -> list[UUID]:
+def datasets_with_work() -> list[UUID]:
     """Return the datasets with uploads that are not in the authority."""
     rows = Dataset.unscoped.using(ALIAS).filter(authority_state__lt=F("last_upload"))
     return list(rows.values_list("pk", flat=True))
@@ -84,7 +84,7 @@ def find_dataset(dataset_id: UUID) -> PipelineDataset | None:
         row = Dataset.unscoped.using(ALIAS).filter(pk=dataset_id).first()
         if row is None:
             return None
-        runs = list(_in_force(dataset_id))
+        runs = list(_active_run_rows(dataset_id))
         return PipelineDataset(
             row.pk,
             row.tenant_id,
@@ -118,20 +118,22 @@ def inputs(dataset_id: UUID, planned: PlannedStep) -> list[StoredFile]:
     files = StoredFile.unscoped.using(ALIAS).filter(dataset_id=dataset_id)
     if planned.step in (PipelineStep.REMAP, PipelineStep.SORT):
         uploads = files.filter(upload__number__range=(planned.first, planned.last))
-        return list(uploads.order_by("upload__number", "place"))
-    return _files_of(_in_force(dataset_id).filter(first__gte=planned.first, last__lte=planned.last))
+        return list(uploads.order_by("upload__number", "part_number"))
+    return _files_of(
+        _active_run_rows(dataset_id).filter(first__gte=planned.first, last__lte=planned.last)
+    )
 
 
 def remapped(dataset_id: UUID, planned: PlannedStep) -> list[StoredFile]:
     """Return the files that remapping the uploads of a step produced."""
-    runs = _in_force(dataset_id).filter(stage=Run.Stage.REMAPPED)
+    runs = _active_run_rows(dataset_id).filter(stage=Run.Stage.REMAPPED)
     return _files_of(runs.filter(first=planned.first, last=planned.last))
 
 
 def ids_so_far(dataset_id: UUID, id_key: str) -> list[StoredFile]:
     """Return the files with the ids assigned so far for an ID-key, each key once."""
     authority = [f for f in authority_files(dataset_id) if f.table == id_key and f.view == ""]
-    return authority + [f for f in _files_of(_in_force(dataset_id)) if f.table == id_key]
+    return authority + [f for f in _files_of(_active_run_rows(dataset_id)) if f.table == id_key]
 
 
 def _files_of(runs: QuerySet[Run]) -> list[StoredFile]:
@@ -156,7 +158,7 @@ def check(dataset: PipelineDataset) -> None:
 
 
 def _check_authority(dataset: PipelineDataset) -> Run | None:
-    current = _in_force(dataset.id).filter(stage=Run.Stage.AUTHORITY).first()
+    current = _active_run_rows(dataset.id).filter(stage=Run.Stage.AUTHORITY).first()
     expected = dataset.authority
     if (current and current.pk) != (expected and expected.pk):
         raise StepSuperseded
@@ -206,7 +208,7 @@ def _consume(
         dataset_id=dataset.id, number__range=(planned.first, planned.last)
     )
     times = uploads.aggregate(first=Min("committed_at"), last=Max("committed_at"))
-    runs = _in_force(dataset.id)
+    runs = _active_run_rows(dataset.id)
     if planned.step in (PipelineStep.REMAP, PipelineStep.SORT):
         _consume_uploads(dataset, planned, now)
         return times["first"], times["last"]
@@ -234,7 +236,7 @@ def _consume_uploads(
     dataset: PipelineDataset, planned: PlannedStep, now: datetime.datetime
 ) -> None:
     """Supersede what sorting consumes. Remapping consumes nothing: it does not rewrite rows."""
-    runs = _in_force(dataset.id)
+    runs = _active_run_rows(dataset.id)
     remapped_runs = runs.filter(stage=Run.Stage.REMAPPED)
     if planned.step is PipelineStep.SORT and dataset.now.has_ids:
         run = remapped_runs.filter(first=planned.first, last=planned.last).first()
@@ -319,7 +321,7 @@ def _add_files(run: Run, result: StepResult) -> None:
     )
 
 
-def _in_force(dataset_id: UUID) -> QuerySet[Run]:
+def _active_run_rows(dataset_id: UUID) -> QuerySet[Run]:
     rows = Run.unscoped.using(ALIAS).filter(dataset_id=dataset_id, superseded_at=None)
     return rows.order_by("first")
 

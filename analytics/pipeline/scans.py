@@ -14,10 +14,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from uuid import UUID
 
 from analytics import requests
+from analytics.locations import root
 from analytics.models import Dataset
 from analytics.pipeline.ledger import ALIAS
 from analytics.pipeline.workers import Workers, WorkersLost
-from analytics.places import root
 from analytics.requests import DatasetRequest
 from analytics.rows.file_store import is_remote
 
@@ -34,9 +34,9 @@ FAR_POLL_S = 0.5
 class ScanRunner:
     """The pending requests. `poll` is called repeatedly."""
 
-    def __init__(self, workers: Workers, give_up: Callable[[], None]) -> None:
+    def __init__(self, workers: Workers, on_workers_lost: Callable[[], None]) -> None:
         self._workers = workers
-        self._give_up = give_up
+        self._on_workers_lost = on_workers_lost
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="scans")
         self._running: dict[DatasetRequest, Future[None]] = {}
         self._polled_s = -FAR_POLL_S
@@ -51,9 +51,9 @@ class ScanRunner:
         if is_remote(root()) and now - self._polled_s < FAR_POLL_S:
             return
         self._polled_s = now
-        requested = dict(requests.waiting(root()))
+        requested = dict(requests.pending(root()))
         for request, written_s in requested.items():
-            if request not in self._running and _is_ours(request, written_s):
+            if request not in self._running and _is_pending_here(request, written_s):
                 self._running[request] = self._threads.submit(self._run, request)
         for request in set(self._running) - set(requested):
             if self._running[request].done():
@@ -72,19 +72,19 @@ class ScanRunner:
         except WorkersLost as error:
             # The next process will find the request and run it.
             logger.warning("the workers were lost: %s", error)
-            self._give_up()
+            self._on_workers_lost()
             return
         except Exception as error:
-            if not request.is_wanted:
+            if not request.is_pending:
                 return
             logger.exception("a query failed: %s", request)
             lines = [json.dumps({"failed": type(error).__name__})]
-        if request.is_wanted:
+        if request.is_pending:
             requests.answer(request, lines)
             request.delete()
 
 
-def _is_ours(request: DatasetRequest, written_s: float) -> bool:
+def _is_pending_here(request: DatasetRequest, written_s: float) -> bool:
     """Return whether the caller is still waiting, and the dataset belongs to this installation."""
     if time.time() - written_s > ABANDONED_S:
         return False

@@ -8,6 +8,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from analytics.catalogue_lock import catalogue_lock
+from analytics.locations import folder_of
 from analytics.models import Run, StoredFile
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import Authority, FileReplacement
@@ -15,7 +16,6 @@ from analytics.pipeline.decisions import PipelineStep, PlannedStep
 from analytics.pipeline.ledger import PipelineDataset, StepResult
 from analytics.pipeline.tasks import PipelineTask, TaskResult, WrittenFile, read_result
 from analytics.pipeline.workers import Workers
-from analytics.places import folder_of
 from analytics.rows.keys import Key, from_plain, from_text, to_plain
 from analytics.schema import AnalyticsTable, tables_of
 
@@ -78,7 +78,9 @@ def _sort_tasks(
             task,
             ids={name: ids[name] for name in tables[task.table].id_keys if name in ids},
             begins=[
-                begins.get((f.upload_id, f.place), {}) for f in segments if f.table == task.table
+                begins.get((f.upload_id, f.part_number), {})
+                for f in segments
+                if f.table == task.table
             ],
         )
         if tables[task.table].ids
@@ -93,7 +95,7 @@ def _first_ids(lists: Sequence[StoredFile]) -> dict[tuple[UUID | None, int], dic
     begins: dict[tuple[UUID | None, int], dict[str, int]] = {}
     for file in lists:
         first_id = next_ids.get(file.id_key, 0)
-        begins.setdefault((file.upload_id, file.place), {})[file.id_key] = first_id
+        begins.setdefault((file.upload_id, file.part_number), {})[file.id_key] = first_id
         next_ids[file.id_key] = first_id + file.rows
     return begins
 

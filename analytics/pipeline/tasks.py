@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from analytics.pipeline.blocks import blocks
 from analytics.pipeline.changes import ChangeWriter
 from analytics.query import scan_task
-from analytics.rows.durable import written
+from analytics.rows.durable import durable_file
 from analytics.rows.file_store import StoredPath, open_file, relative_path, size_of, stored_path
 from analytics.rows.ids import IdLookup, assign, read_ids, read_keys, with_final_ids, write_ids
 from analytics.rows.keys import Key, Plain, from_plain, to_plain
@@ -113,12 +113,12 @@ def _assign_ids(task: PipelineTask) -> TaskResult:
     keys = read_keys([folder / path for path in task.inputs], table.columns[KEY])
     assignment = assign(keys, IdLookup(_ids_in(table, folder, task.known)), task.first_id)
     ids = _ids_path(folder)
-    with written(ids) as file:
+    with durable_file(ids) as file:
         write_ids(file, assignment.ids)
     files = [_arrow_file(task, ids, len(assignment.ids), table="", id_key=task.table)]
     if len(assignment.new_keys):
         rows, path = assignment.operations(table), _ids_path(folder)
-        with written(path) as file:
+        with durable_file(path) as file:
             write_segment(file, table, rows)
         files.append(_arrow_file(task, path, rows.num_rows, table=task.table))
     return TaskResult(files)

@@ -1,4 +1,4 @@
-"""A filter as an expression over columns, and the keys that can match it.
+"""A filter as a condition in SQL, and the values of columns that can match it.
 
 The language is that of documents, restricted to flat columns. A comparison with null holds only for
 `$eq`, `$ne`, `$in` and `$nin`; `$ne` and `$nin` hold for null too.
@@ -8,56 +8,35 @@ from __future__ import annotations
 
 import datetime
 import functools
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analytics.query.literals import InvalidLiteral, Literal, literal
-from analytics.rows.keys import Part
+from analytics.query.literals import InvalidLiteral, Literal, days, literal, microseconds
+from analytics.query.ranges import Plain, ValueRange, either
+from analytics.query.sql_text import Sql, column, formatted, joined, parameter
 from foundation.errors import ApiError, FieldProblem, InvalidFilter, UnsupportedOperator
 from foundation.json_types import JsonValue
 
 MAX_NODES, MAX_DEPTH, MAX_IN = 1_000, 50, 10_000
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MICROSECOND = datetime.timedelta(microseconds=1)
-_COMPARES: Mapping[str, Callable[[Any, Any], pc.Expression]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-_ALL = pc.scalar(True)
-_INT32 = 2**31
-#: Longer lists of values are replaced with their range.
-_MAX_LISTED = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRange:
-    """The inclusive range of a column's values that a filter can match; None: unbounded."""
-
-    low: int | str | float | None = None
-    high: int | str | float | None = None
-
-    def meets(self, lowest: Part, highest: Part) -> bool:
-        """Return whether the range overlaps the one from `lowest` to `highest`."""
-        if self.low is not None and highest < self.low:  # type: ignore[operator]
-            return False
-        return not (self.high is not None and lowest > self.high)  # type: ignore[operator]
+_COMPARES: Mapping[str, str] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_TRUE, _FALSE = Sql("true"), Sql("false")
+_PLAIN_TYPES = {pa.timestamp("us", "UTC"): pa.int64(), pa.date32(): pa.int32()}
 
 
 @dataclass(frozen=True, slots=True)
 class FilterCondition:
     """One conjunct of a filter."""
 
-    expression: pc.Expression
+    sql: Sql
     columns: frozenset[str]
-    #: The range of values to which it restricts its column, if it has a single column.
-    range: ValueRange = ValueRange()
+    #: The values to which it restricts columns.
+    ranges: Mapping[str, ValueRange] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +50,36 @@ class RowFilter:
         return frozenset(name for part in self.conditions for name in part.columns)
 
     @property
-    def expression(self) -> pc.Expression | None:
-        return _conjunction(part.expression for part in self.conditions)
+    def sql(self) -> Sql:
+        return _all(part.sql for part in self.conditions)
 
-    def within(self, columns: Iterable[str]) -> RowFilter:
-        """Return the conjuncts that use only these columns."""
-        names = set(columns)
-        return RowFilter(tuple(part for part in self.conditions if part.columns <= names))
+    def within(self, names: Collection[str]) -> RowFilter:
+        """Return a filter with only the ranges of these columns."""
+        return RowFilter(
+            tuple(
+                FilterCondition(_TRUE, frozenset({name}), {name: values})
+                for name in names
+                for values in self.ranges(name)
+            )
+        )
 
-    def ranges(self, column: str) -> list[ValueRange]:
+    def ranges(self, name: str) -> list[ValueRange]:
         """Return the ranges of a column's values, all of which apply."""
-        return [part.range for part in self.conditions if part.columns == {column}]
+        return [part.ranges[name] for part in self.conditions if name in part.ranges]
+
+    def restricted(self, names: Iterable[str]) -> frozenset[str]:
+        """Return which of these columns have ranges."""
+        return frozenset(name for name in names if self.ranges(name))
+
+    def nearly(self, schema: pa.Schema) -> pc.Expression | None:
+        """Return a condition of Arrow that holds for all rows that match, and for few others."""
+        expressions = [
+            expression
+            for one in schema
+            for values in self.ranges(one.name)
+            if (expression := values.expression(one.name, one.type)) is not None
+        ]
+        return functools.reduce(operator.and_, expressions) if expressions else None
 
 
 #: Returns the id of a key.
@@ -102,15 +100,12 @@ def read_filter(
     return RowFilter(tuple(parser.conditions(body, pointer, 0)))
 
 
-def near_values(column: str, values: pa.Array) -> FilterCondition:
-    """Return a condition that holds for these values of a column, and for few others."""
-    field, bounds = pc.field(column), pc.min_max(values)
-    if len(values) <= _MAX_LISTED:
-        expression = field.isin(values)
-    else:
-        expression = (field >= bounds["min"]) & (field <= bounds["max"])
-    low, high = (_plain(bounds[end].as_py()) for end in ("min", "max"))
-    return FilterCondition(expression, frozenset({column}), ValueRange(low, high))
+def near_values(name: str, values: pa.Array) -> RowFilter:
+    """Return a filter that only has the range of these values of a column."""
+    bits = _PLAIN_TYPES.get(values.type)
+    plain = (values.view(bits) if bits else values).unique().drop_null().to_pylist()
+    ranges = {name: ValueRange.of(plain)} if plain else {}
+    return RowFilter((FilterCondition(_TRUE, frozenset({name}), ranges),))
 
 
 class _FilterParser:
@@ -151,11 +146,13 @@ class _FilterParser:
             for part in parts:
                 yield from part
             return
-        alternatives = [_conjunction(p.expression for p in part) for part in parts]
-        either = functools.reduce(operator.or_, [_ALL if w is None else w for w in alternatives])
-        columns = frozenset(c for part in parts for p in part for c in p.columns)
-        # A comparison with null is null, which counts as false before the negation.
-        yield FilterCondition(either if name == "$or" else ~pc.coalesce(either, False), columns)
+        filters = [RowFilter(tuple(part)) for part in parts]
+        columns = frozenset(c for part in filters for c in part.columns)
+        any_of = formatted("({})", joined(" OR ", (part.sql for part in filters)))
+        if name == "$or":
+            yield FilterCondition(any_of, columns, _common_ranges(filters))
+        else:
+            yield FilterCondition(_negation(any_of), columns)
 
     def _column(self, name: str, value: JsonValue, pointer: str) -> Iterator[FilterCondition]:
         if name not in self._types:
@@ -168,34 +165,31 @@ class _FilterParser:
             yield self._compare(name, op, operand, f"{pointer}/{op}")
 
     def _compare(self, name: str, op: str, operand: JsonValue, pointer: str) -> FilterCondition:
-        field, columns = pc.field(name), frozenset({name})
-        kind = pa.int64() if name in self._ids else self._types[name]
         if name in self._ids and op in _COMPARES:
             raise _wrong(pointer, "Keys that are stored as ids cannot be compared by order.")
         if op in ("$in", "$nin"):
             values = self._list(name, operand, pointer)
-            within = _among(field, values, kind)
-            if op == "$nin":
-                return FilterCondition(~within, columns)
-            return FilterCondition(within, columns, _range_of([v for v in values if v is not None]))
+            within = _among(name, values)
+            return (
+                _condition(name, _negation(within))
+                if op == "$nin"
+                else _equals(name, within, values)
+            )
         if op == "$exists":
             if not isinstance(operand, bool):
                 raise _wrong(pointer, "Expected `true` or `false`.")
-            return FilterCondition(field.is_valid() if operand else field.is_null(), columns)
+            return _condition(name, Sql(f"({column(name)} IS {'NOT ' if operand else ''}NULL)"))
         value = self._literal(name, operand, pointer)
         if op in ("$eq", "$ne"):
-            equal = _equal(field, value, kind)
-            if op == "$ne":
-                return FilterCondition(~pc.coalesce(equal, False), columns)
-            return FilterCondition(equal, columns, _range_of([] if value is None else [value]))
+            equal = _equal(name, value)
+            return (
+                _condition(name, _negation(equal)) if op == "$ne" else _equals(name, equal, [value])
+            )
         if op not in _COMPARES:
             raise _unsupported(op, pointer)
         if value is None:
             raise _wrong(pointer, "Null cannot be compared by order.")
-        compared = _COMPARES[op](field, _scalar(value, kind))
-        plain = _plain(value)
-        bound = ValueRange(low=plain) if op in ("$gt", "$gte") else ValueRange(high=plain)
-        return FilterCondition(compared, columns, bound)
+        return _in_order(name, op, value, self._types[name])
 
     def _list(self, name: str, operand: JsonValue, pointer: str) -> list[Literal]:
         if not isinstance(operand, list) or len(operand) > MAX_IN:
@@ -221,69 +215,76 @@ def _is_operators(value: JsonValue, kind: pa.DataType) -> bool:
     return not (len(value) == 1 and next(iter(value)).startswith(("$number", "$date")))
 
 
-def _among(field: pc.Expression, values: list[Literal], kind: pa.DataType) -> pc.Expression:
-    present = [v for v in values if v is not None]
-    matches = pc.scalar(False)
-    if present:
-        list_type = _list_type(present, kind)
-        array = pa.array([_rounded(value, list_type) for value in present], list_type)
-        matches = (field if array.type == kind else field.cast(array.type)).isin(array)
-    return matches | field.is_null() if len(present) < len(values) else matches
+def _condition(name: str, sql: Sql, *ranges: ValueRange) -> FilterCondition:
+    return FilterCondition(sql, frozenset({name}), dict.fromkeys([name], *ranges) if ranges else {})
 
 
-def _equal(field: pc.Expression, value: Literal, kind: pa.DataType) -> pc.Expression:
-    if value is None:
-        return field.is_null()
-    return field == _scalar(value, kind)
-
-
-def _scalar(value: Literal, kind: pa.DataType) -> pa.Scalar:
-    scalar_type = _scalar_type(value, kind)
-    return pa.scalar(_rounded(value, scalar_type), scalar_type)
-
-
-def _rounded(value: Literal, kind: pa.DataType) -> Literal:
-    """Return the nearest double of an integer: Arrow rejects integers that it must round."""
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return float(value) if is_whole and pa.types.is_floating(kind) else value  # type: ignore[arg-type]
-
-
-def _scalar_type(value: Literal, kind: pa.DataType) -> pa.DataType:
-    """An integer column may be compared with a fraction, or a number out of its range."""
-    if pa.types.is_floating(kind) or isinstance(value, float):
-        return pa.float64()
-    return pa.int64() if pa.types.is_integer(kind) else kind
-
-
-def _list_type(values: Sequence[Literal], kind: pa.DataType) -> pa.DataType:
-    if not pa.types.is_integer(kind):
-        return kind
-    if any(isinstance(value, float) for value in values):
-        return pa.float64()
-    fits = all(isinstance(v, int) and abs(v) < _INT32 for v in values)
-    return kind if fits else pa.int64()
-
-
-def _range_of(values: list[Literal]) -> ValueRange:
+def _equals(name: str, sql: Sql, values: Sequence[Literal]) -> FilterCondition:
+    """Return a condition that holds for these values only."""
     plain = [_plain(value) for value in values]
-    present = [value for value in plain if value is not None]
+    present = [value for value in plain if value is not None and not _is_nan(value)]
     if not present or len(present) < len(plain):
-        return ValueRange()
-    return ValueRange(min(present), max(present))
+        return _condition(name, sql)
+    return _condition(name, sql, ValueRange.of(present))
 
 
-def _plain(value: Literal) -> int | str | float | None:
+def _in_order(name: str, op: str, value: Literal, kind: pa.DataType) -> FilterCondition:
+    if _is_nan(value):
+        return _condition(name, _FALSE)
+    compared = formatted(f"({column(name)} {_COMPARES[op]} {{}})", parameter(value))
+    bound = _plain(value)
+    if op not in ("$gt", "$gte"):
+        return _condition(name, compared, ValueRange(high=bound))
+    if pa.types.is_floating(kind):
+        # In SQL, NaN is greater than any number.
+        compared = formatted(f"({{}} AND NOT isnan({column(name)}))", compared)
+    return _condition(name, compared, ValueRange(low=bound))
+
+
+def _among(name: str, values: Sequence[Literal]) -> Sql:
+    present = [parameter(value) for value in values if value is not None]
+    listed = formatted(f"({column(name)} IN ({{}}))", joined(", ", present))
+    matches = listed if present else _FALSE
+    if len(present) == len(values):
+        return matches
+    return formatted(f"({{}} OR {column(name)} IS NULL)", matches)
+
+
+def _equal(name: str, value: Literal) -> Sql:
+    if value is None:
+        return Sql(f"({column(name)} IS NULL)")
+    # NaN is equal to nothing, as in IEEE 754.
+    return _FALSE if _is_nan(value) else formatted(f"({column(name)} = {{}})", parameter(value))
+
+
+def _negation(condition: Sql) -> Sql:
+    """Return a condition that holds where another does not; its null counts as false."""
+    return formatted("(NOT coalesce({}, false))", condition)
+
+
+def _common_ranges(filters: Sequence[RowFilter]) -> Mapping[str, ValueRange]:
+    """Return the ranges of a disjunction: of columns that every alternative restricts."""
+    names = frozenset.intersection(*(part.restricted(part.columns) for part in filters))
+    # Each range of an alternative holds for it, so any of them will do.
+    return {name: either([part.ranges(name)[0] for part in filters]) for name in names}
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _plain(value: Literal) -> Plain | None:
     """Return a value in the form of key parts (`analytics.rows.keys`)."""
     if isinstance(value, datetime.datetime):
-        return (value - _EPOCH) // _MICROSECOND
+        return microseconds(value)
     if isinstance(value, datetime.date):
-        return (value - _EPOCH.date()).days
+        return days(value)
     return value
 
 
-def _conjunction(expressions: Iterable[pc.Expression]) -> pc.Expression | None:
-    parts = list(expressions)
-    return functools.reduce(operator.and_, parts) if parts else None
+def _all(conditions: Iterable[Sql]) -> Sql:
+    parts = list(conditions)
+    return formatted("({})", joined(" AND ", parts)) if parts else _TRUE
 
 
 def _wrong(pointer: str, detail: str) -> ApiError:

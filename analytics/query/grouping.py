@@ -1,28 +1,18 @@
-"""The later phases: group by, aggregate, filter again, order, limit."""
+"""The later phases as SQL: group by, aggregate, filter again, order, limit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from foundation.errors import SumOverflow
+from analytics.query.sql_text import Sql, column, formatted, literal_text
 
-#: The Arrow functions of the aggregates.
-FUNCTIONS: Mapping[str, str] = {
-    "count": "count",
-    "sum": "sum",
-    "min": "min",
-    "max": "max",
-    "avg": "mean",
-    "distinct": "count_distinct",
-}
-#: Arrow's form of an aggregation: columns, function, options.
-_Call: TypeAlias = tuple[str | list[str], str] | tuple[str, str, pc.FunctionOptions]
-_INT64_MAX = 2**63 - 1
+FUNCTIONS = ("count", "sum", "min", "max", "avg", "distinct")
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+#: Marks the error of a sum, followed by its column.
+SUM_OVERFLOW = "sum overflow: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +25,44 @@ class AggregateExpression:
 
 
 def grouped(
-    rows: pa.Table, by: Sequence[str], aggregates: Sequence[AggregateExpression]
-) -> pa.Table:
+    source: Sql,
+    by: Sequence[str],
+    aggregates: Sequence[AggregateExpression],
+    types: Mapping[str, pa.DataType],
+) -> Sql:
     """Return a row for each group, or one row if `by` is empty."""
-    for aggregate in aggregates:
-        _check_sum(rows, aggregate)
-    calls = [_call(aggregate) for aggregate in aggregates]
-    groups = rows.group_by(list(by), use_threads=False).aggregate(calls)
-    return groups.rename_columns([*by, *(aggregate.name for aggregate in aggregates)])
+    values = {one.name: aggregated(one, types) for one in aggregates}
+    return grouping(source, by, values)
 
 
-def ordered(
-    rows: pa.Table, order: Sequence[tuple[str, bool]], ties: Sequence[str], limit: int
-) -> pa.Table:
-    """Return the first rows by `order`, where True means descending, then by `ties`."""
-    ordered_by = {name for name, _ in order}
-    by = [*order, *((name, False) for name in ties if name not in ordered_by)]
-    if by and rows.num_rows > 1:
-        rows = rows.take(_sort_indices(rows, by)[:limit])
-    return rows.slice(0, limit)
+def grouping(source: Sql, by: Sequence[str], values: Mapping[str, str]) -> Sql:
+    """Return a row for each group with the values of these expressions."""
+    keys = [column(name) for name in by]
+    group_by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    named = [f"{value} AS {column(name)}" for name, value in values.items()]
+    return formatted(f"SELECT {', '.join([*keys, *named])} FROM ({{}}){group_by}", source)
 
 
-def _sort_indices(rows: pa.Table, by: Sequence[tuple[str, bool]]) -> pa.Array:
-    """Return the row indexes in sort order. Composite keys are ordered by their parts."""
-    columns: list[pa.ChunkedArray] = []
-    descending: list[bool] = []
-    for name, is_descending in by:
-        kind = rows[name].type
-        parts = range(kind.num_fields) if pa.types.is_struct(kind) else ()
-        parts_of_column = [pc.struct_field(rows[name], [part]) for part in parts] or [rows[name]]
-        columns += parts_of_column
-        descending += [is_descending] * len(parts_of_column)
-    names = [str(index) for index in range(len(columns))]
-    directions = ["descending" if is_descending else "ascending" for is_descending in descending]
-    sort_columns = pa.Table.from_arrays(columns, names=names)
-    return pc.sort_indices(sort_columns, sort_keys=list(zip(names, directions, strict=True)))
+def aggregated(aggregate: AggregateExpression, types: Mapping[str, pa.DataType]) -> str:
+    """Return the expression of an aggregate over columns of these types."""
+    if aggregate.column is None:
+        return "count(*)"
+    name, kind = column(aggregate.column), types[aggregate.column]
+    if aggregate.op == "distinct":
+        return f"count(DISTINCT {name})"
+    if aggregate.op == "max" and pa.types.is_floating(kind):
+        # In SQL, NaN is the greatest number. Here it is only if there is no other.
+        return f"coalesce(max({name}) FILTER (NOT isnan({name})), max({name}))"
+    if aggregate.op == "sum" and not pa.types.is_floating(kind):
+        return whole_sum(f"sum({name})", aggregate.column)
+    return f"{aggregate.op}({name})"
+
+
+def whole_sum(total: str, name: str) -> str:
+    """Return a sum of integers, which has 128 bits, with 64 bits."""
+    fits = f"{total} BETWEEN {_INT64_MIN} AND {_INT64_MAX}"
+    message = literal_text(f"{SUM_OVERFLOW}{name}")
+    return f"CAST(CASE WHEN NOT {fits} THEN error({message})::HUGEINT ELSE {total} END AS BIGINT)"
 
 
 def type_of(aggregate: AggregateExpression, types: Mapping[str, pa.DataType]) -> pa.DataType:
@@ -84,23 +77,24 @@ def type_of(aggregate: AggregateExpression, types: Mapping[str, pa.DataType]) ->
     return kind
 
 
-def _call(aggregate: AggregateExpression) -> _Call:
-    if aggregate.column is None:
-        return ([], "count_all")
-    function = FUNCTIONS[aggregate.op]
-    if aggregate.op in ("count", "distinct"):
-        return (aggregate.column, function, pc.CountOptions(mode="only_valid"))
-    return (aggregate.column, function)
+def ordered(
+    source: Sql,
+    order: Sequence[tuple[str, bool]],
+    ties: Sequence[str],
+    limit: int,
+    types: Mapping[str, pa.DataType],
+) -> Sql:
+    """Return the first rows by `order`, where True means descending, then by `ties`."""
+    ordered_by = {name for name, _ in order}
+    by = [*order, *((name, False) for name in ties if name not in ordered_by)]
+    terms = [term for name, descending in by for term in _terms(name, types, descending=descending)]
+    order_by = f" ORDER BY {', '.join(terms)}" if terms else ""
+    return formatted(f"FROM ({{}}){order_by} LIMIT {limit}", source)
 
 
-def _check_sum(rows: pa.Table, aggregate: AggregateExpression) -> None:
-    """Reject an integer sum that may exceed 64 bits: it would silently wrap around."""
-    if aggregate.op != "sum" or aggregate.column is None or not rows.num_rows:
-        return
-    column = rows[aggregate.column]
-    if not pa.types.is_integer(column.type):
-        return
-    bounds = pc.min_max(column).as_py()
-    largest = max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
-    if largest * rows.num_rows > _INT64_MAX:
-        raise SumOverflow(f"The sum of {aggregate.column} may not fit into 64 bits.")
+def _terms(name: str, types: Mapping[str, pa.DataType], *, descending: bool) -> list[str]:
+    """Return the terms of ORDER BY for a column. Null is last in both directions, after NaN."""
+    term = f"{column(name)} {'DESC' if descending else 'ASC'} NULLS LAST"
+    if pa.types.is_floating(types[name]):
+        return [f"isnan({column(name)}) NULLS LAST", term]
+    return [term]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.query.files import IdPlan, Part
-from analytics.query.filters import RowFilter, near_values
+from analytics.query.filters import near_values
 from analytics.query.scan import ScanReader
 from analytics.rows.compound import decode_keys
 from analytics.rows.ids import IdAssignment, IdLookup, assign, read_keys
@@ -48,15 +48,15 @@ class IdKey:
 
     def ids_of(self, keys: Collection[int | str]) -> dict[int | str, int]:
         """Return the ids of keys; `NO_ID` for unknown keys."""
-        wanted = pa.array(list(keys), self._kind)
-        ids = IdLookup(self._entries(KEY, wanted)).ids_of(wanted)
-        return dict(zip(wanted.to_pylist(), pc.fill_null(ids, NO_ID).to_pylist(), strict=True))
+        wanted_keys = pa.array(list(keys), self._kind)
+        ids = IdLookup(self._entries(KEY, wanted_keys)).ids_of(wanted_keys)
+        return dict(zip(wanted_keys.to_pylist(), pc.fill_null(ids, NO_ID).to_pylist(), strict=True))
 
     def keys_of(self, ids: pa.Array) -> pa.Array:
         """Return the keys of ids; null for null."""
         encoded = ids.dictionary_encode()
-        wanted = encoded.dictionary
-        keys = IdLookup(self._entries(ID, wanted)).keys_of(wanted, self._kind)
+        wanted_ids = encoded.dictionary
+        keys = IdLookup(self._entries(ID, wanted_ids)).keys_of(wanted_ids, self._kind)
         return (decode_keys(keys, self._parts) if self._parts else keys).take(encoded.indices)
 
     @cached_property
@@ -66,16 +66,16 @@ class IdKey:
         unique = pc.unique(keys)
         return assign(keys, IdLookup(self._stored_entries(KEY, unique)), self._plan.count)
 
-    def _entries(self, by: str, wanted: pa.Array) -> Iterator[pa.Table]:
-        yield from self._stored_entries(by, wanted)
+    def _entries(self, by: str, values: pa.Array) -> Iterator[pa.Table]:
+        yield from self._stored_entries(by, values)
         if self._plan.lists:
             yield self.unstored_rows()
 
-    def _stored_entries(self, by: str, wanted: pa.Array) -> Iterator[pa.Table]:
+    def _stored_entries(self, by: str, values: pa.Array) -> Iterator[pa.Table]:
         """Yield rows from the files that include those of the wanted keys or ids."""
-        if not len(wanted):
+        if not len(values):
             return
-        where = RowFilter((near_values(by, wanted),))
+        where = near_values(by, values)
         view = self._table.view(BY_ID if by == ID else "")
         for file in self._plan.authority:
             if file.view == view.name:

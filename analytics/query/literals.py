@@ -18,6 +18,10 @@ _SAFE = 2**53
 _INT64 = 2**63
 
 
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+
 class InvalidLiteral(ValueError):
     """A value that is not valid for a column."""
 
@@ -67,6 +71,16 @@ def moment(text: str) -> datetime.datetime:
         return parsed.astimezone(datetime.UTC)
     except OverflowError:
         raise InvalidLiteral("a time must be in the years 1 to 9999 of UTC") from None
+
+
+def microseconds(time: datetime.datetime) -> int:
+    """Return the microseconds since 1970."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def days(date: datetime.date) -> int:
+    """Return the days since 1970."""
+    return (date - _EPOCH.date()).days
 
 
 def plain(kind: pa.DataType) -> Callable[[object], JsonValue]:

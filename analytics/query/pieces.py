@@ -6,28 +6,33 @@ distinct count. Pieces do not overlap, so no row is counted twice.
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from analytics.query.engine import QueryEngine
 from analytics.query.files import QueryFile, ReadPlan
 from analytics.query.filters import FilterCondition, RowFilter
-from analytics.query.grouping import AggregateExpression, grouped, ordered
+from analytics.query.grouping import (
+    AggregateExpression,
+    aggregated,
+    grouping,
+    ordered,
+    type_of,
+    whole_sum,
+)
 from analytics.query.id_keys import IdKeys
 from analytics.query.query_parser import AnalyticsQuery
+from analytics.query.ranges import ValueRange
 from analytics.query.scan import ScanReader
+from analytics.query.sql_text import Sql, column, formatted, joined, moment, parameter
 from analytics.query.state_rows import choose_view, rows_at
-from analytics.rows.keys import Key
+from analytics.rows.keys import Key, Null, Part
 from analytics.schema import AnalyticsTable
 
-#: How partial aggregates are combined.
-_COMBINING = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_ROWS = " rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,61 +74,74 @@ def answer_piece(
     piece: KeyRange,
     reader: ScanReader,
     id_keys: IdKeys,
+    engine: QueryEngine,
 ) -> list[pa.Table]:
     """Return a piece's result, as tables for `combine`."""
     table = replace(query.table, views=())
     primary = [f for f in plan.authority if f.view == "" and _meets(f, piece)]
     within = RowFilter((*where.conditions, *_bounds(table, piece)))
-    ordering = [name for name, _ in query.order if name in table.columns]
-    needed = {*query.needed, *(ordering if query.group_by is None else ())}
     piece_plan = replace(plan, authority=primary)
-    rows = rows_at(piece_plan, table, needed, within, reader, id_keys)
+    rows = rows_at(piece_plan, table, query.needed, within, reader, id_keys, engine)
     if query.group_by is None:
-        return [ordered(rows, query.order, table.key, query.limit)]
-    for aggregate in query.aggregates:
-        if aggregate.op == "avg" and _real(aggregate) not in rows.column_names:
-            column = rows[aggregate.column].cast(pa.float64())
-            rows = rows.append_column(_real(aggregate), column)
-    tables = [grouped(rows, query.group_by, _partial(query))]
-    for column in _distinct(query):
-        by = list(dict.fromkeys([*query.group_by, column]))
-        tables.append(grouped(rows, by, [AggregateExpression(" rows", "count", None)]).select(by))
+        first = ordered(rows, query.order, query.ties, query.limit, query.types)
+        return [engine.rows(first, query.result)]
+    by = [query.table.arrow.field(name) for name in query.group_by]
+    partials = _partials(query)
+    values = {name: sql for name, (sql, _) in partials.items()}
+    schema = pa.schema([*by, *((name, kind) for name, (_, kind) in partials.items())])
+    tables = [engine.rows(grouping(rows, query.group_by, values), schema)]
+    for name in _distinct(query):
+        values = {_values_of(name): column(name)}
+        unique = formatted("SELECT DISTINCT * FROM ({})", _selected(rows, query.group_by, values))
+        schema = pa.schema([*by, (_values_of(name), query.types[name])])
+        tables.append(engine.rows(unique, schema))
     return tables
 
 
 def combine(
-    query: AnalyticsQuery, having: RowFilter, pieces: Sequence[Sequence[pa.Table]]
+    query: AnalyticsQuery,
+    having: RowFilter,
+    pieces: Sequence[Sequence[pa.Table]],
+    engine: QueryEngine,
 ) -> pa.Table:
     """Return the rows of the complete result, in order. Keys are still ids."""
-    if query.group_by is None:
-        rows = pa.concat_tables([tables[0] for tables in pieces])
-        return ordered(rows, query.order, query.table.key, query.limit)
-    by = list(query.group_by)
-    combining = [AggregateExpression(a.name, _COMBINING[a.op], a.name) for a in _partial(query)]
-    parts = [_in_order(grouped(pa.concat_tables([t[0] for t in pieces]), by, combining), by)]
-    for index, column in enumerate(_distinct(query), start=1):
-        values = pa.concat_tables([tables[index] for tables in pieces])
-        unique = grouped(values, values.column_names, [AggregateExpression(" rows", "count", None)])
-        counts = grouped(unique, by, [AggregateExpression(f" {column}", "distinct", column)])
-        parts.append(_in_order(counts, by))
-    rows = _finish(query, parts)
-    if having.expression is not None:
-        rows = rows.filter(having.expression)
-    return ordered(rows, query.order, by, query.limit)
+    # The tables at one place of all pieces have the same columns.
+    parts = [f"FROM {engine.table(pa.concat_tables(same))}" for same in zip(*pieces, strict=True)]
+    found, schema = Sql(" UNION ALL BY NAME ".join(parts)), query.result
+    if query.group_by is not None:
+        values = {one.name: _combined(one, query.types) for one in query.aggregates}
+        found = grouping(found, query.group_by, values)
+        found = formatted("FROM ({}) WHERE {}", found, having.sql)
+    types = {field.name: field.type for field in schema}
+    return engine.rows(ordered(found, query.order, query.ties, query.limit, types), schema)
 
 
-def _partial(query: AnalyticsQuery) -> list[AggregateExpression]:
-    """Return the partial aggregates of a piece, except for distinct values."""
-    partials = [AggregateExpression(" rows", "count", None)]
-    for aggregate in query.aggregates:
-        if aggregate.op == "avg":
-            partials.append(AggregateExpression(f"{aggregate.name} sum", "sum", _real(aggregate)))
-            partials.append(
-                AggregateExpression(f"{aggregate.name} count", "count", aggregate.column)
-            )
-        elif aggregate.op != "distinct":
-            partials.append(aggregate)
+def _partials(query: AnalyticsQuery) -> dict[str, tuple[str, pa.DataType]]:
+    """Return the partial aggregates of a piece, with their types, except for distinct values."""
+    partials: dict[str, tuple[str, pa.DataType]] = {_ROWS: ("count(*)", pa.int64())}
+    for one in query.aggregates:
+        if one.op in ("sum", "avg") and one.column is not None:
+            is_real = pa.types.is_floating(query.types[one.column])
+            kind = pa.float64() if is_real else pa.decimal128(38, 0)
+            partials[_sum_of(one)] = (f"sum({column(one.column)})", kind)
+            partials[_count_of(one)] = (f"count({column(one.column)})", pa.int64())
+        elif one.op != "distinct":
+            partials[one.name] = (aggregated(one, query.types), type_of(one, query.types))
     return partials
+
+
+def _combined(one: AggregateExpression, types: Mapping[str, pa.DataType]) -> str:
+    """Return an aggregate of all rows, from partial ones."""
+    if one.op == "distinct" and one.column is not None:
+        return f"count(DISTINCT {column(_values_of(one.column))})"
+    if one.op == "count" or one.column is None:
+        return f"CAST(sum({column(one.name)}) AS BIGINT)"
+    total = f"sum({column(_sum_of(one))})"
+    if one.op == "avg":
+        return f"CAST({total} AS DOUBLE) / nullif(sum({column(_count_of(one))}), 0)"
+    if one.op == "sum":
+        return total if pa.types.is_floating(types[one.column]) else whole_sum(total, one.column)
+    return aggregated(replace(one, column=one.name), {one.name: types[one.column]})
 
 
 def _distinct(query: AnalyticsQuery) -> list[str]:
@@ -132,31 +150,21 @@ def _distinct(query: AnalyticsQuery) -> list[str]:
     return list(dict.fromkeys(columns))
 
 
-def _finish(query: AnalyticsQuery, parts: Sequence[pa.Table]) -> pa.Table:
-    """Return groups with the final aggregates. All parts have the same groups in the same order."""
-    groups = parts[0]
-    for part in parts[1:]:
-        groups = groups.append_column(part.column_names[-1], part.column(part.num_columns - 1))
-    columns = {name: groups[name] for name in query.group_by or ()}
-    for aggregate in query.aggregates:
-        if aggregate.op == "avg":
-            count = groups[f"{aggregate.name} count"].cast(pa.float64())
-            divisor = pc.if_else(pc.equal(count, 0), None, count)
-            columns[aggregate.name] = pc.divide(groups[f"{aggregate.name} sum"], divisor)
-        elif aggregate.op == "distinct":
-            columns[aggregate.name] = groups[f" {aggregate.column}"]
-        else:
-            columns[aggregate.name] = groups[aggregate.name]
-    return pa.table(columns)
+def _selected(rows: Sql, by: Sequence[str], values: Mapping[str, str]) -> Sql:
+    named = [f"{value} AS {column(name)}" for name, value in values.items()]
+    return formatted(f"SELECT {', '.join([*map(column, by), *named])} FROM ({{}})", rows)
 
 
-def _in_order(rows: pa.Table, by: Sequence[str]) -> pa.Table:
-    return rows.sort_by([(name, "ascending") for name in by]) if by else rows
+def _sum_of(aggregate: AggregateExpression) -> str:
+    return f"{aggregate.name} sum"
 
 
-def _real(aggregate: AggregateExpression) -> str:
-    """Return the name of the column's copy as doubles, whose sum does not overflow."""
-    return f"{aggregate.column} real"
+def _count_of(aggregate: AggregateExpression) -> str:
+    return f"{aggregate.name} count"
+
+
+def _values_of(name: str) -> str:
+    return f"{name} values"
 
 
 def _meets(file: QueryFile, piece: KeyRange) -> bool:
@@ -165,25 +173,43 @@ def _meets(file: QueryFile, piece: KeyRange) -> bool:
 
 
 def _bounds(table: AnalyticsTable, piece: KeyRange) -> list[FilterCondition]:
+    first = table.key[0]
     bounds = []
     for key, above in ((piece.low, True), (piece.high, False)):
-        if key is not None:
-            bounds.append(
-                FilterCondition(_key_condition(table, key, above=above), frozenset(table.key))
-            )
+        if key is None:
+            continue
+        condition = _key_condition(table, key, above=above)
+        part = _present(key[0])
+        nearly = ValueRange(low=part) if above else ValueRange(high=part)
+        bounds.append(FilterCondition(condition, frozenset(table.key), {first: nearly}))
     return bounds
 
 
-def _key_condition(table: AnalyticsTable, key: Key, *, above: bool) -> pc.Expression:
+def _key_condition(table: AnalyticsTable, key: Key, *, above: bool) -> Sql:
     """Return a condition for keys at or above a key, or below it."""
-    steps = []
-    equal: list[pc.Expression] = []
+    steps: list[Sql] = []
+    equal: list[Sql] = []
     for name, part in zip(table.key, key, strict=True):
-        kind = table.arrow.field(name).type
-        value: Any = pa.scalar(part, pa.int64() if isinstance(part, int) else kind).cast(kind)
-        field = pc.field(name)
-        steps.append([*equal, field > value if above else field < value])
-        equal.append(field == value)
+        value = _value(table.columns[name], _present(part))
+        sign = ">" if above else "<"
+        beyond = formatted(f"{column(name)} {sign} {{}}", value)
+        steps.append(joined(" AND ", [*equal, beyond]))
+        equal.append(formatted(f"{column(name)} = {{}}", value))
     if above:
-        steps.append(equal)
-    return functools.reduce(operator.or_, [functools.reduce(operator.and_, s) for s in steps])
+        steps.append(joined(" AND ", equal))
+    return formatted("({})", joined(" OR ", steps))
+
+
+def _present(part: Part) -> int | str:
+    if isinstance(part, Null):  # the keys of primary views have none
+        raise TypeError("a null in a primary key")
+    return part
+
+
+def _value(kind: str, part: int | str) -> Sql:
+    """Return a part of a key as a parameter of a column's type."""
+    if kind == "timestamp" and isinstance(part, int):
+        return moment(part)
+    if kind == "date":
+        return Sql("(DATE '1970-01-01' + CAST(? AS INTEGER))", (part,))
+    return parameter(part)

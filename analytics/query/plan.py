@@ -26,7 +26,14 @@ _Segments: TypeAlias = list[tuple[Part, StoredFile]]
 
 
 def plan(dataset: DatasetFacts, table: str, selector: StateSelector) -> ReadPlan:
-    """Choose a state and its files. Runs within a transaction of the tenant."""
+    """Choose a state and a table's files. Runs within a transaction of the tenant."""
+    return plan_tables(dataset, [table], selector)[table]
+
+
+def plan_tables(
+    dataset: DatasetFacts, tables: Iterable[str], selector: StateSelector
+) -> dict[str, ReadPlan]:
+    """Choose one state, and the files of several tables at it."""
     row = Dataset.objects.get(pk=dataset.id)
     # A remapped run cannot be read until its uploads are sorted.
     runs_in_force = Run.objects.filter(dataset=row).exclude(stage=Run.Stage.REMAPPED)
@@ -36,12 +43,22 @@ def plan(dataset: DatasetFacts, table: str, selector: StateSelector) -> ReadPlan
     state = _state(row, runs, selector, now)
     runs_read, covered = covering_runs(runs, state)
     segments = _segments(dataset, covered, state)
+    age = _age(row, state, now)
+    return {
+        table: ReadPlan(state, age, *_table_files(dataset, table, runs_read, segments))
+        for table in tables
+    }
+
+
+def _table_files(
+    dataset: DatasetFacts, table: str, runs_read: list[Run], segments: _Segments
+) -> tuple[list[QueryFile], list[QueryFile], dict[str, IdPlan]]:
     authority, later = _sorted_files(dataset, table, runs_read)
     later += [_file(dataset, file, part) for part, file in segments if file.table == table]
     id_keys = {
         name: _id_plan(dataset, name, runs_read, segments) for name in dataset.tables[table].id_keys
     }
-    return ReadPlan(state, _age(row, state, now), authority, later, id_keys)
+    return authority, later, id_keys
 
 
 def _id_plan(dataset: DatasetFacts, name: str, runs_read: list[Run], segments: _Segments) -> IdPlan:
@@ -151,7 +168,7 @@ def _segments(dataset: DatasetFacts, covered: int, state: int) -> _Segments:
         rows and pk not in with_files for pk, _, rows in committed
     ):
         raise StateExpired(f"The files of state {state} are no longer retained.")
-    segments = [((numbers[file.upload_id], file.place), file) for file in files]
+    segments = [((numbers[file.upload_id], file.part_number), file) for file in files]
     return sorted(segments, key=lambda pair: pair[0])
 
 

@@ -32,7 +32,7 @@ MEMBERS = (
     "since",
 )
 MOMENTS = ("freshness", "state", "as_of")
-USUAL_LIMIT, MAX_LIMIT, MAX_ARROW_LIMIT = 1_000, 10_000, 1_000_000
+USUAL_LIMIT, MAX_LIMIT, MAX_FILE_LIMIT = 1_000, 10_000, 1_000_000
 MAX_AGGREGATES = 64
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 
@@ -82,8 +82,29 @@ class AnalyticsQuery:
     @property
     def needed(self) -> frozenset[str]:
         """The columns to read, besides those of the filter and the key."""
+        if self.group_by is None:
+            return frozenset((*self.columns, *(name for name, _ in self.order)))
         used = [a.column for a in self.aggregates if a.column is not None]
-        return frozenset((*self.columns, *(self.group_by or ()), *used))
+        return frozenset((*self.group_by, *used))
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """The columns that break ties of the order."""
+        return self.table.key if self.group_by is None else self.group_by
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The table's columns, as they are stored."""
+        return {field.name: field.type for field in self.table.arrow}
+
+    @property
+    def result(self) -> pa.Schema:
+        """The columns of the result before ids are replaced with keys, and those of its order."""
+        if self.group_by is None:
+            names = dict.fromkeys((*self.columns, *(n for n, _ in self.order), *self.ties))
+            return pa.schema([self.table.arrow.field(name) for name in names])
+        groups = [(name, self.types[name]) for name in self.group_by]
+        return pa.schema([*groups, *((a.name, type_of(a, self.types)) for a in self.aggregates)])
 
 
 def read_query(
@@ -94,7 +115,7 @@ def read_query(
     table = _table(body.get("table"), tables)
     types = table.types
     limit = _integer(body.get("limit"), "/limit", 1, max_limit, USUAL_LIMIT)
-    wanted = _state_selector(body)
+    wanted = read_selector(body)
     id_tables = {name: tables[name] for name in table.id_keys}
     if "group_by" not in body and "aggregates" not in body:
         if "having" in body:
@@ -151,9 +172,6 @@ def _check_members(body: JsonObject) -> None:
         raise InvalidBody(
             errors=[FieldProblem(f"/{name}", "unknown_field", "Unknown field.") for name in unknown]
         )
-    selectors = [name for name in MOMENTS if name in body]
-    if len(selectors) > 1:
-        raise _wrong(f"/{selectors[1]}", f"Cannot be combined with `{selectors[0]}`.")
 
 
 def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTable:
@@ -164,7 +182,11 @@ def _table(name: JsonValue, tables: Mapping[str, AnalyticsTable]) -> AnalyticsTa
     return tables[name]
 
 
-def _state_selector(body: JsonObject) -> StateSelector:
+def read_selector(body: JsonObject) -> StateSelector:
+    """Return the state that a body asks for, or raise `InvalidBody`."""
+    selectors = [name for name in MOMENTS if name in body]
+    if len(selectors) > 1:
+        raise _wrong(f"/{selectors[1]}", f"Cannot be combined with `{selectors[0]}`.")
     since = _integer(body.get("since"), "/since", 0, 2**62, 0)
     if "state" in body:
         return StateSelector(state=_integer(body["state"], "/state", 0, 2**62, 0), since=since)
@@ -256,9 +278,9 @@ def _pair(pair: object, pointer: str, known: Mapping[str, object]) -> tuple[str,
     raise _unsortable(pointer, "Expected a column, and 1 or -1.")
 
 
-def _integer(value: JsonValue, pointer: str, least: int, most: int, otherwise: int) -> int:
+def _integer(value: JsonValue, pointer: str, least: int, most: int, default: int) -> int:
     if value is None:
-        return otherwise
+        return default
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise _wrong(pointer, f"Expected an integer from {least} to {most}.")
     return value

@@ -13,8 +13,9 @@ from typing import Any
 
 from analytics import requests
 from analytics.facts import DatasetFacts
-from analytics.places import root
+from analytics.locations import root
 from analytics.query import scan_task
+from analytics.query.engine import query_engine
 from analytics.query.files import ReadPlan
 from analytics.query.filters import RowFilter
 from analytics.query.id_keys import with_keys
@@ -84,7 +85,7 @@ class RemoteScan:
             self._pieces,
             scans,
         )
-        return requests.ask(scans, str(uuid7()), tasks)
+        return requests.submit(scans, str(uuid7()), tasks)
 
     def _merge(self, lines: Sequence[str]) -> ScanResult:
         answers = [json.loads(line) for line in lines]
@@ -93,7 +94,8 @@ class RemoteScan:
         tables = [scan_task.read_answer(answer) for answer in answers]
         if sum(table.nbytes for piece_tables in tables for table in piece_tables) > MAX_BYTES:
             raise QueryTooExpensive(f"The groups of the result take more than {MAX_BYTES} bytes.")
-        rows = combine(self._query, self._prepared.having, tables)
+        with query_engine() as engine:
+            rows = combine(self._query, self._prepared.having, tables, engine)
         if self._query.group_by is None:
             rows = rows.select(list(self._query.columns))
         rows = with_keys(rows, self._query.ids, self._prepared.id_keys)

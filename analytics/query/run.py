@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from analytics.query.engine import QueryEngine, query_engine
 from analytics.query.files import ReadPlan
 from analytics.query.filters import RowFilter
 from analytics.query.grouping import grouped, ordered
 from analytics.query.id_keys import IdKey, IdKeys, with_keys
 from analytics.query.query_parser import AnalyticsQuery
 from analytics.query.scan import ScanReader
+from analytics.query.sql_text import Sql, formatted
 from analytics.query.state_rows import rows_at
 from foundation.json_types import JsonObject
 
@@ -53,25 +55,30 @@ def prepare(query: AnalyticsQuery, plan: ReadPlan) -> PreparedQuery:
 
 def run(query: AnalyticsQuery, plan: ReadPlan, prepared: PreparedQuery) -> ScanResult:
     """Run a query on the files of its plan."""
-    reader, id_keys = prepared.reader, prepared.id_keys
-    where, having = prepared.where, prepared.having
-    order_columns = [name for name, _ in query.order if name in query.table.columns]
-    columns_read = {*query.needed, *(order_columns if query.group_by is None else ())}
-    rows = rows_at(plan, query.table, columns_read, where, reader, id_keys)
+    with query_engine() as engine:
+        rows = _rows(query, plan, prepared, engine)
+    freshness_s = round(plan.freshness_s, 3)
+    return ScanResult(rows, plan.state, freshness_s, prepared.reader.describe())
+
+
+def _rows(
+    query: AnalyticsQuery, plan: ReadPlan, prepared: PreparedQuery, engine: QueryEngine
+) -> pa.Table:
+    where, reader, id_keys = prepared.where, prepared.reader, prepared.id_keys
+    found = rows_at(plan, query.table, query.needed, where, reader, id_keys, engine)
     if query.group_by is not None:
-        rows = grouped(rows, query.group_by, query.aggregates)
-        if having.expression is not None:
-            rows = rows.filter(having.expression)
+        found = grouped(found, query.group_by, query.aggregates, query.types)
+        found = formatted("FROM ({}) WHERE {}", found, prepared.having.sql)
+    schema = query.result
+    order_columns = {name for name, _ in query.order}
     # An explicit order uses keys; ties are broken by their ids.
-    with_order = {column: name for column, name in query.ids.items() if column in order_columns}
-    ties = query.table.key if query.group_by is None else query.group_by
-    rows = ordered(with_keys(rows, with_order, id_keys), query.order, ties, query.limit)
+    by_keys = {column: name for column, name in query.ids.items() if column in order_columns}
+    if by_keys:
+        rows = with_keys(engine.rows(found, schema), by_keys, id_keys)
+        found, schema = Sql(f"FROM {engine.table(rows)}"), rows.schema
+    types = {field.name: field.type for field in schema}
+    found = ordered(found, query.order, query.ties, query.limit, types)
     if query.group_by is None:
-        rows = rows.select(list(query.columns))
-    without_order = {column: name for column, name in query.ids.items() if column not in with_order}
-    return ScanResult(
-        with_keys(rows, without_order, id_keys),
-        plan.state,
-        round(plan.freshness_s, 3),
-        reader.describe(),
-    )
+        schema = pa.schema([schema.field(name) for name in query.columns])
+    others = {column: name for column, name in query.ids.items() if column not in by_keys}
+    return with_keys(engine.rows(found, schema), others, id_keys)

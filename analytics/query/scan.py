@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from analytics.query.files import Part, QueryFile
 from analytics.query.filters import RowFilter
-from analytics.rows.file_store import filesystem_of
+from analytics.query.ranges import Plain, ValueRange
+from analytics.rows.file_store import filesystem_of, open_file
 from analytics.rows.ids import with_final_ids
 from analytics.rows.segment import read_segment, with_columns
 from analytics.schema import OP, AnalyticsTable, TableView
@@ -63,6 +67,23 @@ class ScanReader:
             stages[stage] = figures
         return stages
 
+    def authority_files(
+        self, files: Iterable[QueryFile], view: TableView, schema: pa.Schema, where: RowFilter
+    ) -> dict[tuple[str, ...], list[Path]]:
+        """Return the files of this machine that may have rows for a filter, by their columns.
+
+        Their reader skips the row groups that are counted as skipped here.
+        """
+        found: dict[tuple[str, ...], list[Path]] = {}
+        for file in sorted(files, key=lambda file: file.lowest):
+            if self._is_skipped(file, view.key, where):
+                continue
+            metadata = _metadata(str(file.path))
+            sizes = _sizes_read(metadata, schema, where)
+            self._count(file.stage, sizes, metadata.num_row_groups)
+            found.setdefault(tuple(metadata.schema.names), []).append(Path(str(file.path)))
+        return found
+
     def authority(
         self,
         files: Iterable[QueryFile],
@@ -71,7 +92,7 @@ class ScanReader:
         columns: Sequence[str],
         where: RowFilter,
     ) -> pa.Table:
-        """Return columns of the authority's rows that match a filter."""
+        """Return columns of the authority's rows that match a filter, and of few others."""
         schema = table.view_schema(view)
         schema_read = pa.schema([schema.field(name) for name in columns])
         tables = [
@@ -90,7 +111,7 @@ class ScanReader:
         where: RowFilter,
         ids_in: IdsIn | None = None,
     ) -> pa.Table:
-        """Return later operations, in order, on keys that match a filter over keys.
+        """Return later operations, in order, on keys that match a filter, and on few others.
 
         `ids_in` maps the temporary ids of segments to ids.
         """
@@ -117,14 +138,16 @@ class ScanReader:
         reads = self._reads.setdefault(file.stage, _StageReads())
         reads.files += 1
         reads.rows += file.rows
-        if where.expression is not None and where.columns < set(columns):
+        restricted = where.restricted(columns)
+        expression = where.nearly(table.stored)
+        if expression is not None and restricted < set(columns):
             # Most segments contain none of the keys. Then the other columns are not decompressed.
-            keys = _rows_of(file, table, sorted(where.columns), ids_in)
-            if not keys.filter(where.expression).num_rows:
+            keys = _rows_of(file, table, sorted(restricted), ids_in)
+            if not keys.filter(expression).num_rows:
                 return with_columns(_empty(table.stored), table, columns)
         rows = _rows_of(file, table, columns, ids_in)
         self._charge(rows)
-        return rows if where.expression is None else rows.filter(where.expression)
+        return rows if expression is None else rows.filter(expression)
 
     def _read_sorted(
         self,
@@ -134,25 +157,32 @@ class ScanReader:
         columns: Sequence[str],
         where: RowFilter,
     ) -> pa.Table | None:
-        reads = self._reads.setdefault(file.stage, _StageReads())
-        ranges = where.ranges(key[0])
-        if not all(bounds.meets(file.lowest[0], file.highest[0]) for bounds in ranges):
-            reads.files_skipped += 1
+        if self._is_skipped(file, key, where):
             return None
         files, path = filesystem_of(file.path)
         fragment = _PARQUET.make_fragment(path, files)
-        subset = (
-            fragment
-            if where.expression is None
-            else fragment.subset(where.expression, schema=schema)
-        )
-        reads.files += 1
-        reads.groups += subset.num_row_groups
-        reads.groups_skipped += fragment.num_row_groups - subset.num_row_groups
-        reads.rows += sum(group.num_rows for group in subset.row_groups)
-        rows = subset.to_table(schema=schema, columns=list(columns), filter=where.expression)
+        expression = where.nearly(schema)
+        subset = fragment if expression is None else fragment.subset(expression, schema=schema)
+        sizes = [group.num_rows for group in subset.row_groups]
+        self._count(file.stage, sizes, fragment.num_row_groups)
+        rows = subset.to_table(schema=schema, columns=list(columns), filter=expression)
         self._charge(rows)
         return rows
+
+    def _is_skipped(self, file: QueryFile, key: Sequence[str], where: RowFilter) -> bool:
+        """Return whether no key of a sorted file can match, and count that."""
+        ranges = where.ranges(key[0])
+        is_skipped = not all(r.meets(file.lowest[0], file.highest[0]) for r in ranges)
+        self._reads.setdefault(file.stage, _StageReads()).files_skipped += is_skipped
+        return is_skipped
+
+    def _count(self, stage: str, sizes: Sequence[int], groups: int) -> None:
+        """Count a sorted file of so many groups, of which those of some sizes are read."""
+        reads = self._reads.setdefault(stage, _StageReads())
+        reads.files += 1
+        reads.groups += len(sizes)
+        reads.groups_skipped += groups - len(sizes)
+        reads.rows += sum(sizes)
 
     def _charge(self, rows: pa.Table) -> None:
         self._bytes += rows.nbytes
@@ -173,6 +203,45 @@ def _rows_of(
         return rows
     part = file.part
     return with_final_ids(rows, [(name, ids_in(table.ids[name], part)) for name in temporary])
+
+
+@lru_cache(maxsize=32)
+def _metadata(path: str) -> pq.FileMetaData:
+    """Return the metadata of a file, which never changes."""
+    with open_file(Path(path)) as source:
+        return pq.read_metadata(source)
+
+
+def _sizes_read(metadata: pq.FileMetaData, schema: pa.Schema, where: RowFilter) -> list[int]:
+    """Return the sizes of the row groups whose statistics leave rows that match."""
+    restricted = [
+        (index, where.ranges(name), schema.field(name).type)
+        for index, name in enumerate(metadata.schema.names)
+        if where.ranges(name)
+    ]
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    return [
+        group.num_rows
+        for group in groups
+        if all(_may_match(group.column(i), kind, ranges) for i, ranges, kind in restricted)
+    ]
+
+
+def _may_match(
+    chunk: pq.ColumnChunkMetaData, kind: pa.DataType, ranges: Sequence[ValueRange]
+) -> bool:
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    low, high = _bounds(statistics, kind)
+    return all(values.meets(low, high) for values in ranges)
+
+
+def _bounds(statistics: pq.Statistics, kind: pa.DataType) -> tuple[Plain, Plain]:
+    """Return the least and greatest value, in the form of key parts."""
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return statistics.min_raw, statistics.max_raw
+    return statistics.min, statistics.max
 
 
 def _empty(schema: pa.Schema) -> pa.Table:

@@ -9,12 +9,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from analytics.query.files import IdPlan, QueryFile, ReadPlan
+from analytics.query.engine import query_engine
+from analytics.query.files import ReadPlan
 from analytics.query.id_keys import IdKey
 from analytics.query.pieces import KeyRange, answer_piece
+from analytics.query.plan_json import plan_json, read_plan
 from analytics.query.query_parser import AnalyticsQuery, read_query
 from analytics.query.scan import ScanReader
-from analytics.rows.durable import written
+from analytics.rows.durable import durable_file
 from analytics.rows.file_store import StoredPath, open_file, stored_path
 from analytics.rows.keys import Key, from_plain, to_plain
 from analytics.schema import tables_of
@@ -35,24 +37,12 @@ def plan_tasks(
     folder: StoredPath,
 ) -> list[str]:
     """Return a task for each piece. Workers write their tables to `folder`."""
-    files: JsonObject = {
-        "authority": [_file_json(file) for file in plan.authority if file.view == ""],
-        "later": [_file_json(file) for file in plan.later],
-        "id_keys": {
-            name: {
-                "authority": [_file_json(file) for file in id_plan.authority],
-                "later": [_file_json(file) for file in id_plan.later],
-                "lists": [_file_json(file) for file in id_plan.lists],
-            }
-            for name, id_plan in plan.id_keys.items()
-        },
-    }
     shared = {
         "kind": KIND,
         "definition": definition,
         "body": body,
         "state": plan.state,
-        "files": files,
+        "files": plan_json(plan, (), str),
         "ids": {name: [[key, id_] for key, id_ in by_key.items()] for name, by_key in ids.items()},
         "folder": str(folder),
     }
@@ -88,53 +78,24 @@ def _scan(task: Mapping[str, Any]) -> JsonObject:
     ids = {name: dict(map(tuple, pairs)) for name, pairs in task["ids"].items()}
     where, _ = query.filters.resolve(ids)
     reader = ScanReader()
-    plan = _plan(task)
+    plan = read_plan(task["state"], task["files"])
     id_keys = {
         name: IdKey(query.id_tables[name], id_plan, reader)
         for name, id_plan in plan.id_keys.items()
     }
     piece = KeyRange(_key(task["low"]), _key(task["high"]))
+    with query_engine() as engine:
+        tables_found = answer_piece(query, plan, where, piece, reader, id_keys, engine)
     paths = []
-    for table in answer_piece(query, plan, where, piece, reader, id_keys):
+    for table in tables_found:
         path = stored_path(task["folder"]) / f"{uuid4().hex}.arrow"
-        with written(path) as local_path, pa.ipc.new_file(str(local_path), table.schema) as writer:
+        with (
+            durable_file(path) as file,
+            pa.ipc.new_file(str(file), table.schema) as writer,
+        ):
             writer.write_table(table)
         paths.append(str(path))
     return {"tables": list(paths), "read": reader.describe()}
-
-
-def _plan(task: Mapping[str, Any]) -> ReadPlan:
-    files = task["files"]
-    id_keys = {
-        name: IdPlan(*([_file(f) for f in one[part]] for part in ("authority", "later", "lists")))
-        for name, one in files["id_keys"].items()
-    }
-    authority, later = ([_file(f) for f in files[part]] for part in ("authority", "later"))
-    return ReadPlan(task["state"], 0.0, authority, later, id_keys)
-
-
-def _file_json(file: QueryFile) -> JsonObject:
-    return {
-        "path": str(file.path),
-        "stage": file.stage,
-        "view": file.view,
-        "rows": file.rows,
-        "lowest": list(to_plain(file.lowest)),
-        "highest": list(to_plain(file.highest)),
-        "part": None if file.part is None else list(file.part),
-    }
-
-
-def _file(field: Mapping[str, Any]) -> QueryFile:
-    return QueryFile(
-        stored_path(field["path"]),
-        field["stage"],
-        field["view"],
-        field["rows"],
-        from_plain(field["lowest"]),
-        from_plain(field["highest"]),
-        None if field["part"] is None else (field["part"][0], field["part"][1]),
-    )
 
 
 def _key_json(key: Key | None) -> list[int | str | None] | None:

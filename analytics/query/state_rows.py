@@ -1,59 +1,130 @@
 """The rows of a table at a state: the authority, and later operations.
 
-Later operations are first merged to one per key. Rows without an operation come from the authority.
-If an operation leaves columns unchanged, they are read from the authority's row. The filter is
-applied to authority rows while they are read, but to changed rows only once they are complete,
-since an operation may change whether a row matches.
+Later operations are first merged to one per key. DuckDB reads the rows without an operation from
+the authority's files. If an operation leaves columns unchanged, they are read from the authority's
+row. The filter is applied to changed rows only once they are complete, since an operation may
+change whether a row matches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analytics.query.engine import QueryEngine
 from analytics.query.files import QueryFile, ReadPlan
 from analytics.query.filters import RowFilter, near_values
 from analytics.query.id_keys import IdKeys
 from analytics.query.scan import ScanReader
+from analytics.query.sql_text import Sql, column, columns, formatted, joined
+from analytics.rows.file_store import is_remote
 from analytics.rows.latest_operation import latest, live_rows
 from analytics.rows.segment import with_columns
 from analytics.schema import CLEARS, OP, AnalyticsTable, TableView
+
+#: The types of columns in DuckDB.
+DUCKDB_TYPES: Mapping[str, str] = {
+    "bool": "BOOLEAN",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMPTZ",
+}
 
 
 def rows_at(
     plan: ReadPlan,
     table: AnalyticsTable,
-    columns: Collection[str],
+    needed: Collection[str],
     where: RowFilter,
     reader: ScanReader,
     id_keys: IdKeys,
-) -> pa.Table:
-    """Return the key and these columns of the rows that match a filter."""
-    columns_read = {*columns, *where.columns, *table.key}
+    engine: QueryEngine,
+) -> Sql:
+    """Return a query for the key and these columns of the rows that match a filter."""
+    columns_read = {*needed, *where.columns, *table.key}
     names = [name for name in table.columns if name in columns_read]
-    key_filter = where.within(table.key)
+    operations = operations_at(plan, table, names, where.within(table.key), reader, id_keys)
+    view = choose_view(table, columns_read, where)
+    files = [file for file in plan.authority if file.view == view.name]
+    sources = _authority(files, table, view, names, where, reader, engine)
+    if operations.num_rows:
+        keys = engine.table(operations.select(list(table.key)))
+        same = " AND ".join(f"b.{column(name)} = k.{column(name)}" for name in table.key)
+        sources = [f"FROM ({one}) AS b ANTI JOIN {keys} AS k ON {same}" for one in sources]
+        changed = engine.table(rows_after(plan, table, names, operations, reader))
+        sources.append(f"SELECT {columns(names)} FROM {changed}")
+    matching = [formatted(f"FROM ({one}) WHERE {{}}", where.sql) for one in sources]
+    return joined(" UNION ALL ", matching or [Sql(f"{_nulls(table, names)} WHERE false")])
+
+
+def _authority(
+    files: Sequence[QueryFile],
+    table: AnalyticsTable,
+    view: TableView,
+    names: Sequence[str],
+    where: RowFilter,
+    reader: ScanReader,
+    engine: QueryEngine,
+) -> list[str]:
+    """Return queries for columns of the authority's rows: all that match, and others."""
+    if any(is_remote(file.path) for file in files):
+        rows = reader.authority(files, table, view, names, where)
+        return [f"SELECT {columns(names)} FROM {engine.table(rows)}"]
+    found = reader.authority_files(files, view, table.view_schema(view), where)
+    sources = []
+    for stored, paths in found.items():
+        aliases = columns(stored)
+        selected = ", ".join(
+            column(name) if name in stored else f"{_null(table, name)} AS {column(name)}"
+            for name in names
+        )
+        sources.append(f"SELECT {selected} FROM {engine.files(paths)} AS t({aliases})")
+    return sources
+
+
+def _nulls(table: AnalyticsTable, names: Sequence[str]) -> str:
+    return "SELECT " + ", ".join(f"{_null(table, name)} AS {column(name)}" for name in names)
+
+
+def _null(table: AnalyticsTable, name: str) -> str:
+    return f"NULL::{DUCKDB_TYPES[table.columns[name]]}"
+
+
+def operations_at(
+    plan: ReadPlan,
+    table: AnalyticsTable,
+    names: Sequence[str],
+    key_filter: RowFilter,
+    reader: ScanReader,
+    id_keys: IdKeys,
+) -> pa.Table:
+    """Return the latest operation on each key that the authority does not contain yet.
+
+    `names` includes the key.
+    """
     operations = reader.later(
         plan.later, table, names, key_filter, lambda name, part: id_keys[name].ids_in(part)
     )
     if table.is_id_key:
         unstored_rows = with_columns(id_keys[table.name].unstored_rows(), table, names)
-        if key_filter.expression is not None:
-            unstored_rows = unstored_rows.filter(key_filter.expression)
         operations = pa.concat_tables([operations, unstored_rows])
-    operations = latest(operations, table.key, table.bits)
-    view = choose_view(table, columns_read, where)
-    files = [file for file in plan.authority if file.view == view.name]
-    base = reader.authority(files, table, view, names, where)
-    if operations.num_rows == 0:
-        return base
-    if base.num_rows:
-        base = base.join(operations.select(list(table.key)), list(table.key), join_type="left anti")
-    complete = live_rows(_complete(plan, table, names, operations, reader))
-    if where.expression is not None:
-        complete = complete.filter(where.expression)
-    return pa.concat_tables([_typed(rows, table, names) for rows in (base, complete)])
+    return latest(operations, table.key, table.bits)
+
+
+def rows_after(
+    plan: ReadPlan,
+    table: AnalyticsTable,
+    names: Sequence[str],
+    operations: pa.Table,
+    reader: ScanReader,
+) -> pa.Table:
+    """Return the rows that exist on the keys of operations after these."""
+    return live_rows(_complete(plan, table, names, operations, reader))
 
 
 def choose_view(table: AnalyticsTable, needed: Collection[str], where: RowFilter) -> TableView:
@@ -99,10 +170,4 @@ def _complete(
 def _near_keys(table: AnalyticsTable, keys: pa.Table, files: Sequence[QueryFile]) -> RowFilter:
     """Return a filter that holds for these keys, and for few others."""
     first = table.key[0]
-    return RowFilter((near_values(first, keys[first].combine_chunks()),))
-
-
-def _typed(rows: pa.Table, table: AnalyticsTable, names: Sequence[str]) -> pa.Table:
-    """Return columns with their table's types: a join makes keys nullable."""
-    schema = pa.schema([table.arrow.field(name) for name in names])
-    return pa.Table.from_arrays([rows[name] for name in names], schema=schema)
+    return near_values(first, keys[first].combine_chunks())

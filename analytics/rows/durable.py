@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def written(path: StoredPath) -> Iterator[Path]:
+def durable_file(path: StoredPath) -> Iterator[Path]:
     """Store the yielded file, which the block writes, as `path`; on error remove it.
 
     A file and its folder's entry are synced; an object is written to the disk first, and then
@@ -33,13 +33,13 @@ def written(path: StoredPath) -> Iterator[Path]:
         with _synced(path):
             yield path
         return
-    here = local_folder() / f"{uuid4().hex}-{path.name}"
+    local_path = local_folder() / f"{uuid4().hex}-{path.name}"
     try:
         with storing():
-            yield here
-            path.put_file(here)
+            yield local_path
+            path.put_file(local_path)
     finally:
-        here.unlink(missing_ok=True)
+        local_path.unlink(missing_ok=True)
 
 
 def local_folder() -> Path:

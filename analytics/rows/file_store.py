@@ -16,6 +16,13 @@ from foundation.environment import OBJECT_STORE_SCHEME
 StoredPath: TypeAlias = Path | ObjectPath
 
 _FILES = fs.LocalFileSystem(use_mmap=True)
+_maps_files = True
+
+
+def avoid_maps() -> None:
+    """Read files without mapping them: a sandboxed worker's address space is its memory."""
+    global _FILES, _maps_files
+    _FILES, _maps_files = fs.LocalFileSystem(use_mmap=False), False
 
 
 def stored_path(text: str) -> StoredPath:
@@ -37,7 +44,9 @@ def relative_path(folder: StoredPath, path: StoredPath) -> str:
 
 def open_file(path: StoredPath) -> pa.NativeFile:
     """Open a file for random access; raise `FileNotFoundError` if it does not exist."""
-    return path.open() if isinstance(path, ObjectPath) else pa.memory_map(str(path))
+    if isinstance(path, ObjectPath):
+        return path.open()
+    return pa.memory_map(str(path)) if _maps_files else pa.OSFile(str(path))
 
 
 def filesystem_of(path: StoredPath) -> tuple[fs.FileSystem, str]:

@@ -48,12 +48,12 @@ def key_at(rows: pa.Table, key: Sequence[str], index: int) -> Key:
     return tuple(_part(rows[name][index]) for name in key)
 
 
-def insertion_point(rows: pa.Table, key: Sequence[str], wanted: Key) -> int:
+def insertion_point(rows: pa.Table, key: Sequence[str], target: Key) -> int:
     """Return how many of sorted `rows` precede a key, or all keys with that prefix."""
     low, high = 0, rows.num_rows
     while low < high:
         middle = (low + high) // 2
-        if key_at(rows, key[: len(wanted)], middle) < wanted:
+        if key_at(rows, key[: len(target)], middle) < target:
             low = middle + 1
         else:
             high = middle

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analytics.rows.durable import written
+from analytics.rows.durable import durable_file
 from analytics.rows.file_store import StoredPath, is_remote, open_file, size_of
 from analytics.rows.keys import Key, from_plain, insertion_point, key_at, to_plain
 
@@ -43,7 +43,7 @@ def write_sorted(
     starts: list[Key] = []
     highest: Key | None = None
     count = 0
-    with written(path) as local_path, _writer(local_path, schema) as writer:
+    with durable_file(path) as local_path, _writer(local_path, schema) as writer:
         for block in blocks:
             if block.num_rows == 0:
                 continue
