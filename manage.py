@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Entry point of every command of Rillbase.
 
-The launcher's commands run without Django, so that they answer at once, and so does `why`, which
-asks a server. Everything else is a Django management command. This file is readable for old Pythons
-too, so that they get a message instead of a syntax error.
+The launcher's commands run without Django, so that they answer at once, and so do `why`, which
+asks a server, and `backup`. Everything else is a Django management command. This file is readable
+for old Pythons too, so that they get a message instead of a syntax error.
 """
 
 import os
@@ -32,6 +32,10 @@ def main() -> int:
             from rillbase_server.why_command import main as why
 
             return why(sys.argv[2:])
+        if len(sys.argv) > 1 and sys.argv[1] == "backup":
+            from rillbase_server.backup.command_line import main as backup
+
+            return backup(sys.argv[2:])
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
         from django.core.management import execute_from_command_line
     except ModuleNotFoundError as missing:

@@ -16,8 +16,11 @@ while name="SPARK_JAVA_OPT_$number" && [ -n "$(printenv "$name")" ]; do
   number=$((number + 1))
 done
 
+# An executor reads the secret's file only if it knows that it runs on Kubernetes, which Spark tells
+# it after it has authenticated.
 exec "$JAVA_HOME/bin/java" "$@" \
   -Xms"$SPARK_EXECUTOR_MEMORY" -Xmx"$SPARK_EXECUTOR_MEMORY" \
+  -Dspark.master=k8s://executor \
   -cp "${SPARK_CONF_DIR:-/nonexistent}:$SPARK_HOME/jars/*" \
   org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
   --driver-url "$SPARK_DRIVER_URL" \

@@ -44,7 +44,7 @@ def _python() -> list[str]:
             licence = READ_BY_HAND.get(name) or _licence_of(distribution(name))
         except PackageNotFoundError:
             continue  # for another platform or version of Python
-        if not _fine(licence):
+        if not _is_allowed(licence):
             complaints.append(
                 f"{name}: licence {licence[:80]!r} is not on the list of allowed ones"
             )
@@ -82,11 +82,11 @@ def _rust() -> list[str]:
     return [
         f"crate {crate['name']}: licence {crate['license']!r} is not on the list of allowed ones"
         for crate in json.loads(listed.stdout)["packages"]
-        if not _fine(crate["license"] or "")
+        if not _is_allowed(crate["license"] or "")
     ]
 
 
-def _fine(licence: str) -> bool:
+def _is_allowed(licence: str) -> bool:
     choices = re.split(r"\s+OR\s+|/", licence)
     return any(ALLOWED.search(choice) and not FORBIDDEN.search(choice) for choice in choices)
 

@@ -13,7 +13,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = ("bootstrap", "server", "docs", "runtime", "spark", "dev")
+#: The files with direct dependencies; each has its lock file beside it.
+DIRECT_FILES = (
+    *(
+        ROOT / "requirements" / f"{name}.in"
+        for name in ("bootstrap", "server", "docs", "runtime", "spark", "dev", "release")
+    ),
+    *sorted(ROOT.glob("examples/*/requirements.in")),
+)
 PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
 DIRECT = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?(?:==([^\s;#]+))?\s*(?:[;#].*)?$", re.MULTILINE
@@ -25,7 +32,7 @@ CARGO_INDEX = "registry+https://github.com/rust-lang/crates.io-index"
 
 def main() -> int:
     """Print the problems; return how many there are."""
-    complaints = [complaint for name in PAIRS for complaint in _check_pair(name)]
+    complaints = [complaint for direct in DIRECT_FILES for complaint in _check_pair(direct)]
     for lock in ROOT.glob("native/**/Cargo.lock"):
         complaints += _hosts(lock, lock.read_text().replace(CARGO_INDEX, ""))
     for lock in ROOT.glob("**/package-lock.json"):
@@ -36,23 +43,23 @@ def main() -> int:
     return len(complaints)
 
 
-def _check_pair(name: str) -> list[str]:
-    direct, lock = ROOT / "requirements" / f"{name}.in", ROOT / "requirements" / f"{name}.txt"
-    text = lock.read_text()
+def _check_pair(direct: Path) -> list[str]:
+    lock = direct.with_suffix(".txt")
+    name, text = lock.relative_to(ROOT), lock.read_text()
     pinned = {_normal(package): version for package, version in PIN.findall(text)}
     complaints = _hosts(lock, text)
     blocks = re.split(r"\n(?=\S)", text.strip())
     complaints += [
-        f"{lock.name}: {block.splitlines()[0]} has no hash"
+        f"{name}: {block.splitlines()[0]} has no hash"
         for block in blocks
         if block and not block.startswith("#") and "--hash=sha256:" not in block
     ]
     for package, version in DIRECT.findall(direct.read_text()):
         locked = pinned.get(_normal(package))
         if locked is None:
-            complaints.append(f"{lock.name} lacks {package}: compile it again")
+            complaints.append(f"{name} lacks {package}: compile it again")
         elif version and locked != version:
-            complaints.append(f"{lock.name} has {package} {locked}, not {version} as asked")
+            complaints.append(f"{name} has {package} {locked}, not {version} as asked")
     return complaints
 
 

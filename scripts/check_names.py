@@ -55,7 +55,7 @@ BANNED_ROW = re.compile(r"^\| `([^`|]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 def main() -> int:
     """Print the problems; return how many there are."""
-    files = _tracked()
+    files = _tracked_files()
     definitions = types_of({name: (ROOT / name).read_text() for name in files if _has_types(name)})
     allowed = tomllib.loads((ROOT / ALLOWED).read_text())
     texts = {name: (ROOT / name).read_text() for name in files if is_public_text(name)}
@@ -166,7 +166,7 @@ def _python_types(text: str) -> list[str]:
     return [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
 
 
-def _tracked() -> list[str]:
+def _tracked_files() -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()

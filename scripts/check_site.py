@@ -38,13 +38,13 @@ class SitePage(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.ids.update(given[name] for name in ("id", "name") if name in given)
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag in LOADS and LOADS[tag] in given and given.get("rel") not in NAMES:
-            self.loads.append(given[LOADS[tag]])
-        self.diagrams += "mermaid" in given.get("class", "").split()
+        attributes = {name: value or "" for name, value in attrs}
+        self.ids.update(attributes[name] for name in ("id", "name") if name in attributes)
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        if tag in LOADS and LOADS[tag] in attributes and attributes.get("rel") not in NAMES:
+            self.loads.append(attributes[LOADS[tag]])
+        self.diagrams += "mermaid" in attributes.get("class", "").split()
 
 
 def complaints(site: Path) -> list[str]:

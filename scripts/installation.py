@@ -24,8 +24,8 @@ def installation(ready_file: Path | None) -> Iterator[dict[str, str]]:
         # Servers that run as an account of their own must reach their data.
         Path(directory).chmod(0o711)
         file = Path(directory) / "ready.json"
-        places = ("--data-dir", f"{directory}/data", "--ready-file", str(file))
-        process = subprocess.Popen([sys.executable, "manage.py", "up", "--port", "0", *places])
+        options = ("--data-dir", f"{directory}/data", "--ready-file", str(file))
+        process = subprocess.Popen([sys.executable, "manage.py", "up", "--port", "0", *options])
         try:
             while not file.exists() and process.poll() is None:
                 time.sleep(POLL_S)

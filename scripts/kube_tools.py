@@ -1,10 +1,10 @@
 """Build the tools of the Kubernetes tests: ``python -m scripts.kube_tools [GROUP…]``.
 
-Groups: `helm`; `kubernetes` (API server, controller manager, scheduler, etcd, kubectl: about ten
-minutes on two cores, once); `schemas` (strict JSON schemas of every object that the chart may
-render, for each supported version of Kubernetes). All are built from Go modules pinned in
-tests/kube/tools or here, and are cached outside the checkout. Without them, the tests that need
-them are skipped with a message.
+Groups: `helm`; `compose` (reads compose files as Docker does); `kubernetes` (API server, controller
+manager, scheduler, etcd, kubectl: about ten minutes on two cores, once); `schemas` (strict JSON
+schemas of every object that the chart may render, for each supported version of Kubernetes). All
+are built from Go modules pinned in tests/kube/tools or here, and are cached outside the checkout.
+Without them, the tests that need them are skipped with a message.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ TOOLS = CHECKOUT / "tests" / "kube" / "tools"
 #: By group: the folder of its module, and the packages to build.
 PROGRAMS = {
     "helm": ("helm.sh/helm/v3/cmd/helm",),
+    "compose": ("github.com/compose-spec/compose-go/v2/cmd",),
     "kubernetes": (
         "go.etcd.io/etcd/server/v3",
         "k8s.io/kubernetes/cmd/kubectl",
@@ -38,7 +39,10 @@ PROGRAMS = {
     ),
 }
 #: Without this, a program would be named after the last part of its package.
-RENAMED = {"go.etcd.io/etcd/server/v3": "etcd"}
+RENAMED = {
+    "go.etcd.io/etcd/server/v3": "etcd",
+    "github.com/compose-spec/compose-go/v2/cmd": "compose",
+}
 KUBERNETES = "v1.36.3"
 #: The versions of Kubernetes that the chart supports.
 SUPPORTED = ("v1.34.4", "v1.35.4", "v1.36.3")
@@ -107,13 +111,13 @@ def _build(group: str, target: Path) -> None:
         if (target / name).exists():
             continue
         print(f"  {name}", flush=True)
-        command = ["go", "build", "-trimpath", "-p", "2", f"-ldflags={_linked(group)}"]
+        command = ["go", "build", "-trimpath", "-p", "2", f"-ldflags={_linker_flags(group)}"]
         command += ["-o", str(target / f"{name}.new"), package]
         subprocess.run(command, cwd=TOOLS / group, check=True)
         (target / f"{name}.new").rename(target / name)
 
 
-def _linked(group: str) -> str:
+def _linker_flags(group: str) -> str:
     """Return the linker's flags, which set the version that Kubernetes' programs report."""
     if group != "kubernetes":
         return "-s -w"
@@ -135,7 +139,7 @@ def _make_schemas(target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="kube-schemas-") as directory:
         extensions = dict(_extension_schemas(Path(directory)))
         for version in SUPPORTED:
-            module = _fetched(Path(directory), f"k8s.io/kubernetes@{version}")
+            module = _fetch(Path(directory), f"k8s.io/kubernetes@{version}")
             document = json.loads((module / "api/openapi-spec/swagger.json").read_text())
             made = target / version
             made.mkdir(exist_ok=True)
@@ -144,7 +148,7 @@ def _make_schemas(target: Path) -> None:
             print(f"  {version}", flush=True)
 
 
-def _fetched(directory: Path, module: str) -> Path:
+def _fetch(directory: Path, module: str) -> Path:
     variables = os.environ | {"GOMODCACHE": str(directory), "GOFLAGS": "-modcacherw"}
     command = ["go", "mod", "download", "-json", module]
     done = subprocess.run(
@@ -155,7 +159,7 @@ def _fetched(directory: Path, module: str) -> Path:
 
 def _extension_schemas(directory: Path) -> Iterator[tuple[str, object]]:
     for module, files in EXTENSIONS.items():
-        root = _fetched(directory, module)
+        root = _fetch(directory, module)
         for file in files:
             definition = yaml.safe_load((root / file).read_text())["spec"]
             for version in definition["versions"]:
@@ -180,22 +184,22 @@ def _core_schemas(definitions: dict[str, dict[str, object]]) -> dict[str, object
         if not isinstance(kinds, list) or len(kinds) != 1:
             continue
         kind = kinds[0]
-        needed = _needed(made, name)
+        needed = _reachable_definitions(made, name)
         by_file[file_name(kind["group"], kind["version"], kind["kind"])] = {
             "$ref": f"#/definitions/{name}",
-            "definitions": {each: made[each] for each in sorted(needed)},
+            "definitions": {name: made[name] for name in sorted(needed)},
         }
     return by_file
 
 
-def _needed(definitions: dict[str, object], name: str) -> set[str]:
+def _reachable_definitions(definitions: dict[str, object], name: str) -> set[str]:
     names: set[str] = set()
     waiting = [name]
     while waiting:
-        each = waiting.pop()
-        if each not in names:
-            names.add(each)
-            waiting += _references(definitions[each])
+        name = waiting.pop()
+        if name not in names:
+            names.add(name)
+            waiting += _references(definitions[name])
     return names
 
 
@@ -214,7 +218,7 @@ def _references(schema: object) -> Iterator[str]:
 def strict(schema: object) -> object:
     """Return a schema that rejects fields unknown to the API server."""
     if isinstance(schema, list):
-        return [strict(each) for each in schema]
+        return [strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     made = {

@@ -84,8 +84,8 @@ def record(page: Page, address: str) -> list[str]:
     frames, start = [], time.monotonic()
     for number in range(FRAMES):
         time.sleep(max(0.0, start + number * FRAME_S - time.monotonic()))
-        taken = page.call("Page.captureScreenshot", format="webp", quality=QUALITY)
-        frames.append(taken["data"])
+        screenshot = page.call("Page.captureScreenshot", format="webp", quality=QUALITY)
+        frames.append(screenshot["data"])
     return frames
 
 

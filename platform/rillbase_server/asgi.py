@@ -27,10 +27,12 @@ def build_application() -> Edge:
     from aggregates.api.operations import OPERATIONS as AGGREGATES  # noqa: PLC0415
     from analytics.api.operations import OPERATIONS as ANALYTICS  # noqa: PLC0415
     from analytics.ingest.upload_decoder import close as close_upload_workers  # noqa: PLC0415
+    from analytics.sql.worker_pools import close as close_sql_workers  # noqa: PLC0415
     from data_plane.calls import DataPlane  # noqa: PLC0415
     from documents.api.operations import OPERATIONS  # noqa: PLC0415
     from documents.outbox import publisher  # noqa: PLC0415
     from documents.store.database import close_pool  # noqa: PLC0415
+    from documents.transfer.parquet.parquet_workers import workers  # noqa: PLC0415
     from rillbase_server import garbage, live  # noqa: PLC0415
     from rillbase_server.graphql.assembly import Schemas  # noqa: PLC0415
     from rillbase_server.graphql.http import GraphqlHttp  # noqa: PLC0415
@@ -38,6 +40,7 @@ def build_application() -> Edge:
     from rillbase_server.routing import routes  # noqa: PLC0415
     from storage_engine.topics.api.operations import OPERATIONS as TOPICS  # noqa: PLC0415
     from tenants import error_log  # noqa: PLC0415
+    from tenants.request_log import recorder  # noqa: PLC0415
 
     if tracing.start(settings.otel_exporter_otlp_endpoint, "rillbase-web") is not None:
         tracing.instrument_database()
@@ -59,10 +62,13 @@ def build_application() -> Edge:
             stop=[
                 alive.stop,
                 close_upload_workers,
+                workers.close,
+                close_sql_workers,
                 publisher.close,
                 close_pool,
                 limiter().aclose,
                 error_log.aclose,
+                recorder.aclose,
             ],
         ),
         EdgeSettings.of(settings),

@@ -58,6 +58,7 @@ TASK_MODULES = (
     "tenants.webhooks.tasks",
     "tenants.sweeps.deleted_tenants",
     "tenants.sweeps.expiry",
+    "tenants.sweeps.request_log",
     "tenants.sweeps.retention",
     "tenants.sweeps.usage_roll_up",
 )
@@ -66,23 +67,25 @@ MINUTE_S = 60.0
 HOUR_S = 60 * MINUTE_S
 
 #: Periodic sweeps: task and seconds between runs. Retention runs at night.
-PACES_S = {
+INTERVALS_S = {
     "documents.collections.expiry": 1.0,
     "storage_engine.topics.deliver": 1.0,
     "documents.collections.unfinished": MINUTE_S,
     "documents.collections.tombstones": 5 * MINUTE_S,
     "documents.collections.storage_usage": 10 * MINUTE_S,
-    "tenants.sweeps.usage_roll_up": MINUTE_S,
+    "tenants.sweeps.usage_roll_up": 10.0,
     "tenants.sweeps.expired_api_keys": MINUTE_S,
+    "tenants.sweeps.old_requests": MINUTE_S,
     "tenants.sweeps.forgotten_deliveries": 5 * MINUTE_S,
     "tenants.sweeps.deleted_tenants": 10 * MINUTE_S,
     "tenants.sweeps.expired_invitations": 10 * MINUTE_S,
     "tenants.sweeps.expired_sign_ins": 10 * MINUTE_S,
     "tenants.sweeps.old_errors": 10 * MINUTE_S,
+    "tenants.sweeps.old_usage_minutes": 10 * MINUTE_S,
     "tenants.sweeps.old_idempotency_records": 10 * MINUTE_S,
 }
 #: Only if tenants may have dedicated clusters. The first one also wakes sleeping clusters.
-CLUSTER_PACES_S = {
+CLUSTER_INTERVALS_S = {
     "realtime.clusters.sweep": 2.0,
     "realtime.clusters.orphans": 5 * MINUTE_S,
 }
@@ -97,20 +100,24 @@ def beat_schedule() -> dict[str, dict[str, object]]:
     """Return the periodic tasks. A run expires when the next one is due: after an outage, each
     sweep runs once rather than as often as it was missed.
     """
-    paces_s = PACES_S if environment().rillbase_clusters == "off" else PACES_S | CLUSTER_PACES_S
-    paced = {
+    intervals_s = (
+        INTERVALS_S
+        if environment().rillbase_clusters == "off"
+        else INTERVALS_S | CLUSTER_INTERVALS_S
+    )
+    periodic = {
         name: {
             "task": name,
-            "schedule": pace_s,
-            "options": {"expires": pace_s, "queue": queue_of(name)},
+            "schedule": interval_s,
+            "options": {"expires": interval_s, "queue": queue_of(name)},
         }
-        for name, pace_s in paces_s.items()
+        for name, interval_s in intervals_s.items()
     }
     nightly = {
         name: {"task": name, "schedule": moment, "options": {"expires": 12 * HOUR_S}}
         for name, moment in NIGHTLY.items()
     }
-    return {**paced, **nightly}
+    return {**periodic, **nightly}
 
 
 app.conf.update(
@@ -131,13 +138,13 @@ def quiet_celery() -> None:
     logging.getLogger("celery.beat").setLevel(logging.WARNING)
 
 
-def _log_as_all_processes_do(**_: object) -> None:
+def _set_up_logging(**_: object) -> None:
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     quiet_celery()
 
 
-def _process_begins(**_: object) -> None:
+def _start_worker_process(**_: object) -> None:
     """Start what must not be inherited over a fork. The main process does not use the database."""
     traces = tracing.start(environment().otel_exporter_otlp_endpoint, "rillbase-worker")
     if traces is not None:
@@ -145,17 +152,17 @@ def _process_begins(**_: object) -> None:
         instrument_celery()
 
 
-def _connections_go_back(**_: object) -> None:
+def _release_connections(**_: object) -> None:
     """Return pooled connections: a process holds none between tasks."""
     connections.close_all()
 
 
-def _process_ends(**_: object) -> None:
+def _stop_worker_process(**_: object) -> None:
     usage.stop()
     error_log.stop()
 
 
-setup_logging.connect(_log_as_all_processes_do, weak=False)
-worker_process_init.connect(_process_begins, weak=False)
-task_postrun.connect(_connections_go_back, weak=False)
-worker_process_shutdown.connect(_process_ends, weak=False)
+setup_logging.connect(_set_up_logging, weak=False)
+worker_process_init.connect(_start_worker_process, weak=False)
+task_postrun.connect(_release_connections, weak=False)
+worker_process_shutdown.connect(_stop_worker_process, weak=False)

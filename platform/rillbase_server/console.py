@@ -7,6 +7,7 @@ the same for all users and contains no user data.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,8 @@ ADDRESSES = (
     r"^(?:sign-up|sign-in|verify-email|forgot-password|reset-password|invitation|account"
     r"|t/[a-z0-9-]+(?:/.*)?)?$"
 )
+#: The source of the theme, by which the manifest names it.
+_THEME = "src/styles/theme.css"
 _FINGERPRINTED = re.compile(r"^.+/console/assets/[^/]+-[A-Za-z0-9_-]{8}\.\w+(?:\.gz)?$")
 
 
@@ -40,6 +43,13 @@ def page(request: HttpRequest, *_: str) -> HttpResponse:
     return HttpResponse(built, headers={"Cache-Control": "no-cache"})
 
 
+def theme() -> str | None:
+    """Return the static file with the console's font and colours; None: it is not built."""
+    manifest = _page(Path(settings.CONSOLE_DIR) / "manifest.json")
+    entry = None if manifest is None else json.loads(manifest).get(_THEME)
+    return None if entry is None else f"console/{entry['file']}"
+
+
 def _page(file: Path) -> bytes | None:
     try:
         return _read(file, file.stat().st_mtime_ns)
@@ -47,7 +57,7 @@ def _page(file: Path) -> bytes | None:
         return None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _read(file: Path, changed_ns: int) -> bytes:
     """Return a file's bytes; `changed_ns` invalidates the cache after a rebuild."""
     return file.read_bytes()

@@ -27,7 +27,7 @@ def prepare() -> int:
     if not env.database_url:
         return _migrate()
     with psycopg.connect(env.database_url, autocommit=True) as admin, _prepare_lock(admin):
-        _make_roles(admin, env.rillbase_secret_key.get_secret_value())
+        _create_roles(admin, env.rillbase_secret_key.get_secret_value())
         return _migrate()
 
 
@@ -40,7 +40,7 @@ def _prepare_lock(admin: psycopg.Connection) -> Iterator[None]:
         admin.execute("SELECT pg_advisory_unlock(%s)", (_PREPARE_LOCK,))
 
 
-def _make_roles(admin: psycopg.Connection, secret: str) -> None:
+def _create_roles(admin: psycopg.Connection, secret: str) -> None:
     """Create each login role or update its password, and grant it access to the schema."""
     existing = {name for (name,) in admin.execute("SELECT rolname FROM pg_roles").fetchall()}
     with admin.transaction():

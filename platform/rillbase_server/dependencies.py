@@ -1,6 +1,6 @@
 """Short, bounded checks of the server's dependencies, made from dedicated threads.
 
-All probes share a few threads. If a frozen dependency blocks them, probes time out, as they should.
+All probes share a few threads. If a frozen dependency blocks them, probes time out, as intended.
 """
 
 from __future__ import annotations

@@ -24,7 +24,12 @@ from django.views.decorators.http import require_safe
 from rillbase_server.security_headers import DOCS
 
 ADDRESSES = r"^docs/(?P<path>.*)$"
-MEDIA_TYPES = {".md": "text/markdown", ".txt": "text/plain", ".js": "text/javascript"}
+MEDIA_TYPES = {
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+    ".js": "text/javascript",
+    ".woff2": "font/woff2",
+}
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 

@@ -43,15 +43,15 @@ class Drain:
         before = signal.getsignal(signal.SIGTERM)
         if not callable(before):
             return
-        follow: Callable[[int, FrameType | None], object] = before
+        previous_handler: Callable[[int, FrameType | None], object] = before
 
         def end(number: int) -> None:
             clients.send_goodbyes()
-            loop.call_later(HEAD_START_S, follow, number, None)
+            loop.call_later(HEAD_START_S, previous_handler, number, None)
 
         def begin(number: int) -> None:
-            again, self.has_begun = self.has_begun, True
-            if again or drain_s <= 0:
+            is_repeated, self.has_begun = self.has_begun, True
+            if is_repeated or drain_s <= 0:
                 end(number)
                 return
             clients.ask_to_reconnect(drain_s)

@@ -2,8 +2,8 @@
 
 It assigns the request id, determines the client's address, rejects unknown hosts (`hosts.py`),
 limits the body while it streams in, adds common response headers, converts uncaught errors to
-problem documents, and records a log line, a metric and a span for each request. It is cheap enough
-to wrap health probes too.
+problem documents, and records a log line, a metric, a span and an entry of the request log for each
+request. It is cheap enough to wrap health probes too.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from foundation import metrics, request_context, tracing
 from foundation.asgi import CONNECTION, App, Message, Receive, Scope, Send
@@ -24,6 +25,8 @@ from foundation.errors import ApiError, BodyTooLarge, Internal, UnknownHost
 from rillbase_server.client_address import Network, TrustedProxies
 from rillbase_server.hosts import PROBES, host_check
 from rillbase_server.security_headers import SecurityHeaders
+from tenants.request_log import recorder
+from tenants.request_log.recorder import RequestEntry, RequestKind
 
 log = logging.getLogger("rillbase.request")
 
@@ -31,6 +34,7 @@ CLIENT_CLOSED = 499
 QUIET_ROUTES = frozenset({"healthz", "readyz", "metrics"})
 DATA_PLANE = ("/v1/", "/graphql")
 
+_NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _IMPORT = re.compile(r"/v1/(collections/[^/]+/import|datasets/[^/]+/uploads(/[^/]+)?)\Z")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9][A-Za-z0-9._-]{7,63}\Z")
 _WANTED = frozenset(
@@ -67,7 +71,9 @@ class EdgeSettings:
 
 
 class Edge:
-    """Wraps the application. `scope["state"]` gets `request_id`, `client_address` and `route`."""
+    """Wraps the application. `scope["state"]` gets `request_id`, `client_address`, `route`, the
+    route's `parameters`, and `is_stream` if an event stream is opened.
+    """
 
     def __init__(self, app: App, settings: EdgeSettings) -> None:
         self._app = app
@@ -165,6 +171,7 @@ class Edge:
         request_context.client_address.set(address)
         request_context.tenant_id.set("")
         request_context.principal.set("")
+        request_context.error_code.set("")
         request_context.connection.set(scope.get("extensions", {}).get(CONNECTION))
 
 
@@ -185,6 +192,7 @@ class Exchange:
     bytes_out: int = 0
     tenant: str = ""
     principal: str = ""
+    error_code: str = ""
 
     @property
     def route(self) -> str:
@@ -218,6 +226,9 @@ class Exchange:
             # `send` is called in the application's task, so its context is the current one.
             self.tenant = request_context.tenant_id.get()
             self.principal = request_context.principal.get()
+            self.error_code = request_context.error_code.get()
+            if self._is_stream:
+                self._note(RequestKind.OPENED, time.perf_counter() - self.begin)
             headers = list(message.get("headers", ()))
             headers += self.security.missing(self.scope["path"], headers)
             headers.append((b"x-request-id", self.request_id.encode()))
@@ -245,6 +256,7 @@ class Exchange:
         route = self.route or metrics.UNMATCHED_ROUTE
         metrics.http_answered(route, method, self.status, seconds)
         metrics.POOLS.sample()
+        self._note(RequestKind.CLOSED if self._is_stream else RequestKind.REQUEST, seconds)
         level = logging.DEBUG if route in QUIET_ROUTES else logging.INFO
         if log.isEnabledFor(level):
             log.log(
@@ -261,6 +273,36 @@ class Exchange:
                     "principal": self.principal,
                 },
             )
+
+    @property
+    def _is_stream(self) -> bool:
+        """Whether the response is an event stream that was opened."""
+        return "is_stream" in self.scope["state"]
+
+    def _note(self, kind: RequestKind, seconds: float) -> None:
+        """Record the request in the tenant's request log."""
+        # A client that is gone gets no response: then the context is that of the edge's own task.
+        tenant = self.tenant or request_context.tenant_id.get()
+        route, method = self.route, self.scope["method"]
+        if not tenant or route == recorder.OWN_ROUTE:
+            return
+        path = route if route.startswith("/") else f"/{route}"
+        principal = self.principal or request_context.principal.get()
+        recorder.note(
+            RequestEntry(
+                tenant,
+                kind,
+                method if method in metrics.METHODS else "other",
+                recorder.route_name(path, self.scope["state"].get("parameters") or _NO_PARAMETERS),
+                self.status,
+                seconds,
+                self.bytes_in,
+                self.bytes_out,
+                principal[: recorder.MAX_TEXT_CHARS],
+                self.request_id,
+                self.error_code,
+            )
+        )
 
 
 async def refuse_handshake(send: Send, error: ApiError, request_id: str) -> None:

@@ -3,7 +3,7 @@
 Threads of one interpreter take turns, and switching has a cost: with eight callers, four concurrent
 requests have some 15 % more throughput than eight, which mostly wait for each other. But a request
 that waits for a slow query must not block the others. So the gate only delays: a request that has
-waited `patience_s` is admitted regardless, so slow queries soon use all threads of the process.
+waited `max_wait_s` is admitted regardless, so slow queries soon use all threads of the process.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections import deque
 
 
 class Gate:
-    """Admits `width` requests at a time, and any that waited `patience_s`. For one event loop."""
+    """Admits `width` requests at a time, and any that waited `max_wait_s`. For one event loop."""
 
-    def __init__(self, width: int, patience_s: float) -> None:
+    def __init__(self, width: int, max_wait_s: float) -> None:
         self._width = width
-        self._patience_s = patience_s
+        self._max_wait_s = max_wait_s
         self._inside = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -29,7 +29,7 @@ class Gate:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
         self._waiting.append(turn)
-        timer = loop.call_later(self._patience_s, self._admit, turn)
+        timer = loop.call_later(self._max_wait_s, self._admit, turn)
         try:
             await turn
         except asyncio.CancelledError:

@@ -36,12 +36,12 @@ class Lifespan:
                 await send({"type": "lifespan.startup.complete"})
             else:
                 for step in self._stop:
-                    await _stopped(step)
+                    await _stop_part(step)
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
 
-async def _stopped(step: Step) -> None:
+async def _stop_part(step: Step) -> None:
     """Stop one part; its failure must not prevent the others from stopping."""
     try:
         await step()

@@ -8,6 +8,7 @@ from aggregates.live import feed as aggregate_feed
 from aggregates.live.event_stream import AggregateStreams
 from aggregates.live.event_stream import operations as aggregate_operations
 from aggregates.live.kind import AggregateSubscriptionKind
+from connections import open_connections
 from connections.connection_registry import STOPPING, ConnectionRegistry
 from connections.credential_rechecks import CredentialRechecks
 from connections.products import Products
@@ -97,6 +98,7 @@ class LiveConnections:
         await aggregate_feed.feeds.close()
         await client.close()
         subscription_list.close()
+        open_connections.close()
         grids.close()
         exchange.close()
 

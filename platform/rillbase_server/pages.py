@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 from drf_spectacular.generators import SchemaGenerator
 
 from foundation.api.rendering import to_json
+from rillbase_server import console
 
 
 @lru_cache(maxsize=1)
@@ -28,4 +29,4 @@ def openapi(request: HttpRequest) -> HttpResponse:
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """Serve the browsable API. Everything it loads comes from this server."""
-    return render(request, "docs.html")
+    return render(request, "docs.html", {"theme": console.theme()})

@@ -43,7 +43,11 @@ THREADS = 16
 AT_ONCE = 4
 MAX_WAIT_S = 0.02
 
-_HANDED_BACK = (request_context.tenant_id, request_context.principal)
+_HANDED_BACK = (
+    request_context.tenant_id,
+    request_context.principal,
+    request_context.error_code,
+)
 
 
 class RoutedHandler(BaseHandler):
@@ -84,7 +88,8 @@ class RoutedHandler(BaseHandler):
     def resolve_request(self, request: HttpRequest) -> ResolverMatch:
         match = super().resolve_request(request)
         if isinstance(request, ASGIRequest):
-            request.scope["state"]["route"] = str(match.route)
+            state = request.scope["state"]
+            state["route"], state["parameters"] = str(match.route), match.kwargs
         return match
 
     def _respond(self, scope: Scope, body: IO[bytes]) -> HttpResponseBase:

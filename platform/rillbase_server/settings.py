@@ -43,7 +43,6 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
     "foundation",
     "tenants",
     "storage_engine",
@@ -216,6 +215,10 @@ SPECTACULAR_SETTINGS = {
         "DeliveryStateEnum": "tenants.models.WebhookDelivery.State",
         "PrincipalKindEnum": "tenants.principals.KINDS",
         "TopicKindEnum": "storage_engine.models.Topic.Kind",
+        "RequestKindEnum": "tenants.request_log.recorder.KINDS",
+        "SavedQueryKindEnum": "tenants.models.SavedQuery.Kind",
+        "ChartTypeEnum": "tenants.api.saved_queries.CHARTS",
+        "TypeEnum": "aggregates.definitions.measures.TYPES",
     },
     "TAGS": [
         {"name": name}
@@ -234,6 +237,9 @@ SPECTACULAR_SETTINGS = {
             "Webhooks",
             "Audit log",
             "Error log",
+            "Request log",
+            "Saved queries",
+            "Overview",
         )
     ],
 }

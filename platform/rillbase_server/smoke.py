@@ -25,7 +25,7 @@ def fetch(url: str) -> tuple[int, bytes]:
 
 
 def complaints(base: str) -> list[str]:
-    """Return the problems with the responses."""
+    """Return a problem for each unexpected response."""
     problems = []
     status, body = fetch(f"{base}/readyz")
     readiness = json.loads(body)

@@ -11,7 +11,7 @@ from documents.urls import control_plane as documents_control_plane
 from realtime.clusters.views import urlpatterns as cluster
 from realtime.delivery_trace.views import urlpatterns as why
 from realtime.subscriptions.views import urlpatterns as subscriptions
-from rillbase_server import console, documentation, pages
+from rillbase_server import console, documentation, overview, pages
 from rillbase_server.staff.site import site
 from sources.urls import control_plane as sources_control_plane
 from storage_engine.urls import control_plane as topics_control_plane
@@ -37,6 +37,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
                 *subscriptions,
                 *why,
                 *cluster,
+                *overview.urlpatterns,
             ]
         ),
     ),

@@ -24,6 +24,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rillbase_server.launcher.options import NAME
+
 TIMEOUT_S = 30.0
 SIGNS = {
     "passed": ("✓", "green"),
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="manage.py why", description=__doc__)
+    parser = argparse.ArgumentParser(prog=f"{NAME} why", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("subscription", nargs="?", help="id of the subscription, as listed")
     parser.add_argument(

@@ -71,7 +71,7 @@ def _effective(profile: Profile) -> Profile:
 def _set_up(profile: Profile) -> None:
     if _is_done(profile):
         return
-    with _alone():
+    with _setup_lock():
         # The previous holder of the lock may have finished the setup.
         if _is_done(profile):
             return
@@ -124,7 +124,7 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
+def _setup_lock() -> Iterator[None]:
     """Hold the cache's lock, because checkouts share the tools and the build folder."""
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "setup.lock").open("a") as lock:

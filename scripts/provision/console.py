@@ -15,7 +15,7 @@ SOURCES = PACKAGE / "src"
 BUILT = PACKAGE / "dist"
 #: The console uses it to explain errors.
 ERRORS_PAGE = CHECKOUT / "docs" / "errors.md"
-CONFIGURED_BY = ("index.html", "tsconfig.json", "vite.config.ts")
+CONFIGURED_BY = ("index.html", "tsconfig.json", "vite.config.ts", "cities.ts")
 
 
 def sources() -> Iterator[Path]:

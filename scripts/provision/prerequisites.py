@@ -145,7 +145,7 @@ def demand() -> None:
     missing = _missing_python_parts()
     for finding in (find(tool) for tool in TOOLS if tool.is_needed(CHECKOUT)):
         if not finding.is_good:
-            missing.append(_how_to_get(finding))
+            missing.append(_installation_hint(finding))
     if missing:
         raise SetUpProblem("\n".join(["tools are missing on this machine:", *missing]))
 
@@ -157,14 +157,14 @@ def report() -> bool:
         if finding.is_good:
             mark, note = "✓", finding.tool.why
         elif finding.needed:
-            mark, note, all_good = "✗", _how_to_get(finding), False
+            mark, note, all_good = "✗", _installation_hint(finding), False
         else:
             mark, note = "·", f"not needed yet; {finding.tool.why}"
         print(f"{mark} {finding.tool.wanted:15} {finding.state:10} {note.strip()}")
     return all_good
 
 
-def _how_to_get(finding: ToolCheck) -> str:
+def _installation_hint(finding: ToolCheck) -> str:
     tool = finding.tool
     state = "is missing" if not finding.present else f"is required, found {finding.state}"
     return (

@@ -113,12 +113,12 @@ class SetupSteps:
     def _reason(self) -> str:
         """The first line of the last program's output that names an error, else its last line."""
         lines = self._lines()
-        starts = [place for place, line in enumerate(lines) if line.startswith("$ ")]
+        starts = [index for index, line in enumerate(lines) if line.startswith("$ ")]
         lines = lines[starts[-1] + 1 :] if starts else lines
         errors = [line for line in lines if "error" in line.lower()]
         return (errors or lines or [""])[0 if errors else -1]
 
 
 def _variables(added: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in FOREIGN_VARIABLES}
-    return {**kept, **added}
+    inherited = {name: value for name, value in os.environ.items() if name not in FOREIGN_VARIABLES}
+    return {**inherited, **added}

@@ -143,7 +143,7 @@ readinessProbe:
 {{- define "rillbase.checkAppMemory" -}}
 {{- $app := .Values.app -}}
 {{- $limit := dig "limits" "memory" "" $app.resources | toString -}}
-{{- $uploads := ternary (mul $app.uploadWorkers $app.uploadMemoryMib) 0 .Values.analytics.enabled -}}
+{{- $uploads := mul $app.uploadWorkers $app.uploadMemoryMib -}}
 {{- $needed := add 384 $app.liveMemoryMib $uploads -}}
 {{- $mib := -1 -}}
 {{- if regexMatch "^[0-9]+Mi$" $limit -}}

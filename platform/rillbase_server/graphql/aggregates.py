@@ -12,7 +12,7 @@ from aggregates.api import events, queries
 from data_plane.http.body import JSON as MEDIA_TYPE
 from data_plane.internal_call import Handler, InternalCall
 from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql.context import Info
 from rillbase_server.graphql.live import (
@@ -41,9 +41,9 @@ class AggregateRowQuery:
 
     def body(self) -> JsonObject:
         """Return the members of the REST call's body."""
-        given = {name: getattr(self, name) for name in queries.LIVE_MEMBERS if name != "from"}
-        given["from"] = self.from_
-        return {name: value for name, value in given.items() if value is not None}
+        members = {name: getattr(self, name) for name in queries.LIVE_MEMBERS if name != "from"}
+        members["from"] = self.from_
+        return {name: value for name, value in members.items() if value is not None}
 
 
 @strawberry.type(description="Rows as of one point in time.")
@@ -77,7 +77,7 @@ def _call(handler: Handler, name: str, call: str, body: JsonValue) -> InternalCa
         "POST",
         f"/v1/aggregates/{name}/{call}",
         {"aggregate": name},
-        to_json(body),
+        exact_json(body),
         {"Content-Type": MEDIA_TYPE},
     )
 
@@ -95,7 +95,7 @@ class AggregateQueries:
         body = query.body() if query is not None else {}
         if snapshot is not None:
             body["snapshot"] = snapshot
-        result = await info.context.ask(_call(queries.query, aggregate, "query", body))
+        result = await info.context.call_data_plane(_call(queries.query, aggregate, "query", body))
         answer = cast("JsonObject", result)
         return AggregateRows(
             rows=cast("list[JSON]", answer["rows"]),
@@ -117,7 +117,7 @@ class AggregateMutations:
         call = _call(_add, aggregate, "events", cast("JsonValue", events))
         if idempotency_key is not None:
             call.headers[IDEMPOTENCY_HEADER] = idempotency_key
-        answer = cast("JsonObject", await info.context.ask(call))
+        answer = cast("JsonObject", await info.context.call_data_plane(call))
         return AddedEvents(
             applied=int(str(answer["applied"])), repeated=int(str(answer["repeated"]))
         )

@@ -69,7 +69,7 @@ from rillbase_server.graphql.writes import Writes
 
 MAX_SCHEMAS = 200
 #: How long a tenant's collections are assumed unchanged.
-BELIEVED_S = 1.0
+CACHE_S = 1.0
 
 _SCHEMAS = Statement(
     "SELECT name, schema FROM documents_collection "
@@ -90,14 +90,14 @@ _OF_MANY = (
 )
 
 #: Names of collections with their JSON Schemas, as text.
-Found = tuple[tuple[str, bytes], ...]
+CollectionSchemas = tuple[tuple[str, bytes], ...]
 
 
 @dataclass(slots=True)
 class _Entry:
-    collections: Found
+    collections: CollectionSchemas
     texts: OperationCache
-    believed_until: float
+    valid_until: float
 
 
 @dataclass(slots=True)
@@ -105,7 +105,9 @@ class Schemas:
     """The schemas of an event loop."""
 
     _entries: OrderedDict[UUID, _Entry] = field(default_factory=OrderedDict)
-    _making: dict[tuple[UUID, Found], asyncio.Task[OperationCache]] = field(default_factory=dict)
+    _builds: dict[tuple[UUID, CollectionSchemas], asyncio.Task[OperationCache]] = field(
+        default_factory=dict
+    )
 
     async def of(self, tenant_id: UUID | None) -> OperationCache:
         """Return a tenant's schema; without a tenant, the common schema."""
@@ -113,31 +115,31 @@ class Schemas:
             return without_collections()
         entry = self._entries.get(tenant_id)
         now = time.monotonic()
-        if entry is not None and entry.believed_until > now:
+        if entry is not None and entry.valid_until > now:
             return entry.texts
         collections = await _collections(tenant_id)
         if entry is not None and entry.collections == collections:
             texts = entry.texts
         else:
-            texts = await self._made(tenant_id, collections)
-        self._entries[tenant_id] = _Entry(collections, texts, now + BELIEVED_S)
+            texts = await self._build(tenant_id, collections)
+        self._entries[tenant_id] = _Entry(collections, texts, now + CACHE_S)
         self._entries.move_to_end(tenant_id)
         while len(self._entries) > MAX_SCHEMAS:
             self._entries.popitem(last=False)
         return texts
 
-    async def _made(self, tenant_id: UUID, collections: Found) -> OperationCache:
+    async def _build(self, tenant_id: UUID, collections: CollectionSchemas) -> OperationCache:
         """Create a schema once for all concurrent callers."""
         key = (tenant_id, collections)
-        task = self._making.get(key)
+        task = self._builds.get(key)
         if task is None:
             task = asyncio.create_task(asyncio.to_thread(_texts, collections))
-            self._making[key] = task
-            task.add_done_callback(lambda _: self._making.pop(key, None))
+            self._builds[key] = task
+            task.add_done_callback(lambda _: self._builds.pop(key, None))
         return await asyncio.shield(task)
 
 
-async def _collections(tenant_id: UUID) -> Found:
+async def _collections(tenant_id: UUID) -> CollectionSchemas:
     async with pool().session() as session:
         _, rows = await session.run([scope(tenant_id), (_SCHEMAS, (tenant_id.bytes,))])
     return tuple((rows.text(number, 0), rows.bytes(number, 1)) for number in range(rows.rows))
@@ -194,15 +196,15 @@ def _call_directly(field: GraphQLField) -> None:
 
     The library would check each of them for enums, inputs and names to convert.
     """
-    if not all(is_scalar_type(get_named_type(given.type)) for given in field.args.values()):
+    if not all(is_scalar_type(get_named_type(arguments.type)) for arguments in field.args.values()):
         return
     declared = (field.extensions or {})[GraphQLCoreConverter.DEFINITION_BACKREF]
     function = declared.base_resolver.wrapped_func
     for argument in declared.arguments:
         spelled = argument.graphql_name or to_camel_case(argument.python_name)
         field.args[spelled].out_name = argument.python_name
-    field.resolve = lambda source, info, **given: function(
-        source, strawberry.Info(_raw_info=info, _field=declared), **given
+    field.resolve = lambda source, info, **arguments: function(
+        source, strawberry.Info(_raw_info=info, _field=declared), **arguments
     )
 
 
@@ -212,16 +214,16 @@ def without_collections() -> OperationCache:
     return _texts(())
 
 
-def _texts(collections: Found) -> OperationCache:
-    taken = set(without_collections().schema.type_map) if collections else set()
+def _texts(collections: CollectionSchemas) -> OperationCache:
+    type_names = set(without_collections().schema.type_map) if collections else set()
     declared: dict[str, TypedCollection] = {}
     for name, text in collections:
         shape = shape_of(cast("Schema", json.loads(text)))
         if isinstance(shape, RecordShape):
-            collection = TypedCollection.of(name, shape, taken)
+            collection = TypedCollection.of(name, shape, type_names)
             # Duplicate names are rejected on creation, except in concurrent calls.
             declared.setdefault(collection.field, collection)
-            taken |= collection.types
+            type_names |= collection.types
     return OperationCache(assembled(list(declared.values())))
 
 
@@ -235,23 +237,23 @@ def assembled(declared: list[TypedCollection]) -> GraphQLSchema:
     )
     general = cast("GraphQLObjectType", static.type_map["AnyDocument"])
     lookups = LookupTypes(general)
-    collections = [CollectionFields(each, static, types, filters, lookups) for each in declared]
+    collections = [CollectionFields(fields, static, types, filters, lookups) for fields in declared]
     roots = (static.query_type, static.mutation_type, static.subscription_type)
     query, mutation, subscription = (dict(root.fields) if root else {} for root in roots)
     query |= control.queries()
     mutation |= Writes(types.json, general, types.json).of_any_collection() | control.mutations()
-    for each in collections:
-        query |= each.queries()
-        mutation |= each.mutations()
-        subscription |= each.subscriptions()
-    nodes: list[GraphQLNamedType] = [each.node for each in collections]
+    for fields in collections:
+        query |= fields.queries()
+        mutation |= fields.mutations()
+        subscription |= fields.subscriptions()
+    nodes: list[GraphQLNamedType] = [fields.node for fields in collections]
     schema = GraphQLSchema(
         query=_root("Query", query),
         mutation=_root("Mutation", mutation),
         subscription=_root("Subscription", subscription),
         types=[general, *nodes, lookups.one, lookups.many],
         extensions={
-            "nodes": {each.declared.collection: each.declared.type for each in collections}
+            "nodes": {fields.declared.collection: fields.declared.type for fields in collections}
         },
     )
     _resolve_nodes(cast("GraphQLInterfaceType", static.type_map["Node"]))

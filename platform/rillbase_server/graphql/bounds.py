@@ -51,11 +51,11 @@ class BoundedOperation:
 
     operation: OperationDefinitionNode
     fragments: Mapping[str, FragmentDefinitionNode]
-    looks_at_the_schema: bool
+    is_introspection: bool
 
     def weigh(self, variables: Mapping[str, object]) -> None:
         """Raise `QueryTooExpensive` if the weight exceeds the limit."""
-        weight = _Scale(self.fragments, variables).weight(self.operation.selection_set)
+        weight = _WeightMeter(self.fragments, variables).weight(self.operation.selection_set)
         if weight > MAX_WEIGHT:
             raise QueryTooExpensive(
                 f"The operation may return {weight} values; {MAX_WEIGHT} are allowed. "
@@ -70,13 +70,13 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
         for definition in document.definitions
         if isinstance(definition, FragmentDefinitionNode)
     }
-    ruler = _Ruler(fragments)
-    size = ruler.measure(operation.selection_set)
+    meter = _SizeMeter(fragments)
+    size = meter.measure(operation.selection_set)
     if size.depth > MAX_DEPTH:
         raise InvalidOperation(f"Fields are nested {size.depth} deep; {MAX_DEPTH} are allowed.")
     if size.aliases > MAX_ALIASES:
         raise InvalidOperation(f"There are {size.aliases} aliases; {MAX_ALIASES} are allowed.")
-    roots = [node.name.value for node in ruler.fields(operation.selection_set)]
+    roots = [node.name.value for node in meter.fields(operation.selection_set)]
     if len(roots) > MAX_ROOTS:
         raise InvalidOperation(f"There are {len(roots)} fields; {MAX_ROOTS} are allowed.")
     return BoundedOperation(
@@ -85,7 +85,7 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
 
 
 @dataclass(slots=True)
-class _Ruler:
+class _SizeMeter:
     """Measures selections, each fragment once."""
 
     fragments: Mapping[str, FragmentDefinitionNode]
@@ -127,7 +127,7 @@ class _Ruler:
 
 
 @dataclass(slots=True)
-class _Scale:
+class _WeightMeter:
     """Weighs selections, each fragment once."""
 
     fragments: Mapping[str, FragmentDefinitionNode]

@@ -19,7 +19,7 @@ from tenants.quotas import user_limits
 async def authenticated(head: CallHead) -> tuple[Principal, TenantFacts | None]:
     """Return the caller and the tenant."""
     principal, tenant = await calls.counted(lambda: _look_up(head))
-    if act_as.is_asked(head):
+    if act_as.is_requested(head):
         principal = await calls.acting(principal, head)
     request_context.authenticated(principal.actor)
     if tenant is not None:

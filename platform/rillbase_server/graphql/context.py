@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, TypeVar, cast
 
+import orjson
 import strawberry
 from graphql import GraphQLResolveInfo
 from strawberry.dataloader import DataLoader
@@ -16,11 +17,10 @@ from data_plane.internal_call import Handler, InternalCall
 from data_plane.request_reader import refusing
 from documents.api import documents, queries
 from documents.store.queries import MAX_LIMIT
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_native import Value
-from rillbase_server.graphql import text
 from rillbase_server.graphql.internal_request import InternalRequests
 from rillbase_server.graphql.plans import Plans
 from tenants.credentials.authenticate import TENANT_HEADER
@@ -88,17 +88,18 @@ class Context:
             )
         return self.tenant
 
-    async def ask(self, call: InternalCall) -> JsonValue:
+    async def call_data_plane(self, call: InternalCall) -> JsonValue:
         """Make a call of the data plane."""
         body = await call.perform(self.principal, self.in_tenant())
-        return text.read(body) if body else None
+        value: JsonValue = orjson.loads(body) if body else None
+        return value
 
-    async def ask_collection(
+    async def post_to_collection(
         self, handler: Handler, call: str, collection: str, body: bytes
     ) -> JsonObject:
         """POST to a collection; the response is an object."""
         path = f"/v1/collections/{collection}/{call}"
-        answer = await self.ask(
+        answer = await self.call_data_plane(
             InternalCall(handler, "POST", path, {"collection": collection}, body)
         )
         return answer if isinstance(answer, dict) else {}
@@ -110,7 +111,7 @@ class Context:
         by_reference: dict[Reference, JsonObject] = {}
         for collection, keys in by_collection.items():
             body = b'{"ids":[' + ",".join(keys).encode() + b"]}"
-            answer = await self.ask_collection(
+            answer = await self.post_to_collection(
                 documents.get_many, "documents:get", collection, body
             )
             by_reference.update(_by_key(collection, answer))
@@ -123,12 +124,12 @@ class Context:
             keys[key] = lookups[lookup] = None
         results: dict[tuple[Reference, FieldLookup], JsonValue] = {}
         for collection, (keys, lookups) in by_collection.items():
-            for some_keys in batched(keys, MAX_LIMIT):
-                for some in batched(lookups, MAX_LOOKUPS):
-                    results |= await self._look_up_some(collection, some_keys, some)
-        return [results.get(each) for each in references]
+            for key_batch in batched(keys, MAX_LIMIT):
+                for lookup_batch in batched(lookups, MAX_LOOKUPS):
+                    results |= await self._read_lookups(collection, key_batch, lookup_batch)
+        return [results.get(reference) for reference in references]
 
-    async def _look_up_some(
+    async def _read_lookups(
         self, collection: str, keys: Sequence[str], lookups: Sequence[FieldLookup]
     ) -> dict[tuple[Reference, FieldLookup], JsonValue]:
         """Read the documents to which some documents refer."""
@@ -137,9 +138,9 @@ class Context:
             "projection": {lookup.name: 1 for lookup in lookups},
             "limit": len(keys),
         }
-        among = b'{"filter":{"_id":{"$in":[' + ",".join(keys).encode() + b"]}},"
-        answer = await self.ask_collection(
-            queries.query, "query", collection, among + to_json(rest)[1:]
+        filter_part = b'{"filter":{"_id":{"$in":[' + ",".join(keys).encode() + b"]}},"
+        answer = await self.post_to_collection(
+            queries.query, "query", collection, filter_part + exact_json(rest)[1:]
         )
         return {
             (source, lookup): cast("JsonObject", item["document"]).get(lookup.name)
@@ -148,11 +149,11 @@ class Context:
         }
 
 
-def batched(items: Iterable[T], most: int) -> Iterator[tuple[T, ...]]:
+def batched(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
     """Yield items in tuples of limited length."""
-    rest = iter(items)
-    while some := tuple(islice(rest, most)):
-        yield some
+    remaining = iter(items)
+    while batch := tuple(islice(remaining, size)):
+        yield batch
 
 
 def _by_key(collection: str, answer: JsonObject) -> dict[Reference, JsonObject]:
@@ -170,7 +171,7 @@ def reference(collection: str, key: object) -> Reference:
 def value_of(given: object, pointer: str = "") -> Value:
     """Parse a client's Extended JSON, or raise `InvalidBody`."""
     try:
-        written = to_json(given)
+        written = exact_json(given)
     except ValueError:
         # An integer with more digits than Python converts.
         raise InvalidBody(errors=[FieldProblem(pointer, "invalid", _TOO_LONG)]) from None

@@ -53,9 +53,9 @@ class ResourcePath:
 
     def one(self, argument: str, kind: GraphQLScalarType = GraphQLID) -> ResourcePath:
         """Return the path of one resource, which an argument names."""
-        taken = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
+        all_arguments = {**self.arguments, argument: GraphQLArgument(GraphQLNonNull(kind))}
         return ResourcePath(
-            taken,
+            all_arguments,
             lambda arguments: f"{self.path(arguments)}/{quote(str(arguments[argument]), safe='')}",
         )
 
@@ -67,12 +67,12 @@ _TENANTS = ResourcePath({}, lambda _: path_of("tenants"))
 _OF_TENANT = _TENANTS.one("tenant", GraphQLString)
 
 
-def _of_all(resource: RestResource) -> ResourcePath:
+def _list_path(resource: RestResource) -> ResourcePath:
     """Return the path of all resources of a kind in a tenant."""
     if resource.of is None:
         return _OF_TENANT.below(resource.segment)
-    segment, one = resource.of
-    return _OF_TENANT.below(segment).one(one).below(resource.segment)
+    segment, argument_name = resource.of
+    return _OF_TENANT.below(segment).one(argument_name).below(resource.segment)
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class ControlPlane:
         fields = self._changes(TENANT, _TENANTS, _OF_TENANT)
         fields |= self._changes(CLUSTER, cluster, cluster)
         for resource in RESOURCES:
-            all_of = _of_all(resource)
+            all_of = _list_path(resource)
             fields |= self._changes(resource, all_of, all_of.one(resource.one))
         return fields
 
@@ -127,7 +127,7 @@ class ControlPlane:
         answer = self.types.output(self._shape("TenantAnswer"), "Tenant")
         fields = dict(cast("GraphQLObjectType", answer).fields)
         for resource in RESOURCES:
-            fields |= self._readings(resource)
+            fields |= self._reading_fields(resource)
         singles = (
             (CLUSTER.segment, CLUSTER.answer),
             ("quota", "QuotaAnswer"),
@@ -137,15 +137,17 @@ class ControlPlane:
             fields[name] = GraphQLField(self._output(component), resolve=_below(name))
         return GraphQLObjectType("Tenant", fields)
 
-    def _readings(self, resource: RestResource) -> Fields:
+    def _reading_fields(self, resource: RestResource) -> Fields:
         """Return a tenant's fields for a kind of resource: the list, and one by key."""
         node = cast("GraphQLObjectType", self._output(resource.answer))
-        all_of = _of_all(resource)
+        all_of = _list_path(resource)
 
         async def read_page(tenant: JsonObject, info: Resolving, **arguments: object) -> _Page:
             return await _page(info.context, all_of.path(_within(tenant, arguments)), arguments)
 
-        parents = {name: taken for name, taken in all_of.arguments.items() if name != "tenant"}
+        parents = {
+            name: argument for name, argument in all_of.arguments.items() if name != "tenant"
+        }
         connection = self._connection(_title(resource.answer), node)
         pages = _pages() if resource.paged else {}
         fields = {
@@ -193,9 +195,9 @@ class ControlPlane:
                 resource.change, resource.answer, one_of, patches=True
             )
         if resource.deletable:
-            taken = {**one_of.arguments, **_AT_VERSION}
+            arguments = {**one_of.arguments, **_AT_VERSION}
             fields[f"delete{title}"] = GraphQLField(
-                GraphQLNonNull(GraphQLBoolean), taken, resolve=_deleting(one_of.path)
+                GraphQLNonNull(GraphQLBoolean), arguments, resolve=_deleting(one_of.path)
             )
         for word, suffix, request, answer in resource.calls:
             fields[f"{word}{title}"] = self._posting(request, answer, one_of.suffixed(suffix))

@@ -10,7 +10,7 @@ from strawberry.scalars import JSON
 from analytics.api.loading import loaded
 from data_plane.http.body import JSON as MEDIA_TYPE
 from data_plane.internal_call import InternalCall
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Info
 
@@ -39,10 +39,10 @@ class DatasetQueries:
             "POST",
             f"/v1/datasets/{dataset}/query",
             {"dataset": dataset},
-            to_json(query),
+            exact_json(query),
             {"Content-Type": MEDIA_TYPE},
         )
-        answer = cast("JsonObject", await info.context.ask(call))
+        answer = cast("JsonObject", await info.context.call_data_plane(call))
         return DatasetRows(
             rows=cast("list[JSON]", answer["rows"]),
             state=int(str(answer["state"])),

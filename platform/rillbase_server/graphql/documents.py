@@ -11,7 +11,7 @@ from connections import messages
 from data_plane.internal_call import InternalCall
 from documents.api import bulk, by_filter, queries
 from documents.api import messages as document_messages
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import global_ids, pages
 from rillbase_server.graphql.context import Context, Info, Reference, reference
@@ -164,8 +164,8 @@ class AnyDocumentConnection:
 
 async def count(context: Context, collection: str, filter: JsonValue) -> int:  # noqa: A002
     """Count matching documents."""
-    body = to_json({"filter": filter})
-    answer = await context.ask_collection(queries.count, "count", collection, body)
+    body = exact_json({"filter": filter})
+    answer = await context.post_to_collection(queries.count, "count", collection, body)
     return int(str(answer["count"]))
 
 
@@ -194,10 +194,10 @@ async def _by_reference(context: Context, document: Reference) -> AnyDocument | 
 
 async def write(context: Context, kind: str, collection: str, **members: object) -> JsonValue:
     """Run the message of this name; members that are None are omitted."""
-    given = {name: value for name, value in members.items() if value is not None}
-    text = to_json({"type": kind, "id": "graphql", "collection": collection, **given})
+    present = {name: value for name, value in members.items() if value is not None}
+    text = exact_json({"type": kind, "id": "graphql", "collection": collection, **present})
     context.forget()
-    return await context.ask(document_messages.CALLS[kind].read(messages.read(text)))
+    return await context.call_data_plane(document_messages.CALLS[kind].read(messages.read(text)))
 
 
 async def written(
@@ -246,8 +246,8 @@ class DocumentQueries:
         filter: JSON | None = None,  # noqa: A002 -- the API's name
         sort: JSON | None = None,
     ) -> JSON:
-        body = to_json({"filter": filter, "sort": sort})
-        plan = await info.context.ask_collection(queries.explain, "explain", collection, body)
+        body = exact_json({"filter": filter, "sort": sort})
+        plan = await info.context.post_to_collection(queries.explain, "explain", collection, body)
         return cast("JSON", plan)
 
     @strawberry.field(description="The object with this global id.")
@@ -308,8 +308,10 @@ class DocumentMutations:
         ordered: bool = True,  # noqa: FBT001, FBT002 -- an argument by name
     ) -> list[JSON]:
         info.context.forget()
-        body = to_json({"operations": operations, "ordered": ordered})
-        answer = await info.context.ask_collection(bulk.bulk, "documents:bulk", collection, body)
+        body = exact_json({"operations": operations, "ordered": ordered})
+        answer = await info.context.post_to_collection(
+            bulk.bulk, "documents:bulk", collection, body
+        )
         return cast("list[JSON]", answer["results"])
 
     @strawberry.mutation(description="Change documents of several collections atomically.")
@@ -318,17 +320,19 @@ class DocumentMutations:
     ) -> list[JSON]:
         info.context.forget()
         call = InternalCall(
-            bulk.transact, "POST", "/v1/transactions", {}, to_json({"operations": operations})
+            bulk.transact, "POST", "/v1/transactions", {}, exact_json({"operations": operations})
         )
         if idempotency_key is not None:
             call.headers["Idempotency-Key"] = idempotency_key
-        answer = cast("JsonObject", await info.context.ask(call))
+        answer = cast("JsonObject", await info.context.call_data_plane(call))
         return cast("list[JSON]", answer["results"])
 
 
 async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
     context.forget()
     handler = by_filter.update if what == "update" else by_filter.delete
-    given = {name: value for name, value in body.items() if value is not None}
-    answer = await context.ask_collection(handler, f"documents:{what}", collection, to_json(given))
+    present = {name: value for name, value in body.items() if value is not None}
+    answer = await context.post_to_collection(
+        handler, f"documents:{what}", collection, exact_json(present)
+    )
     return cast("JSON", answer)

@@ -10,18 +10,18 @@ from foundation.json_types import JsonObject, JsonValue
 from foundation.request_context import request_id
 from tenants import error_log
 
-#: The place of operations' errors in the error log.
-PLACE = "GraphQL"
+#: The location of operations' errors in the error log.
+LOCATION = "GraphQL"
 
 
 def formatted(error: GraphQLError) -> JsonObject:
     """Format an error for the `errors` of a response."""
     problem = of(_cause(error))
     if error.locations:
-        places: list[JsonValue] = [
-            {"line": place.line, "column": place.column} for place in error.locations
+        locations: list[JsonValue] = [
+            {"line": location.line, "column": location.column} for location in error.locations
         ]
-        problem["locations"] = places
+        problem["locations"] = locations
     if error.path:
         problem["path"] = list(error.path)
     return problem
@@ -29,11 +29,11 @@ def formatted(error: GraphQLError) -> JsonObject:
 
 def of(error: ApiError) -> JsonObject:
     """Format an error without a location in the operation, and note it in the error log."""
-    error_log.note_refusal(error, PLACE)
+    error_log.note_refusal(error, LOCATION)
     problem = error.problem(request_id.get())
     message = problem.pop("detail", None) or problem["title"]
-    kept = ("code", "status", "errors", "request_id")
-    extensions = {name: problem[name] for name in kept if name in problem}
+    names = ("code", "status", "errors", "request_id")
+    extensions = {name: problem[name] for name in names if name in problem}
     return {"message": message, "extensions": extensions}
 
 

@@ -9,6 +9,7 @@ from graphql import OperationType
 from data_plane.http import CallHead, CallResponse, RequestBody
 from data_plane.http.body import ClientGone
 from foundation.api.problems import translate
+from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.errors import (
     ApiError,
@@ -19,7 +20,7 @@ from foundation.errors import (
 )
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonObject, JsonValue
-from rillbase_server.graphql import callers, failures, persisted_operations, text
+from rillbase_server.graphql import callers, failures, persisted_operations
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
 from rillbase_server.graphql.internal_request import InternalRequests
@@ -72,8 +73,8 @@ class GraphqlHttp:
         try:
             result = await self._run(request, context, head)
         except OperationRejected as error:
-            return _rendered(head, {"errors": error.errors}, 400)
-        return _rendered(head, result, 200)
+            return _respond(head, {"errors": error.errors}, 400)
+        return _respond(head, result, 200)
 
     async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
         text_of_operation = await persisted_operations.text_of(request, context)
@@ -94,11 +95,11 @@ async def _body(head: CallHead, body: RequestBody) -> object:
     members: dict[str, object] = dict(head.query)
     for name in ("variables", "extensions"):
         if name in members:
-            members[name] = _parsed(name, str(members[name]))
+            members[name] = _parse(name, str(members[name]))
     return members
 
 
-def _parsed(name: str, text: str) -> JsonValue:
+def _parse(name: str, text: str) -> JsonValue:
     try:
         return parse_json_body(text.encode())
     except MalformedJson as error:
@@ -108,18 +109,23 @@ def _parsed(name: str, text: str) -> JsonValue:
 
 def _refusal(head: CallHead, error: ApiError) -> CallResponse:
     """Respond to an operation that did not run."""
-    response = _rendered(head, {"errors": [failures.of(error)]}, error.status)
+    response = _respond(head, {"errors": [failures.of(error)]}, error.status)
     response.headers.update(error.headers)
     return response
 
 
-def _rendered(head: CallHead, result: JsonObject, status: int) -> CallResponse:
+def _respond(head: CallHead, result: JsonObject, status: int) -> CallResponse:
     """Respond with the media type that the client accepts.
 
     Clients of the older type treat any status but 200 as a broken connection, so errors of an
     operation are reported only in the body. Earlier errors are reported by the status.
     """
-    newer = MEDIA_TYPE in head.headers.get("accept", "")
+    accepts_newer_type = MEDIA_TYPE in head.headers.get("accept", "")
     is_about_the_operation = status == InvalidBody.status
-    shown = 200 if is_about_the_operation and not newer else status
-    return CallResponse(shown, text.write(result), {}, MEDIA_TYPE if newer else "application/json")
+    response_status = 200 if is_about_the_operation and not accepts_newer_type else status
+    return CallResponse(
+        response_status,
+        to_json(result),
+        {},
+        MEDIA_TYPE if accepts_newer_type else "application/json",
+    )

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from strawberry.dataloader import DataLoader
 
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.asgi import App, Message, Scope
 from foundation.errors import CATALOGUE, ApiError, FieldProblem, Internal
 from foundation.json_types import JsonObject, JsonValue
@@ -47,10 +47,10 @@ class InternalRequests:
         return await self._read.load((path, urlencode(parameters).encode()))
 
     async def post(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
-        return _object(await self._change("POST", path, to_json(body), headers))
+        return _object(await self._change("POST", path, exact_json(body), headers))
 
     async def patch(self, path: str, body: JsonValue, **headers: str) -> JsonObject:
-        return _object(await self._change("PATCH", path, to_json(body), headers))
+        return _object(await self._change("PATCH", path, exact_json(body), headers))
 
     async def delete(self, path: str, **headers: str) -> None:
         await self._change("DELETE", path, b"", headers)
@@ -65,7 +65,9 @@ class InternalRequests:
         """Make calls concurrently. A failed call fails only the fields that use it."""
         calls = (self._call("GET", path, query, b"", {}) for path, query in readings)
         answers = await asyncio.gather(*calls, return_exceptions=True)
-        return [each if isinstance(each, BaseException) else _object(each) for each in answers]
+        return [
+            answer if isinstance(answer, BaseException) else _object(answer) for answer in answers
+        ]
 
     async def _call(
         self, method: str, path: str, query: bytes, body: bytes, headers: dict[str, str]
@@ -80,7 +82,7 @@ class InternalRequests:
         return content
 
     def _scope(self, method: str, path: str, query: bytes, headers: dict[str, str]) -> Scope:
-        kept = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
+        forwarded = [pair for pair in self.scope["headers"] if pair[0] in _KEPT]
         added = [
             (name.replace("_", "-").lower().encode(), value.encode("latin-1"))
             for name, value in headers.items()
@@ -95,7 +97,7 @@ class InternalRequests:
             "path": path,
             "raw_path": path.encode(),
             "query_string": query,
-            "headers": [*kept, *added, (b"content-type", b"application/json")],
+            "headers": [*forwarded, *added, (b"content-type", b"application/json")],
             "state": dict(self.scope.get("state", {})),
         }
 
@@ -139,13 +141,13 @@ def _as_error(content: JsonValue) -> ApiError:
     """Convert a problem document to an error."""
     problem = content if isinstance(content, dict) else {}
     family = CATALOGUE.get(str(problem.get("code")), Internal)
-    places = problem.get("errors")
+    problems = problem.get("errors")
     error = family(
         str(problem.get("detail", "")),
         errors=[
-            FieldProblem(str(place["pointer"]), str(place["code"]), str(place["detail"]))
-            for place in (places if isinstance(places, list) else [])
-            if isinstance(place, dict)
+            FieldProblem(str(item["pointer"]), str(item["code"]), str(item["detail"]))
+            for item in (problems if isinstance(problems, list) else [])
+            if isinstance(item, dict)
         ],
     )
     error.is_noted = True  # by the handler that raised it

@@ -102,7 +102,7 @@ class LiveTransaction:
 
 @strawberry.type
 class LiveMessage:
-    """What the messages of all subscriptions have."""
+    """The members of the messages of all subscriptions."""
 
     kind: LiveKind
     part: int | None
@@ -146,7 +146,7 @@ def message_members(frame: JsonObject) -> LiveMessageMembers:
 
 @strawberry.type
 class LiveRow(LiveMessage):
-    """What the messages have besides whose rows have places in an answer."""
+    """Additional members of messages whose rows have positions in an answer."""
 
     index: int | None
     old_index: int | None
@@ -192,17 +192,17 @@ class OperationConnection(Protocol):
     @property
     def kinds(self) -> SubscriptionKinds: ...
 
-    async def hold(self, feed: FrameBuffer) -> OpenSubscription:
+    async def register(self, feed: FrameBuffer) -> OpenSubscription:
         """Register a subscription, or raise `TooManySubscriptions`."""
 
-    def release(self, held: OpenSubscription) -> None:
+    def unregister(self, subscription: OpenSubscription) -> None:
         """Unregister a subscription."""
 
     def subscriber(self) -> Subscriber: ...
 
 
 class FrameBuffer:
-    """The frames of one subscription that its client has not taken yet."""
+    """The frames of one subscription that its client has not received yet."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[bytes, Sent | None]] = deque()
@@ -219,7 +219,7 @@ class FrameBuffer:
         self._wake.set()
 
     async def frames(self) -> AsyncGenerator[JsonObject, None]:
-        """Yield frames. A frame counts as taken when the next one is requested."""
+        """Yield frames. A frame counts as received when the next one is requested."""
         while True:
             while self._frames:
                 frame, sent = self._frames.popleft()
@@ -253,7 +253,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
     members = {name: value for name, value in message.items() if value is not None}
     value = value_of({"type": "subscribe", "id": LIVE, **members})
     feed = FrameBuffer()
-    subscription = await connection.hold(feed)
+    subscription = await connection.register(feed)
     try:
         kind = connection.kinds.of(value)
         subscriber = connection.subscriber()
@@ -267,7 +267,7 @@ async def frames(context: Context, message: JsonObject) -> AsyncGenerator[JsonOb
                 return
             yield frame
     finally:
-        connection.release(subscription)
+        connection.unregister(subscription)
 
 
 def payload(collection: str, frame: JsonObject) -> LiveDocuments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.errors import MalformedJson
 from foundation.json_body import parse_json_body
 from foundation.json_types import JsonValue
@@ -15,7 +15,7 @@ class InvalidOpaqueText(Exception):
 
 
 def write(value: JsonValue) -> str:
-    return base64.urlsafe_b64encode(to_json(value)).decode().rstrip("=")
+    return base64.urlsafe_b64encode(exact_json(value)).decode().rstrip("=")
 
 
 def read(text: str) -> JsonValue:

@@ -116,7 +116,7 @@ class OperationCache:
     """A schema's operations; the least recently used are evicted first."""
 
     schema: GraphQLSchema
-    _kept: OrderedDict[tuple[str, str | None], PreparedOperation] = field(
+    _prepared: OrderedDict[tuple[str, str | None], PreparedOperation] = field(
         default_factory=OrderedDict
     )
     _chars: int = 0
@@ -124,27 +124,27 @@ class OperationCache:
     def prepare(self, text: str, name: str | None) -> PreparedOperation:
         """Return the operation of this name in a text, or raise `OperationRejected`."""
         key = (text, name)
-        operation = self._kept.get(key)
+        operation = self._prepared.get(key)
         if operation is not None:
-            self._kept.move_to_end(key)
+            self._prepared.move_to_end(key)
             return operation
         prepared = self._read(text, name)
-        self._kept[key] = prepared
+        self._prepared[key] = prepared
         self._chars += len(text)
         while self._chars > MAX_KEPT_CHARS:
-            (forgotten, _), _ = self._kept.popitem(last=False)
+            (forgotten, _), _ = self._prepared.popitem(last=False)
             self._chars -= len(forgotten)
         return prepared
 
     def _read(self, text: str, name: str | None) -> PreparedOperation:
         try:
-            return self._checked(parse(text, max_tokens=MAX_TOKENS), text, name)
+            return self._validate(parse(text, max_tokens=MAX_TOKENS), text, name)
         except GraphQLSyntaxError as error:
             raise OperationRejected([error]) from None
         except RecursionError:
             raise InvalidOperation("The operation is nested too deeply.") from None
 
-    def _checked(self, document: DocumentNode, text: str, name: str | None) -> PreparedOperation:
+    def _validate(self, document: DocumentNode, text: str, name: str | None) -> PreparedOperation:
         errors = validate(self.schema, document, max_errors=20)
         if errors:
             raise OperationRejected(errors)
@@ -159,7 +159,7 @@ def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context
     """Reject operations that the caller may not run, or that exceed the limits."""
     if prepared.plans is not None:
         context.plans = prepared.plans
-    if prepared.bounded.looks_at_the_schema and context.principal.control_role is None:
+    if prepared.bounded.is_introspection and context.principal.control_role is None:
         raise Forbidden("Only members of the tenant may introspect the schema.")
     prepared.bounded.weigh(variables)
 
@@ -177,7 +177,7 @@ async def answer(
         operation_name=prepared.name,
         executor_class=PlanningExecutor,
     )
-    return _rendered(await _resolved(result))
+    return _format(await _resolve(result))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class OperationStream:
     async def rendered(self, event: object) -> JsonObject:
         """Return the payload of an event."""
         result = execute_subscription_event(self.executor.build_per_event_executor(event))
-        return _rendered(await _resolved(result))
+        return _format(await _resolve(result))
 
 
 async def start_subscription(
@@ -214,12 +214,12 @@ async def start_subscription(
     return OperationStream(executor, cast("AsyncGenerator[object, None]", stream))
 
 
-async def _resolved(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
+async def _resolve(result: ExecutionResult | Awaitable[ExecutionResult]) -> ExecutionResult:
     """Return a result, after awaiting it if necessary."""
     return result if isinstance(result, ExecutionResult) else await result
 
 
-def _rendered(result: ExecutionResult) -> JsonObject:
+def _format(result: ExecutionResult) -> JsonObject:
     """Format a result for the client."""
     rendered: JsonObject = {"data": cast("JsonValue", result.data)}
     if result.errors:

@@ -13,7 +13,7 @@ from typing import cast
 from documents.api import queries
 from documents.api.queries import MAX_OFFSET
 from documents.store.queries import MAX_LIMIT
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import opaque
@@ -34,13 +34,13 @@ class PagePosition:
         return opaque.write([self.start, self.passed])
 
     @classmethod
-    def read(cls, cursor: str | None, most: int) -> PagePosition:
+    def read(cls, cursor: str | None, max_passed: int) -> PagePosition:
         """Parse a cursor that skips at most this many rows."""
         if cursor is None:
             return cls(None, 0)
         try:
             match opaque.read(cursor):
-                case [None | str() as start, int(passed)] if 0 <= passed <= most:
+                case [None | str() as start, int(passed)] if 0 <= passed <= max_passed:
                     return cls(start, passed)
         except opaque.InvalidOpaqueText:
             pass
@@ -71,16 +71,20 @@ async def read(
 ) -> DocumentsPage:
     """Read the rows of a query after a position."""
     limit = _number(first)
-    place = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
-    body: dict[str, JsonValue] = {**query, "limit": limit + place.passed, "cursor": place.start}
-    answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
+    position = PagePosition.read(after, MAX_LIMIT - MAX_FIRST)
+    body: dict[str, JsonValue] = {
+        **query,
+        "limit": limit + position.passed,
+        "cursor": position.start,
+    }
+    answer = await context.post_to_collection(queries.query, "query", collection, exact_json(body))
     items, following = answer["items"], answer["next_cursor"]
     if not isinstance(items, list) or not (following is None or isinstance(following, str)):
         raise TypeError("a page must have items and a cursor")
-    rows = cast("list[JsonObject]", items[place.passed :])
+    rows = cast("list[JsonObject]", items[position.passed :])
     return DocumentsPage(
         rows,
-        place,
+        position,
         following,
         has_next=following is not None,
         has_previous=after is not None,
@@ -93,15 +97,15 @@ async def read_groups(
 ) -> DocumentsPage:
     """Read the rows of a query with groups. Positions count from the first row."""
     limit = _number(first)
-    place = PagePosition.read(after, MAX_OFFSET)
-    if place.start is not None:
+    position = PagePosition.read(after, MAX_OFFSET)
+    if position.start is not None:
         raise _no_cursor()
-    body: dict[str, JsonValue] = {**query, "offset": place.passed, "limit": limit + 1}
-    answer = await context.ask_collection(queries.query, "query", collection, to_json(body))
+    body: dict[str, JsonValue] = {**query, "offset": position.passed, "limit": limit + 1}
+    answer = await context.post_to_collection(queries.query, "query", collection, exact_json(body))
     rows = cast("list[JsonObject]", answer["rows"])
     return DocumentsPage(
         rows[:limit],
-        place,
+        position,
         None,
         has_next=len(rows) > limit,
         has_previous=after is not None,

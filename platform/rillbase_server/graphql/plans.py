@@ -28,7 +28,7 @@ class NotAsDeclared(Exception):
 
 def leaf(leaf_type: Any, *, required: bool) -> Complete:
     """Return the completion of a scalar or an enum."""
-    general = _coerced(leaf_type, required=required)
+    general = _leaf_completion(leaf_type, required=required)
     if leaf_type is GraphQLInt:
         return lambda value: (
             value if value.__class__ is int and MIN_INT <= value <= MAX_INT else general(value)
@@ -39,7 +39,7 @@ def leaf(leaf_type: Any, *, required: bool) -> Complete:
     return lambda value: value if value.__class__ is as_it_is else general(value)
 
 
-def _coerced(leaf_type: Any, *, required: bool) -> Complete:
+def _leaf_completion(leaf_type: Any, *, required: bool) -> Complete:
     coerce = leaf_type.coerce_output_value
 
     def completed(value: Any) -> object:

@@ -162,6 +162,15 @@ RESOURCES = (
         created="NewTokenAnswer",
         deletable=True,
     ),
+    RestResource(
+        "savedQuery",
+        "savedQueries",
+        "saved-queries",
+        "SavedQueryAnswer",
+        creation="SavedQueryCreationRequest",
+        change="PatchedSavedQueryChangeRequest",
+        deletable=True,
+    ),
     RestResource("auditEntry", "auditLog", "audit-log", "AuditEntryAnswer", key=None),
     RestResource("error", "errors", "errors", "ErrorEntryAnswer", key=None),
     RestResource(

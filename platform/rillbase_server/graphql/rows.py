@@ -67,15 +67,15 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         position_context: None,
     ) -> AwaitableOrValue[list[Any]]:
         """Complete the items of a list."""
-        kept = items if isinstance(items, list) else list(items)
+        item_list = items if isinstance(items, list) else list(items)
         complete = self._of(item_type, field_details_list)
         if complete is not None:
             try:
-                return [complete(item) for item in kept]
+                return [complete(item) for item in item_list]
             except Exception:  # noqa: BLE001, S110 -- the executor raises it again below
                 pass
         return super().complete_iterable_value(
-            item_type, field_details_list, info, path, kept, position_context
+            item_type, field_details_list, info, path, item_list, position_context
         )
 
     def complete_object_value(
@@ -88,7 +88,7 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
         position_context: None,
     ) -> AwaitableOrValue[dict[str, Any]]:
         """Complete one object."""
-        complete = self._planned(return_type, field_details_list)
+        complete = self._row_completion(return_type, field_details_list)
         if complete is not None:
             try:
                 return complete(result)  # type: ignore[return-value]
@@ -108,11 +108,11 @@ class PlanningExecutor(ExecutorThrowingOnIncremental):
             item = self._of(output_type.of_type, selection)
             return None if item is None else list_of(item, required=required)
         if isinstance(output_type, GraphQLObjectType):
-            planned = self._planned(output_type, selection)
+            planned = self._row_completion(output_type, selection)
             return planned if planned is None or required else unless_null(planned)
         return leaf(output_type, required=required) if is_leaf_type(output_type) else None
 
-    def _planned(
+    def _row_completion(
         self, object_type: GraphQLObjectType, selection: FieldDetailsList
     ) -> Complete | None:
         """Return the completion of objects of a type if all selected fields only read values."""

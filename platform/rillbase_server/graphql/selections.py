@@ -53,13 +53,13 @@ class SelectedField:
         if not isinstance(self.type, GraphQLObjectType):
             return
         info = self._info
-        fragments = {name: FragmentDetails(each) for name, each in info.fragments.items()}
+        fragments = {name: FragmentDetails(child) for name, child in info.fragments.items()}
         details = [FieldDetails(node, None) for node in self._nodes]
         subfields = collect_subfields(
             info.schema, fragments, info.variable_values, info.operation, self.type, details
         )
         for selection in subfields.grouped_field_set.values():
-            nodes = [each.node for each in selection]
+            nodes = [child.node for child in selection]
             field = self.type.fields.get(nodes[0].name.value)
             if field is None:  # `__typename`, which every type has
                 continue
@@ -74,9 +74,9 @@ class SelectedField:
         if not path:
             yield self
             return
-        for each in self.fields():
-            if each.name == path[0]:
-                yield from each.at(*path[1:])
+        for child in self.fields():
+            if child.name == path[0]:
+                yield from child.at(*path[1:])
 
     def rows(self) -> Iterator[SelectedField]:
         """Yield the fields that show rows."""

@@ -22,16 +22,19 @@ from graphql import GraphQLError, OperationType
 from connections import callers as socket_callers
 from connections import messages
 from connections.callers import ConnectionCaller, Handshake
+from connections.close_codes import CloseReason
+from connections.connection_recorder import ConnectionRecorder, OperationRecord
 from connections.connection_registry import ConnectionRegistry, Verdict
 from connections.consumer import Serve, WebSocketConsumer
+from connections.frame_delivery import FrameDelivery
 from connections.outgoing import Outgoing
 from connections.subscriptions import OpenSubscription, Subscriber, SubscriptionKinds
 from data_plane.calls import check_rate_limits
+from foundation import request_context
 from foundation.api.problems import translate
-from foundation.api.rendering import to_json
-from foundation.asgi import App, Receive, Send, text_of
-from foundation.errors import ApiError, InvalidBody, TooManySubscriptions, Unauthenticated
-from foundation.json_body import parse_json_body
+from foundation.api.rendering import exact_json
+from foundation.asgi import App, Receive, Send
+from foundation.errors import ApiError, TooManySubscriptions, Unauthenticated
 from foundation.json_types import JsonObject
 from rillbase_server.graphql import failures, persisted_operations
 from rillbase_server.graphql.assembly import Schemas
@@ -41,26 +44,22 @@ from rillbase_server.graphql.live import FrameBuffer, LiveContext, LiveMessage
 from rillbase_server.graphql.operations import (
     GraphqlRequest,
     OperationRejected,
-    PreparedOperation,
+    OperationStream,
     answer,
     start_subscription,
+)
+from rillbase_server.graphql.socket_messages import (
+    CloseRequested,
+    close_request_after,
+    id_of,
+    object_of,
+    read_message,
 )
 
 SUBPROTOCOL = "graphql-transport-ws"
 GREETING_S = 5.0
 LAST_WORDS_S = 2.0
-MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_OPERATIONS = 1_000
-
-
-class CloseRequested(Exception):
-    """A close code of the protocol, and its reason."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-        # A close frame has room for 123 bytes.
-        self.reason = reason.encode()[:120].decode(errors="ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +101,17 @@ class GraphqlConnection:
         self.kinds = server.kinds
         self._server = server
         self._handshake = handshake
+        self._recorder = ConnectionRecorder(PATH, handshake.request_id)
         #: The handshake with the current credentials, for calls of the control plane.
         self._scope = handshake.scope
         self._receive = receive
         self._send = send
-        self._outgoing = Outgoing(self._deliver, lambda: self._close(None))
+        delivery = FrameDelivery(handshake.scope, send, self._recorder.sent)
+        self._outgoing = Outgoing(
+            delivery.when_possible, lambda: self._close(None), delivery.at_once
+        )
         self._operations: dict[str, asyncio.Task[None]] = {}
-        self._held: dict[str, OpenSubscription] = {}
+        self._subscriptions: dict[str, OpenSubscription] = {}
         self._closing: asyncio.Future[CloseRequested | None] = (
             asyncio.get_running_loop().create_future()
         )
@@ -120,6 +123,7 @@ class GraphqlConnection:
         try:
             closing = await self._closing
             self._server.registry.leave(self)
+            self._recorder.closed(CloseReason.GONE.code if closing is None else closing.code)
             if closing is not None and not self._outgoing.is_closed:
                 await self._send_close(closing)
         finally:
@@ -132,7 +136,7 @@ class GraphqlConnection:
 
     def _reading_ended(self, reader: asyncio.Task[None]) -> None:
         if not reader.cancelled():
-            self._close(_why(reader))
+            self._close(close_request_after(reader))
 
     async def _send_close(self, closing: CloseRequested) -> None:
         with contextlib.suppress(OSError, TimeoutError):
@@ -146,9 +150,6 @@ class GraphqlConnection:
         if not self._closing.done():
             self._closing.set_result(closing)
 
-    async def _deliver(self, frame: bytes) -> None:
-        await self._send({"type": "websocket.send", "text": frame.decode()})
-
     # Interface for the registry
 
     @property
@@ -161,7 +162,7 @@ class GraphqlConnection:
 
     @property
     def subscriptions(self) -> list[OpenSubscription]:
-        return list(self._held.values())
+        return list(self._subscriptions.values())
 
     def notify(self, frame: bytes) -> None:
         """Translate a broadcast message of the server to this protocol."""
@@ -172,7 +173,7 @@ class GraphqlConnection:
             self._close(CloseRequested(1012, "the server is restarting"))
 
     def end(self, name: str, error: ApiError) -> bool:
-        subscription = self._held.get(name)
+        subscription = self._subscriptions.get(name)
         if subscription is None:
             return False
         subscription.end(error)
@@ -184,28 +185,28 @@ class GraphqlConnection:
             self._close(CloseRequested(4403, refused.code))
         elif caller is not None and self.caller is not None and caller != self.caller:
             self.caller = caller
-            for name, held in list(self._held.items()):
-                await held.judge(self._subscriber(name))
+            for name, subscription in list(self._subscriptions.items()):
+                await subscription.judge(self._subscriber(name))
 
     # Interface for operations
 
-    async def hold(self, name: str, feed: FrameBuffer) -> OpenSubscription:
+    async def register(self, name: str, feed: FrameBuffer) -> OpenSubscription:
         """Count a new subscription."""
         caller, request_id = self._open_caller(), self._handshake.request_id
-        subscription = self._held[name] = OpenSubscription(
-            name, feed, request_id, self._forget_held
+        subscription = self._subscriptions[name] = OpenSubscription(
+            name, feed, request_id, self._forget_subscription
         )
         try:
             await self._server.registry.starts.admit(subscription, caller)
         except BaseException:
-            self._forget_held(subscription)
+            self._forget_subscription(subscription)
             raise
         return subscription
 
-    def _forget_held(self, held: OpenSubscription) -> None:
-        if self._held.get(held.name) is held:
-            del self._held[held.name]
-            self._server.registry.left(self._open_caller())
+    def _forget_subscription(self, subscription: OpenSubscription) -> None:
+        if self._subscriptions.get(subscription.name) is subscription:
+            del self._subscriptions[subscription.name]
+            self._server.registry.subscription_ended(self._open_caller())
 
     def _subscriber(self, name: str) -> Subscriber:
         caller = self._open_caller()
@@ -225,16 +226,16 @@ class GraphqlConnection:
         except TimeoutError:
             raise CloseRequested(4408, "Connection initialisation timeout") from None
         while True:
-            message = await self._next()
+            message = await read_message(self._receive, self._recorder)
             match message.get("type"):
                 case "ping":
                     self._outgoing.put(b'{"type":"pong"}')
                 case "pong":
                     pass
                 case "subscribe":
-                    self._begin(message)
+                    self._start_operation(message)
                 case "complete":
-                    task = self._operations.pop(_name(message), None)
+                    task = self._operations.pop(id_of(message), None)
                     if task is not None:
                         task.cancel()
                 case "connection_init":
@@ -244,16 +245,16 @@ class GraphqlConnection:
             await self._outgoing.room()
 
     async def _greet(self) -> None:
-        message = await self._next()
+        message = await read_message(self._receive, self._recorder)
         while message.get("type") in ("ping", "pong"):
-            message = await self._next()
+            message = await read_message(self._receive, self._recorder)
         if message.get("type") != "connection_init":
             raise CloseRequested(4401, "Unauthorized")
         try:
             if self._handshake.has_credentials:
                 caller = await socket_callers.by_headers(self._handshake)
             else:
-                payload = to_json({**_object(message.get("payload")), "type": "hello"})
+                payload = exact_json({**object_of(message.get("payload")), "type": "hello"})
                 hello = messages.read(payload)
                 caller = await socket_callers.by_message(self._handshake, hello)
                 self._scope = socket_callers.scope_of(self._handshake, hello)
@@ -262,25 +263,15 @@ class GraphqlConnection:
             code = {401: 4401, 403: 4403, 429: 4429}.get(error.status, 4400)
             raise CloseRequested(code, str(error)) from None
         self.caller = caller
+        self._recorder.opened(caller)
         self._outgoing.put(b'{"type":"connection_ack"}')
 
-    async def _next(self) -> JsonObject:
-        received = await self._receive()
-        if received["type"] == "websocket.disconnect":
-            raise ConnectionResetError
-        text = text_of(received)
-        if text is None or len(text) > MAX_MESSAGE_BYTES:
-            raise CloseRequested(4400, "A message must be text of at most 1 MiB")
-        try:
-            return _object(parse_json_body(text))
-        except ApiError:
-            raise CloseRequested(4400, "Invalid message") from None
-
-    def _begin(self, message: JsonObject) -> None:
-        name = _name(message)
+    def _start_operation(self, message: JsonObject) -> None:
+        name = id_of(message)
         if name in self._operations:
             raise CloseRequested(4409, f"Subscriber for {name} already exists")
-        task = asyncio.create_task(self._run(name, message.get("payload")))
+        record = OperationRecord(self._recorder, self._open_caller())
+        task = asyncio.create_task(self._run(name, message.get("payload"), record))
         self._operations[name] = task
         task.add_done_callback(lambda done: self._forget(name, done))
 
@@ -288,11 +279,12 @@ class GraphqlConnection:
         if self._operations.get(name) is task:
             del self._operations[name]
 
-    async def _run(self, name: str, payload: object) -> None:
+    async def _run(self, name: str, payload: object, record: OperationRecord) -> None:
         """Run one operation to completion, and report the result."""
+        request_context.error_code.set("")
         try:
             self._check_room()
-            await self._answer(name, GraphqlRequest.read(payload))
+            await self._answer(name, GraphqlRequest.read(payload), record)
         except OperationRejected as error:
             self._queue_message("error", name, error.errors)
         except GraphQLError as error:
@@ -301,12 +293,13 @@ class GraphqlConnection:
             self._queue_message("error", name, [failures.of(translate(error))])
         else:
             self._queue_message("complete", name)
+        record.complete()
 
     def _check_room(self) -> None:
         if len(self._operations) > MAX_OPERATIONS:
             raise TooManySubscriptions(f"A connection may run at most {MAX_OPERATIONS} operations.")
 
-    async def _answer(self, name: str, request: GraphqlRequest) -> None:
+    async def _answer(self, name: str, request: GraphqlRequest, record: OperationRecord) -> None:
         caller = self._open_caller()
         await check_rate_limits(caller.principal, caller.tenant, None)
         inner = InternalRequests(self._server.app, self._scope)
@@ -315,47 +308,48 @@ class GraphqlConnection:
             caller.tenant,
             self._handshake.head,
             inner,
-            _OfOperation(self, name),
+            _OperationAdapter(self, name),
         )
         text = await persisted_operations.text_of(request, context)
         texts = await self._server.schemas.of(caller.tenant.id)
         prepared = texts.prepare(text, request.name)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
-            await self._stream(name, prepared, request, context)
+            stream = await start_subscription(prepared, request.variables, context)
+            record.complete()
+            await self._stream(name, stream)
         else:
             self._queue_message("next", name, await answer(prepared, request.variables, context))
 
-    async def _stream(
-        self, name: str, prepared: PreparedOperation, request: GraphqlRequest, context: LiveContext
-    ) -> None:
-        stream = await start_subscription(prepared, request.variables, context)
+    async def _stream(self, name: str, stream: OperationStream) -> None:
         try:
             async for event in stream.source:
                 rendered = await stream.rendered(event)
                 if isinstance(event, LiveMessage) and event.resume is not None:
                     rendered["extensions"] = {"resume": event.resume}
-                await self._sent(to_json({"id": name, "type": "next", "payload": rendered}))
+                await self._send_and_wait(
+                    exact_json({"id": name, "type": "next", "payload": rendered})
+                )
         finally:
             await stream.source.aclose()
 
-    async def _sent(self, frame: bytes) -> None:
+    async def _send_and_wait(self, frame: bytes) -> None:
         """Send a frame, and wait until it has been sent. A client that does not read blocks only
         its own streams.
         """
-        left = asyncio.Event()
-        self._outgoing.put(frame, lambda _: left.set())
-        await left.wait()
+        sent = asyncio.Event()
+        self._outgoing.put(frame, lambda _: sent.set())
+        await sent.wait()
 
     def _queue_message(self, kind: str, name: str, payload: object = None) -> None:
         message: dict[str, object] = {"id": name, "type": kind}
         if payload is not None:
             message["payload"] = payload
-        self._outgoing.put(to_json(message))
+        self._outgoing.put(exact_json(message))
 
 
 @dataclass(frozen=True, slots=True)
-class _OfOperation:
+class _OperationAdapter:
     """The interface of a connection for one of its operations."""
 
     connection: GraphqlConnection
@@ -365,37 +359,12 @@ class _OfOperation:
     def kinds(self) -> SubscriptionKinds:
         return self.connection.kinds
 
-    async def hold(self, feed: FrameBuffer) -> OpenSubscription:
-        return await self.connection.hold(self.name, feed)
+    async def register(self, feed: FrameBuffer) -> OpenSubscription:
+        return await self.connection.register(self.name, feed)
 
-    def release(self, held: OpenSubscription) -> None:
-        held.close()
-        self.connection._forget_held(held)
+    def unregister(self, subscription: OpenSubscription) -> None:
+        subscription.close()
+        self.connection._forget_subscription(subscription)
 
     def subscriber(self) -> Subscriber:
         return self.connection._subscriber(self.name)
-
-
-def _name(message: JsonObject) -> str:
-    name = message.get("id")
-    if not isinstance(name, str) or not 0 < len(name) <= messages.MAX_ID_CHARS:
-        raise CloseRequested(4400, "Invalid message: a subscription must have an id")
-    return name
-
-
-def _object(value: object) -> JsonObject:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InvalidBody("Expected an object.")
-    return value
-
-
-def _why(reader: asyncio.Task[None]) -> CloseRequested | None:
-    """Return why the server stopped reading from a connection; None if the client disconnected."""
-    failed = reader.exception()
-    if not isinstance(failed, Exception) or isinstance(failed, OSError):
-        return None
-    if isinstance(failed, CloseRequested):
-        return failed
-    return CloseRequested(4500, translate(failed).code)

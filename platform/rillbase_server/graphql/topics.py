@@ -14,7 +14,7 @@ from strawberry.scalars import JSON
 from strawberry.types.scalar import ScalarDefinition
 
 from data_plane.internal_call import Handler, InternalCall
-from foundation.api.rendering import to_json
+from foundation.api.rendering import exact_json
 from foundation.errors import FieldProblem, InvalidBody
 from foundation.json_types import JsonObject
 from rillbase_server.graphql.context import Context, Info
@@ -108,10 +108,10 @@ async def _ask(
         "GET" if body is None else "POST",
         f"/v1/topics/{quote(topic, safe='')}/publications",
         {"topic": topic},
-        b"" if body is None else to_json(members),
+        b"" if body is None else exact_json(members),
         query=query or {},
     )
-    return cast("JsonObject", await context.ask(call))
+    return cast("JsonObject", await context.call_data_plane(call))
 
 
 def publication(item: JsonObject) -> TopicPublication:
@@ -130,7 +130,7 @@ def publication(item: JsonObject) -> TopicPublication:
 def _publications(items: object) -> list[TopicPublication] | None:
     if not isinstance(items, list):
         return None
-    return [publication(cast("JsonObject", each)) for each in items]
+    return [publication(cast("JsonObject", item)) for item in items]
 
 
 def payload(frame: JsonObject) -> LivePublications:
@@ -168,7 +168,7 @@ class TopicQueries:
         parameters = {"id": place, "geo": area, "from": since, "to": until, "cursor": after}
         query = {name: value for name, value in parameters.items() if value is not None}
         query["limit"] = str(limit)
-        answer = await _ask(info.context, calls.look, topic, query=query)
+        answer = await _ask(info.context, calls.list_publications, topic, query=query)
         nodes = _publications(answer["items"]) or []
         topic_facts = await facts.find(info.context.in_tenant().id, topic)
         edges = [

@@ -105,9 +105,9 @@ class Writes:
                 return members["key"]
             return await documents.written(info.context, write.message, collection, **members)
 
-        taken = {**arguments, **{name: self._argument(name) for name in write.arguments}}
+        all_arguments = {**arguments, **{name: self._argument(name) for name in write.arguments}}
         answer = GraphQLNonNull(self.json) if write.verb == "delete" else self.node
-        return GraphQLField(answer, taken, resolve=resolve, description=write.description)
+        return GraphQLField(answer, all_arguments, resolve=resolve, description=write.description)
 
     def _argument(self, name: str) -> GraphQLArgument:
         types: dict[str, tuple[GraphQLInputType, str | None]] = {
@@ -120,5 +120,7 @@ class Writes:
             "ifVersion": (GraphQLInt, "Write only if the document has this version."),
             "idempotencyKey": (GraphQLString, "Retries with the same key take effect once."),
         }
-        taken, description = types[name]
-        return GraphQLArgument(taken, description=description, out_name=_MEMBERS.get(name, name))
+        argument_type, description = types[name]
+        return GraphQLArgument(
+            argument_type, description=description, out_name=_MEMBERS.get(name, name)
+        )

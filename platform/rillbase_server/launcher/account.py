@@ -41,7 +41,7 @@ def closed_ancestor(path: Path, account: Account) -> Path | None:
     return None
 
 
-def give(path: Path, account: Account | None) -> None:
+def set_owner(path: Path, account: Account | None) -> None:
     """Make ``account`` the owner of ``path`` alone (not of what lies below it)."""
     if account is not None:
         os.chown(path, account.uid, account.gid)
@@ -50,7 +50,7 @@ def give(path: Path, account: Account | None) -> None:
 def private_directory(path: Path, account: Account | None) -> Path:
     """``path`` as an existing directory that only ``account`` (or the caller) may enter."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    give(path, account)
+    set_owner(path, account)
     path.chmod(0o700)
     return path
 

@@ -18,7 +18,7 @@ from celery.bin.celery import main as celery_main
 from celery.signals import heartbeat_sent, worker_before_create_process, worker_ready
 
 from .atomic_file import write_atomically
-from .sign_of_life import begin_signs, sign_of
+from .liveness_file import keep_fresh, liveness_path
 
 # A pod runs this module without the launcher, which sets the same umask.
 PRIVATE_UMASK = 0o077
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
             with contextlib.suppress(FileNotFoundError):  # not ready yet
                 os.utime(mark)
 
-    begin_signs(sign_of(mark))
+    keep_fresh(liveness_path(mark))
     worker_before_create_process.connect(freeze, weak=False)
     worker_ready.connect(announce, weak=False)
     heartbeat_sent.connect(renew, weak=False)

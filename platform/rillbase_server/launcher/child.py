@@ -20,7 +20,7 @@ from typing import IO
 from .account import Account
 
 PR_SET_PDEATHSIG = 1
-FAMILY_ENDS_S, FAMILY_POLL_S = 1.0, 0.002
+FAMILY_EXIT_TIMEOUT_S, FAMILY_POLL_S = 1.0, 0.002
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "HOME", "LD_LIBRARY_PATH")
 
 Output = IO[bytes] | int
@@ -53,8 +53,8 @@ def spawn(
 
 def server_environment() -> dict[str, str]:
     """The environment of a third-party server (PostgreSQL, Valkey), without secrets."""
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    return kept | {"LC_ALL": "C.UTF-8"}
+    inherited = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    return inherited | {"LC_ALL": "C.UTF-8"}
 
 
 def signal_family(leader_pid: int, number: signal.Signals) -> None:
@@ -71,7 +71,7 @@ def end_family(leader_pid: int) -> None:
     The kernel kills asynchronously, and ports and files must be free for the successor. A process
     that remains (until init reaps it) is awaited only briefly.
     """
-    deadline_s = time.monotonic() + FAMILY_ENDS_S
+    deadline_s = time.monotonic() + FAMILY_EXIT_TIMEOUT_S
     while time.monotonic() < deadline_s:
         try:
             os.killpg(leader_pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ def own_environment(
     options: UpOptions, secrets: Secrets, urls: Mapping[str, str]
 ) -> dict[str, str]:
     """Variables of web, worker and beat; `urls` maps variables to the servers' URLs."""
-    ours = {
+    own_variables = {
         "RILLBASE_ENV": "development",
         "RILLBASE_DATA_DIR": str(options.data_dir),
         "RILLBASE_SECRET_KEY": secrets.secret_key,
@@ -34,16 +34,16 @@ def own_environment(
     }
     inherited = dict(os.environ)
     if allows_loopback_targets(options):
-        ours[LOOPBACK_TARGETS] = "true"
+        own_variables[LOOPBACK_TARGETS] = "true"
     if options.verbose:
-        ours["RILLBASE_LOG_LEVEL"] = "DEBUG"
+        own_variables["RILLBASE_LOG_LEVEL"] = "DEBUG"
     always = {
         ADMINISTRATION: without_login(urls[ADMINISTRATION]),
         "DJANGO_SETTINGS_MODULE": "rillbase_server.settings",
         "PYTHONPATH": _python_path(inherited),
         "PYTHONUNBUFFERED": "1",
     }
-    return ours | inherited | always
+    return own_variables | inherited | always
 
 
 def allows_loopback_targets(options: UpOptions) -> bool:
@@ -81,6 +81,6 @@ def _hosts(options: UpOptions) -> list[str]:
     return list(dict.fromkeys(hosts))
 
 
-def _python_path(given: Mapping[str, str]) -> str:
-    paths = [str(REPOSITORY), str(REPOSITORY / "platform"), given.get("PYTHONPATH", "")]
+def _python_path(variables: Mapping[str, str]) -> str:
+    paths = [str(REPOSITORY), str(REPOSITORY / "platform"), variables.get("PYTHONPATH", "")]
     return os.pathsep.join(path for path in paths if path)

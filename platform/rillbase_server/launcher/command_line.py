@@ -5,7 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from .options import DEFAULT_HOST, DEFAULT_PORT, UpOptions, default_data_dir
+from rillbase_server.version import VERSION
+
+from .options import DEFAULT_HOST, DEFAULT_PORT, NAME, UpOptions, default_data_dir
 from .problems import ExitCode, LauncherProblem
 
 MAX_PORT = 65_535
@@ -66,7 +68,8 @@ def _options(parsed: argparse.Namespace) -> UpOptions:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="manage.py", description="Run Rillbase.")
+    parser = argparse.ArgumentParser(prog=NAME, description="Run Rillbase.")
+    parser.add_argument("--version", action="version", version=VERSION)
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start everything and stay in the foreground")
     status = commands.add_parser("status", help="show what is running: state, pid, uptime, memory")
@@ -100,15 +103,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _port(text: str) -> int:
-    return _bounded(text, 0, MAX_PORT)
+    return _bounded_int(text, 0, MAX_PORT)
 
 
 def _workers(text: str) -> int:
-    return _bounded(text, 1, MAX_WORKERS)
+    return _bounded_int(text, 1, MAX_WORKERS)
 
 
-def _bounded(text: str, least: int, most: int) -> int:
+def _bounded_int(text: str, minimum: int, maximum: int) -> int:
     number = int(text)
-    if not least <= number <= most:
-        raise argparse.ArgumentTypeError(f"must be between {least} and {most}")
+    if not minimum <= number <= maximum:
+        raise argparse.ArgumentTypeError(f"must be between {minimum} and {maximum}")
     return number

@@ -49,7 +49,7 @@ class Console:
         self._live: Live | None = None
         self._runners: list[Runner] = []
         self._seen: dict[str, ServiceState] = {}
-        self._gone = False
+        self._is_closed = False
 
     def report(self, text: str) -> None:
         """Print a line of the launcher."""
@@ -105,12 +105,12 @@ class Console:
 
     def _show(self, show: Callable[[], object]) -> None:
         """Ignore errors of a closed terminal: the log files are complete."""
-        if self._gone:
+        if self._is_closed:
             return
         try:
             show()
         except OSError:
-            self._gone = True
+            self._is_closed = True
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
             os.close(nowhere)

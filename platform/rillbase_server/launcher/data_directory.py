@@ -76,7 +76,7 @@ class DataDirectory:
         stores = (self.postgres / "data", self.valkey / "appendonlydir", self.node / "db")
         return any(store.exists() for store in stores)
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Create what is missing. Servers with a separate account must pass the root.
 
         Modes are set separately, since the umask would restrict them on creation. Files that an

@@ -17,27 +17,27 @@ from .account import server_account
 from .child import server_environment
 from .child_environment import own_environment, with_administration
 from .data_directory import DataDirectory
-from .demo_login import leave_key
+from .demo_login import write_key
 from .leftovers import mark_of
 from .lifecycle import RestartPolicy
+from .liveness_file import liveness_path
 from .options import REPOSITORY, UpOptions
 from .ports import LOOPBACK, free_port
 from .postgres import TRANSIENT_FAILURES as POSTGRES_TRANSIENT_FAILURES
 from .postgres import PostgresCluster
 from .readiness import (
+    file_renewed,
     http_answers,
     http_condition,
     mark_written,
     postgres_accepts,
     postgres_responds,
-    sign_renewed,
     valkey_answers,
     valkey_pings,
     web_ready,
 )
 from .secrets_file import Secrets
 from .service import ServiceSpec
-from .sign_of_life import sign_of
 from .storage_node import TRANSIENT_FAILURES as NODE_TRANSIENT_FAILURES
 from .storage_node import StorageNodeProgram
 from .valkey import TRANSIENT_FAILURES as VALKEY_TRANSIENT_FAILURES
@@ -96,11 +96,11 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
-    ours = [_web(plan), _worker(plan), _background(plan, ports[4])]
+    own_services = [_web(plan), _worker(plan), _background(plan, ports[4])]
     # Last, so Spark does not compete for CPU time with services that the user waits for.
-    grid = _grid(replace(plan, after=(*plan.after, *_names(ours))), ports[5])
-    demo = _demo(replace(plan, after=(*plan.after, *_names(ours))))
-    return [*postgres, *others, preparation, *ours, grid, *demo]
+    grid = _grid(replace(plan, after=(*plan.after, *_names(own_services))), ports[5])
+    demo = _demo(replace(plan, after=(*plan.after, *_names(own_services))))
+    return [*postgres, *others, preparation, *own_services, grid, *demo]
 
 
 def _free_ports(count: int, avoid: int) -> list[int]:
@@ -153,7 +153,7 @@ def _valkey(store: ValkeyStore, directory: DataDirectory) -> ServiceSpec:
         stop_rank=VALKEY_RANK,
         account=store.account,
         before_start=store.before_start,
-        repair=store.set_damaged_aside,
+        repair=store.quarantine_damaged_data,
         transient_failures=VALKEY_TRANSIENT_FAILURES,
     )
 
@@ -177,7 +177,7 @@ def _node(node: StorageNodeProgram, directory: DataDirectory) -> ServiceSpec:
 
 def _preparation(plan: LaunchPlan) -> ServiceSpec:
     argv = [sys.executable, str(REPOSITORY / "manage.py"), "prepare_database"]
-    if plan.options.makes_demo:
+    if plan.options.creates_demo:
         argv += ["--demo-json", str(plan.directory.demo)]
     return ServiceSpec(
         name="prepare",
@@ -222,7 +222,7 @@ def _worker(plan: LaunchPlan) -> ServiceSpec:
         after=plan.after,
         check=mark_written(mark),
         essential=False,
-        alive=sign_renewed(sign_of(mark)),
+        alive=file_renewed(liveness_path(mark)),
         policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WORKER_GRACE_S),
         stop_rank=TASKS_RANK,
         before_start=partial(mark.unlink, missing_ok=True),
@@ -241,13 +241,13 @@ def _background(plan: LaunchPlan, port: int) -> ServiceSpec:
 
 def _demo(plan: LaunchPlan) -> list[ServiceSpec]:
     """Return the clients that keep the demo tenant busy. They use the public API alone."""
-    if not plan.options.makes_demo or not (REPOSITORY / "examples" / "demo").is_dir():
+    if not plan.options.creates_demo or not (REPOSITORY / "examples" / "demo").is_dir():
         return []
     key, mark = plan.directory.run / "demo.key", plan.directory.run / "demo.ready"
     argv = (sys.executable, "-m", "examples.demo", "--url", plan.options.url)
 
     def prepare() -> None:
-        leave_key(plan.directory, key)
+        write_key(plan.directory, key)
         mark.unlink(missing_ok=True)
 
     service = ServiceSpec(

@@ -17,8 +17,8 @@ from .secrets_file import DemoCredentials, Secrets, save
 def hand_over(directory: DataDirectory, secrets: Secrets) -> Secrets:
     """Write the stored login to the file for ``prepare_database``."""
     # A file that a killed launcher did not read is newer than the secrets.
-    secrets = take_in(directory, secrets)
-    if all(asdict(secrets.demo).values()):
+    secrets = store_login(directory, secrets)
+    if secrets.demo.api_key:
         write_atomically(directory.demo, json.dumps(asdict(secrets.demo)))
     return secrets
 
@@ -33,7 +33,7 @@ def sign_in_link(directory: DataDirectory) -> str:
     return link if isinstance(link, str) else ""
 
 
-def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
+def store_login(directory: DataDirectory, secrets: Secrets) -> Secrets:
     """Store the login from ``prepare_database``, and remove its file."""
     demo = secrets.demo.updated(_read(directory.demo))
     if demo != secrets.demo:
@@ -42,7 +42,7 @@ def take_in(directory: DataDirectory, secrets: Secrets) -> Secrets:
     return secrets
 
 
-def leave_key(directory: DataDirectory, path: Path) -> None:
+def write_key(directory: DataDirectory, path: Path) -> None:
     """Write the demo's API key to a file for the process that plays the demo's clients.
 
     The key is in the file of ``prepare_database`` until the launcher has stored it. A file that

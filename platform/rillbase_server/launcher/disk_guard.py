@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from .account import Account, give
+from .account import Account, set_owner
 from .data_directory import MIB, DataDirectory
 from .problems import ExitCode, LauncherProblem
 
@@ -94,11 +94,11 @@ class PostgresWrites:
         if not self._data.exists():
             return
         self._file.write_text(f"default_transaction_read_only = {'on' if stopped else 'off'}\n")
-        give(self._file, self._account)
+        set_owner(self._file, self._account)
 
     def hand_over(self, path: Path) -> None:
         """Give PostgreSQL ownership of a file in its directory, which a base backup has to read."""
-        give(path, self._account)
+        set_owner(path, self._account)
 
 
 def guarded_reserves(directory: DataDirectory) -> list[Path]:
@@ -108,16 +108,16 @@ def guarded_reserves(directory: DataDirectory) -> list[Path]:
     ignores files that are not named like segments.
     """
     data = directory.postgres / "data"
-    places = [
+    paths = [
         directory.reserve,
         directory.postgres / "reserve",
         data / "rillbase.reserve",
         data / "pg_wal" / "rillbase.reserve",
     ]
     reserves: dict[int, Path] = {}
-    for place in places:
-        if place.parent.exists():
-            reserves.setdefault(place.parent.stat().st_dev, place)
+    for path in paths:
+        if path.parent.exists():
+            reserves.setdefault(path.parent.stat().st_dev, path)
     return list(reserves.values())
 
 
@@ -152,14 +152,14 @@ class DiskGuard:
     def check(self) -> None:
         """Check the disk and act. A step that fails is retried at the next check."""
         try:
-            self._carry_out(decide(self._look()))
+            self._carry_out(decide(self._read_disk()))
         except OSError as error:
             self._report(f"the disk cannot be checked: {error}", False)
 
-    def _look(self) -> DiskState:
+    def _read_disk(self) -> DiskState:
         reserves = guarded_reserves(self._directory)
         return DiskState(
-            free_bytes=min(shutil.disk_usage(place.parent).free for place in reserves),
+            free_bytes=min(shutil.disk_usage(path.parent).free for path in reserves),
             reserve_bytes=self._reserve_bytes,
             is_reserved=all(map(Path.exists, reserves)) or not self._reserve_bytes,
             is_stopped=self._directory.write_stop.exists(),
@@ -172,7 +172,7 @@ class DiskGuard:
             case GuardAction.RESUME:
                 self._resume()
             case GuardAction.RESERVE:
-                self._make_reserves()
+                self._create_reserves()
             case GuardAction.NONE:
                 pass
 
@@ -190,7 +190,7 @@ class DiskGuard:
         )
 
     def _resume(self) -> None:
-        self._make_reserves()
+        self._create_reserves()
         self._writes.set(stopped=False)
         self._reload()
         self._retry()
@@ -198,14 +198,14 @@ class DiskGuard:
         self._directory.write_stop.unlink(missing_ok=True)
         self._report("the disk has space again: writes are accepted", True)
 
-    def _make_reserves(self) -> None:
+    def _create_reserves(self) -> None:
         if not self._reserve_bytes:
             return
-        for place in guarded_reserves(self._directory):
-            if not place.exists():
-                self._make_reserve(place)
+        for path in guarded_reserves(self._directory):
+            if not path.exists():
+                self._create_reserve(path)
 
-    def _make_reserve(self, path: Path) -> None:
+    def _create_reserve(self, path: Path) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
         try:
             os.posix_fallocate(descriptor, 0, self._reserve_bytes)

@@ -15,9 +15,10 @@ from rich.text import Text
 from .account import server_account
 from .data_directory import MIB, DataDirectory, find_problem
 from .instance_lock import lock_holder
-from .options import UpOptions
+from .options import INSTALLED, UpOptions
 from .preflight import (
     EXTERNAL_SERVERS,
+    choose_processes_without_spark,
     embedded_servers_problem,
     external_server_problem,
     java_problem,
@@ -69,7 +70,9 @@ def examine(options: UpOptions) -> Iterator[Diagnosis]:
     yield Diagnosis("packages", _package_versions(), missing_packages())
     yield from _tools()
     java = java_version()
+    note = choose_processes_without_spark()
     yield Diagnosis("java", str(java) if java else "not needed", java_problem())
+    yield Diagnosis("spark", note or "installed")
     servers = ", ".join(name for name, _ in needed_servers()) or "none needed"
     yield Diagnosis("embedded servers", servers, embedded_servers_problem(account))
     named = ", ".join(name for name in EXTERNAL_SERVERS if os.environ.get(name))
@@ -84,6 +87,8 @@ def examine(options: UpOptions) -> Iterator[Diagnosis]:
 
 
 def _tools() -> Iterator[Diagnosis]:
+    if INSTALLED:
+        return
     for command, purpose, fix in BUILD_TOOLS:
         tool_version = _tool_version(command)
         missing = LauncherProblem(

@@ -34,8 +34,11 @@ class _EmbeddedServer:
 
     name: str
 
-    def __init__(self, directory: Path, stop_signal: signal.Signals) -> None:
+    def __init__(
+        self, directory: Path, stop_signal: signal.Signals, start_deadline_s: float
+    ) -> None:
         self.directory = directory.absolute()
+        self._start_deadline_s = start_deadline_s
         self.account = server_account()
         self._stop_signal = stop_signal
         self._process: subprocess.Popen[bytes] | None = None
@@ -86,13 +89,13 @@ class _EmbeddedServer:
 
     def _await(self, process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
         self._process = process
-        deadline = time.monotonic() + START_DEADLINE_S
+        deadline = time.monotonic() + self._start_deadline_s
         while not ready():
             if process.poll() is not None:
                 raise self._failure(f"exited during start with code {process.returncode}")
             if time.monotonic() > deadline:
                 self.stop()
-                raise self._failure(f"was not ready within {START_DEADLINE_S:.0f} s")
+                raise self._failure(f"was not ready within {self._start_deadline_s:.0f} s")
             time.sleep(POLL_S)
 
     def _failure(self, what: str) -> EmbeddedServerError:
@@ -113,8 +116,9 @@ class EmbeddedPostgres(_EmbeddedServer):
         port: int | None = None,
         durable: bool = True,
         settings: Mapping[str, str] | None = None,
+        start_deadline_s: float = START_DEADLINE_S,
     ) -> None:
-        super().__init__(directory, stop_signal=signal.SIGINT)
+        super().__init__(directory, signal.SIGINT, start_deadline_s)
         self.cluster = PostgresCluster(
             self.directory,
             superuser_password,
@@ -134,7 +138,7 @@ class EmbeddedPostgres(_EmbeddedServer):
         self.stop()  # collects a server that was killed
         private_directory(self.directory, self.account)
         if not self.cluster.initialised:
-            self._make_cluster()
+            self._create_cluster()
         self.cluster.stop_running_server(STOP_GRACE_S)
         pause_s = FIRST_RETRY_S
         for attempts_left in reversed(range(START_ATTEMPTS)):
@@ -159,7 +163,7 @@ class EmbeddedPostgres(_EmbeddedServer):
         process = self._spawn(self.cluster.server_argv())
         self._await(process, lambda: self.cluster.accepts_connections(process.pid))
 
-    def _make_cluster(self) -> None:
+    def _create_cluster(self) -> None:
         self.cluster.before_initdb()
         process = self._spawn(self.cluster.initdb_argv())
         self._await(process, lambda: process.poll() == 0)
@@ -172,7 +176,7 @@ class EmbeddedValkey(_EmbeddedServer):
     name = "valkey"
 
     def __init__(self, directory: Path, *, password: str, port: int | None = None) -> None:
-        super().__init__(directory, stop_signal=signal.SIGTERM)
+        super().__init__(directory, signal.SIGTERM, START_DEADLINE_S)
         self.store = ValkeyStore(self.directory, password, port or free_port(), self.account)
 
     @property
@@ -187,7 +191,7 @@ class EmbeddedValkey(_EmbeddedServer):
         try:
             self._start_once()
         except EmbeddedServerError as failure:
-            if not self.store.set_damaged_aside(str(failure)):
+            if not self.store.quarantine_damaged_data(str(failure)):
                 raise
             self._start_once()
 

@@ -30,10 +30,12 @@ class InstanceLock:
         except BlockingIOError:
             file.close()
             return None
-        me = identify(os.getpid())
+        identity = identify(os.getpid())
         file.truncate()
-        if me is not None:
-            json.dump({"pid": me.pid, "started": me.started, "boot_id": boot_id()}, file)
+        if identity is not None:
+            json.dump(
+                {"pid": identity.pid, "started": identity.started, "boot_id": boot_id()}, file
+            )
         file.flush()
         return cls(path, file)
 

@@ -29,12 +29,12 @@ GRACE_S = 10.0
 def stop_leftovers(directory: DataDirectory, grace_s: float = GRACE_S) -> list[str]:
     """Stop all leftover processes of an earlier launcher; return what was stopped."""
     stopped = []
-    recorded = sorted(_recorded(directory), key=lambda record: record.stop_rank)
+    recorded = sorted(_read_records(directory), key=lambda record: record.stop_rank)
     for _, group in groupby(recorded, key=lambda record: record.stop_rank):
         records = list(group)
         _stop([(record.identity, record.stop_signal) for record in records], grace_s)
         stopped += [f"{record.name} (pid {record.pid})" for record in records]
-    strays = list(_marked(directory))
+    strays = list(_processes_of(directory))
     _stop([(identity, signal.SIGTERM) for identity in strays], grace_s)
     stopped += [f"an orphaned process (pid {identity.pid})" for identity in strays]
     cluster = PostgresCluster(directory.postgres, superuser_password="", port=0)
@@ -48,7 +48,7 @@ def mark_of(directory: DataDirectory) -> dict[str, str]:
     return {MARK: str(directory.root.resolve())}
 
 
-def _recorded(directory: DataDirectory) -> Iterator[ServiceRecord]:
+def _read_records(directory: DataDirectory) -> Iterator[ServiceRecord]:
     record = read_state(directory.state)
     if record is None or not record.this_boot:
         return
@@ -57,15 +57,15 @@ def _recorded(directory: DataDirectory) -> Iterator[ServiceRecord]:
             yield service
 
 
-def _marked(directory: DataDirectory) -> Iterator[ProcessIdentity]:
+def _processes_of(directory: DataDirectory) -> Iterator[ProcessIdentity]:
     own_mark = mark_of(directory)[MARK]
     for process in psutil.process_iter():
         try:
-            ours = process.environ().get(MARK) == own_mark
+            is_own = process.environ().get(MARK) == own_mark
         except psutil.Error:
             continue
         identity = identify(process.pid)
-        if ours and identity is not None and process.pid != os.getpid():
+        if is_own and identity is not None and process.pid != os.getpid():
             yield identity
 
 

@@ -167,7 +167,7 @@ def advance(policy: RestartPolicy, life: Lifecycle, event: Event, now: float) ->
             return replace(ready, was_ready=True, reason=""), ()
         case ProcessExited():
             _require(life, event, *WITH_PROCESS)
-            return _exited(policy, life, event, now)
+            return _on_exit(policy, life, event, now)
         case ServiceHung():
             _require(life, event, ServiceState.READY)
             return replace(life, reason=f"did not respond for {event.silent_s:.0f} s"), (
@@ -187,7 +187,7 @@ def _spawn(policy: RestartPolicy, life: Lifecycle, now: float) -> Step:
     return replace(starting, wake_at=now + policy.start_deadline_s), (ServiceEffect.SPAWN,)
 
 
-def _exited(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: float) -> Step:
+def _on_exit(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: float) -> Step:
     life = replace(life, exit_code=event.code)
     if life.state is ServiceState.STOPPING:
         return _move(life, ServiceState.STOPPED, now), ()
@@ -195,7 +195,7 @@ def _exited(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: f
         return _move(life, ServiceState.DONE, now), ()
     recovered = life.state is ServiceState.READY and now - life.since >= policy.stable_after_s
     failures = 1 if recovered else life.failures + 1
-    life = replace(life, failures=failures, reason=life.reason or _ended(event.code))
+    life = replace(life, failures=failures, reason=life.reason or _exit_text(event.code))
     may_retry = event.transient or (life.was_ready and not policy.one_shot)
     gives_up = not may_retry or failures > policy.max_failures
     if gives_up and not event.retry_forever:
@@ -206,8 +206,8 @@ def _exited(policy: RestartPolicy, life: Lifecycle, event: ProcessExited, now: f
 
 def _timer_fired(policy: RestartPolicy, life: Lifecycle, now: float) -> Step:
     if life.state is ServiceState.BACKING_OFF:
-        again = replace(life, restarts=life.restarts + 1, reason="")
-        return _spawn(policy, again, now)
+        restarting = replace(life, restarts=life.restarts + 1, reason="")
+        return _spawn(policy, restarting, now)
     if life.state is ServiceState.STARTING:
         late = f"not ready within {policy.start_deadline_s:g} s"
         return replace(life, wake_at=None, reason=late), (ServiceEffect.KILL,)
@@ -243,5 +243,5 @@ def _require(life: Lifecycle, event: Event, *states: ServiceState) -> None:
         raise IllegalMove(f"{type(event).__name__} while {life.state}")
 
 
-def _ended(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"killed by signal {-code}" if code < 0 else f"exited with code {code}"

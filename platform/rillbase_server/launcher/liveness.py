@@ -19,11 +19,11 @@ class Liveness:
 
     hung_after_s: float
     silent_s: float = 0.0
-    _asked_at: float | None = None
+    _checked_at: float | None = None
 
-    def asked(self, now: float, *, answered: bool) -> bool:
+    def record_check(self, now: float, *, answered: bool) -> bool:
         """Record the outcome of a check; return whether the service hangs."""
-        passed_s = 0.0 if self._asked_at is None else min(now - self._asked_at, LONGEST_GAP_S)
-        self._asked_at = now
+        passed_s = 0.0 if self._checked_at is None else min(now - self._checked_at, LONGEST_GAP_S)
+        self._checked_at = now
         self.silent_s = 0.0 if answered else self.silent_s + passed_s
         return self.silent_s >= self.hung_after_s

@@ -15,11 +15,13 @@ class RotatingLogFile:
     contains the reason.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
+    def __init__(
+        self, path: Path, *, max_bytes: int = MAX_BYTES, kept_files: int = KEPT_FILES
+    ) -> None:
         self.path = path
         self.failure = ""
         self._max_bytes = max_bytes
-        self._kept = kept
+        self._kept_files = kept_files
         self._open()
 
     def write(self, line: bytes) -> None:
@@ -39,17 +41,17 @@ class RotatingLogFile:
 
     def _rotate(self) -> None:
         self._file.close()
-        for number in range(self._kept - 1, 0, -1):
-            older = self._numbered(number)
+        for number in range(self._kept_files - 1, 0, -1):
+            older = self._rotated_path(number)
             if older.exists():
-                older.replace(self._numbered(number + 1))
+                older.replace(self._rotated_path(number + 1))
         if self.path.exists():
-            self.path.replace(self._numbered(1))
+            self.path.replace(self._rotated_path(1))
         self._open()
 
     def _open(self) -> None:
         self._file = self.path.open("ab", buffering=0)
         self._size = self._file.tell()
 
-    def _numbered(self, number: int) -> Path:
+    def _rotated_path(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}")

@@ -102,12 +102,12 @@ def render(line: LogLine, service: str, now: str, *, colour: bool) -> str:
 
 
 def _from_json(content: dict[str, object]) -> LogLine:
-    taken = {*TIME_KEYS, *LEVEL_KEYS, *MESSAGE_KEYS, *TRACE_KEYS, *HIDDEN_KEYS}
+    known_keys = {*TIME_KEYS, *LEVEL_KEYS, *MESSAGE_KEYS, *TRACE_KEYS, *HIDDEN_KEYS}
     message = _first(content, MESSAGE_KEYS)
     if message == "request" and content.keys() >= REQUEST_KEYS:
-        taken |= REQUEST_KEYS
+        known_keys |= REQUEST_KEYS
         message = "{method} {route} {status} in {duration_ms} ms".format_map(content)
-    fields = [(key, _value(value)) for key, value in content.items() if key not in taken]
+    fields = [(key, _value(value)) for key, value in content.items() if key not in known_keys]
     return LogLine(
         level=LEVELS.get(_first(content, LEVEL_KEYS).upper(), Level.INFO),
         message=message,

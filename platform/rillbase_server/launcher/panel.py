@@ -6,7 +6,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from .options import UpOptions
+from .options import INSTALLED, PROGRAM, UpOptions
 from .secrets_file import DemoCredentials
 
 #: A label and a value.
@@ -27,10 +27,11 @@ def rows(
         ("Password", demo.password or NOT_MADE),
         ("Tenant", demo.tenant or NOT_MADE),
         ("API key", demo.api_key or NOT_MADE),
+        ("Publishable key", demo.publishable_key or NOT_MADE),
         ("Data", str(options.data_dir)),
         ("Logs", str(options.data_dir / "logs")),
         *notes,
-        ("Stop", f"Ctrl-C, or: python manage.py stop --data-dir {options.data_dir}"),
+        ("Stop", f"Ctrl-C, or: {PROGRAM} stop --data-dir {options.data_dir}"),
     ]
 
 
@@ -52,7 +53,7 @@ def plain(
 ) -> str:
     """Return the rows as lines, for files and pipes."""
     lines = [f"Rillbase is ready ({seconds:.1f} s)"]
-    lines += [f"  {label + ':':<13}{value}" for label, value in rows(options, demo, link, notes)]
+    lines += [f"  {label + ':':<17}{value}" for label, value in rows(options, demo, link, notes)]
     return "\n".join(lines)
 
 
@@ -65,8 +66,8 @@ def example(options: UpOptions, demo: DemoCredentials) -> str:
 
 
 def watch(options: UpOptions, demo: DemoCredentials) -> str:
-    """Return a command that subscribes to a query, for a second terminal."""
-    if not demo.api_key:
+    """Return a command that subscribes to a query, for a second terminal in the checkout."""
+    if not demo.api_key or INSTALLED:
         return ""
     return (
         f"Watch: RILLBASE_URL={options.url} RILLBASE_KEY={demo.api_key} "

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import psutil
 
-from .account import Account, give, private_directory
+from .account import Account, private_directory, set_owner
 from .disk_guard import PostgresWrites
 from .packages import package_directory
 from .ports import LOOPBACK
@@ -25,7 +25,7 @@ from .process import identify, send, wait_until_gone
 
 SUPERUSER = "postgres"
 MAX_SOCKET_PATH_BYTES = 100
-PID_LINE, STATUS_LINE = 0, 7
+PID_LINE, PORT_LINE, STATUS_LINE = 0, 3, 7
 
 # Errors of a server that starts while backends of its killed predecessor are still exiting. The
 # launcher retries with back-off after these.
@@ -86,8 +86,14 @@ class PostgresCluster:
     @property
     def url(self) -> str:
         """The superuser's connection URL."""
-        password = quote(self.superuser_password, safe="")
-        return f"postgresql://{SUPERUSER}:{password}@{LOOPBACK}:{self.port}/postgres"
+        return self._url(self.port)
+
+    def running_url(self) -> str | None:
+        """Return the superuser's URL of the server that is running in this directory."""
+        lines = self._lock_file_lines()
+        if self.running_server() is None or len(lines) <= STATUS_LINE:
+            return None
+        return self._url(int(lines[PORT_LINE]))
 
     @property
     def initialised(self) -> bool:
@@ -113,7 +119,7 @@ class PostgresCluster:
         descriptor = os.open(self._password_file, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(self.superuser_password + "\n")
-        give(self._password_file, self.account)
+        set_owner(self._password_file, self.account)
 
     def after_initdb(self) -> None:
         """Rename a finished attempt to be the cluster. Does nothing if there is none."""
@@ -157,7 +163,7 @@ class PostgresCluster:
         try:
             process = psutil.Process(int(lines[PID_LINE]))
             alive = identify(process.pid) is not None
-            return process if alive and self._lives_here(process) else None
+            return process if alive and self._runs_in_data_directory(process) else None
         except psutil.Error:
             return None
 
@@ -185,6 +191,10 @@ class PostgresCluster:
     def _lock_file(self) -> Path:
         return self.data / "postmaster.pid"
 
+    def _url(self, port: int) -> str:
+        password = quote(self.superuser_password, safe="")
+        return f"postgresql://{SUPERUSER}:{password}@{LOOPBACK}:{port}/postgres"
+
     def _socket_directory(self) -> str:
         # A socket's path is limited to 107 bytes. If the directory is too deep, the server listens
         # only on TCP, which all parts of Rillbase use anyway.
@@ -197,7 +207,7 @@ class PostgresCluster:
         except FileNotFoundError:
             return []
 
-    def _lives_here(self, process: psutil.Process) -> bool:
+    def _runs_in_data_directory(self, process: psutil.Process) -> bool:
         # A server's working directory is its data directory, for backends too.
         return Path(process.cwd()) == self.data.resolve()
 
@@ -212,7 +222,7 @@ class PostgresCluster:
             return
         for process in psutil.process_iter():
             try:
-                if self._lives_here(process):
+                if self._runs_in_data_directory(process):
                     return
             except psutil.Error:
                 continue

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from . import postgres, storage_node, valkey
 from .account import Account, closed_ancestor
-from .options import UpOptions
+from .options import INSTALLED, UpOptions
 from .ports import bind_problem, holder
 from .problems import ExitCode, LauncherProblem
 
@@ -26,7 +26,19 @@ JAVA_NEEDED = 17
 EXTERNAL_SERVERS = ("DATABASE_URL", "REDIS_URL", "STORAGE_URL")
 DEFAULT_PORTS = {"postgresql": 5432, "postgres": 5432, "redis": 6379, "rediss": 6379}
 PACKAGES = ("celery", "django", "psycopg", "redis", "starlette", "uvicorn", "rillbase_native")
-INSTALL = "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
+INSTALL = (
+    "Install the package again: pip install --force-reinstall rillbase-server."
+    if INSTALLED
+    else "Run `make run` (it installs what is missing), or install requirements/runtime.txt."
+)
+MOVE = (
+    "Run this as an ordinary user, or install the package in an accessible directory."
+    if INSTALLED
+    else "Run this as an ordinary user, or move the checkout to an accessible directory."
+)
+INSTALL_SPARK = "pip install 'rillbase-server[spark]'" if INSTALLED else "run `make setup`"
+#: By setting, what runs on Spark by default, and the value with which it does not.
+WITHOUT_SPARK = {"RILLBASE_GRID": "processes", "RILLBASE_ANALYTICS_WORKERS": "threads"}
 
 
 def missing_packages() -> LauncherProblem | None:
@@ -54,10 +66,35 @@ def java_version() -> int | None:
     return int(match[1]) if match else None
 
 
+def choose_processes_without_spark() -> str:
+    """Choose processes and threads for what would run on Spark, if Spark is not installed; return
+    what to tell the user about it.
+    """
+    left_open = [name for name in WITHOUT_SPARK if not os.environ.get(name)]
+    if has_spark() or not left_open:
+        return ""
+    os.environ.update({name: WITHOUT_SPARK[name] for name in left_open})
+    return (
+        "Spark is not installed: the matching grid runs as processes, and the analytics pipeline "
+        f"in threads. To run them on Spark, {INSTALL_SPARK}, and install Java {JAVA_NEEDED}."
+    )
+
+
+def has_spark() -> bool:
+    """Whether the Python package of Spark is installed."""
+    return find_spec("pyspark") is not None
+
+
 def java_problem() -> LauncherProblem | None:
     """Return why Spark cannot run the matching grid, if it is needed."""
     if os.environ.get("RILLBASE_GRID", "spark") != "spark":
         return None
+    if not has_spark():
+        return LauncherProblem(
+            ExitCode.PREREQUISITE_MISSING,
+            "RILLBASE_GRID=spark requires Spark, which is not installed.",
+            f"{INSTALL_SPARK[0].upper()}{INSTALL_SPARK[1:]}, or set RILLBASE_GRID=processes.",
+        )
     version = java_version()
     if version is not None and version >= JAVA_NEEDED:
         return None
@@ -85,7 +122,7 @@ def embedded_servers_problem(account: Account | None) -> LauncherProblem | None:
                 ExitCode.UNREACHABLE_FOR_SERVERS,
                 f"When started as root, the embedded servers run as {account.name}, which cannot "
                 f"access {closed} to reach {program}.",
-                "Run this as an ordinary user, or move the checkout to an accessible directory.",
+                MOVE,
             )
     return None
 

@@ -95,13 +95,18 @@ def readiness_problem(body: bytes) -> str | None:
     """Summarize the problems in a response of /readyz; None if there are none."""
     try:
         report = json.loads(body)
-        down = {name: one for name, one in report["dependencies"].items() if one["state"] != "up"}
+        down = {
+            name: dependency
+            for name, dependency in report["dependencies"].items()
+            if dependency["state"] != "up"
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    known = ("latency_ms", "state")
+    shown_members = ("latency_ms", "state")
     problems = [
-        f"{name} {one['state']}" + "".join(f", {k} {v}" for k, v in one.items() if k not in known)
-        for name, one in down.items()
+        f"{name} {dependency['state']}"
+        + "".join(f", {k} {v}" for k, v in dependency.items() if k not in shown_members)
+        for name, dependency in down.items()
     ]
     return "; ".join(problems) or None
 
@@ -134,21 +139,21 @@ def postgres_responds(port: int) -> Check:
     return check
 
 
-def sign_renewed(sign: Path) -> Check:
+def file_renewed(path: Path) -> Check:
     """Alive when the process has renewed its file since the last check."""
     last_seen_ns: int | None = None
 
     async def check(_pid: int) -> str | None:
         nonlocal last_seen_ns
-        before, last_seen_ns = last_seen_ns, _renewed_ns(sign)
+        before, last_seen_ns = last_seen_ns, _renewed_ns(path)
         return None if last_seen_ns not in (before, None) else "does not report"
 
     return check
 
 
-def _renewed_ns(sign: Path) -> int | None:
+def _renewed_ns(path: Path) -> int | None:
     try:
-        return sign.stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except FileNotFoundError:
         return None
 

@@ -10,5 +10,5 @@ from .secrets_file import DemoCredentials
 
 
 def write_ready_file(path: Path, options: UpOptions, demo: DemoCredentials) -> None:
-    """Write ``{"url", "email", "password", "tenant", "api_key"}``, private and complete."""
+    """Write the address and the demo's credentials, private and complete."""
     write_atomically(path, json.dumps({"url": options.url} | asdict(demo)) + "\n")

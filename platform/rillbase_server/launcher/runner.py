@@ -108,7 +108,7 @@ class Runner:
         self._process = None
         output = "\n".join(self.last_lines)
         transient = any(phrase in output for phrase in self.service.transient_failures)
-        transient = self._repaired(output) or transient
+        transient = self._repair(output) or transient
         self.handle(ProcessExited(process.returncode, transient, self._is_retried_forever(output)))
 
     def reload(self) -> None:
@@ -159,10 +159,10 @@ class Runner:
         self.identity = identify(self._process.pid)
         self._begin_reader(reading)
         if self.service.check is not None:
-            self._check = asyncio.create_task(self._ask_until_ready(self._process.pid))
+            self._check = asyncio.create_task(self._check_until_ready(self._process.pid))
         return None
 
-    def _repaired(self, output: str) -> bool:
+    def _repair(self, output: str) -> bool:
         """Repair the cause of a failed start, if possible."""
         if self.state is not ServiceState.STARTING:
             return False
@@ -190,15 +190,15 @@ class Runner:
             death_signal=self.service.stop_signal,
         )
 
-    async def _ask_until_ready(self, pid: int) -> None:
+    async def _check_until_ready(self, pid: int) -> None:
         check = self.service.check
         while check is not None:
-            lacking = await _run_check(check, pid)
-            if lacking is None:
+            missing = await _run_check(check, pid)
+            if missing is None:
                 self._check = None
                 self.handle(BecameReady())
                 return
-            self.lacking = lacking
+            self.lacking = missing
             await asyncio.sleep(CHECK_INTERVAL_S)
 
     def _begin_watches(self) -> None:
@@ -216,7 +216,7 @@ class Runner:
         liveness = Liveness(self.service.policy.hung_after_s)
         while True:
             answered = await _run_check(alive, pid) is None
-            if liveness.asked(time.monotonic(), answered=answered):
+            if liveness.record_check(time.monotonic(), answered=answered):
                 self.handle(ServiceHung(liveness.silent_s))
                 return
             await asyncio.sleep(INTERVAL_S)

@@ -24,6 +24,8 @@ class DemoCredentials:
     password: str = ""
     tenant: str = ""
     api_key: str = ""
+    #: Installations from before it have none until the next start.
+    publishable_key: str = ""
 
     def updated(self, answer: object) -> Self:
         """Return these values, updated with the non-empty ones of ``answer``."""
@@ -51,7 +53,7 @@ SECRET_NAMES = frozenset(part.name for part in fields(Secrets)) - {"demo"}
 LATER_NAMES = frozenset({"storage_token"})
 
 
-def load_or_make(path: Path, *, data_exists: bool) -> Secrets:
+def load_or_create(path: Path, *, data_exists: bool) -> Secrets:
     """Return the installation's secrets; create them unless it already has data."""
     try:
         # Invalid UTF-8 results in invalid JSON, which is handled below.

@@ -17,7 +17,7 @@ def nothing_to_prepare() -> None:
     """The default hook: no preparation."""
 
 
-def nothing_to_repair(_said: str) -> str:
+def nothing_to_repair(_output: str) -> str:
     """The default hook: no repair."""
     return ""
 
@@ -52,5 +52,5 @@ class ServiceSpec:
     # Takes the last log lines of a failed start; returns what it has repaired, and the start is
     # retried.
     repair: Callable[[str], str] = nothing_to_repair
-    # Phrases in the last log lines after which a failed start is retried.
+    # Phrases that make a failed start be retried if they occur in its last log lines.
     transient_failures: tuple[str, ...] = ()

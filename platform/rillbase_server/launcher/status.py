@@ -57,7 +57,7 @@ class Status:
 
 def status(data_dir: Path, *, as_json: bool) -> ExitCode:
     """Print the table, or the same as JSON for scripts."""
-    current = look(DataDirectory(data_dir))
+    current = read_status(DataDirectory(data_dir))
     if as_json:
         content = asdict(current) | {"memory_bytes": current.memory_bytes}
         sys.stdout.write(json.dumps(content) + "\n")
@@ -66,7 +66,7 @@ def status(data_dir: Path, *, as_json: bool) -> ExitCode:
     return ExitCode.OK if current.running else ExitCode.NOT_RUNNING
 
 
-def look(directory: DataDirectory) -> Status:
+def read_status(directory: DataDirectory) -> Status:
     """Return the status of ``directory``."""
     launcher = lock_holder(directory.lock)
     record = read_state(directory.state) or InstanceRecord("", "", ())

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
+
 from .account import Account, private_directory
 from .ports import LOOPBACK
 
@@ -15,6 +17,12 @@ TRANSIENT_FAILURES = ("Address already in use", "is locked")
 def binary() -> Path:
     """Return the path of the program, which is installed next to Python."""
     return Path(sys.executable).parent / "rillbase-node"
+
+
+def listening_on(process: psutil.Process) -> str:
+    """Return the address that a running node was started with."""
+    argv = process.cmdline()
+    return argv[argv.index("--listen") + 1]
 
 
 @dataclass(frozen=True)

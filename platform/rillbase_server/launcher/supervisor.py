@@ -48,7 +48,7 @@ class ServiceSupervisor:
             Runner(
                 service,
                 RotatingLogFile(log_path(logs, service)),
-                on_change=self._changed,
+                on_change=self._runner_changed,
                 on_line=on_line,
             )
             for service in services
@@ -64,10 +64,10 @@ class ServiceSupervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # Respect `nohup`: if SIGHUP is ignored, keep running.
             if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, self.ask_to_stop)
+                loop.add_signal_handler(number, self.request_stop)
         loop.add_signal_handler(signal.SIGCHLD, self._wake.set)
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Request an orderly stop; the second request kills."""
         self._forced = self._stop_asked
         self._stop_asked = True
@@ -84,7 +84,7 @@ class ServiceSupervisor:
         """
         while not all(map(_is_up, self.runners)):
             self._launch_unblocked()
-            await self._turn()
+            await self._process_events()
             self._raise_on_failure()
             if self._stop_asked:
                 raise StartInterrupted
@@ -94,29 +94,29 @@ class ServiceSupervisor:
         for runner in self.runners:
             runner.installation_was_up = True
         while not self._stop_asked:
-            await self._turn()
+            await self._process_events()
             self._raise_on_failure()
 
     async def stop_all(self) -> None:
         """Stop the services in order of rank, those of one rank together."""
         ranked = sorted(self.runners, key=lambda runner: runner.service.stop_rank)
         for _, group in groupby(ranked, key=lambda runner: runner.service.stop_rank):
-            await self._stop_together(list(group))
+            await self._stop_group(list(group))
         for runner in self.runners:
             runner.close()
 
-    async def _stop_together(self, runners: list[Runner]) -> None:
+    async def _stop_group(self, runners: list[Runner]) -> None:
         for runner in runners:
             runner.handle(StopRequested(force=self._forced))
         killed = self._forced
         while not all(runner.state in AT_REST for runner in runners):
-            await self._turn()
+            await self._process_events()
             if self._forced and not killed:
                 killed = True
                 for runner in runners:
                     runner.handle(StopRequested(force=True))
 
-    async def _turn(self) -> None:
+    async def _process_events(self) -> None:
         """Wait for events and process them."""
         now = time.monotonic()
         due = [r.life.wake_at for r in self.runners if r.life.wake_at is not None]
@@ -132,12 +132,14 @@ class ServiceSupervisor:
             runner.fire_timer(time.monotonic())
 
     def _launch_unblocked(self) -> None:
-        there = {r.service.name for r in self.runners if r.state in READY_STATES}
+        ready_names = {r.service.name for r in self.runners if r.state in READY_STATES}
         for runner in self.runners:
-            if runner.state is ServiceState.DECLARED and there.issuperset(runner.service.after):
+            if runner.state is ServiceState.DECLARED and ready_names.issuperset(
+                runner.service.after
+            ):
                 runner.handle(PrerequisitesReady())
 
-    def _changed(self, runner: Runner) -> None:
+    def _runner_changed(self, runner: Runner) -> None:
         self._wake.set()
         self._on_change(runner)
 

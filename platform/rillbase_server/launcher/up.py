@@ -14,7 +14,7 @@ from .child_environment import allows_loopback_targets
 from .console import Console, ProgressDisplay
 from .data_directory import DataDirectory, disk_full, find_problem
 from .declarations import declare
-from .demo_login import hand_over, sign_in_link, take_in
+from .demo_login import hand_over, sign_in_link, store_login
 from .disk_guard import DiskGuard, PostgresWrites
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
@@ -22,10 +22,11 @@ from .lifecycle import AT_REST, ServiceState
 from .log_file import FULL_DISK_ERRORS
 from .log_line import Level
 from .open_files import raise_open_files
-from .options import UpOptions
+from .options import PROGRAM, UpOptions
 from .panel import Row, example, panel, plain, watch
 from .ports import free_port
 from .preflight import (
+    choose_processes_without_spark,
     embedded_servers_problem,
     external_server_problem,
     java_problem,
@@ -37,7 +38,7 @@ from .problems import ExitCode, LauncherProblem
 from .process import boot_id
 from .ready_file import write_ready_file
 from .runner import NO_SPACE, Runner
-from .secrets_file import DemoCredentials, Secrets, load_or_make
+from .secrets_file import DemoCredentials, Secrets, load_or_create
 from .state_file import InstanceRecord, ServiceRecord, write_state
 from .supervisor import ServiceFailed, ServiceSupervisor, StartInterrupted
 
@@ -53,6 +54,8 @@ def up(options: UpOptions) -> ExitCode:
     console = Console(verbose=options.verbose)
     directory = DataDirectory(options.data_dir)
     _raise(missing_packages())
+    if note := choose_processes_without_spark():
+        console.event(Level.INFO, note)
     _raise(java_problem())
     if warning := raise_open_files():
         console.event(Level.WARNING, warning)
@@ -60,7 +63,7 @@ def up(options: UpOptions) -> ExitCode:
     _raise(embedded_servers_problem(account))
     _raise(find_problem(directory, account))
     try:
-        directory.make()
+        directory.create()
         lock = _take_lock(directory)
         try:
             return Instance(options, directory, console, began).run()
@@ -95,7 +98,7 @@ class Instance:
             self._options = replace(self._options, port=free_port(self._options.host))
         _raise(port_problem(self._options))
         _raise(external_server_problem())
-        secrets = load_or_make(self._directory.secrets, data_exists=self._directory.has_data)
+        secrets = load_or_create(self._directory.secrets, data_exists=self._directory.has_data)
         secrets = hand_over(self._directory, secrets)
         return asyncio.run(self._supervise(secrets))
 
@@ -103,7 +106,7 @@ class Instance:
         supervisor = ServiceSupervisor(
             declare(self._options, self._directory, secrets),
             self._directory.logs,
-            on_change=self._changed,
+            on_change=self._on_change,
             on_line=self._on_line,
         )
         self._supervisor = supervisor
@@ -115,16 +118,16 @@ class Instance:
             await self._start(supervisor)
             watching = asyncio.create_task(guard.run())
             link = sign_in_link(self._directory)
-            secrets = take_in(self._directory, secrets)
+            secrets = store_login(self._directory, secrets)
             for runner in supervisor.runners:
                 self._report_repair(runner)
-            self._announce(secrets.demo if self._options.makes_demo else DemoCredentials(), link)
+            self._announce(secrets.demo if self._options.creates_demo else DemoCredentials(), link)
             self._running = True
             await supervisor.watch()
         except StartInterrupted:
             pass
         except ServiceFailed as failure:
-            raise self._explained(failure.runner) from None
+            raise self._problem_of(failure.runner) from None
         finally:
             self._running = False
             self._forget_ready_file()
@@ -164,7 +167,7 @@ class Instance:
             await supervisor.stop_all()
         self._console.report("Stopped.")
 
-    def _changed(self, runner: Runner) -> None:
+    def _on_change(self, runner: Runner) -> None:
         if self._supervisor is None:
             return
         self._write_state(self._supervisor.runners)
@@ -195,8 +198,8 @@ class Instance:
             message = f"{name} {life.reason}; restarting it in {pause_s:.1f} s"
             self._console.event(Level.WARNING, message)
         elif life.state is ServiceState.READY:
-            again = " again" if life.restarts else ""
-            self._console.event(Level.INFO, f"{name} is ready{again}")
+            suffix = " again" if life.restarts else ""
+            self._console.event(Level.INFO, f"{name} is ready{suffix}")
 
     def _report_repair(self, runner: Runner) -> None:
         if runner.repair not in self._repairs:
@@ -256,7 +259,7 @@ class Instance:
         if self._options.ready_file is not None:
             self._options.ready_file.unlink(missing_ok=True)
 
-    def _explained(self, runner: Runner) -> LauncherProblem:
+    def _problem_of(self, runner: Runner) -> LauncherProblem:
         """Explain the failure of a service to the user."""
         output = "\n".join(runner.last_lines)
         if NO_SPACE in output:
@@ -295,7 +298,7 @@ def _take_lock(directory: DataDirectory) -> InstanceLock:
     raise LauncherProblem(
         ExitCode.DATA_DIRECTORY_IN_USE,
         f"Rillbase is already running in {directory.root}{who}.",
-        f"Stop it (python manage.py stop --data-dir {directory.root}), or choose a different "
+        f"Stop it ({PROGRAM} stop --data-dir {directory.root}), or choose a different "
         "directory with --data-dir.",
     )
 

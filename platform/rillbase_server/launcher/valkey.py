@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-from .account import Account, give, private_directory
+from .account import Account, private_directory, set_owner
 from .packages import package_directory
 from .ports import LOOPBACK
 
@@ -89,9 +89,9 @@ class ValkeyStore:
         )
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
-        give(self.configuration_file, self.account)
+        set_owner(self.configuration_file, self.account)
 
-    def set_damaged_aside(self, output: str) -> str:
+    def quarantine_damaged_data(self, output: str) -> str:
         """Move unreadable data out of the way; return what was done, or an empty text.
 
         None of the data is essential: clients subscribe again, limits restart, and tasks stay in

@@ -46,7 +46,7 @@ class Beat:
         self._relay = TaskRelay()
         self._stopping = threading.Event()
         self._ticked_s: float | None = None
-        self._away = ""
+        self._unavailable = ""
 
     @property
     def ready(self) -> bool:
@@ -56,7 +56,7 @@ class Beat:
     def status(self) -> dict[str, object]:
         """Describe the state, for operators and probes."""
         since_s = None if self._ticked_s is None else round(time.monotonic() - self._ticked_s, 3)
-        return {"seconds_since_tick": since_s, "unavailable": self._away or None}
+        return {"seconds_since_tick": since_s, "unavailable": self._unavailable or None}
 
     async def run(self) -> None:
         """Run the clock and the relay until cancelled, or until one of them fails."""
@@ -99,11 +99,11 @@ class Beat:
             scheduler.producer  # noqa: B018 -- a tick without a connection would lose due tasks
             next_s: float = scheduler.tick()
         except OperationalError as error:
-            if not self._away:
+            if not self._unavailable:
                 logger.warning("the clock waits for the broker: %s", error)
-            self._away = "broker"
+            self._unavailable = "broker"
             return RETRY_S
-        self._away = ""
+        self._unavailable = ""
         return next_s
 
 

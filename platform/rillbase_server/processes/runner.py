@@ -58,13 +58,15 @@ def build(process: ProcessDeclaration, end_process: Callable[[], None], **argume
     settings = environment()
     set_up_logging(settings.rillbase_log_format, settings.rillbase_log_level)
     services, dependencies = [], []
-    for each in process.services:
-        service = SupervisedService(each.name, partial(resolve_name(each.factory), **arguments))
+    for declaration in process.services:
+        service = SupervisedService(
+            declaration.name, partial(resolve_name(declaration.factory), **arguments)
+        )
         services.append(service)
         # A process with one service is not ready without it.
-        required = each.awaited or len(process.services) == 1
+        required = declaration.awaited or len(process.services) == 1
         dependencies.append(
-            Dependency(each.dependency, service.check, required, figures=service.figures)
+            Dependency(declaration.dependency, service.check, required, figures=service.figures)
         )
     supervision = Supervision(services, end_process)
     served = HealthEndpoints(
@@ -73,7 +75,7 @@ def build(process: ProcessDeclaration, end_process: Callable[[], None], **argume
         dependencies,
         database_alias=process.database_alias,
     )
-    close = dict.fromkeys(name for each in process.services for name in each.close)
+    close = dict.fromkeys(name for declared in process.services for name in declared.close)
     return Lifespan(
         served,
         start=[supervision.start, garbage.settle],

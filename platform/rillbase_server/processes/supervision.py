@@ -47,11 +47,11 @@ class SupervisedService:
     """One service of a process, across restarts."""
 
     def __init__(
-        self, name: str, make: Callable[[], BackgroundService], policy: RestartPolicy = POLICY
+        self, name: str, create: Callable[[], BackgroundService], policy: RestartPolicy = POLICY
     ) -> None:
         self.name = name
         self.restarts = 0
-        self._make = make
+        self._make = create
         self._policy = policy
         self._service: BackgroundService | None = None
 
@@ -113,7 +113,7 @@ class Supervision:
 
     async def start(self) -> None:
         self._tasks = [
-            asyncio.create_task(self._run(each), name=each.name) for each in self._services
+            asyncio.create_task(self._run(service), name=service.name) for service in self._services
         ]
 
     async def stop(self) -> None:
@@ -127,8 +127,8 @@ class Supervision:
         match self._services:
             case [alone]:
                 return alone.status()
-            case several:
-                return {each.name: each.status() for each in several}
+            case services:
+                return {service.name: service.status() for service in services}
 
     async def _run(self, service: SupervisedService) -> None:
         """Run a service until its process has to end."""

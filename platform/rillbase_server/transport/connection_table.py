@@ -61,7 +61,7 @@ class ConnectionEntry:
     def is_closed(self) -> bool:
         return self.owner is None
 
-    def begin_again(self, on_authenticated: Callable[[], None]) -> None:
+    def reset_authentication(self, on_authenticated: Callable[[], None]) -> None:
         """Discard the authentication. `on_authenticated` is called in the verifying thread."""
         self.is_authenticated = False
         self._on_authenticated = on_authenticated
@@ -113,12 +113,14 @@ class ConnectionTable:
             if not len(group):
                 del self._by_address[entry.address]
 
-    def begin_again(self, entry: ConnectionEntry, on_authenticated: Callable[[], None]) -> None:
+    def reset_authentication(
+        self, entry: ConnectionEntry, on_authenticated: Callable[[], None]
+    ) -> None:
         """Treat a connection as unauthenticated again: a proxy may reuse it for another client."""
-        entry.begin_again(on_authenticated)
-        self._all.begin_again(entry)
+        entry.reset_authentication(on_authenticated)
+        self._all.reset_authentication(entry)
         if entry.address in self._by_address:
-            self._by_address[entry.address].begin_again(entry)
+            self._by_address[entry.address].reset_authentication(entry)
 
     def _has_room(self, group: _Group, limit: int) -> bool:
         """Return whether one more is allowed, after closing another one if possible."""
@@ -201,7 +203,7 @@ class _Group:
         self._unauthenticated.pop(entry, None)
         return True
 
-    def begin_again(self, entry: ConnectionEntry) -> None:
+    def reset_authentication(self, entry: ConnectionEntry) -> None:
         if entry in self._entries:
             self._unauthenticated[entry] = None
 

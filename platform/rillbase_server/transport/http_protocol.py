@@ -164,7 +164,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def _check_body(self, now_s: float) -> None:
         cycle = self._cycle
         if self._outlet.read_paused or (cycle is not None and cycle.waiting_for_100_continue):
-            self._body_progress.rest()
+            self._body_progress.pause()
             return
         if self._body_progress.is_too_slow(
             now_s,
@@ -201,8 +201,8 @@ class HttpProtocol(asyncio.BufferedProtocol):
                     self._outlet.hold_reading()
                     return
                 end = self._framing.piece(data, begin)
-                whole = begin == 0 and end == len(data)
-                self._parser.feed_data(data if whole else memoryview(data)[begin:end])
+                is_all_data = begin == 0 and end == len(data)
+                self._parser.feed_data(data if is_all_data else memoryview(data)[begin:end])
         except HeadTooLarge:
             self._refuse(RequestRejection.HEAD_TOO_LARGE)
         except httptools.HttpParserUpgrade as upgrade:
@@ -316,7 +316,7 @@ class HttpProtocol(asyncio.BufferedProtocol):
     def on_message_complete(self) -> None:
         self._framing.message_ends()
         self._message_is_complete = True
-        self._body_progress.rest()
+        self._body_progress.pause()
         if self._is_websocket or self._cycle is None:
             return
         if self._cycle.response_complete:

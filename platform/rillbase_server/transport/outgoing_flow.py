@@ -60,7 +60,7 @@ class OutgoingFlow(FlowControl):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._paused_s = None
-        self._progress.rest()
+        self._progress.pause()
 
     def backlog(self) -> Backlog | None:
         """Return the backlog; None if the client keeps up."""
@@ -73,10 +73,10 @@ class OutgoingFlow(FlowControl):
         if not self.write_paused and not self._transport.is_closing():
             return False
         # Nothing is added while writing is paused, so any decrease was read by the client.
-        taken = -(self._transport.get_write_buffer_size() + self._unacknowledged())
+        sent_bytes = -(self._transport.get_write_buffer_size() + self._unacknowledged())
         return self._progress.is_too_slow(
             now_s,
-            taken,
+            sent_bytes,
             window_s=self._bounds.transfer_window_s,
             min_bytes_per_s=self._bounds.min_bytes_per_s,
         )

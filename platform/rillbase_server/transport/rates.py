@@ -31,6 +31,6 @@ class TransferProgress:
         self._since_s, self._moved_at_begin = now_s, moved
         return False
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Record that the server is not waiting for the peer."""
         self._since_s = None

@@ -14,6 +14,8 @@ MAX_HEADERS = 128
 #: Maximum bytes of a WebSocket message before authentication, as sent and inflated.
 MAX_GREETING_BYTES = 8 * 1024
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
+#: Longer messages are sent in a task: compressing them would delay other connections.
+MAX_AT_ONCE_BYTES = 16 * 1024
 #: Memory for processing a message, in multiples of its size: parsed JSON is larger than its text
 #: (measured: 13 times for a list of digits, 2 for one string).
 WORK_FACTOR = 12

@@ -71,7 +71,7 @@ class _Frame:
     is_last: bool
     mask: bytes
     remaining: int
-    taken: int = 0
+    consumed: int = 0
 
 
 class FrameReader:
@@ -100,7 +100,7 @@ class FrameReader:
         self._is_discarding = True
         self._message = bytearray()
 
-    def a_second_passed(self) -> None:
+    def refill_allowances(self) -> None:
         """Allow more control frames and small fragments."""
         self._small_frames = max(self._small_frames - SMALL_FRAMES_PER_S, 0)
 
@@ -255,9 +255,9 @@ class FrameReader:
 
     def _unmasked(self, frame: _Frame, size: int) -> bytes:
         data = self._input[self._at : self._at + size]
-        turn = frame.taken % 4
+        turn = frame.consumed % 4
         self._at += size
-        frame.taken += size
+        frame.consumed += size
         frame.remaining -= size
         return apply_mask(data, frame.mask[turn:] + frame.mask[:turn]) if size else b""
 
@@ -306,13 +306,13 @@ class _Inflater:
             self.has_more = False
             return b""
         try:
-            taken = decoder.decompress(self._input, n_bytes)
+            data = decoder.decompress(self._input, n_bytes)
         except zlib.error:
             raise WebSocketViolation(CloseCode.PROTOCOL_ERROR, "decompression failed") from None
         self._input = decoder.unconsumed_tail
-        self.has_more = bool(self._input) or len(taken) == n_bytes
+        self.has_more = bool(self._input) or len(data) == n_bytes
         self._note_end(decoder)
-        return taken
+        return data
 
     def _note_end(self, decoder: zlib._Decompress) -> None:
         if decoder.eof:

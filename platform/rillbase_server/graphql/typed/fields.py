@@ -79,13 +79,13 @@ class CollectionFields:
     def _node(self) -> GraphQLObjectType:
         """A document with its content in the collection's own type."""
         general = cast("GraphQLObjectType", self.static.type_map["AnyDocument"])
-        kept = {name: general.fields[name] for name in ("id", "key", "version")}
-        kept |= {name: general.fields[name] for name in ("createdAt", "updatedAt")}
+        general_fields = {name: general.fields[name] for name in ("id", "key", "version")}
+        general_fields |= {name: general.fields[name] for name in ("createdAt", "updatedAt")}
         interface = cast("GraphQLInterfaceType", self.static.type_map["Node"])
         return GraphQLObjectType(
             self.declared.type,
             {
-                **kept,
+                **general_fields,
                 "document": GraphQLField(self.content, extensions={READ: _DOCUMENT}),
                 **self.lookups.of(self.declared.shape, self.declared.type),
             },

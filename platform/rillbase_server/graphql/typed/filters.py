@@ -77,7 +77,7 @@ class FilterInputs:
                 for member in shape.members
                 if member.field not in _LOGIC and member.field != "match"
             }
-            many = GraphQLList(GraphQLNonNull(made))
+            many = GraphQLList(GraphQLNonNull(input_type))
             input_fields |= {word: GraphQLInputField(many) for word in _LOGIC}
             if not nested:
                 input_fields["match"] = GraphQLInputField(
@@ -85,8 +85,8 @@ class FilterInputs:
                 )
             return input_fields
 
-        made = GraphQLInputObjectType(f"{name}Filter", fields)
-        return made
+        input_type = GraphQLInputObjectType(f"{name}Filter", fields)
+        return input_type
 
     def _of(self, shape: Shape, name: str) -> GraphQLInputObjectType:
         if isinstance(shape, RecordShape):
@@ -142,21 +142,21 @@ def _comparisons(
     return fields
 
 
-def as_filter(shape: RecordShape, given: Mapping[str, object] | None) -> JsonObject:
+def as_filter(shape: RecordShape, conditions: Mapping[str, object] | None) -> JsonObject:
     """Translate an input to a filter."""
-    parts = list(_parts(shape, given or {}, ""))
+    parts = list(_parts(shape, conditions or {}, ""))
     if not parts:
         return {}
     return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts)}
 
 
-def _parts(shape: RecordShape, given: Mapping[str, object], path: str) -> Iterator[JsonObject]:
+def _parts(shape: RecordShape, conditions: Mapping[str, object], path: str) -> Iterator[JsonObject]:
     by_field = {member.field: member for member in shape.members}
-    for word, value in given.items():
+    for word, value in conditions.items():
         if value is None:
             continue
         if word in _LOGIC:
-            inner = [_joined(shape, each, path) for each in cast("list[object]", value)]
+            inner = [_all_of(shape, condition, path) for condition in cast("list[object]", value)]
             yield {_LOGIC[word]: cast("JsonValue", inner)}
         elif word == "match":
             yield cast("JsonObject", value)
@@ -164,22 +164,22 @@ def _parts(shape: RecordShape, given: Mapping[str, object], path: str) -> Iterat
             yield from _of_member(by_field[word], cast("Mapping[str, object]", value), path)
 
 
-def _joined(shape: RecordShape, given: object, path: str) -> JsonObject:
-    parts = list(_parts(shape, cast("Mapping[str, object]", given), path))
+def _all_of(shape: RecordShape, conditions: object, path: str) -> JsonObject:
+    parts = list(_parts(shape, cast("Mapping[str, object]", conditions), path))
     return parts[0] if len(parts) == 1 else {"$and": cast("JsonValue", parts or [{}])}
 
 
 def _of_member(
-    member: RecordMember, given: Mapping[str, object], path: str
+    member: RecordMember, conditions: Mapping[str, object], path: str
 ) -> Iterator[JsonObject]:
     where, shape = path + member.name, member.shape
     if isinstance(shape, RecordShape):
-        yield from _parts(shape, given, f"{where}.")
+        yield from _parts(shape, conditions, f"{where}.")
     elif isinstance(shape, ListOf):
-        for word, value in given.items():
+        for word, value in conditions.items():
             yield {where: _of_list_word(shape, word, value)}
     else:
-        for word, value in given.items():
+        for word, value in conditions.items():
             yield {where: _comparison(shape, word, value)}
 
 
@@ -188,10 +188,10 @@ def _of_list_word(shape: ListOf, word: str, value: object) -> JsonObject:
         return {"$elemMatch": as_filter(shape.item, cast("Mapping[str, object]", value))}
     words: dict[str, Callable[[object], JsonObject]] = {
         "size": lambda size: {"$size": cast("int", size)},
-        "exists": lambda there: {"$exists": cast("bool", there)},
-        "has": lambda one: {"$eq": written(shape.item, one)},
-        "all": lambda many: {"$all": written(shape, many)},
-        "any": lambda many: {"$in": written(shape, many)},
+        "exists": lambda exists: {"$exists": cast("bool", exists)},
+        "has": lambda element: {"$eq": written(shape.item, element)},
+        "all": lambda elements: {"$all": written(shape, elements)},
+        "any": lambda elements: {"$in": written(shape, elements)},
     }
     return words[word](value)
 
@@ -236,9 +236,9 @@ def leaves(
             yield title + member.field, path + member.name, member.shape
 
 
-def as_sort(given: object) -> JsonValue:
+def as_sort(sort: object) -> JsonValue:
     """Translate inputs to a sort."""
-    if given is None:
+    if sort is None:
         return None
-    keys = cast("list[Mapping[str, JsonValue]]", given)
+    keys = cast("list[Mapping[str, JsonValue]]", sort)
     return [[key["by"], key["direction"]] for key in keys]

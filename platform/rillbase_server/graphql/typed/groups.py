@@ -113,14 +113,14 @@ class GroupFields:
                 content, attrgetter("document"), "The values that the group's documents share."
             ),
             "count": _reading(
-                GraphQLInt, _if_there(COUNT.read), "Number of documents in the group."
+                GraphQLInt, _unless_empty(COUNT.read), "Number of documents in the group."
             ),
         }
         for kind, measures in self._measures.items():
             if measures:
                 fields = {field: shown for field, (_, shown) in measures.items()}
                 named = GraphQLObjectType(f"{self._declared.type}{kind.capitalize()}", fields)
-                row_fields[kind] = _reading(named, _if_there(lambda row: row))
+                row_fields[kind] = _reading(named, _unless_empty(lambda row: row))
         return GraphQLObjectType(
             f"{self._declared.type}Group", row_fields, description=general.description
         )
@@ -213,7 +213,7 @@ class GroupFields:
         """Return the members of the REST call and of `subscribe`."""
         by = cast("list[str]", arguments["by"])
         sort = cast("list[Mapping[str, object]] | None", arguments.get("sort"))
-        measures = dict.fromkeys(self._selected(SelectedField.resolved(info), by))
+        measures = dict.fromkeys(self._measures_of(SelectedField.resolved(info), by))
         keys: list[JsonValue] = []
         for key in sort or ():
             field = key["by"]
@@ -228,12 +228,13 @@ class GroupFields:
             "group": {
                 "by": cast("list[JsonValue]", by),
                 "measures": {
-                    one.name: one.body for one in sorted(measures, key=attrgetter("name"))
+                    measure.name: measure.body
+                    for measure in sorted(measures, key=attrgetter("name"))
                 },
             },
         }
 
-    def _selected(self, selected_field: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
+    def _measures_of(self, selected_field: SelectedField, by: list[str]) -> Iterator[GroupMeasure]:
         """Yield the measures; raise if a selected value is not a grouping field."""
         for row in selected_field.rows():
             for field in row.fields():
@@ -243,19 +244,19 @@ class GroupFields:
                     yield COUNT
                 else:
                     below = self._measures.get(field.name, {})
-                    yield from (below[each.name][0] for each in field.fields())
+                    yield from (below[child.name][0] for child in field.fields())
 
 
 def _check(selected: SelectedField, shape: RecordShape, path: str, by: list[str]) -> None:
     """Reject values that are not grouping fields."""
     members = {member.field: member for member in shape.members}
-    for each in selected.fields():
-        member = members[each.name]
+    for child in selected.fields():
+        member = members[child.name]
         here = path + member.name
         if isinstance(member.shape, RecordShape):
-            _check(each, member.shape, f"{here}.", by)
+            _check(child, member.shape, f"{here}.", by)
         elif here not in by:
-            detail = f"`{each.name}` is selected but is not a grouping field."
+            detail = f"`{child.name}` is selected but is not a grouping field."
             raise InvalidGroup(errors=[FieldProblem("/by", "invalid_group", detail)])
 
 
@@ -268,7 +269,7 @@ def _measures(
         if isinstance(leaf, ScalarKind) and leaf in _MEASURES[kind] and title not in seen:
             seen.add(title)
             measured = GroupMeasure(kind, path)
-            yield title, (measured, _reading(_type(kind, leaf), _shown(measured, leaf)))
+            yield title, (measured, _reading(_type(kind, leaf), _measure_reader(measured, leaf)))
 
 
 def _type(kind: str, leaf: ScalarKind) -> GraphQLOutputType:
@@ -278,7 +279,7 @@ def _type(kind: str, leaf: ScalarKind) -> GraphQLOutputType:
     return SCALARS[leaf]
 
 
-def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
+def _measure_reader(measured: GroupMeasure, leaf: ScalarKind) -> Read:
     """Return the reader of a measure. A sum of no numbers is zero of any type."""
     if leaf is not ScalarKind.DECIMAL:
         return measured.read
@@ -290,7 +291,7 @@ def _shown(measured: GroupMeasure, leaf: ScalarKind) -> Read:
     return decimal
 
 
-def _if_there(read: Read) -> Read:
+def _unless_empty(read: Read) -> Read:
     """Make a reader return None for rows without documents."""
     return lambda row: None if row.document is None else read(row)
 

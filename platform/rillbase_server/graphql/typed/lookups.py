@@ -34,7 +34,7 @@ from rillbase_server.graphql.selections import SelectedField
 from rillbase_server.graphql.typed.shapes import ListOf, RecordShape, ScalarKind, Shape
 
 #: One document, several, or none.
-Shown: TypeAlias = "AnyDocument | list[AnyDocument] | None"
+LookedUp: TypeAlias = "AnyDocument | list[AnyDocument] | None"
 
 ONE, MANY = "lookupOne", "lookupMany"
 #: The extension with the collection whose documents a field shows.
@@ -50,28 +50,28 @@ class LookupSource:
     local: str
     many: bool
 
-    def held(self, collection: str) -> Shown:
+    def included(self, collection: str) -> LookedUp:
         """Return the included documents; raise `KeyError` if they were not requested."""
         if self.document.document is None:
             return None
         content = cast("JsonObject", self.document.document)
-        return self._shown(collection, content[FieldLookup(collection, self.local).name])
+        return self._rows_of(collection, content[FieldLookup(collection, self.local).name])
 
-    async def asked(self, info: Resolving, collection: str) -> Shown:
+    async def load(self, info: Resolving, collection: str) -> LookedUp:
         """Query the referenced documents."""
         source = reference(self.document.collection, self.document.key)
         documents = await info.context.lookups.load((source, FieldLookup(collection, self.local)))
-        return self._shown(collection, documents)
+        return self._rows_of(collection, documents)
 
-    def _shown(self, collection: str, documents: JsonValue) -> Shown:
+    def _rows_of(self, collection: str, documents: JsonValue) -> LookedUp:
         if documents is None:
             return None
         if isinstance(documents, list):
             if not self.many:
                 raise GraphQLError(f"The lookup may have several results: use `{MANY}`.")
-            return [_document(collection, each) for each in documents]
-        one = _document(collection, documents)
-        return [one] if self.many else one
+            return [_document(collection, document) for document in documents]
+        row = _document(collection, documents)
+        return [row] if self.many else row
 
 
 def _document(collection: str, document: JsonValue) -> AnyDocument:
@@ -115,7 +115,7 @@ class LookupTypes:
 
     def _fields(self, *, many: bool) -> dict[str, GraphQLField]:
         general = GraphQLField(
-            _listed(self._general, many=many),
+            _list_type(self._general, many=many),
             _ANY_COLLECTION,
             resolve=_resolve_any,
             description="In any collection.",
@@ -124,7 +124,7 @@ class LookupTypes:
         fields = {"documents" if many else "document": general}
         for name, collection, node in self._nodes:
             fields[name] = GraphQLField(
-                _listed(node, many=many),
+                _list_type(node, many=many),
                 resolve=_resolver(collection),
                 extensions={READ: _reader(collection), _COLLECTION: collection},
             )
@@ -161,39 +161,43 @@ def _opener(local: str, *, many: bool) -> Callable[[AnyDocument], LookupSource]:
     return lambda source: LookupSource(source, local, many)
 
 
-def _listed(
+def _list_type(
     node: GraphQLObjectType, *, many: bool
 ) -> GraphQLObjectType | GraphQLList[GraphQLNonNull[GraphQLObjectType]]:
     return GraphQLList(GraphQLNonNull(node)) if many else node
 
 
-def _reader(collection: str) -> Callable[[LookupSource], Shown]:
+def _reader(collection: str) -> Callable[[LookupSource], LookedUp]:
     """Return the reader of included documents; the executor queries the others."""
 
-    def read(looking: LookupSource) -> Shown:
+    def read(source: LookupSource) -> LookedUp:
         try:
-            return looking.held(collection)
+            return source.included(collection)
         except KeyError:
             raise NotAsDeclared from None
 
     return read
 
 
-def _found(looking: LookupSource, info: Resolving, collection: str) -> Shown | Awaitable[Shown]:
+def _included_or_loaded(
+    source: LookupSource, info: Resolving, collection: str
+) -> LookedUp | Awaitable[LookedUp]:
     try:
-        return looking.held(collection)
+        return source.included(collection)
     except KeyError:
-        return looking.asked(info, collection)
+        return source.load(info, collection)
 
 
-def _resolver(collection: str) -> Callable[[LookupSource, Resolving], Shown | Awaitable[Shown]]:
-    return lambda looking, info: _found(looking, info, collection)
+def _resolver(
+    collection: str,
+) -> Callable[[LookupSource, Resolving], LookedUp | Awaitable[LookedUp]]:
+    return lambda source, info: _included_or_loaded(source, info, collection)
 
 
 def _resolve_any(
-    looking: LookupSource, info: Resolving, *, collection: str
-) -> Shown | Awaitable[Shown]:
-    return _found(looking, info, collection)
+    source: LookupSource, info: Resolving, *, collection: str
+) -> LookedUp | Awaitable[LookedUp]:
+    return _included_or_loaded(source, info, collection)
 
 
 def _paths(

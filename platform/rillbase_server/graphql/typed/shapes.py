@@ -130,9 +130,9 @@ def _choice(values: JsonValue) -> Shape:
     if not all(isinstance(text, str) for text in texts):
         return ScalarKind.JSON
     choices = tuple(str(text) for text in texts)
-    taken = {"true", "false", "null"}
+    reserved = {"true", "false", "null"}
     if len(choices) > MAX_CHOICES or not all(
-        names.is_name(text) and text not in taken for text in choices
+        names.is_name(text) and text not in reserved for text in choices
     ):
         return ScalarKind.STRING
     return Choice(choices) if choices else ScalarKind.JSON

@@ -42,10 +42,12 @@ class TypedCollection:
     type: str
 
     @classmethod
-    def of(cls, collection: str, shape: RecordShape, taken: AbstractSet[str]) -> TypedCollection:
+    def of(
+        cls, collection: str, shape: RecordShape, used_names: AbstractSet[str]
+    ) -> TypedCollection:
         """Return a collection with unique names for its types."""
         name = names.type_name(names.of_collection(collection))
-        while any(name + ending in taken for ending in ENDINGS):
+        while any(name + ending in used_names for ending in ENDINGS):
             name += "_"
         return cls(collection, shape, name)
 

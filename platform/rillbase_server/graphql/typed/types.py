@@ -71,7 +71,7 @@ class TypeFactory:
         if isinstance(shape, RecordShape):
             fields = {
                 member.field: GraphQLInputField(
-                    self._required(member, name), description=member.description
+                    self._required_type(member, name), description=member.description
                 )
                 for member in shape.members
             }
@@ -80,7 +80,7 @@ class TypeFactory:
             return GraphQLList(self.input(shape.item, name))
         return self._leaf(shape, name)
 
-    def _required(self, member: RecordMember, name: str) -> GraphQLInputType:
+    def _required_type(self, member: RecordMember, name: str) -> GraphQLInputType:
         input_type = self.input(member.shape, name + _capital(member.field))
         return GraphQLNonNull(input_type) if member.required else input_type
 
@@ -108,19 +108,19 @@ def _resolver(member: RecordMember) -> Callable[..., JsonValue]:
     return lambda source, _: read(source)
 
 
-def written(shape: Shape, given: object) -> JsonValue:
+def written(shape: Shape, value: object) -> JsonValue:
     """Convert an input to the form of documents: their names, and wrapped dates and the like."""
-    if given is None:
+    if value is None:
         return None
     if isinstance(shape, RecordShape):
-        values = cast("Mapping[str, object]", given)
-        value_json: JsonObject = {
-            member.name: written(member.shape, values[member.field])
+        members = cast("Mapping[str, object]", value)
+        document: JsonObject = {
+            member.name: written(member.shape, members[member.field])
             for member in shape.members
-            if member.field in values
+            if member.field in members
         }
-        return value_json
+        return document
     if isinstance(shape, ListOf):
-        return [written(shape.item, item) for item in cast("list[object]", given)]
-    value = cast("JsonValue", given)
-    return to_document(shape, value) if isinstance(shape, ScalarKind) else value
+        return [written(shape.item, item) for item in cast("list[object]", value)]
+    plain = cast("JsonValue", value)
+    return to_document(shape, plain) if isinstance(shape, ScalarKind) else plain

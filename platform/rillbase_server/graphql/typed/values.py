@@ -28,7 +28,7 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{24}\Z")
 ToDocument: TypeAlias = Callable[[object], JsonValue]
 
 
-def _whole(value: object) -> int:
+def _integer(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise GraphQLError("Expected an integer.")
     if not _LEAST <= value <= _MOST:
@@ -41,8 +41,8 @@ def _shown_whole(value: object) -> int:
     are wrapped.
     """
     if isinstance(value, dict) and value.keys() == {"$numberLong"}:
-        return _whole(int(value["$numberLong"]))
-    return _whole(value)
+        return _integer(int(value["$numberLong"]))
+    return _integer(value)
 
 
 def _text(value: object) -> str:
@@ -51,7 +51,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _written(member: str) -> Callable[[object], object]:
+def _text_reader(member: str) -> Callable[[object], object]:
     """Return a reader of the text that Extended JSON wraps in an object."""
 
     def text(value: object) -> object:
@@ -72,24 +72,24 @@ def _object_id(value: object) -> str:
 LONG = GraphQLScalarType(
     "Long",
     serialize=_shown_whole,
-    parse_value=_whole,
+    parse_value=_integer,
     description="An integer of up to 64 bits.",
 )
 DATE_TIME = GraphQLScalarType(
     "DateTime",
-    serialize=_written("$date"),
+    serialize=_text_reader("$date"),
     parse_value=_text,
     description="A time (RFC 3339).",
 )
 OBJECT_ID = GraphQLScalarType(
     "ObjectId",
-    serialize=_written("$oid"),
+    serialize=_text_reader("$oid"),
     parse_value=_object_id,
     description="An ObjectId, as 24 hexadecimal digits.",
 )
 DECIMAL = GraphQLScalarType(
     "Decimal",
-    serialize=_written("$numberDecimal"),
+    serialize=_text_reader("$numberDecimal"),
     parse_value=_text,
     description="A decimal number of up to 34 digits, as text.",
 )

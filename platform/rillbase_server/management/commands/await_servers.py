@@ -39,10 +39,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, **options: object) -> None:
         wait_for_database(self.stdout.write)
-        patience_s = float(str(options["patience_s"]))
+        max_wait_s = float(str(options["patience_s"]))
         urls = options["ready"]
         servers: list[AwaitedServer] = [StorageNodeServer()] if options["storage"] else []
         servers += [ReadyServer(str(url)) for url in urls] if isinstance(urls, list) else []
         for server in servers:
-            wait_for_release(server, patience_s, self.stdout.write)
+            wait_for_release(server, max_wait_s, self.stdout.write)
         self.stdout.write("ready to start")

@@ -8,7 +8,7 @@ from django.utils import timezone
 from realtime.clusters.kubernetes import progress_printer, reconcile
 from realtime.clusters.kubernetes.connection import api_server
 from realtime.clusters.kubernetes.server import ApiServerRejection, ApiServerUnavailable
-from realtime.clusters.kubernetes.steps import foresee
+from realtime.clusters.kubernetes.steps import preview_steps
 from realtime.models import Cluster
 from tenants.models import Tenant
 
@@ -44,10 +44,10 @@ class Command(BaseCommand):
                     reconcile.reconcile(cluster.tenant_id, server, printer.step)
                     printer.end(_cluster(str(options["tenant"])))
                 else:
-                    intended = reconcile.intended(cluster)
-                    for step in foresee(server, intended):
-                        printer.step(step, places=options["action"] == "diff")
-                    printer.foreseen()
+                    current_spec = reconcile.current_spec(cluster)
+                    for step in preview_steps(server, current_spec):
+                        printer.step(step, fields=options["action"] == "diff")
+                    printer.end_preview()
         except (ApiServerUnavailable, ApiServerRejection) as error:
             raise CommandError(f"Kubernetes: {error}") from None
 

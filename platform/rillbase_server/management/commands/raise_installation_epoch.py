@@ -1,6 +1,6 @@
 """Invalidate the state of streams and clients after a backup was restored.
 
-A restored database reuses transaction ids and versions. Without this, subscribers would take new
+A restored database reuses transaction ids and versions. Without this, subscribers would mistake new
 changes for old ones and ignore them.
 """
 

@@ -36,8 +36,12 @@ class Command(BaseCommand):
             self._show()
             return
         size = GridSize(
-            _checked("--write-partitions", write, serving.write_partitions, MOST_WRITE_PARTITIONS),
-            _checked("--query-partitions", query, serving.query_partitions, MOST_QUERY_PARTITIONS),
+            _option_value(
+                "--write-partitions", write, serving.write_partitions, MOST_WRITE_PARTITIONS
+            ),
+            _option_value(
+                "--query-partitions", query, serving.query_partitions, MOST_QUERY_PARTITIONS
+            ),
         )
         number = epochs.add_shared(size)
         if number is None:
@@ -75,8 +79,8 @@ class Command(BaseCommand):
             self.stdout.write(f"Proposed: {proposed.size} partitions. {proposed.message}")
 
 
-def _checked(name: str, given: object, now: int, most: int) -> int:
-    value = now if given is None else int(str(given))
-    if not 1 <= value <= most:
-        raise CommandError(f"{name} must be a number from 1 to {most}.")
+def _option_value(name: str, option: object, now: int, maximum: int) -> int:
+    value = now if option is None else int(str(option))
+    if not 1 <= value <= maximum:
+        raise CommandError(f"{name} must be a number from 1 to {maximum}.")
     return value

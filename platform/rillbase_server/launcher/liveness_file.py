@@ -7,17 +7,17 @@ from pathlib import Path
 INTERVAL_S = 1.0
 
 
-def sign_of(mark: Path) -> Path:
+def liveness_path(mark: Path) -> Path:
     """Return the path of the liveness file that belongs to a process's mark."""
     return mark.with_name(f"{mark.name}.alive")
 
 
-def begin_signs(sign: Path) -> None:
+def keep_fresh(path: Path) -> None:
     """Renew the file for as long as this process runs. Processes that it forks do not."""
-    threading.Thread(target=_renew, args=(sign,), name="sign", daemon=True).start()
+    threading.Thread(target=_renew, args=(path,), name="sign", daemon=True).start()
 
 
-def _renew(sign: Path) -> None:
+def _renew(path: Path) -> None:
     while True:
-        sign.touch()
+        path.touch()
         time.sleep(INTERVAL_S)

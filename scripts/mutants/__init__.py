@@ -1,0 +1,1 @@
+"""Which tests notice faults in the code that the slowest tests cover."""

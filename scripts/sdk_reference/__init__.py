@@ -1,0 +1,1 @@
+"""Renders the public names of the SDKs, with their doc comments, as Markdown."""
