@@ -16,8 +16,10 @@ const LinkPage = lazyPage(() => import("./pages/account/LinkPage"));
 const ForgotPassword = lazyPage(() => import("./pages/account/ForgotPassword"));
 const Account = lazyPage(() => import("./pages/account/Account"));
 const Welcome = lazyPage(() => import("./pages/account/Welcome"));
+const Overview = lazyPage(() => import("./pages/overview/Overview"));
 const Start = lazyPage(() => import("./pages/start/Start"));
 const CollectionPage = lazyPage(() => import("./pages/collections/CollectionPage"));
+const SavedQueries = lazyPage(() => import("./pages/saved/SavedQueries"));
 const Playground = lazyPage(() => import("./pages/playground/Playground"));
 const Subscriptions = lazyPage(() => import("./pages/live/Subscriptions"));
 const Activity = lazyPage(() => import("./pages/live/Activity"));
@@ -34,6 +36,7 @@ const WebhookPage = lazyPage(() => import("./pages/webhooks/WebhookPage"));
 const Keys = lazyPage(() => import("./pages/keys/Keys"));
 const Members = lazyPage(() => import("./pages/tenant/Members"));
 const Usage = lazyPage(() => import("./pages/tenant/Usage"));
+const Requests = lazyPage(() => import("./pages/requests/Requests"));
 const Errors = lazyPage(() => import("./pages/errors/Errors"));
 const Audit = lazyPage(() => import("./pages/tenant/Audit"));
 const Settings = lazyPage(() => import("./pages/tenant/Settings"));
@@ -77,7 +80,7 @@ function SignedInApp() {
 
 const LAST_TENANT = "rillbase:tenant";
 
-/** Goes to the tenant that was looked at last, or the first one. */
+/** Goes to the tenant that was opened last, or to the first one. */
 function Home() {
   const { data: tenants, error } = useTenants();
   if (error !== null) return <ErrorNotice error={error} />;
@@ -100,14 +103,16 @@ function TenantPages({ slug }: { readonly slug: string }) {
         <Boundary resetOn={location}>
           <Switch>
             <Route path="/t/:tenant">
-              <Redirect to={`/t/${slug}/start`} replace />
+              <Redirect to={`/t/${slug}/overview`} replace />
             </Route>
+            <Route path="/t/:tenant/overview" component={Overview} />
             <Route path="/t/:tenant/start" component={Start} />
             <Route path="/t/:tenant/collections/:name/:tab?">
               {({ name, tab }) => (
                 <CollectionPage key={name} name={name} tab={tab ?? "documents"} />
               )}
             </Route>
+            <Route path="/t/:tenant/saved" component={SavedQueries} />
             <Route path="/t/:tenant/playground" component={Playground} />
             <Route path="/t/:tenant/subscriptions" component={Subscriptions} />
             <Route path="/t/:tenant/activity" component={Activity} />
@@ -132,6 +137,7 @@ function TenantPages({ slug }: { readonly slug: string }) {
             <Route path="/t/:tenant/keys" component={Keys} />
             <Route path="/t/:tenant/members" component={Members} />
             <Route path="/t/:tenant/usage" component={Usage} />
+            <Route path="/t/:tenant/requests" component={Requests} />
             <Route path="/t/:tenant/errors" component={Errors} />
             <Route path="/t/:tenant/audit" component={Audit} />
             <Route path="/t/:tenant/settings" component={Settings} />

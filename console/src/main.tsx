@@ -7,6 +7,7 @@ import { ServerError } from "rillbase";
 import { App } from "./App";
 import { applyTheme } from "./shell/theme";
 import { ToastProvider } from "./ui/toasts";
+import "./styles/font.css";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/controls.css";

@@ -14,8 +14,8 @@ export function holdCsrf(token: string | null): void {
   csrfToken = token ?? "";
 }
 
-export function onSessionEnd(told: () => void): void {
-  sessionEnded = told;
+export function onSessionEnd(listener: () => void): void {
+  sessionEnded = listener;
 }
 
 export interface Call {
@@ -27,6 +27,8 @@ export interface Call {
 
 export interface Answered<T> {
   readonly body: T;
+  /** The body as it was received, with the way in which its numbers are written. */
+  readonly text: string;
   readonly etag: string | null;
 }
 
@@ -47,7 +49,8 @@ export async function ask<T>(path: string, call: Call = {}): Promise<Answered<T>
   const answer = await reached(path, init);
   const text = await answer.text();
   if (!answer.ok) throw refused(answer, text, path);
-  return { body: (text === "" ? null : JSON.parse(text)) as T, etag: answer.headers.get("ETag") };
+  const value = (text === "" ? null : JSON.parse(text)) as T;
+  return { body: value, text, etag: answer.headers.get("ETag") };
 }
 
 /** Returns the body of the answer. */
@@ -68,11 +71,18 @@ export interface Page<T> {
 const MAX_PAGES = 20;
 
 /** Returns all items of a list, page by page. */
-export async function all<T>(path: string): Promise<T[]> {
+export async function all<T>(
+  path: string,
+  filters: Readonly<Record<string, string>> = {},
+): Promise<T[]> {
   const found: T[] = [];
   let cursor: string | null = null;
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const query = new URLSearchParams({ limit: "100", ...(cursor === null ? {} : { cursor }) });
+    const query = new URLSearchParams({
+      limit: "100",
+      ...filters,
+      ...(cursor === null ? {} : { cursor }),
+    });
     const answer: Page<T> = await call<Page<T>>(`${path}?${query}`);
     found.push(...answer.items);
     cursor = answer.next_cursor;

@@ -12,23 +12,28 @@ interface Options {
   readonly refetchMs?: number;
 }
 
+interface ListOptions extends Options {
+  readonly isEnabled?: boolean;
+}
+
 /** The address of something below the tenant; "" is the tenant itself. */
 function below(api: string, name: string): string {
   return name === "" ? api : `${api}/${name}`;
 }
 
 /** Returns all items of a list below the tenant: `members`. */
-export function useList<T>(name: string, { refetchMs }: Options = {}) {
+export function useList<T>(name: string, { refetchMs, isEnabled = true }: ListOptions = {}) {
   const { slug, api } = useTenant();
   return useQuery({
     queryKey: [slug, name],
     queryFn: () => all<T>(`${api}/${name}`),
+    enabled: isEnabled,
     ...(refetchMs === undefined ? {} : { refetchInterval: refetchMs }),
   });
 }
 
 /** Returns a list below the tenant page by page, newest first. */
-export function usePages<T>(
+export function usePages<T, P extends Page<T> = Page<T>>(
   name: string,
   filters: Readonly<Record<string, string>> = {},
   { refetchMs }: Options = {},
@@ -39,13 +44,14 @@ export function usePages<T>(
     queryFn: ({ pageParam }) => {
       const cursor = pageParam === "" ? {} : { cursor: pageParam };
       const query = new URLSearchParams({ limit: String(PAGE), ...filters, ...cursor });
-      return call<Page<T>>(`${api}/${name}?${query}`);
+      return call<P>(`${api}/${name}?${query}`);
     },
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor ?? undefined,
     ...(refetchMs === undefined ? {} : { refetchInterval: refetchMs }),
   });
-  return { ...read, data: read.data?.pages.flatMap((page) => page.items) };
+  const pages = read.data?.pages;
+  return { ...read, data: pages?.flatMap((page) => page.items), first: pages?.[0] };
 }
 
 /** Returns one object below the tenant. */

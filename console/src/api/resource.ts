@@ -9,6 +9,8 @@ export const RESOURCE = "resource";
 
 export interface Resource<T> {
   readonly body: T;
+  /** The body as it was received. */
+  readonly text: string;
   readonly change: (members: Partial<Record<keyof T, unknown>>) => Promise<void>;
 }
 
@@ -28,12 +30,12 @@ export function useResource<T>(
     refetchInterval: ({ state }) => (state.data === undefined ? false : every(state.data.body)),
   });
   if (data === undefined) return { resource: null, error };
-  const { body, etag } = data;
+  const { body, text, etag } = data;
   async function change(members: Partial<Record<keyof T, unknown>>) {
     const headers = etag === null ? {} : { "If-Match": etag };
     const answer = await ask<T>(address, { method: "PATCH", body: members, headers });
     client.setQueryData(queryKey, answer);
     await client.invalidateQueries({ queryKey: [slug, list] });
   }
-  return { resource: { body, change }, error: null };
+  return { resource: { body, text, change }, error: null };
 }

@@ -4,6 +4,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, useContext, useEffect } from "react";
 import { ServerError } from "rillbase";
 import { call, holdCsrf, onSessionEnd } from "./control";
+import { dropDrafts } from "./drafts";
 
 export interface User {
   readonly id: string;
@@ -71,6 +72,7 @@ export function useSigning() {
       await call("/api/v1/auth/logout", { method: "POST" });
       holdCsrf(null);
       client.clear();
+      dropDrafts();
       client.setQueryData(KEY, null);
     },
   };

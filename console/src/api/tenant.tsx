@@ -57,11 +57,11 @@ export function useCollections() {
   return useQuery({
     queryKey: [slug, "collections"],
     queryFn: () => all<Collection>(`${api}/collections`),
-    select: (found) => [...found].sort((a, b) => a.name.localeCompare(b.name)),
+    select: (tenants) => [...tenants].sort((a, b) => a.name.localeCompare(b.name)),
   });
 }
 
-/** Makes a client of the SDK that speaks for the session, and ends it with the page. */
+/** Creates an SDK client that acts for the session, and closes it with the page. */
 function useDataClient(slug: string): Client | null {
   const [client, setClient] = useState<Client | null>(null);
   useEffect(() => {

@@ -23,6 +23,15 @@ export interface components {
       readonly update?: boolean | Record<string, unknown>;
       readonly delete?: boolean | Record<string, unknown>;
     };
+    /** @description Writes and events in one minute. */
+    readonly ActivityMinute: {
+      /** Format: date-time */
+      readonly at: string;
+      /** @description Documents inserted, changed or deleted. */
+      readonly writes: number;
+      /** @description Events sent to subscribers. */
+      readonly events: number;
+    };
     /** @description An email address. */
     readonly AddressOnlyRequest: {
       /** Format: email */
@@ -206,6 +215,15 @@ export interface components {
      * @enum {string}
      */
     readonly Backend: "postgres";
+    /**
+     * @description * `line` - line
+     *     * `bar` - bar
+     *     * `area` - area
+     *     * `number` - number
+     *     * `table` - table
+     * @enum {string}
+     */
+    readonly ChartType: "line" | "bar" | "area" | "number" | "table";
     /** @description The grids that serve the tenant. Fields of a dedicated grid are null if there is none. */
     readonly Cluster: {
       readonly launcher: components["schemas"]["Launcher"];
@@ -299,6 +317,19 @@ export interface components {
       readonly created_at: string;
       /** Format: date-time */
       readonly updated_at: string;
+    };
+    /** @description The number of documents in a collection. */
+    readonly CollectionCount: {
+      readonly name: string;
+      readonly documents: number;
+      /** @description Whether the number is an estimate, as it is for large collections. */
+      readonly is_estimate: boolean;
+    };
+    /** @description The tenant's collections, by name, at most 50 of them. */
+    readonly CollectionCounts: {
+      /** @description Number of all collections. */
+      readonly total: number;
+      readonly items: readonly components["schemas"]["CollectionCount"][];
     };
     /** @description The fields of a new collection. */
     readonly CollectionCreationRequest: {
@@ -432,6 +463,11 @@ export interface components {
     readonly Ended: {
       readonly ended: number;
     };
+    /** @description The occurrences of one kind of error. */
+    readonly ErrorCodeCount: {
+      readonly code: string;
+      readonly count: number;
+    };
     /** @description Errors of one kind within one minute. */
     readonly ErrorEntry: {
       /** Format: uuid */
@@ -457,6 +493,12 @@ export interface components {
       readonly items: readonly components["schemas"]["ErrorEntry"][];
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
+    };
+    /** @description The errors of the last 24 hours, as far as the error log holds them. */
+    readonly ErrorTotals: {
+      readonly count: number;
+      /** @description The most frequent codes. */
+      readonly codes: readonly components["schemas"]["ErrorCodeCount"][];
     };
     /**
      * @description * `hour` - hour
@@ -725,6 +767,18 @@ export interface components {
       /** @description Pass it as `cursor` for the next page; null at the end. */
       readonly next_cursor: string | null;
     };
+    /** @description What is missing from the period that was searched, to the minute. */
+    readonly MissingRequests: {
+      /** @description Requests that were not recorded, because there were too many at once. */
+      readonly dropped: number;
+      /** @description Requests that were removed, because the log was full. */
+      readonly removed: number;
+      /**
+       * Format: date-time
+       * @description From this time on, nothing was removed.
+       */
+      readonly removed_until: string | null;
+    };
     /** @description A new API key with its secret, which is shown only once. */
     readonly NewApiKey: {
       /** Format: uuid */
@@ -833,7 +887,7 @@ export interface components {
        */
       readonly lag_ms: number | null;
       readonly queries: number | null;
-      /** @description Number of documents since the node started. */
+      /** @description Number of documents matched since the node started. */
       readonly matched: number | null;
       readonly memory_bytes: number | null;
       readonly rebuilds: number | null;
@@ -870,6 +924,22 @@ export interface components {
      * @enum {string}
      */
     readonly Op: "count" | "sum" | "avg" | "min" | "max" | "distinct" | "quantiles" | "top";
+    /** @description What a tenant has, and what happens in it. */
+    readonly Overview: {
+      readonly collections: components["schemas"]["CollectionCounts"];
+      /** @description Live connections. Null while they cannot be counted. */
+      readonly connections: number | null;
+      /** @description Live subscriptions. Null while they cannot be counted. */
+      readonly subscriptions: number | null;
+      /** @description The minutes of the last hour in which anything happened. */
+      readonly activity: readonly components["schemas"]["ActivityMinute"][];
+      readonly errors: components["schemas"]["ErrorTotals"];
+      /**
+       * Format: date-time
+       * @description When this was read.
+       */
+      readonly at: string;
+    };
     /** @description A new password. */
     readonly PasswordChangeRequest: {
       readonly current_password: string;
@@ -997,6 +1067,21 @@ export interface components {
     readonly PatchedMemberChangeRequest: {
       readonly role?: components["schemas"]["Role"];
     };
+    /** @description The fields of a saved query that can be changed. */
+    readonly PatchedSavedQueryChangeRequest: {
+      /** @description Unique among the tenant's saved queries. */
+      readonly name?: string;
+      /** @description The name of the collection, aggregate or dataset. */
+      readonly source?: string;
+      /** @description The body of the query call of its kind; for a dataset with `table`. At most 16 KiB. It is validated when it is run. */
+      readonly query?: {
+        readonly [key: string]: unknown;
+      };
+      /** @description Null: a table. */
+      readonly chart?: components["schemas"]["SavedChartRequest"] | null;
+      /** @description The position on the overview, from 0; the pins from there on move by one. Null: it is not on the overview. At most 12 queries can be pinned. */
+      readonly pin?: number | null;
+    };
     /** @description The fields of a source that can be changed. */
     readonly PatchedSourceChangeRequest: {
       /** @description `postgresql://user:password@host:5432/database?sslmode=require`. The user must be allowed to replicate, and to read and publish the table. Responses omit the password. */
@@ -1081,6 +1166,62 @@ export interface components {
      * @enum {string}
      */
     readonly Reason: "busy" | "late" | "memory" | "calm";
+    /** @description A request, or the start or end of a connection. */
+    readonly RequestEntry: {
+      readonly id: string;
+      /**
+       * Format: date-time
+       * @description When it was completed.
+       */
+      readonly at: string;
+      /**
+       * @description `request`, a `message` of a WebSocket that corresponds to a request, or that a WebSocket or an event stream was `opened` or `closed`.
+       *
+       *     * `request` - request
+       *     * `message` - message
+       *     * `opened` - opened
+       *     * `closed` - closed
+       */
+      readonly kind: components["schemas"]["RequestKind"];
+      /** @description Of HTTP, or `WS`. */
+      readonly method: string;
+      /** @description The path with names of parameters instead of their values, except those of collections, topics, aggregates and the tenant; of a message, its type. */
+      readonly route: string;
+      /** @description Of HTTP; for a closed WebSocket, the close code. */
+      readonly status: number;
+      /**
+       * Format: double
+       * @description Until the response was complete; for a stream that was opened, until it began.
+       */
+      readonly duration_ms: number;
+      /** @description Size of the body that was received. */
+      readonly bytes_in: number;
+      /** @description Size of the body that was sent. */
+      readonly bytes_out: number;
+      /** @description The caller, such as `api_key:<id>`. */
+      readonly actor: string;
+      /** @description Messages have that of their connection. */
+      readonly request_id: string;
+      /** @description The id from the list of errors. */
+      readonly code: string | null;
+    };
+    /** @description One page of the log. */
+    readonly RequestEntryPage: {
+      readonly items: readonly components["schemas"]["RequestEntry"][];
+      /** @description Pass it as `cursor` for the next page; null at the end. */
+      readonly next_cursor: string | null;
+      /** @description False if the installation does not record requests. */
+      readonly is_recorded: boolean;
+      readonly missing: components["schemas"]["MissingRequests"];
+    };
+    /**
+     * @description * `request` - request
+     *     * `message` - message
+     *     * `opened` - opened
+     *     * `closed` - closed
+     * @enum {string}
+     */
+    readonly RequestKind: "request" | "message" | "opened" | "closed";
     /**
      * @description * `viewer` - viewer
      *     * `developer` - developer
@@ -1089,6 +1230,67 @@ export interface components {
      * @enum {string}
      */
     readonly Role: "viewer" | "developer" | "admin" | "owner";
+    /** @description How the rows of a query are drawn. Without a field, the console chooses one. */
+    readonly SavedChart: {
+      readonly type: components["schemas"]["ChartType"];
+      readonly x?: string | null;
+      readonly y?: string | null;
+      /** @description The field whose values become separate lines or bars. */
+      readonly series?: string | null;
+    };
+    /** @description How the rows of a query are drawn. Without a field, the console chooses one. */
+    readonly SavedChartRequest: {
+      readonly type: components["schemas"]["ChartType"];
+      readonly x?: string | null;
+      readonly y?: string | null;
+      /** @description The field whose values become separate lines or bars. */
+      readonly series?: string | null;
+    };
+    /** @description A saved query. */
+    readonly SavedQuery: {
+      /** Format: uuid */
+      readonly id: string;
+      readonly name: string;
+      readonly kind: components["schemas"]["SavedQueryKind"];
+      readonly source: string;
+      readonly query: {
+        readonly [key: string]: unknown;
+      };
+      readonly chart: components["schemas"]["SavedChart"] | null;
+      readonly pin: number | null;
+      /** Format: date-time */
+      readonly created_at: string;
+      /** Format: date-time */
+      readonly updated_at: string;
+    };
+    /** @description The fields of a new saved query. */
+    readonly SavedQueryCreationRequest: {
+      /** @description Unique among the tenant's saved queries. */
+      readonly name: string;
+      /** @description The name of the collection, aggregate or dataset. */
+      readonly source: string;
+      /** @description The body of the query call of its kind; for a dataset with `table`. At most 16 KiB. It is validated when it is run. */
+      readonly query: {
+        readonly [key: string]: unknown;
+      };
+      /** @description Null: a table. */
+      readonly chart?: components["schemas"]["SavedChartRequest"] | null;
+      /** @description The position on the overview, from 0; the pins from there on move by one. Null: it is not on the overview. At most 12 queries can be pinned. */
+      readonly pin?: number | null;
+      readonly kind: components["schemas"]["SavedQueryKind"];
+    };
+    /**
+     * @description * `collection` - Collection
+     *     * `aggregate` - Aggregate
+     *     * `dataset` - Dataset
+     * @enum {string}
+     */
+    readonly SavedQueryKind: "collection" | "aggregate" | "dataset";
+    readonly SavedQueryPage: {
+      readonly items: readonly components["schemas"]["SavedQuery"][];
+      /** @description Pass it as `cursor` for the next page; null at the end. */
+      readonly next_cursor: string | null;
+    };
     /**
      * @description * `documents:read` - documents:read
      *     * `documents:write` - documents:write
@@ -1778,6 +1980,7 @@ export interface components {
 }
 export type AccessRules = components["schemas"]["AccessRules"];
 export type AccessRulesRequest = components["schemas"]["AccessRulesRequest"];
+export type ActivityMinute = components["schemas"]["ActivityMinute"];
 export type AddressOnlyRequest = components["schemas"]["AddressOnlyRequest"];
 export type Aggregate = components["schemas"]["Aggregate"];
 export type AggregateAnswerState = components["schemas"]["AggregateAnswerState"];
@@ -1792,10 +1995,13 @@ export type Area = components["schemas"]["Area"];
 export type AuditEntry = components["schemas"]["AuditEntry"];
 export type AuditEntryPage = components["schemas"]["AuditEntryPage"];
 export type Backend = components["schemas"]["Backend"];
+export type ChartType = components["schemas"]["ChartType"];
 export type Cluster = components["schemas"]["Cluster"];
 export type ClusterAnswerState = components["schemas"]["ClusterAnswerState"];
 export type ClusterCreationRequest = components["schemas"]["ClusterCreationRequest"];
 export type Collection = components["schemas"]["Collection"];
+export type CollectionCount = components["schemas"]["CollectionCount"];
+export type CollectionCounts = components["schemas"]["CollectionCounts"];
 export type CollectionCreationRequest = components["schemas"]["CollectionCreationRequest"];
 export type CollectionPage = components["schemas"]["CollectionPage"];
 export type Condition = components["schemas"]["Condition"];
@@ -1807,8 +2013,10 @@ export type Delivery = components["schemas"]["Delivery"];
 export type DeliveryPage = components["schemas"]["DeliveryPage"];
 export type DeliveryState = components["schemas"]["DeliveryState"];
 export type Ended = components["schemas"]["Ended"];
+export type ErrorCodeCount = components["schemas"]["ErrorCodeCount"];
 export type ErrorEntry = components["schemas"]["ErrorEntry"];
 export type ErrorEntryPage = components["schemas"]["ErrorEntryPage"];
+export type ErrorTotals = components["schemas"]["ErrorTotals"];
 export type Granularity = components["schemas"]["Granularity"];
 export type Grid = components["schemas"]["Grid"];
 export type GridAnswer = components["schemas"]["GridAnswer"];
@@ -1836,6 +2044,7 @@ export type Measure = components["schemas"]["Measure"];
 export type MeasureRequest = components["schemas"]["MeasureRequest"];
 export type Member = components["schemas"]["Member"];
 export type MemberPage = components["schemas"]["MemberPage"];
+export type MissingRequests = components["schemas"]["MissingRequests"];
 export type NewApiKey = components["schemas"]["NewApiKey"];
 export type NewPasswordRequest = components["schemas"]["NewPasswordRequest"];
 export type NewToken = components["schemas"]["NewToken"];
@@ -1846,6 +2055,7 @@ export type NodeSize = components["schemas"]["NodeSize"];
 export type Notice = components["schemas"]["Notice"];
 export type Null = components["schemas"]["Null"];
 export type Op = components["schemas"]["Op"];
+export type Overview = components["schemas"]["Overview"];
 export type PasswordChangeRequest = components["schemas"]["PasswordChangeRequest"];
 export type PasswordChanged = components["schemas"]["PasswordChanged"];
 export type PatchedAggregateChangeRequest = components["schemas"]["PatchedAggregateChangeRequest"];
@@ -1856,6 +2066,8 @@ export type PatchedCollectionChangeRequest =
 export type PatchedDatasetChangeRequest = components["schemas"]["PatchedDatasetChangeRequest"];
 export type PatchedMeChangeRequest = components["schemas"]["PatchedMeChangeRequest"];
 export type PatchedMemberChangeRequest = components["schemas"]["PatchedMemberChangeRequest"];
+export type PatchedSavedQueryChangeRequest =
+  components["schemas"]["PatchedSavedQueryChangeRequest"];
 export type PatchedSourceChangeRequest = components["schemas"]["PatchedSourceChangeRequest"];
 export type PatchedTenantChangeRequest = components["schemas"]["PatchedTenantChangeRequest"];
 export type PatchedTopicChangeRequest = components["schemas"]["PatchedTopicChangeRequest"];
@@ -1864,7 +2076,16 @@ export type PrincipalKind = components["schemas"]["PrincipalKind"];
 export type Proposal = components["schemas"]["Proposal"];
 export type Quota = components["schemas"]["Quota"];
 export type Reason = components["schemas"]["Reason"];
+export type RequestEntry = components["schemas"]["RequestEntry"];
+export type RequestEntryPage = components["schemas"]["RequestEntryPage"];
+export type RequestKind = components["schemas"]["RequestKind"];
 export type Role = components["schemas"]["Role"];
+export type SavedChart = components["schemas"]["SavedChart"];
+export type SavedChartRequest = components["schemas"]["SavedChartRequest"];
+export type SavedQuery = components["schemas"]["SavedQuery"];
+export type SavedQueryCreationRequest = components["schemas"]["SavedQueryCreationRequest"];
+export type SavedQueryKind = components["schemas"]["SavedQueryKind"];
+export type SavedQueryPage = components["schemas"]["SavedQueryPage"];
 export type Scopes = components["schemas"]["Scopes"];
 export type Session = components["schemas"]["Session"];
 export type SessionPage = components["schemas"]["SessionPage"];

@@ -11,7 +11,7 @@ export interface Progress {
 interface Sending {
   readonly type: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly told: (progress: Progress) => void;
+  readonly onProgress: (progress: Progress) => void;
   /** What is said when the connection breaks. */
   readonly broken: string;
   readonly signal?: AbortSignal;
@@ -21,7 +21,7 @@ interface Sending {
 export function upload<T>(
   path: string,
   body: Blob,
-  { type, headers, told, broken, signal }: Sending,
+  { type, headers, onProgress, broken, signal }: Sending,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -29,8 +29,8 @@ export function upload<T>(
     request.open("POST", path);
     request.setRequestHeader("Content-Type", type);
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-    told({ sent: 0, total: body.size });
-    request.upload.onprogress = ({ loaded, total }) => told({ sent: loaded, total });
+    onProgress({ sent: 0, total: body.size });
+    request.upload.onprogress = ({ loaded, total }) => onProgress({ sent: loaded, total });
     request.onload = () => {
       if (request.status < 300) resolve(JSON.parse(request.responseText) as T);
       else reject(new ServerError(problemOf(request.responseText), request.status));

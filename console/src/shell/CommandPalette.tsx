@@ -3,9 +3,10 @@
 import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { useCollections, useTenant, useTenants } from "../api/tenant";
+import { pathOf, useSavedQueries } from "../saved/useSavedQueries";
 import { Dialog } from "../ui/Dialog";
 import { Icon, type IconName } from "../ui/Icon";
-import { GROUPS, START } from "./places";
+import { FIRST_PAGES, GROUPS } from "./navigation";
 import "./palette.css";
 
 interface Command {
@@ -14,7 +15,7 @@ interface Command {
   readonly note: string;
   readonly icon: IconName;
   readonly keywords: string;
-  /** An address, or what to do. */
+  /** A path, or an action. */
   readonly to: string | (() => void);
 }
 
@@ -39,8 +40,8 @@ export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
     else command.to();
   }
   function pressed(key: string): boolean {
-    if (key === "ArrowDown") setAt((place) => Math.min(place + 1, matches.length - 1));
-    else if (key === "ArrowUp") setAt((place) => Math.max(place - 1, 0));
+    if (key === "ArrowDown") setAt((index) => Math.min(index + 1, matches.length - 1));
+    else if (key === "ArrowUp") setAt((index) => Math.max(index - 1, 0));
     else if (key === "Enter") run(chosen);
     else return false;
     return true;
@@ -57,7 +58,7 @@ export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
             aria-controls="palette-list"
             aria-activedescendant={chosen && `palette-${chosen.id}`}
             aria-label="Go to"
-            placeholder="Go to a page, a collection, a tenant…"
+            placeholder="Go to a page, a collection, a saved query…"
             value={text}
             onChange={(event) => {
               setText(event.target.value);
@@ -77,14 +78,14 @@ export function CommandPalette({ onHelp, onClose }: CommandPaletteProps) {
 interface CommandListProps {
   readonly commands: readonly Command[];
   readonly chosen: Command | undefined;
-  readonly onPoint: (place: number) => void;
+  readonly onPoint: (index: number) => void;
   readonly onRun: (command: Command) => void;
 }
 
 function CommandList({ commands, chosen, onPoint, onRun }: CommandListProps) {
   return (
     <div id="palette-list" role="listbox" aria-label="Results" className="list" tabIndex={-1}>
-      {commands.map((command, place) => (
+      {commands.map((command, index) => (
         <div
           key={command.id}
           id={`palette-${command.id}`}
@@ -92,7 +93,7 @@ function CommandList({ commands, chosen, onPoint, onRun }: CommandListProps) {
           tabIndex={-1}
           aria-selected={command === chosen}
           ref={command === chosen ? showInList : undefined}
-          onMouseMove={() => onPoint(place)}
+          onMouseMove={() => onPoint(index)}
           onClick={() => onRun(command)}
           onKeyDown={(event) => event.key === "Enter" && onRun(command)}
         >
@@ -112,9 +113,10 @@ function showInList(element: HTMLElement | null): void {
 function useCommands(onHelp: () => void): Command[] {
   const { slug, may } = useTenant();
   const { data: collections = [] } = useCollections();
+  const { data: savedQueries = [] } = useSavedQueries();
   const { data: tenants = [] } = useTenants();
-  const places = [START, ...GROUPS.flatMap((group) => group.places)].filter(({ minimumRole }) =>
-    may(minimumRole),
+  const pages = [...FIRST_PAGES, ...GROUPS.flatMap((group) => group.pages)].filter(
+    ({ minimumRole }) => may(minimumRole),
   );
   return [
     ...collections.map(({ name }) => ({
@@ -125,13 +127,21 @@ function useCommands(onHelp: () => void): Command[] {
       keywords: "documents",
       to: `/t/${slug}/collections/${name}`,
     })),
-    ...places.map(({ path, title, icon, keywords }) => ({
+    ...pages.map(({ path, title, icon, keywords }) => ({
       id: `page${path.replace("/", "-")}`,
       title,
       note: "Page",
       icon,
       keywords,
       to: `/t/${slug}${path}`,
+    })),
+    ...savedQueries.map((saved) => ({
+      id: `saved-${saved.id}`,
+      title: saved.name,
+      note: "Saved query",
+      icon: "bookmark" as const,
+      keywords: saved.source,
+      to: `/t/${slug}${pathOf(saved)}`,
     })),
     ...tenants
       .filter((tenant) => tenant.slug !== slug)

@@ -8,12 +8,12 @@ import { Confirm } from "../ui/Confirm";
 import { Icon } from "../ui/Icon";
 
 interface DropButtonProps {
-  /** The list's address below the tenant's, in the API as in the console. */
+  /** The list's path below the tenant's, in the API and in the console. */
   readonly list: string;
   readonly name: string;
-  /** What the button says to those who cannot see it. */
+  /** The button's accessible name. */
   readonly label: string;
-  /** What goes with it. */
+  /** What is deleted with it. */
   readonly children: ReactNode;
 }
 
@@ -42,7 +42,7 @@ export function DropButton({ list, name, label, children }: DropButtonProps) {
 interface ConfirmDropProps {
   readonly list: string;
   readonly name: string;
-  /** The page that is gone to: its address below the tenant's. */
+  /** The page to open afterwards: its path below the tenant's. */
   readonly next: string;
   readonly onClose: () => void;
   readonly children: ReactNode;

@@ -10,17 +10,17 @@ import { PageHead } from "./Shell";
 
 interface ListPageProps<T> {
   readonly title: string;
-  /** The list's address below the tenant's. */
+  /** The list's path below the tenant's. */
   readonly path: string;
   /** What the button says. */
   readonly action: string;
   readonly heads: readonly string[];
-  /** The heads that stand over numbers. */
+  /** The headings of numeric columns. */
   readonly numbers?: readonly string[];
   readonly none: { readonly icon: IconName; readonly title: string; readonly about: string };
-  /** Returns the cells of one of them. */
+  /** Returns the cells of an object. */
   readonly cells: (item: T) => ReactNode;
-  /** Returns the dialog that makes another. */
+  /** Returns the dialog that creates an object. */
   readonly dialog: (onClose: () => void) => ReactNode;
 }
 
@@ -56,7 +56,7 @@ export function ListPage<T extends { readonly id: string }>({
             }
           >
             {(items) => (
-              <Table heads={heads} numbers={numbers}>
+              <Table stacks heads={heads} numbers={numbers}>
                 {items.map((item) => (
                   <tr key={item.id}>{cells(item)}</tr>
                 ))}

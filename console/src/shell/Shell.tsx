@@ -70,7 +70,7 @@ interface HeadProps {
   readonly children?: ReactNode;
 }
 
-/** The head of a page: what it is, and what can be done. */
+/** The header of a page: its title and actions. */
 export function PageHead({ title, name, children }: HeadProps) {
   const [location] = useLocation();
   const shown = name ?? (typeof title === "string" ? title : "");
@@ -95,7 +95,7 @@ export function PageHead({ title, name, children }: HeadProps) {
           href={docsPage(location)}
           target="_blank"
           rel="noreferrer"
-          aria-label="Documentation of this page"
+          aria-label="Docs for this page"
         >
           <Icon name="book" />
           <span className="wide-only">Docs</span>

@@ -1,16 +1,16 @@
 /** The navigation: tenant, search, collections, pages, the user's menu. */
 
-import { type ReactNode, useState } from "react";
-import { Link, useLocation } from "wouter";
+import { useEffect, useRef, useState } from "react";
+import { useLocation } from "wouter";
 import { useSigning, useUser } from "../api/session";
 import { useCollections, useTenant, useTenants } from "../api/tenant";
-import { NewCollection } from "../pages/collections/NewCollection";
 import { Icon, type IconName } from "../ui/Icon";
 import { Menu, MenuItem } from "../ui/Menu";
 import { useToasts } from "../ui/toasts";
+import { CollectionList } from "./CollectionList";
+import { NavigationItem } from "./NavigationItem";
 import { NewTenant } from "./NewTenant";
-import { GROUPS, START } from "./places";
-import { useStored } from "./stored";
+import { FIRST_PAGES, GROUPS } from "./navigation";
 import { type Theme, useTheme } from "./theme";
 
 export function Sidebar({
@@ -23,6 +23,7 @@ export function Sidebar({
   readonly onLeave: () => void;
 }) {
   const { may } = useTenant();
+  const pages = useOpenPageInView();
   return (
     <aside className="side" aria-label="Navigation">
       <div className="top">
@@ -37,20 +38,22 @@ export function Sidebar({
         </button>
       </div>
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: links have keys of their own; this closes the drawer behind them. */}
-      <nav aria-label="Pages" onClick={onLeave}>
-        <Item to={START.path} icon={START.icon}>
-          {START.title}
-        </Item>
-        <Collections />
-        {GROUPS.map(({ title, places }) => (
+      <nav ref={pages} aria-label="Pages" onClick={onLeave}>
+        {FIRST_PAGES.map(({ path, icon, title }) => (
+          <NavigationItem key={path} to={path} icon={icon}>
+            {title}
+          </NavigationItem>
+        ))}
+        <CollectionList />
+        {GROUPS.map(({ title, pages }) => (
           <section className="group" key={title} aria-label={title}>
             <div className="caption">{title}</div>
-            {places
+            {pages
               .filter(({ minimumRole }) => may(minimumRole))
-              .map((place) => (
-                <Item key={place.path} to={place.path} icon={place.icon}>
-                  {place.title}
-                </Item>
+              .map((index) => (
+                <NavigationItem key={index.path} to={index.path} icon={index.icon}>
+                  {index.title}
+                </NavigationItem>
               ))}
           </section>
         ))}
@@ -62,87 +65,16 @@ export function Sidebar({
   );
 }
 
-function Item({
-  to,
-  icon,
-  children,
-}: {
-  readonly to: string;
-  readonly icon: IconName;
-  readonly children: ReactNode;
-}) {
-  const { slug } = useTenant();
+/** Scrolls to the open page, which may be below the end of a long sidebar. */
+function useOpenPageInView() {
+  const pages = useRef<HTMLElement>(null);
   const [location] = useLocation();
-  const target = `/t/${slug}${to}`;
-  const isHere = location === target || location.startsWith(`${target}/`);
-  return (
-    <Link href={target} aria-current={isHere ? "page" : undefined}>
-      <Icon name={icon} size={15} />
-      <span className="cut">{children}</span>
-    </Link>
-  );
-}
-
-/** With more collections than this the list scrolls by itself, and can be filtered. */
-const FILTERED_FROM = 8;
-
-function Collections() {
-  const { data = [] } = useCollections();
-  const { may, slug } = useTenant();
-  const [isAdding, setAdding] = useState(false);
-  const [isOpen, setOpen] = useStored(`rillbase:collections-open:${slug}`, true);
-  const [text, setText] = useState("");
-  const isLong = data.length > FILTERED_FROM;
-  const wanted = text.trim().toLowerCase();
-  const shown = data.filter(({ name }) => name.toLowerCase().includes(wanted));
-  return (
-    <section className="group" aria-label="Collections">
-      <div className="caption">
-        <button
-          type="button"
-          className="fold"
-          aria-expanded={isOpen}
-          onClick={() => setOpen(!isOpen)}
-        >
-          Collections
-          <span className={isOpen ? "" : "folded"}>
-            <Icon name="down" size={11} />
-          </span>
-        </button>
-        {may("developer") && (
-          <button
-            type="button"
-            aria-label="New collection"
-            title="New collection"
-            onClick={() => setAdding(true)}
-          >
-            <Icon name="plus" size={14} />
-          </button>
-        )}
-      </div>
-      {isOpen && isLong && (
-        <input
-          className="input small"
-          type="search"
-          aria-label="Filter collections"
-          placeholder={`Filter ${data.length} collections`}
-          value={text}
-          onClick={(event) => event.stopPropagation()}
-          onChange={({ target }) => setText(target.value)}
-        />
-      )}
-      {isOpen && (
-        <div className={isLong ? "collection-list long" : "collection-list"}>
-          {shown.map(({ name }) => (
-            <Item key={name} to={`/collections/${name}`} icon="collection">
-              {name}
-            </Item>
-          ))}
-        </div>
-      )}
-      {isAdding && <NewCollection onClose={() => setAdding(false)} />}
-    </section>
-  );
+  const { data: collections } = useCollections();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: both move the link.
+  useEffect(() => {
+    pages.current?.querySelector('[aria-current="page"]')?.scrollIntoView({ block: "nearest" });
+  }, [location, collections?.length]);
+  return pages;
 }
 
 function TenantSwitch() {
@@ -214,7 +146,6 @@ function UserMenu({ onHelp }: { readonly onHelp: () => void }) {
   const { signOut } = useSigning();
   const { fail } = useToasts();
   const [, go] = useLocation();
-  const [theme, setTheme] = useTheme();
   return (
     <Menu
       label="Account"
@@ -260,18 +191,7 @@ function UserMenu({ onHelp }: { readonly onHelp: () => void }) {
             </a>
           )}
           <hr />
-          {THEMES.map(([value, title, icon]) => (
-            <button
-              key={value}
-              type="button"
-              role="menuitemradio"
-              aria-checked={theme === value}
-              onClick={() => setTheme(value)}
-            >
-              <Icon name={icon} size={14} /> {title}
-              <span className="end">{theme === value && <Icon name="check" size={13} />}</span>
-            </button>
-          ))}
+          <ThemeChoice />
           <hr />
           <MenuItem onSelect={() => signOut().catch(fail)}>
             <Icon name="external" size={14} /> Sign out
@@ -279,6 +199,26 @@ function UserMenu({ onHelp }: { readonly onHelp: () => void }) {
         </>
       )}
     </Menu>
+  );
+}
+
+function ThemeChoice() {
+  const [theme, setTheme] = useTheme();
+  return (
+    <>
+      {THEMES.map(([value, title, icon]) => (
+        <button
+          key={value}
+          type="button"
+          role="menuitemradio"
+          aria-checked={theme === value}
+          onClick={() => setTheme(value)}
+        >
+          <Icon name={icon} size={14} /> {title}
+          <span className="end">{theme === value && <Icon name="check" size={13} />}</span>
+        </button>
+      ))}
+    </>
   );
 }
 

@@ -9,13 +9,13 @@ import { Icon, type IconName } from "../ui/Icon";
 import { PageHead } from "./Shell";
 
 interface TabbedPageProps<T> {
-  /** The list that it is in: its address below the tenant's. */
+  /** The path of its list, below the tenant's. */
   readonly list: string;
   readonly name: string;
   readonly icon: IconName;
-  /** What the parts are parts of. */
+  /** The object whose parts the tabs show. */
   readonly label: string;
-  /** The first one is at the address of the thing itself. */
+  /** The first tab is at the path of the object itself. */
   readonly tabs: readonly (readonly [id: string, title: string])[];
   readonly tab: string;
   readonly resource: T | null;

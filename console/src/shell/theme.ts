@@ -24,6 +24,6 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
 }
 
 function stored(): Theme {
-  const found = localStorage.getItem(KEY);
-  return found === "light" || found === "dark" ? found : "system";
+  const stored = localStorage.getItem(KEY);
+  return stored === "light" || stored === "dark" ? stored : "system";
 }

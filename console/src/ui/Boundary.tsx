@@ -9,7 +9,7 @@ interface State {
 }
 
 interface Props {
-  /** With another value of this, what went wrong is forgotten: the address, usually. */
+  /** The error is cleared when this value changes; usually the path. */
   readonly resetOn?: string;
   readonly children: ReactNode;
 }

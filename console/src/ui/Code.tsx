@@ -12,7 +12,7 @@ interface CodeProps {
 export function Code({ text, label, onCopied }: CodeProps) {
   return (
     <div className="code">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard. */}
       <pre tabIndex={0}>
         <code>{text}</code>
       </pre>

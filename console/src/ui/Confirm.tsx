@@ -8,7 +8,7 @@ interface ConfirmProps {
   readonly title: string;
   readonly children: ReactNode;
   readonly action: string;
-  /** To be typed before it is done, where much is at stake. */
+  /** Text that must be typed to confirm a dangerous action. */
   readonly typed?: string;
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;

@@ -14,13 +14,16 @@ interface DialogProps {
   readonly title: string;
   readonly lead?: ReactNode;
   readonly wide?: boolean;
+  /** A large dialog has room for a preview beside its form. */
+  readonly size?: "large";
   /** What closing would lose. The first Escape shows it, the second one closes. */
   readonly unsaved?: string | null;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }
 
-export function Dialog({ title, lead, wide = false, unsaved, onClose, children }: DialogProps) {
+export function Dialog(props: DialogProps) {
+  const { title, lead, wide = false, size = "", unsaved, onClose, children } = props;
   const element = useRef<HTMLDialogElement>(null);
   const [isWarned, setWarned] = useState(false);
   const loss = unsaved ?? null;
@@ -40,7 +43,7 @@ export function Dialog({ title, lead, wide = false, unsaved, onClose, children }
   return (
     <dialog
       ref={element}
-      className={wide ? "dialog wide" : "dialog"}
+      className={`dialog ${wide ? "wide" : size}`}
       aria-label={title}
       onClose={onClose}
       onKeyDown={guard}
@@ -63,20 +66,23 @@ export function Dialog({ title, lead, wide = false, unsaved, onClose, children }
 }
 
 interface FormDialogProps extends DialogProps {
-  /** What the button that does it says. */
+  /** The label of the button that performs the action. */
   readonly action: string;
   readonly danger?: boolean;
   readonly canSubmit?: boolean;
-  /** Does it. The dialog closes when it is done, and shows what is thrown. */
+  /** Whether something was changed without typing, such as a row that was removed. */
+  readonly isChanged?: boolean;
+  /** Performs the action. The dialog closes afterwards, and shows a thrown error. */
   readonly onSubmit: () => Promise<unknown>;
 }
 
-/** A dialog that does something and says why it could not. */
+/** A dialog that performs an action and shows its failure. */
 export function FormDialog(props: FormDialogProps) {
   const {
     action,
     danger = false,
     canSubmit = true,
+    isChanged = false,
     onSubmit,
     onClose,
     children,
@@ -100,7 +106,7 @@ export function FormDialog(props: FormDialogProps) {
   return (
     <Dialog
       {...dialog}
-      unsaved={isTyped ? "What you entered is not saved." : null}
+      unsaved={isTyped || isChanged ? "What you entered is not saved." : null}
       onClose={onClose}
     >
       <form onSubmit={submit} onInput={() => setTyped(true)} className="form-inner">

@@ -23,7 +23,7 @@ export function Empty({ icon, title, children, actions }: EmptyProps) {
   );
 }
 
-/** Holds the place of what is being fetched. It appears late, so quick answers do not flicker. */
+/** A placeholder while data is being fetched. It appears after a delay, so fast responses do not flicker. */
 export function Skeleton({ rows = 5 }: { readonly rows?: number }) {
   return (
     <div className="skeleton" aria-hidden="true">

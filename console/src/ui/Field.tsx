@@ -52,16 +52,18 @@ interface SelectProps<T extends string> {
   readonly className?: string;
   readonly options: readonly (readonly [value: T, text: string])[];
   readonly value: T;
+  readonly isDisabled?: boolean;
   readonly onChange: (value: T) => void;
 }
 
 /** A choice of many. */
 export function Select<T extends string>(props: SelectProps<T>) {
-  const { label, className = "", options, value, onChange } = props;
+  const { label, className = "", options, value, isDisabled = false, onChange } = props;
   return (
     <select
       className={`select ${className}`}
       aria-label={label}
+      disabled={isDisabled}
       value={value}
       onChange={({ target }) => onChange(target.value as T)}
     >

@@ -4,9 +4,9 @@ import { Fragment, type ReactNode, useState } from "react";
 import { Icon } from "./Icon";
 
 interface FoldingRowProps {
-  /** What is named when the row is opened or closed. */
+  /** The name of the row for screen readers, when it is opened or closed. */
   readonly label: string;
-  /** How many cells the row has, the one with the button included. */
+  /** The number of cells of the row, including the one with the button. */
   readonly cells: number;
   readonly details: () => ReactNode;
   readonly children: ReactNode;

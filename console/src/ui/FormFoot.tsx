@@ -7,7 +7,7 @@ interface FormFootProps {
   /** What the button says. */
   readonly action: string;
   readonly canSubmit?: boolean;
-  /** The one thing that the page is for. */
+  /** Whether this is the main action of the page. */
   readonly isMain?: boolean;
 }
 

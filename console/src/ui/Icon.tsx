@@ -4,6 +4,7 @@ const PATHS = {
   activity: "M1.5 8.5h3l2-5.5 3 10 2-4.5h3",
   alert: "M8 2 14.5 13.5h-13zM8 6.5v3M8 11.6v.1",
   bolt: "M9 1.5 3 9h4l-1 5.5L13 7H8.7z",
+  bookmark: "M4 2h8v12l-4-3.2L4 14z",
   book: "M2.5 3h4A1.5 1.5 0 0 1 8 4.5V13a2 2 0 0 0-1.5-.7h-4zM13.5 3h-4A1.5 1.5 0 0 0 8 4.5V13a2 2 0 0 1 1.5-.7h4z",
   chart: "M2 14V2M2 14h12M5.5 11V8M8.5 11V5M11.5 11V6.5",
   check: "m3 8.5 3.2 3.2L13 4.8",
@@ -24,11 +25,13 @@ const PATHS = {
   key: "M10.3 9.2a3.6 3.6 0 1 0-3.5-2.7L2 11.3V14h2.7v-1.8h1.8v-1.8zM11 5v.1",
   layers: "M8 2 14 5.2 8 8.4 2 5.2zM2 8.2l6 3.2 6-3.2M2 11.2l6 3.2 6-3.2",
   link: "M6.8 9.2a2.6 2.6 0 0 0 3.9.3l2-2A2.7 2.7 0 0 0 9 3.7l-1 1M9.2 6.8a2.6 2.6 0 0 0-3.9-.3l-2 2A2.7 2.7 0 0 0 7 12.3l1-1",
+  list: "M2.5 4h.1M2.5 8h.1M2.5 12h.1M5.5 4h8M5.5 8h8M5.5 12h8",
   log: "M3.5 2h9v12h-9zM6 5.5h4M6 8h4M6 10.5h2.5",
   menu: "M2 4.5h12M2 8h12M2 11.5h12",
   minus: "M3.5 8h9",
   moon: "M13.5 9.6A5.8 5.8 0 0 1 6.4 2.5 5.8 5.8 0 1 0 13.5 9.6z",
   more: "M3.5 8v.1M8 8v.1M12.5 8v.1",
+  pause: "M5.5 3v10M10.5 3v10",
   people:
     "M6 7.5A2.5 2.5 0 1 0 6 2.5a2.5 2.5 0 0 0 0 5zM1.5 13.5c0-2.5 2-4 4.5-4s4.5 1.5 4.5 4M10.5 2.8a2.4 2.4 0 0 1 0 4.5M12 9.8c1.5.5 2.5 1.8 2.5 3.7",
   pin: "M8 14.2S3 9.6 3 6.4a5 5 0 0 1 10 0c0 3.2-5 7.8-5 7.8zM8 8.2a1.8 1.8 0 1 0 0-3.6 1.8 1.8 0 0 0 0 3.6z",
@@ -70,7 +73,7 @@ export function Icon({ name, size = 16 }: { readonly name: IconName; readonly si
   );
 }
 
-/** The sign of Rillbase. */
+/** The logo of Rillbase. */
 export function Mark({ size = 24 }: { readonly size?: number }) {
   return <img src="/static/rillbase/mark.svg" width={size} height={size} alt="" />;
 }

@@ -15,10 +15,12 @@ export interface JsonEditorProps {
   readonly onChange?: (text: string) => void;
   /** Called by Ctrl-Enter and Ctrl-S. */
   readonly onSubmit?: () => void;
-  /** What the server has found wrong. */
+  /** The server's validation errors. */
   readonly validationErrors?: readonly ValidationError[];
+  /** The JSON pointer to a part that is selected and scrolled into view. */
+  readonly shownPart?: string;
   readonly language?: "json" | "plain";
-  /** What the editor knows besides: another language, completion. */
+  /** Further editor extensions: another language, completion. */
   readonly support?: Extension;
   readonly height?: string;
 }

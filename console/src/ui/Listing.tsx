@@ -1,8 +1,9 @@
 /** A list in one of its states: loading, failed, empty, or loaded. */
 
-import { type ReactNode, useEffect, useRef } from "react";
+import { type CSSProperties, type ReactNode, useEffect, useRef } from "react";
 import { Skeleton } from "./Empty";
 import { ErrorNotice } from "./ErrorNotice";
+import "./stacks.css";
 
 interface Read<T> {
   readonly data: readonly T[] | undefined;
@@ -22,21 +23,24 @@ export function Listing<T>({ read: { data, error, refetch }, empty, children }: 
   return data.length === 0 ? empty : children(data);
 }
 
-/** A table in a frame that scrolls sideways where there is no room. */
-export function Table({
-  heads,
-  numbers = [],
-  children,
-}: {
+interface TableProps {
   readonly heads: readonly string[];
-  /** The heads that stand over numbers. */
+  /** The headings of numeric columns. */
   readonly numbers?: readonly string[];
+  /** Whether each row becomes a card on narrow screens. */
+  readonly stacks?: boolean;
   readonly children: ReactNode;
-}) {
+}
+
+/** A table in a frame that scrolls sideways if it is too wide, unless it stacks. */
+export function Table({ heads, numbers = [], stacks = false, children }: TableProps) {
   const frame = useReachable();
   return (
     <div ref={frame} className="table-wrap">
-      <table className="table">
+      <table
+        className={stacks ? "table stacks" : "table"}
+        style={stacks ? labelsOf(heads) : undefined}
+      >
         <thead>
           <tr>
             {heads.map((head, place) =>
@@ -61,7 +65,12 @@ export function Table({
   );
 }
 
-/** Lets the keyboard reach a frame as long as it scrolls sideways. */
+/** Returns the labels of a card's lines as CSS properties, which the style sheet reads. */
+function labelsOf(heads: readonly string[]): CSSProperties {
+  return Object.fromEntries(heads.map((head, index) => [`--head-${index + 1}`, `"${head}"`]));
+}
+
+/** Makes a frame focusable while it scrolls sideways. */
 function useReachable() {
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {

@@ -6,9 +6,10 @@ interface LoadMoreProps {
     readonly isFetchingNextPage: boolean;
     readonly fetchNextPage: () => unknown;
   };
+  readonly onLoad?: () => void;
 }
 
-export function LoadMore({ read }: LoadMoreProps) {
+export function LoadMore({ read, onLoad }: LoadMoreProps) {
   if (!read.hasNextPage) return null;
   return (
     <div>
@@ -16,7 +17,10 @@ export function LoadMore({ read }: LoadMoreProps) {
         type="button"
         className="button"
         disabled={read.isFetchingNextPage}
-        onClick={() => read.fetchNextPage()}
+        onClick={() => {
+          onLoad?.();
+          read.fetchNextPage();
+        }}
       >
         Load earlier entries
       </button>

@@ -7,7 +7,7 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["hour", 3_600],
   ["minute", 60],
 ];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const JUST_NOW_S = 45;
@@ -17,7 +17,7 @@ export function momentText(at: string | number | Date): string {
   return exact.format(new Date(at));
 }
 
-/** The time of day of a moment that is known to be of today. */
+/** The time of day of a moment of today. */
 export function clockText(at: Date): string {
   return clock.format(at);
 }
@@ -38,7 +38,7 @@ export function ago(moment: Date): string {
   return relative.format(Math.round(seconds / size), unit);
 }
 
-/** The duration of something. */
+/** A duration. */
 export function duration(seconds: number): string {
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;

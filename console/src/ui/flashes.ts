@@ -18,30 +18,57 @@ export type Flashes = Map<string, number>;
 /** More rows than a screenful at once are another window, not news. */
 const MAX_NEW_ROWS = 50;
 
-/** Counts a flash for each row that differs from the one that was shown; returns what is shown now. */
-export function noteFlashes(
-  rows: readonly Marked[],
-  before: ReadonlyMap<string, Marked["mark"]>,
+export type Marks = Map<string, Marked["mark"]>;
+
+/**
+ * Counts a flash for each row that differs from the one that was shown, and updates the marks of what
+ * is shown. With thousands of rows, it is called for each change: it creates nothing for the others.
+ */
+export function noteFlashes<T>(
+  rows: readonly T[],
+  markOf: (row: T) => Marked["mark"],
+  keyOf: (row: T) => string,
+  marks: Marks,
   flashes: Flashes,
-): Map<string, Marked["mark"]> {
-  const fresh = rows.filter(({ key }) => !before.has(key)).length;
-  const showsNew = before.size > 0 && fresh <= MAX_NEW_ROWS;
-  for (const { key, mark } of rows) {
-    const isNew = !before.has(key);
-    const isNews = isNew ? showsNew : mark !== null && before.get(key) !== mark;
-    if (isNews) flashes.set(key, (flashes.get(key) ?? 0) + 1);
+): void {
+  const hadRows = marks.size > 0;
+  const added: string[] = [];
+  for (const row of rows) {
+    const key = keyOf(row);
+    const mark = markOf(row);
+    const before = marks.get(key);
+    if (before === mark && mark !== null) continue;
+    if (before === undefined) added.push(key);
+    else if (mark !== null) count(flashes, key);
+    marks.set(key, mark);
   }
-  return new Map(rows.map(({ key, mark }) => [key, mark]));
+  if (hadRows && added.length <= MAX_NEW_ROWS) for (const key of added) count(flashes, key);
+  if (marks.size > rows.length) forgetOthers(marks, new Set(rows.map(keyOf)));
+}
+
+function count(flashes: Flashes, key: string): void {
+  flashes.set(key, (flashes.get(key) ?? 0) + 1);
+}
+
+function forgetOthers(marks: Marks, keys: ReadonlySet<string>): void {
+  for (const key of marks.keys()) if (!keys.has(key)) marks.delete(key);
 }
 
 /** Notes the flashes of rows that are shown as they come. `origin` says what they are rows of. */
 export function useFlashes(rows: readonly Marked[], origin: string): ReadonlyMap<string, number> {
-  const noted = useRef({ origin, rows: new Map<string, Marked["mark"]>(), flashes: new Map() });
+  const noted = useRef({ origin, marks: new Map() as Marks, flashes: new Map() as Flashes });
   if (noted.current.origin !== origin) {
-    noted.current = { origin, rows: new Map(), flashes: new Map() };
+    noted.current = { origin, marks: new Map(), flashes: new Map() };
   }
-  noted.current.rows = noteFlashes(rows, noted.current.rows, noted.current.flashes);
-  return noted.current.flashes;
+  const { marks, flashes } = noted.current;
+  noteFlashes(
+    rows,
+    ({ mark }) => mark,
+    ({ key }) => key,
+    marks,
+    flashes,
+  );
+  return flashes;
 }
 
 /** Returns the class that lets a row flash. Switching between the two restarts the animation. */

@@ -13,7 +13,7 @@ interface Toast {
 
 interface Toasts {
   /** Says that something was done; `undo` takes it back. */
-  readonly say: (text: string, undo?: () => Promise<unknown>) => void;
+  readonly showMessage: (text: string, undo?: () => Promise<unknown>) => void;
   /** Says that something failed. */
   readonly fail: (error: unknown) => void;
 }
@@ -45,7 +45,7 @@ export function ToastProvider({ children }: { readonly children: ReactNode }) {
   );
   const toasts = useMemo<Toasts>(
     () => ({
-      say: (text, undo) => show(text, false, undo),
+      showMessage: (text, undo) => show(text, false, undo),
       fail: (error) => show(failureOf(error).summary, true),
     }),
     [show],

@@ -48,12 +48,12 @@ function Profile() {
   const user = useUser();
   const client = useQueryClient();
   const attempt = useAttempt();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [name, setName] = useState(user.name);
   async function save() {
     await call("/api/v1/me", { method: "PATCH", body: { name } });
     await client.invalidateQueries({ queryKey: ["session"] });
-    say("Saved.");
+    showMessage("Saved.");
   }
   return (
     <section className="card life" aria-label="Profile">
@@ -71,12 +71,12 @@ function Profile() {
 }
 
 function Password() {
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [values, setValues] = useState({ current_password: "", new_password: "" });
   const { error, submit } = useSubmit(async () => {
     await call("/api/v1/me/password", { method: "POST", body: values });
     setValues({ current_password: "", new_password: "" });
-    say("Password changed. All other browsers are signed out.");
+    showMessage("Password changed. All other browsers are signed out.");
   });
   return (
     <form className="card life" aria-label="Password" onSubmit={submit}>
@@ -109,7 +109,7 @@ interface Browser {
   readonly last_seen_at: string;
 }
 
-/** Something of the person's own that is listed and ended. */
+/** A list of the user's sessions or tokens, each with a button that ends it. */
 function useOwn<T>(name: string) {
   const client = useQueryClient();
   const { data = [] } = useQuery({
@@ -130,7 +130,7 @@ function Sessions() {
   return (
     <section className="card life" aria-label="Browsers">
       <h2>Sessions</h2>
-      <Table heads={["Browser", "Address", "Last seen", ""]}>
+      <Table stacks heads={["Browser", "Address", "Last seen", ""]}>
         {data.map(({ id, current, address, user_agent: agent, last_seen_at: seen }) => (
           <tr key={id}>
             <td title={agent}>
@@ -199,7 +199,7 @@ function Tokens() {
         A token lets a script act as you, in all of your tenants. It expires after 90 days.
       </p>
       {data.length > 0 && (
-        <Table heads={["Name", "Token", "State", "Last used", ""]}>
+        <Table stacks heads={["Name", "Token", "State", "Last used", ""]}>
           {data.map((token) => (
             <TokenRow key={token.id} token={token} onRevoke={() => attempt(() => end(token.id))} />
           ))}

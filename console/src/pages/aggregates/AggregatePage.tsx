@@ -1,30 +1,45 @@
 /** One aggregate: its live rows, as bars and as a table. */
 
 import { useMemo, useState } from "react";
+import type { RowQuery } from "rillbase";
 import { useAggregate } from "rillbase/react";
 import { Link } from "wouter";
-import { useOne } from "../../api/list";
+import { type Resource, useResource } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
+import type { SavedQuery } from "../../api/types";
+import { rowQueryOf, storedRows } from "../../saved/aggregateQuery";
+import { chartOf } from "../../saved/chart";
+import { SaveQuery } from "../../saved/SaveQuery";
+import type { Draft } from "../../saved/useSavedQueries";
+import { WithSaved } from "../../saved/WithSaved";
 import { DropButton } from "../../shell/DropButton";
 import { PageHead } from "../../shell/Shell";
+import { ChartBuilder } from "../../ui/charts/ChartBuilder";
 import { RowBars } from "../../ui/charts/RowBars";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Select, sameText } from "../../ui/Field";
+import { Segments, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { useToasts } from "../../ui/toasts";
 import { useSubmit } from "../../ui/useSubmit";
 import { LiveState } from "../collections/documents/GridFoot";
 import { textOf } from "../collections/documents/values";
+import { EditAggregate } from "./AggregateDialog";
 import { AggregateState, dimensionsOf } from "./Aggregates";
-import { OverTime } from "./OverTime";
+import { bucketsOf, OverTime } from "./OverTime";
 import type { Aggregate } from "./types";
 import "./aggregates.css";
 
+/** How often the state is read while the rows are being built. */
+const BUILDING_MS = 1_000;
+
 export default function AggregatePage({ name }: { readonly name: string }) {
   const { slug, may } = useTenant();
-  const { data: aggregate, error } = useOne<Aggregate>(`aggregates/${name}`);
+  const { resource, error } = useResource<Aggregate>("aggregates", name, ({ state }) =>
+    state === "building" ? BUILDING_MS : false,
+  );
+  const aggregate = resource?.body;
   return (
     <>
       <PageHead
@@ -38,6 +53,7 @@ export default function AggregatePage({ name }: { readonly name: string }) {
           </>
         }
       >
+        {may("developer") && resource !== null && <EditButton resource={resource} />}
         {may("developer") && (
           <DropButton list="aggregates" name={name} label="Drop the aggregate">
             This deletes its rows and events and ends its subscriptions.
@@ -45,11 +61,13 @@ export default function AggregatePage({ name }: { readonly name: string }) {
         )}
       </PageHead>
       <div className="page-body">
-        <div className="column wide">
+        <div className="column">
           {error !== null && <ErrorNotice error={error} />}
           {aggregate === undefined && error === null && <Skeleton />}
           {aggregate !== undefined && <Followed aggregate={aggregate} />}
-          {aggregate !== undefined && <Rows aggregate={aggregate} />}
+          {aggregate !== undefined && (
+            <WithSaved>{(saved) => <Rows aggregate={aggregate} opened={saved} />}</WithSaved>
+          )}
           {aggregate?.source === null && may("developer") && <AddEvents aggregate={aggregate} />}
         </div>
       </div>
@@ -57,7 +75,24 @@ export default function AggregatePage({ name }: { readonly name: string }) {
   );
 }
 
-/** Says of a view what it follows, and how far its rows are. */
+function EditButton({ resource }: { readonly resource: Resource<Aggregate> }) {
+  const [isEditing, setEditing] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        className="button"
+        aria-label="Change the aggregate"
+        onClick={() => setEditing(true)}
+      >
+        <Icon name="edit" size={13} /> <span className="wide-only">Change</span>
+      </button>
+      {isEditing && <EditAggregate resource={resource} onClose={() => setEditing(false)} />}
+    </>
+  );
+}
+
+/** Shows which collection a view follows, and how far its rows have been built. */
 function Followed({ aggregate }: { readonly aggregate: Aggregate }) {
   const { slug } = useTenant();
   const { source, state, error, generation, documents_read: read } = aggregate;
@@ -87,32 +122,73 @@ const SPANS: readonly (readonly [Span, string])[] = [
   ["-90d", "the last 90 days"],
 ];
 const MAX_ROWS = 200;
+/** Rows over time: several for each bucket. */
+const MAX_TIMED_ROWS = 1_000;
 
-function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["table", "Table"],
+  ["chart", "Chart"],
+];
+
+function spanOf(from: unknown): Span {
+  return SPANS.find(([span]) => span === from)?.[0] ?? "-24h";
+}
+
+/** Returns the query of the rows. Those over time are added up to buckets of a length that fits. */
+function rowsQuery(aggregate: Aggregate, groupBy: readonly string[], from: Span): RowQuery {
+  const { time } = aggregate;
+  if (time === null) return { groupBy, limit: MAX_ROWS };
+  if (!groupBy.includes(time.field)) return { groupBy, limit: MAX_ROWS, from };
+  return { groupBy, limit: MAX_TIMED_ROWS, from, bucket: bucketsOf(time.bucket, from).bucket };
+}
+
+interface RowsProps {
+  readonly aggregate: Aggregate;
+  /** The saved query that the address names. */
+  readonly opened: SavedQuery | null;
+}
+
+type View = "table" | "chart";
+
+function Rows({ aggregate, opened }: RowsProps) {
   const { client } = useTenant();
   const measures = Object.keys(aggregate.measures);
-  const [groupBy, setGroupBy] = useState<readonly string[]>(aggregate.dimensions.slice(0, 1));
+  const begun = rowQueryOf(opened?.query ?? {});
+  const [groupBy, setGroupBy] = useState(begun.groupBy ?? aggregate.dimensions.slice(0, 1));
   const [measure, setMeasure] = useState(measures[0] ?? "");
-  const [from, setFrom] = useState<Span>("-24h");
+  const [from, setFrom] = useState<Span>(spanOf(begun.from));
+  const [chart, setChart] = useState(chartOf(opened?.chart ?? null));
+  const [saved, setSaved] = useState(opened);
+  const [view, setView] = useState<View>(opened === null ? "table" : "chart");
   const rows = useMemo(() => client.aggregate<Row>(aggregate.name), [client, aggregate.name]);
-  const span = aggregate.time === null ? {} : { from };
-  const live = useAggregate(rows, { groupBy, limit: MAX_ROWS, ...span });
+  const query = rowsQuery(aggregate, groupBy, from);
+  const live = useAggregate(rows, query);
+  const draft = (): Draft => ({
+    kind: "aggregate",
+    source: aggregate.name,
+    query: storedRows(query),
+    chart,
+  });
   return (
     <>
       <div className="rows-tools">
         <GroupByBoxes aggregate={aggregate} groupBy={groupBy} onChange={setGroupBy} />
-        <Select
-          label="Measure"
-          options={sameText(measures)}
-          value={measure}
-          onChange={setMeasure}
-        />
+        {view === "table" && (
+          <Select
+            label="Measure"
+            options={sameText(measures)}
+            value={measure}
+            onChange={setMeasure}
+          />
+        )}
         {aggregate.time !== null && (
           <Select label="Since" options={SPANS} value={from} onChange={setFrom} />
         )}
+        <Segments label="View" options={VIEWS} value={view} onChange={setView} />
+        <SaveQuery draft={draft} saved={saved} onSaved={setSaved} />
         <LiveState state={live.state} />
       </div>
-      {aggregate.time !== null && measure !== "" && (
+      {view === "table" && aggregate.time !== null && measure !== "" && (
         <OverTime
           rows={rows}
           time={aggregate.time}
@@ -123,7 +199,12 @@ function Rows({ aggregate }: { readonly aggregate: Aggregate }) {
       )}
       {live.error !== null && <ErrorNotice error={live.error} />}
       {live.isLoading && <Skeleton />}
-      {!live.isLoading && live.error === null && (
+      {!live.isLoading && live.error === null && view === "chart" && (
+        <div className="card">
+          <ChartBuilder chart={chart} rows={live.rows} textOf={textOf} onChange={setChart} />
+        </div>
+      )}
+      {!live.isLoading && live.error === null && view === "table" && (
         <RowTable rows={live.rows} groupBy={groupBy} measures={measures} shown={measure} />
       )}
     </>
@@ -189,11 +270,11 @@ function RowTable({ rows, groupBy, measures, shown }: RowTableProps) {
 
 function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {
   const { client } = useTenant();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [text, setText] = useState(() => JSON.stringify(eventOf(aggregate), null, 2));
   const { error, submit } = useSubmit(async () => {
     const { applied } = await client.aggregate(aggregate.name).add(JSON.parse(text));
-    say(`${applied} ${applied === 1 ? "event" : "events"} added.`);
+    showMessage(`${applied} ${applied === 1 ? "event" : "events"} added.`);
   });
   return (
     <form className="card life" onSubmit={submit}>

@@ -35,10 +35,10 @@ export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
   return (
     <section className="card life" aria-label="Over time">
       <h2>
-        {measure} <span className="soft">each {bucket}</span>
+        {measure} <span className="soft">every {bucketText(bucket)}</span>
       </h2>
       <Bars
-        label={`${measure} each ${bucket}`}
+        label={`${measure} every ${bucketText(bucket)}`}
         points={result.rows.map((row) => ({
           at: new Date(row[time.field] as Date | string).toISOString(),
           value: amountOf(row[measure]),
@@ -53,12 +53,24 @@ export function OverTime({ rows, time, measure, op, from }: OverTimeProps) {
 }
 
 /** Returns buckets whose length is a multiple of the aggregate's, at most `MAX_BARS` of them. */
-function bucketsOf(own: string, from: string): { bucket: string; stepMs: number; slots: number } {
+export function bucketsOf(
+  own: string,
+  from: string,
+): { bucket: string; stepMs: number; slots: number } {
   const spanMs = lengthMs(from.slice(1));
   const times = Math.max(1, Math.ceil(spanMs / lengthMs(own) / MAX_BARS));
   const stepMs = lengthMs(own) * times;
   const bucket = `${Number.parseInt(own, 10) * times}${own.slice(-1)}`;
   return { bucket, stepMs, slots: Math.ceil(spanMs / stepMs) + 1 };
+}
+
+const UNIT_NAMES = { s: "second", m: "minute", h: "hour", d: "day" } as const;
+
+/** Returns a length in words, as it follows "every": `15m` is `15 minutes`, and `1h` is `hour`. */
+function bucketText(length: string): string {
+  const amount = Number.parseInt(length, 10);
+  const unit = UNIT_NAMES[length.slice(-1) as keyof typeof UNIT_NAMES];
+  return amount === 1 ? unit : `${amount} ${unit}s`;
 }
 
 function lengthMs(length: string): number {

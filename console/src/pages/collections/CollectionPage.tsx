@@ -19,9 +19,11 @@ const TABS = [
   ["life", "Lifetime"],
 ] as const;
 
-/** A collection as it was read, and how to change it if it still is what was read. */
+/** A collection as it was read, and how to change it unless it has changed since. */
 export interface CollectionResource {
   readonly collection: Collection;
+  /** The collection as it was received. */
+  readonly text: string;
   readonly change: (members: Partial<Record<keyof Collection, unknown>>) => Promise<void>;
 }
 
@@ -71,8 +73,8 @@ const BUILDING_MS = 1_000;
 
 function useCollection(name: string): { resource: CollectionResource | null; error: unknown } {
   const { resource, error } = useResource<Collection>("collections", name, (collection) =>
-    // The progress of an index that is being built is worth watching.
+    // The page polls while an index is being built.
     collection.indexes.some((index) => index.state === "building") ? BUILDING_MS : false,
   );
-  return { resource: resource && { collection: resource.body, change: resource.change }, error };
+  return { resource: resource && { ...resource, collection: resource.body }, error };
 }

@@ -8,6 +8,7 @@ import { FormDialog } from "../../ui/Dialog";
 import { Empty } from "../../ui/Empty";
 import { Field } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
+import { Table } from "../../ui/Listing";
 import { useToasts } from "../../ui/toasts";
 import type { CollectionResource } from "./CollectionPage";
 
@@ -17,7 +18,7 @@ export function IndexesTab({
   readonly resource: CollectionResource;
 }) {
   const { may } = useTenant();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [isAdding, setAdding] = useState(false);
   const [dropped, setDropped] = useState<Index | null>(null);
   const { indexes } = collection;
@@ -55,7 +56,7 @@ export function IndexesTab({
           action="Drop"
           onConfirm={async () => {
             await change({ indexes: declared(indexes.filter((index) => index !== dropped)) });
-            say(`Index ${dropped.name} dropped.`);
+            showMessage(`Index ${dropped.name} dropped.`);
           }}
           onClose={() => setDropped(null)}
         >
@@ -74,49 +75,34 @@ interface TableProps {
 
 function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
   return (
-    <div className="table-wrap">
-      <table className="table">
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Fields</th>
-            <th>Kind</th>
-            <th>State</th>
-            <th>
-              <span className="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {indexes.map((index) => (
-            <tr key={index.name}>
-              <td className="mono">{index.name}</td>
-              <td className="mono">
-                {index.fields
-                  .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
-                  .join(", ")}
-              </td>
-              <td>{index.unique ? "unique" : "ordinary"}</td>
-              <td>
-                <State index={index} />
-              </td>
-              <td className="end">
-                {mayChange && (
-                  <button
-                    type="button"
-                    className="button small icon plain"
-                    aria-label={`Drop ${index.name}`}
-                    onClick={() => onDrop(index)}
-                  >
-                    <Icon name="trash" size={14} />
-                  </button>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Table stacks heads={["Name", "Fields", "Kind", "State", ""]}>
+      {indexes.map((index) => (
+        <tr key={index.name}>
+          <td className="mono">{index.name}</td>
+          <td className="mono">
+            {index.fields
+              .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
+              .join(", ")}
+          </td>
+          <td>{index.unique ? "unique" : "ordinary"}</td>
+          <td>
+            <State index={index} />
+          </td>
+          <td className="end">
+            {mayChange && (
+              <button
+                type="button"
+                className="button small icon plain"
+                aria-label={`Drop ${index.name}`}
+                onClick={() => onDrop(index)}
+              >
+                <Icon name="trash" size={14} />
+              </button>
+            )}
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 

@@ -13,7 +13,7 @@ const DAY_S = 86_400;
 export function LifeTab({ resource }: { readonly resource: CollectionResource }) {
   const { may } = useTenant();
   return (
-    <div className="column">
+    <div className="column narrow">
       <Ttl resource={resource} />
       {may("developer") && <Drop collection={resource.collection} />}
     </div>
@@ -22,7 +22,7 @@ export function LifeTab({ resource }: { readonly resource: CollectionResource })
 
 /** The form of the time to live, and how it is saved. */
 function useTtl({ collection, change }: CollectionResource) {
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [field, setField] = useState(collection.ttl?.field ?? "");
   const [days, setDays] = useState(String((collection.ttl?.after_s ?? 30 * DAY_S) / DAY_S));
   const [error, setError] = useState<unknown>(null);
@@ -30,7 +30,7 @@ function useTtl({ collection, change }: CollectionResource) {
     setError(null);
     try {
       await change({ ttl });
-      say(ttl === null ? "Time to live removed." : "Time to live saved.");
+      showMessage(ttl === null ? "Time to live removed." : "Time to live saved.");
       if (ttl === null) setField("");
     } catch (thrown) {
       setError(thrown);
@@ -46,8 +46,8 @@ function Ttl({ resource }: { readonly resource: CollectionResource }) {
     <section className="card life" aria-label="Time to live">
       <h2>Time to live</h2>
       <p className="soft">
-        A document is deleted this many days after the date in one of its fields. Documents without
-        that date are kept. Subscribers receive the deletion.
+        A document is deleted this many days after the date in the field. Documents without that
+        date are kept. Subscribers receive the deletion.
       </p>
       <div className="life-fields">
         <Field label="Date field">
@@ -58,7 +58,7 @@ function Ttl({ resource }: { readonly resource: CollectionResource }) {
             onChange={(event) => setField(event.target.value)}
           />
         </Field>
-        <Field label="Delete after this many days">
+        <Field label="Days to keep">
           <input
             className="input number"
             type="number"

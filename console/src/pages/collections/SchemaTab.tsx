@@ -1,31 +1,32 @@
 /** The schema of the documents. */
 
-import { useTenant } from "../../api/tenant";
-import { Declaration } from "../../ui/Declaration";
+import { usePageDraft } from "../../api/drafts";
+import { dataCall, useTenant } from "../../api/tenant";
+import { DefinitionEditor, DefinitionFoot } from "../../ui/definition/DefinitionEditor";
+import { formatJson, type JsonObject, memberOf } from "../../ui/definition/exactJson";
+import { type Definition, useDefinition } from "../../ui/definition/useDefinition";
+import { useSaving } from "../../ui/definition/useSaving";
 import { useToasts } from "../../ui/toasts";
 import type { CollectionResource } from "./CollectionPage";
+import { SchemaForm } from "./schema/SchemaForm";
+import { SchemaPreview } from "./schema/SchemaPreview";
+import { suggestedSchema } from "./schema/suggest";
 
 const MAX_SAMPLE = 200;
 
 export function SchemaTab({
-  resource: { collection, change },
+  resource: { collection, text, change },
 }: {
   readonly resource: CollectionResource;
 }) {
-  const { client, may } = useTenant();
-  const { say, fail } = useToasts();
-  async function suggest(propose: (schema: unknown) => void) {
-    try {
-      const documents = await client
-        .collection<Record<string, unknown>>(collection.name)
-        .limit(MAX_SAMPLE)
-        .fetch();
-      propose(schemaOf(documents));
-      say(`Inferred from ${documents.length} documents. Review the schema, then save it.`);
-    } catch (error) {
-      fail(error);
-    }
-  }
+  const { slug, may } = useTenant();
+  const definition = useDefinition({
+    base: formatJson(memberOf(text, "schema")),
+    member: "schema",
+    held: usePageDraft(`${slug}/collections/${collection.name}/schema`),
+  });
+  const save = useSaving(definition, "Schema", (schema) => change({ schema }));
+  const mayChange = may("developer");
   return (
     <div className="column">
       <p className="lead">
@@ -33,51 +34,45 @@ export function SchemaTab({
         are written again. Columns of the grid, types of GraphQL and the form for new documents
         follow it.
       </p>
-      <Declaration
-        key={collection.version}
+      <DefinitionEditor
+        definition={definition}
         label="Schema"
-        member="schema"
-        value={collection.schema}
-        mayChange={may("developer")}
-        height="420px"
-        onSave={(schema) => change({ schema })}
-      >
-        {(propose) =>
-          collection.schema === null &&
-          may("developer") && (
-            <button type="button" className="button" onClick={() => suggest(propose)}>
-              Infer from documents
-            </button>
-          )
+        mayChange={mayChange}
+        onSubmit={save}
+        tools={
+          mayChange &&
+          definition.value === null && <Suggest name={collection.name} definition={definition} />
         }
-      </Declaration>
+        preview={<SchemaPreview collection={collection.name} schema={definition.value} />}
+      >
+        {(value) => <SchemaForm value={value} onChange={definition.setValue} />}
+      </DefinitionEditor>
+      <DefinitionFoot definition={definition} onSave={save} />
     </div>
   );
 }
 
-/** Returns a schema that all of the documents satisfy. */
-function schemaOf(documents: readonly Record<string, unknown>[]): Record<string, unknown> {
-  const names = new Set(documents.flatMap((document) => Object.keys(document)));
-  names.delete("_id");
-  const properties: Record<string, unknown> = {};
-  for (const name of names) {
-    const types = new Set(
-      documents.map((document) => typeOf(document[name])).filter((type) => type !== ""),
-    );
-    const [only] = types;
-    properties[name] =
-      types.size === 1 && only !== undefined
-        ? { [only === "date" ? "bsonType" : "type"]: only }
-        : {};
-  }
-  const required = [...names].filter((name) => documents.every((document) => name in document));
-  return { type: "object", ...(required.length > 0 ? { required } : {}), properties };
+interface SuggestProps {
+  readonly name: string;
+  readonly definition: Definition;
 }
 
-function typeOf(value: unknown): string {
-  if (value === undefined) return "";
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "array";
-  if (value instanceof Date) return "date";
-  return typeof value;
+/** Fills the form from documents. It saves nothing. */
+function Suggest({ name, definition }: SuggestProps) {
+  const { slug } = useTenant();
+  const { showMessage, fail } = useToasts();
+  async function suggest() {
+    const { items } = await dataCall<{ readonly items: readonly { document: JsonObject }[] }>(
+      slug,
+      `/v1/collections/${name}/query`,
+      { limit: MAX_SAMPLE },
+    );
+    definition.setValue(suggestedSchema(items.map(({ document }) => document)));
+    showMessage(`Inferred from ${items.length} documents. Review the schema, then save it.`);
+  }
+  return (
+    <button type="button" className="button" onClick={() => suggest().catch(fail)}>
+      Infer from documents
+    </button>
+  );
 }

@@ -82,7 +82,7 @@ function Followed({ collection }: { readonly collection: string }) {
   );
 }
 
-/** Sources of a collection of this name that are no more, as long as something is left of them. */
+/** Removed sources of a collection with this name, until their remains are cleaned up. */
 function Removed({ collection }: { readonly collection: string }) {
   const { data: sources } = useList<Source>("sources", { refetchMs: REMOVED_MS });
   const left = (sources ?? []).filter(
@@ -144,7 +144,7 @@ function Facts({ source }: { readonly source: Source }) {
         <dd className="number">{kept === null ? "—" : size(kept)}</dd>
       </div>
       <div>
-        <dt>Documents stand for</dt>
+        <dt>Position in the log</dt>
         <dd className="mono">{source.confirmed_lsn ?? "—"}</dd>
       </div>
       <div>
@@ -155,7 +155,7 @@ function Facts({ source }: { readonly source: Source }) {
         </dd>
       </div>
       <div>
-        <dt>Looked at</dt>
+        <dt>Last checked</dt>
         <dd>
           <Time at={source.seen_at} />
         </dd>

@@ -69,7 +69,7 @@ function Tab({ resource, tab }: { readonly resource: Resource<Dataset>; readonly
     );
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard.
     <div className="page-body" tabIndex={0}>
       {tab === "pipeline" && <PipelineTab dataset={resource.body} />}
       {tab === "tables" && <TablesTab resource={resource} />}

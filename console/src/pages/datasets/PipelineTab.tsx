@@ -22,13 +22,11 @@ export function PipelineTab({ dataset }: { readonly dataset: Dataset }) {
   });
   if (data === undefined) {
     return (
-      <div className="column wide">
-        {error === null ? <Skeleton /> : <ErrorNotice error={error} />}
-      </div>
+      <div className="column">{error === null ? <Skeleton /> : <ErrorNotice error={error} />}</div>
     );
   }
   return (
-    <div className="column wide">
+    <div className="column">
       {error !== null && <ErrorNotice error={error} />}
       {data.error !== null && <Halted why={data.error} />}
       <Stages pipeline={data} />
@@ -104,18 +102,18 @@ function cardsOf({ stages, reads }: Pipeline): readonly (Card & { readonly id: s
 }
 
 interface StageCardProps extends Card {
-  /** Of all rows, in all stages. */
+  /** The total number of rows in all stages. */
   readonly part: number;
 }
 
 function StageCard({ title, is, stage, files, part }: StageCardProps) {
   const { first, last, bytes, lag_s: lag, rows_per_s: rate } = stage;
   const facts: readonly (readonly [string, string])[] = [
-    ["Uploads", first === null || last === null ? "none" : spanOf(first, last)],
-    ["Files", files === null ? "as before" : files.toLocaleString("en")],
+    ["Uploads", first === null || last === null ? "–" : spanOf(first, last)],
+    ["Files", files === null ? "shared" : files.toLocaleString("en")],
     ["Size", size(bytes)],
-    ["Behind", lag === 0 ? "nothing" : `${lag.toFixed(1)} s`],
-    ["Came lately", `${whole(rate)} rows/s`],
+    ["Lag", lag === 0 ? "none" : `${lag.toFixed(1)} s`],
+    ["Rows/s", whole(rate)],
   ];
   return (
     <article className="card stage-card" data-moves={rate > 0}>
@@ -179,11 +177,11 @@ function freshnessText(freshness: number | "any"): string {
 }
 
 function FileCounts({ files }: { readonly files: Readonly<Partial<Record<Stage, number>>> }) {
-  const held = STAGES.filter(({ id }) => (files[id] ?? 0) > 0);
-  if (held.length === 0) return <span className="soft">none</span>;
+  const stages = STAGES.filter(({ id }) => (files[id] ?? 0) > 0);
+  if (stages.length === 0) return <span className="soft">none</span>;
   return (
     <span className="badges">
-      {held.map(({ id, title }) => (
+      {stages.map(({ id, title }) => (
         <span key={id} className="badge stage-badge number" data-stage={id}>
           <i className="swatch" aria-hidden="true" /> {files[id]} {title.toLowerCase()}
         </span>
@@ -197,6 +195,7 @@ function Uploads({ uploads }: { readonly uploads: readonly Upload[] }) {
     <section className="life" aria-label="Newest uploads">
       <h2>Newest uploads</h2>
       <Table
+        stacks
         heads={["State", "Upload", "Stage", "Rows", "Size", "Committed"]}
         numbers={["State", "Rows", "Size"]}
       >

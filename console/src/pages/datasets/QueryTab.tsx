@@ -1,21 +1,32 @@
 /** A query over a table: its freshness, its result, and how much it read. */
 
-import { useState } from "react";
-import type { Stage, TableAnswer, TableQuery, TableRow } from "rillbase";
-import { failureOf } from "../../api/failure";
+import { useEffect, useRef, useState } from "react";
+import type { Stage, TableAnswer, TableRow } from "rillbase";
 import { useTenant } from "../../api/tenant";
+import type { SavedQuery } from "../../api/types";
+import { ExportMenu } from "../../exports/ExportMenu";
+import { chartOf } from "../../saved/chart";
+import { readMembers, tableQueryOf, withApiNames } from "../../saved/datasetQuery";
+import { SaveQuery } from "../../saved/SaveQuery";
+import type { Draft } from "../../saved/useSavedQueries";
+import { WithSaved } from "../../saved/WithSaved";
+import { ChartBuilder } from "../../ui/charts/ChartBuilder";
+import type { ChartChoice } from "../../ui/charts/chartData";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
-import { Field, Select, sameText } from "../../ui/Field";
+import { Field, Segments, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
 import { Table } from "../../ui/Listing";
 import { textOf } from "../collections/documents/values";
 import "../playground/playground.css";
 import { examplesOf, type Members } from "./examples";
-import { type Dataset, FRESHNESS, freshnessOf, STAGES } from "./types";
+import { type Dataset, FRESHNESS, STAGES } from "./types";
 
 interface Answered {
+  readonly dataset: string;
+  /** The query as the API takes it. */
+  readonly query: Readonly<Record<string, unknown>>;
   readonly answer: TableAnswer<TableRow>;
   readonly tookMs: number;
 }
@@ -25,12 +36,27 @@ interface QueryTabProps {
 }
 
 export function QueryTab({ dataset }: QueryTabProps) {
-  const [table, setTable] = useState(Object.keys(dataset.tables)[0] ?? "");
+  return <WithSaved>{(saved) => <TableQueryTab dataset={dataset} opened={saved} />}</WithSaved>;
+}
+
+interface TableQueryTabProps extends QueryTabProps {
+  /** The saved query that the address names. */
+  readonly opened: SavedQuery | null;
+}
+
+function TableQueryTab({ dataset, opened }: TableQueryTabProps) {
+  const begun = beginning(dataset, opened);
+  const [table, setTable] = useState(begun.table);
   const examples = examplesOf(dataset.tables[table]);
-  const [text, setText] = useState(() => textOfMembers(examples[0]?.members ?? {}));
-  const [freshness, setFreshness] = useState("0");
+  const [text, setText] = useState(begun.text);
+  const [freshness, setFreshness] = useState(begun.freshness);
+  const [chart, setChart] = useState(chartOf(opened?.chart ?? null));
+  const [saved, setSaved] = useState(opened);
   const { ask, found, error, isAsking } = useAnswer(dataset.name);
-  const run = () => ask(table, text, freshness);
+  const members = () => ({ ...readMembers(text), table, freshness });
+  const run = () => ask(members);
+  useFirstRun(run);
+  const draft = (): Draft => ({ kind: "dataset", source: dataset.name, query: members(), chart });
   function chooseTable(name: string) {
     setTable(name);
     setText(textOfMembers(examplesOf(dataset.tables[name])[0]?.members ?? {}));
@@ -47,7 +73,7 @@ export function QueryTab({ dataset }: QueryTabProps) {
               onChange={chooseTable}
             />
           </Field>
-          <Field label="Freshness">
+          <Field label="Freshness" hint="Merged rows are read fastest.">
             <Select options={FRESHNESS} value={freshness} onChange={setFreshness} />
           </Field>
         </div>
@@ -55,11 +81,15 @@ export function QueryTab({ dataset }: QueryTabProps) {
         <JsonEditor label="Query" value={text} onChange={setText} onSubmit={run} height="100%" />
         <div className="section-head">
           <p className="soft hint">
-            <kbd>Ctrl</kbd> <kbd>↵</kbd> runs the query.
+            <kbd>Ctrl</kbd> <kbd>↵</kbd> runs the query. The fresher the result must be, the more
+            rows that are not merged yet are read.
           </p>
-          <button type="button" className="button main" disabled={isAsking} onClick={run}>
-            <Icon name="play" size={13} /> Run
-          </button>
+          <div className="badges">
+            <SaveQuery draft={draft} saved={saved} onSaved={setSaved} />
+            <button type="button" className="button main" disabled={isAsking} onClick={run}>
+              <Icon name="play" size={13} /> Run
+            </button>
+          </div>
         </div>
       </div>
       <div className="answer">
@@ -68,11 +98,37 @@ export function QueryTab({ dataset }: QueryTabProps) {
             <ErrorNotice error={error} />
           </div>
         )}
-        {found === null && error === null && (isAsking ? <Skeleton /> : <BeforeFirstRun />)}
-        {found !== null && <Answer {...found} />}
+        {found === null && error === null && <Skeleton />}
+        {found !== null && <Answer {...found} chart={chart} onChart={setChart} />}
       </div>
     </div>
   );
+}
+
+interface Beginning {
+  readonly table: string;
+  readonly text: string;
+  readonly freshness: string;
+}
+
+/** Returns what the tab begins with: the saved query, or the first example. */
+function beginning(dataset: Dataset, opened: SavedQuery | null): Beginning {
+  const first = Object.keys(dataset.tables)[0] ?? "";
+  if (opened === null) {
+    const members = examplesOf(dataset.tables[first])[0]?.members ?? {};
+    return { table: first, text: textOfMembers(members), freshness: "0" };
+  }
+  const { table = first, freshness = "0", ...members } = opened.query;
+  return { table: String(table), text: textOfMembers(members), freshness: String(freshness) };
+}
+
+/** Runs a query once when the page is opened. */
+function useFirstRun(run: () => void) {
+  const first = useRef<(() => void) | null>(run);
+  useEffect(() => {
+    first.current?.();
+    first.current = null;
+  }, []);
 }
 
 interface ExamplesProps {
@@ -97,15 +153,6 @@ function Examples({ examples, onChoose }: ExamplesProps) {
   );
 }
 
-function BeforeFirstRun() {
-  return (
-    <Empty icon="layers" title="Choose how fresh the result must be">
-      Merged rows are read fastest. A fresher result also reads rows that are not merged yet. Each
-      result shows what was read.
-    </Empty>
-  );
-}
-
 function textOfMembers(members: Members): string {
   return JSON.stringify(members, null, 2);
 }
@@ -116,16 +163,17 @@ function useAnswer(name: string) {
   const [found, setFound] = useState<Answered | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isAsking, setAsking] = useState(false);
-  async function ask(table: string, text: string, freshness: string) {
+  async function ask(members: () => Readonly<Record<string, unknown>>) {
     setError(null);
+    setFound(null);
     setAsking(true);
     const began = performance.now();
     try {
-      const query = { ...queryOf(text), table, freshness: freshnessOf(freshness) };
+      const query = tableQueryOf(members());
       const answer = await client.dataset(name).query(query);
-      setFound({ answer, tookMs: performance.now() - began });
+      const tookMs = performance.now() - began;
+      setFound({ dataset: name, query: withApiNames(query), answer, tookMs });
     } catch (thrown) {
-      setFound(null);
       setError(thrown);
     } finally {
       setAsking(false);
@@ -134,38 +182,25 @@ function useAnswer(name: string) {
   return { ask, found, error, isAsking };
 }
 
-function queryOf(text: string): Omit<TableQuery, "table"> {
-  let members: unknown;
-  try {
-    members = JSON.parse(text.trim() === "" ? "{}" : text);
-  } catch (error) {
-    throw new SyntaxError(`The query cannot be read: ${failureOf(error).title}`);
-  }
-  if (typeof members !== "object" || members === null || Array.isArray(members))
-    throw new SyntaxError("A query must be an object.");
-  return withSdkNames(members as Record<string, unknown>) as Omit<TableQuery, "table">;
+interface AnswerProps extends Answered {
+  readonly chart: ChartChoice | null;
+  readonly onChart: (chart: ChartChoice) => void;
 }
 
-const SDK_NAMES: Readonly<Record<string, string>> = { group_by: "groupBy", as_of: "asOf" };
+type View = "rows" | "chart";
 
-/** The editor takes the API's names and the SDK's; the server refuses names that it does not know. */
-function withSdkNames(members: Record<string, unknown>): Record<string, unknown> {
-  const query: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(members)) {
-    const member = SDK_NAMES[name] ?? name;
-    if (member in query)
-      throw new SyntaxError(`The query has ${name} and ${member}: specify only one.`);
-    query[member] = value;
-  }
-  return query;
-}
+const VIEWS: readonly (readonly [View, string])[] = [
+  ["rows", "Rows"],
+  ["chart", "Chart"],
+];
 
-function Answer({ answer, tookMs }: Answered) {
+function Answer({ dataset, query, answer, tookMs, chart, onChart }: AnswerProps) {
   const { rows, state, freshnessS, read } = answer;
-  const columns = Object.keys(rows[0] ?? {});
+  const [view, setView] = useState<View>(chart === null ? "rows" : "chart");
   return (
     <>
       <div className="answer-head dataset-told">
+        <Segments label="View" options={VIEWS} value={view} onChange={setView} />
         <span className="badge accent number">state {state}</span>
         <span className="number">
           {rows.length.toLocaleString("en")} {rows.length === 1 ? "row" : "rows"} in{" "}
@@ -175,33 +210,47 @@ function Answer({ answer, tookMs }: Answered) {
           {freshnessS === 0 ? "nothing newer" : `newer uploads for ${freshnessS.toFixed(1)} s`}
         </span>
         <Read read={read} />
+        <span className="dataset-export">
+          <ExportMenu
+            query={{
+              path: `/v1/datasets/${dataset}/query`,
+              body: query,
+              name: `${dataset}-${query.table}`,
+            }}
+          />
+        </span>
       </div>
       {rows.length === 0 ? (
         <Empty icon="search" title="No rows">
           No rows match the query.
         </Empty>
+      ) : view === "chart" ? (
+        <ChartBuilder chart={chart} rows={rows} textOf={textOf} onChange={onChart} />
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
-        <div className="dataset-rows" tabIndex={0}>
-          <Table heads={columns} numbers={columns.filter((name) => isNumber(rows[0]?.[name]))}>
-            {rows.map((row, place) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: an answer's rows stay where they are.
-              <tr key={place}>
-                {columns.map((column) => (
-                  <td key={column} className={isNumber(row[column]) ? "mono number" : "mono"}>
-                    {row[column] === null ? (
-                      <span className="soft">null</span>
-                    ) : (
-                      textOf(row[column])
-                    )}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </Table>
-        </div>
+        <RowTable rows={rows} />
       )}
     </>
+  );
+}
+
+function RowTable({ rows }: { readonly rows: readonly TableRow[] }) {
+  const columns = Object.keys(rows[0] ?? {});
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard.
+    <div className="dataset-rows" tabIndex={0}>
+      <Table heads={columns} numbers={columns.filter((name) => isNumber(rows[0]?.[name]))}>
+        {rows.map((row, place) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: an answer's rows stay where they are.
+          <tr key={place}>
+            {columns.map((column) => (
+              <td key={column} className={isNumber(row[column]) ? "mono number" : "mono"}>
+                {row[column] === null ? <span className="soft">null</span> : textOf(row[column])}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </Table>
+    </div>
   );
 }
 

@@ -31,16 +31,16 @@ export const STAGES: readonly {
   readonly title: string;
   readonly is: string;
 }[] = [
-  { id: "unsorted", title: "Unsorted", is: "as it came" },
-  { id: "sorted", title: "Sorted", is: "in the order of keys" },
+  { id: "unsorted", title: "Unsorted", is: "as uploaded" },
+  { id: "sorted", title: "Sorted", is: "in key order" },
   { id: "merged", title: "Merged", is: "in longer runs" },
-  { id: "authority", title: "Authority", is: "one row a key, in Iceberg" },
+  { id: "authority", title: "Authority", is: "one row per key" },
 ];
 
 /** Where keys are stored as ids. Until rows are sorted, queries read them as they came. */
-export const REMAPPED = { id: "remapped", title: "Remapped", is: "keys have their ids" } as const;
+export const REMAPPED = { id: "remapped", title: "Remapped", is: "keys replaced by ids" } as const;
 
-/** How fresh an answer may be asked to be. */
+/** The freshness levels of a query. */
 export const FRESHNESS: readonly (readonly [string, string])[] = [
   ["0", "everything uploaded"],
   ["5", "at most 5 s old"],

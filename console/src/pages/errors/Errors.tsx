@@ -1,16 +1,18 @@
 /** Recent errors: rejected calls, failed deliveries, and failed background work. */
 
-import { useState } from "react";
+import { Link } from "wouter";
 import { usePages } from "../../api/list";
+import { useTenant } from "../../api/tenant";
 import type { Area, ErrorEntry } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
+import { type Filters, useFilters, without } from "../../shell/useFilters";
 import { Empty } from "../../ui/Empty";
 import { FoldingRow } from "../../ui/FoldingRow";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
 import { LoadMore } from "../../ui/LoadMore";
+import { Remedy } from "../../ui/Remedy";
 import { momentText, Time } from "../../ui/Time";
-import { remedyOf } from "./remedies";
 import "./errors.css";
 
 /** Servers write errors down every second. */
@@ -27,37 +29,29 @@ const AREAS: Readonly<Record<Area, string>> = {
   source: "Sources",
 };
 
-interface Narrowed {
-  readonly area: Area | "";
-  readonly code: string;
-  readonly requestId: string;
-}
+const NAMES = ["area", "code", "request_id"] as const;
 
-const EVERYTHING: Narrowed = { area: "", code: "", requestId: "" };
+type ErrorFilters = Filters<(typeof NAMES)[number]>;
 
 export default function Errors() {
-  const [narrowed, setNarrowed] = useState(EVERYTHING);
-  const errors = usePages<ErrorEntry>("errors", asFilters(narrowed), { refetchMs: REFRESH_MS });
-  const isNarrowed = Object.values(narrowed).some((value) => value !== "");
+  const [filters, change] = useFilters(NAMES);
+  const errors = usePages<ErrorEntry>("errors", filters, { refetchMs: REFRESH_MS });
+  const isFiltered = Object.keys(filters).length > 0;
   return (
     <>
       <PageHead title="Errors">
-        <Narrowing narrowed={narrowed} onChange={setNarrowed} />
+        <FilterTools filters={filters} onChange={change} />
       </PageHead>
       <div className="page-body">
-        <div className="column wide">
+        <div className="column">
           <Listing
             read={errors}
-            empty={<Nothing isNarrowed={isNarrowed} onWiden={() => setNarrowed(EVERYTHING)} />}
+            empty={<Nothing isFiltered={isFiltered} onClear={() => change(without(NAMES))} />}
           >
             {(entries) => (
-              <Table heads={HEADS} numbers={NUMBERS}>
+              <Table stacks heads={HEADS} numbers={NUMBERS}>
                 {entries.map((entry) => (
-                  <Row
-                    key={entry.id}
-                    entry={entry}
-                    onCode={(code) => setNarrowed({ ...narrowed, code })}
-                  />
+                  <Row key={entry.id} entry={entry} onCode={(code) => change({ code })} />
                 ))}
               </Table>
             )}
@@ -69,35 +63,31 @@ export default function Errors() {
   );
 }
 
-function asFilters({ area, code, requestId }: Narrowed): Record<string, string> {
-  const filters = { area, code: code.trim(), request_id: requestId.trim() };
-  return Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ""));
+interface FilterToolsProps {
+  readonly filters: ErrorFilters;
+  readonly onChange: (changed: ErrorFilters) => void;
 }
 
-interface NarrowingProps {
-  readonly narrowed: Narrowed;
-  readonly onChange: (narrowed: Narrowed) => void;
-}
-
-function Narrowing({ narrowed, onChange }: NarrowingProps) {
+function FilterTools({ filters, onChange }: FilterToolsProps) {
+  const { area = "", code = "", request_id: requestId = "" } = filters;
   return (
     <>
-      {narrowed.code !== "" && (
+      {code !== "" && (
         <button
           type="button"
           className="button small"
-          aria-label={`Also show codes other than ${narrowed.code}`}
-          onClick={() => onChange({ ...narrowed, code: "" })}
+          aria-label={`Also show codes other than ${code}`}
+          onClick={() => onChange({ code: "" })}
         >
-          <span className="mono">{narrowed.code}</span>
+          <span className="mono">{code}</span>
           <Icon name="close" size={11} />
         </button>
       )}
       <select
         className="select small"
         aria-label="Kind of error"
-        value={narrowed.area}
-        onChange={({ target }) => onChange({ ...narrowed, area: target.value as Area })}
+        value={area}
+        onChange={({ target }) => onChange({ area: target.value })}
       >
         <option value="">All errors</option>
         {Object.entries(AREAS).map(([area, title]) => (
@@ -111,20 +101,20 @@ function Narrowing({ narrowed, onChange }: NarrowingProps) {
         type="search"
         aria-label="Request id"
         placeholder="Request id"
-        value={narrowed.requestId}
-        onChange={({ target }) => onChange({ ...narrowed, requestId: target.value })}
+        value={requestId}
+        onChange={({ target }) => onChange({ request_id: target.value.trim() })}
       />
     </>
   );
 }
 
 interface NothingProps {
-  readonly isNarrowed: boolean;
-  readonly onWiden: () => void;
+  readonly isFiltered: boolean;
+  readonly onClear: () => void;
 }
 
-function Nothing({ isNarrowed, onWiden }: NothingProps) {
-  if (!isNarrowed) {
+function Nothing({ isFiltered, onClear }: NothingProps) {
+  if (!isFiltered) {
     return (
       <Empty icon="check" title="No errors">
         Rejected calls, failed deliveries and failed tasks appear here as they happen, with what to
@@ -137,7 +127,7 @@ function Nothing({ isNarrowed, onWiden }: NothingProps) {
       icon="search"
       title="No such error"
       actions={
-        <button type="button" className="button" onClick={onWiden}>
+        <button type="button" className="button" onClick={onClear}>
           Show all errors
         </button>
       }
@@ -182,26 +172,12 @@ function Row({ entry, onCode }: RowProps) {
 }
 
 function Details({ entry, onCode }: RowProps) {
-  const remedy = remedyOf(entry.code);
+  const { slug } = useTenant();
+  const request = new URLSearchParams({ request_id: entry.request_id });
   return (
     <div className="error-details">
       {entry.detail !== "" && <p className="said">{entry.detail}</p>}
-      {remedy !== undefined && (
-        <div className="remedy">
-          <div>
-            <h3>When it happens</h3>
-            <p>
-              <Words text={remedy.when} />
-            </p>
-          </div>
-          <div>
-            <h3>What to do</h3>
-            <p>
-              <Words text={remedy.what} />
-            </p>
-          </div>
-        </div>
-      )}
+      <Remedy code={entry.code} />
       <dl className="facts">
         <Fact name="Where" value={entry.place} />
         <Fact name="Who" value={entry.actor} />
@@ -209,10 +185,15 @@ function Details({ entry, onCode }: RowProps) {
         <Fact name="Last seen" value={momentText(entry.last_at)} />
         <Fact name="Last request id" value={entry.request_id} />
       </dl>
-      <div>
+      <div className="badges">
         <button type="button" className="button small" onClick={() => onCode(entry.code)}>
           <Icon name="filter" size={12} /> Only {entry.code}
         </button>
+        {entry.area === "request" && entry.request_id !== "" && (
+          <Link className="button small" href={`/t/${slug}/requests?${request}`}>
+            <Icon name="list" size={12} /> Show the last request
+          </Link>
+        )}
       </div>
     </div>
   );
@@ -225,17 +206,5 @@ function Fact({ name, value }: { readonly name: string; readonly value: string }
       <dt>{name}</dt>
       <dd className="mono">{value}</dd>
     </div>
-  );
-}
-
-/** Text in which backquotes mark code. */
-function Words({ text }: { readonly text: string }) {
-  return text.split("`").map((part, place) =>
-    place % 2 === 1 ? (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the parts never move.
-      <code key={place}>{part}</code>
-    ) : (
-      part
-    ),
   );
 }

@@ -26,7 +26,7 @@ export interface Shown {
 interface ExplorerProps {
   readonly schema: GraphQLSchema | undefined;
   readonly error: unknown;
-  /** The way from the roots to what is shown. */
+  /** The path from the root types to the type shown. */
   readonly trail: readonly Shown[];
   readonly onWalk: (trail: readonly Shown[]) => void;
   readonly onChoose: (operation: string) => void;
@@ -206,7 +206,7 @@ function TypeLink({ field: { type }, onShow }: ShowProps & { readonly field: Typ
   );
 }
 
-/** So many finds are shown. */
+/** The maximum number of search results shown. */
 const MAX_FOUND = 60;
 
 interface FoundProps extends ShowProps {

@@ -1,13 +1,13 @@
 /** The GraphQL page: an operation with its variables, its responses, and the schema. */
 
 import { useState } from "react";
+import { HistoryMenu } from "../../saved/HistoryMenu";
 import { PageHead } from "../../shell/Shell";
-import { Empty } from "../../ui/Empty";
+import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Segments } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { JsonEditor } from "../../ui/JsonEditor";
-import { Menu, MenuItem } from "../../ui/Menu";
 import { clockText } from "../../ui/Time";
 import { Explorer } from "./Explorer";
 import type { SubscriptionResponse } from "./transport";
@@ -58,7 +58,8 @@ export default function GraphQL() {
           <div className="graphql-answer" aria-live="polite">
             {error !== null && <ErrorNotice error={error} />}
             {answer !== null && <JsonEditor label="Response" value={answer} height="100%" />}
-            {answer === null && error === null && (
+            {editor.isRunning && answer === null && error === null && <Skeleton />}
+            {!editor.isRunning && answer === null && error === null && (
               <Responses responses={subscription.responses} isRunning={subscription.isRunning} />
             )}
           </div>
@@ -78,7 +79,13 @@ function HeadTools({ editor, onRun, onLoad }: HeadToolsProps) {
   const { history, names, subscription } = editor;
   return (
     <>
-      {history.operations.length > 0 && <HistoryMenu history={history} onLoad={onLoad} />}
+      <HistoryMenu
+        label="Recent operations"
+        entries={history.entries}
+        summaryOf={summaryOf}
+        onLoad={onLoad}
+        onClear={history.clear}
+      />
       <button type="button" className="button" onClick={editor.prettify}>
         Prettify
       </button>
@@ -107,36 +114,6 @@ function HeadTools({ editor, onRun, onLoad }: HeadToolsProps) {
   );
 }
 
-interface HistoryMenuProps {
-  readonly history: OperationEditor["history"];
-  readonly onLoad: (operation: string) => void;
-}
-
-function HistoryMenu({ history, onLoad }: HistoryMenuProps) {
-  return (
-    <Menu label="Recent operations" button="History">
-      {(close) => (
-        <>
-          {history.operations.map((operation) => (
-            <MenuItem
-              key={operation}
-              onSelect={() => {
-                onLoad(operation);
-                close();
-              }}
-            >
-              <span className="mono">{summaryOf(operation)}</span>
-            </MenuItem>
-          ))}
-          <MenuItem danger onSelect={history.clear}>
-            Clear history
-          </MenuItem>
-        </>
-      )}
-    </Menu>
-  );
-}
-
 interface OperationPaneProps {
   readonly editor: OperationEditor;
   readonly onRun: () => void;
@@ -154,7 +131,12 @@ function OperationPane({ editor, onRun }: OperationPaneProps) {
         onSubmit={onRun}
         height="100%"
       />
-      <h2 className="soft">Variables</h2>
+      <h2 className="soft">
+        Variables
+        <span className="end">
+          <kbd>Ctrl</kbd> <kbd>↵</kbd> runs the operation
+        </span>
+      </h2>
       <JsonEditor
         label="Variables"
         value={editor.variables}

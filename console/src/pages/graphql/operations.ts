@@ -28,21 +28,25 @@ function parsed(text: string): DocumentNode | undefined {
   try {
     return parse(text, { noLocation: true });
   } catch {
-    // What is being typed is often not finished; the editor shows where.
+    // The text is often incomplete while it is being typed; the editor marks where.
     return undefined;
   }
 }
 
 /** Returns the names of a text's operations, where it has several to choose from. */
 export function namesOf(text: string): readonly string[] {
-  const found = definitionsOf(text);
-  return found.length < 2 ? [] : found.flatMap(({ name }) => (name ? [name.value] : []));
+  const definitions = definitionsOf(text);
+  return definitions.length < 2
+    ? []
+    : definitions.flatMap(({ name }) => (name ? [name.value] : []));
 }
 
 /** Returns what kind of operation would run. */
 export function kindOf(text: string, name: string): `${OperationTypeNode}` {
-  const found = definitionsOf(text);
-  return (found.find((each) => each.name?.value === name) ?? found[0])?.operation ?? "query";
+  const definitions = definitionsOf(text);
+  return (
+    (definitions.find((each) => each.name?.value === name) ?? definitions[0])?.operation ?? "query"
+  );
 }
 
 export function variablesOf(text: string): readonly Variable[] {
@@ -59,18 +63,21 @@ export function prettified(text: string): string {
   return document === undefined ? text : print(document);
 }
 
-/** What leaves are asked for in an operation that begins: enough to see something. */
+/** The most leaves of a new operation: enough to see something. */
 const MAX_LEAVES = 6;
+/** Fields that lead to what the operation is about. */
+const NESTED = ["nodes", "node", "document"];
 
-/** Returns an operation that asks for a field, its required arguments as variables. */
+/** Returns an operation that asks for a field, its required arguments as variables, with others. */
 export function operationFor(
   schema: GraphQLSchema,
   kind: `${OperationTypeNode}`,
   field: GraphQLField<unknown, unknown>,
+  others: readonly string[] = [],
 ): string {
   const required = field.args.filter(isRequiredArgument);
   const declared = required.map(({ name, type }) => `$${name}: ${type}`).join(", ");
-  const given = required.map(({ name }) => `${name}: $${name}`).join(", ");
+  const given = [...required.map(({ name }) => `${name}: $${name}`), ...others].join(", ");
   const title = field.name.charAt(0).toUpperCase() + field.name.slice(1);
   const head = `${kind} ${title}${declared === "" ? "" : `(${declared})`}`;
   const call = `${field.name}${given === "" ? "" : `(${given})`}`;
@@ -85,13 +92,16 @@ function selectionOf(
   const type = getNamedType(field.type);
   if (isLeafType(type) || !("getFields" in type)) return "";
   const fields = Object.values(type.getFields()) as GraphQLField<unknown, unknown>[];
-  const asked = fields.filter(({ args }) => !args.some(isRequiredArgument));
-  const leaves = asked.filter((each) => isLeafType(getNamedType(each.type))).slice(0, MAX_LEAVES);
-  const nodes =
-    depth > 0 ? asked.find(({ name }) => name === "nodes" || name === "node") : undefined;
+  const selectable = fields.filter(({ args }) => !args.some(isRequiredArgument));
+  const leaves = selectable
+    .filter((each) => isLeafType(getNamedType(each.type)))
+    .slice(0, MAX_LEAVES);
+  const nested = depth > 0 ? selectable.find(({ name }) => NESTED.includes(name)) : undefined;
+  // A document's own fields say more than what every document has.
+  const shown = nested?.name === "document" ? leaves.filter(({ name }) => name === "key") : leaves;
   const parts = [
-    ...leaves.map(({ name }) => name),
-    ...(nodes ? [`${nodes.name}${selectionOf(schema, nodes, depth - 1)}`] : []),
+    ...shown.map(({ name }) => name),
+    ...(nested ? [`${nested.name}${selectionOf(schema, nested, depth - 1)}`] : []),
   ];
   return ` { ${parts.length === 0 ? "__typename" : parts.join(" ")} }`;
 }

@@ -1,62 +1,62 @@
 /** The state of the GraphQL page: an operation, its variables, and the response to the last run. */
 
-import { useMemo, useRef, useState } from "react";
-import { useTenant } from "../../api/tenant";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { useCollections, useTenant } from "../../api/tenant";
+import { useHistory } from "../../saved/useHistory";
 import type { Shown } from "./Explorer";
-import { useHistory } from "./history";
+import { firstOperation } from "./firstOperation";
 import { operationSupport, variablesSupport } from "./language";
 import { kindOf, namesOf, prettified } from "./operations";
 import { ask, useSchema, useSubscription } from "./transport";
-
-const FIRST = `# Ctrl+Space completes, Ctrl+Enter runs, Ctrl+click shows a type.
-query First {
-  documents(collection: "todos", first: 3) {
-    totalCount
-    nodes { key version document }
-  }
-}
-`;
 
 export type OperationEditor = ReturnType<typeof useOperationEditor>;
 
 export function useOperationEditor() {
   const { slug } = useTenant();
   const schema = useSchema(slug);
-  const history = useHistory(slug);
+  const history = useHistory(`rillbase:graphql:${slug}`);
   const subscription = useSubscription(slug);
-  const [operation, setOperation] = useState(history.operations[0] ?? FIRST);
+  const { data: collections } = useCollections();
+  const [typed, setOperation] = useState(history.entries[0] ?? null);
+  const isReady = typed !== null || (collections !== undefined && !schema.isPending);
+  const operation = typed ?? (isReady ? firstOperation(schema.data, collections ?? []) : "");
   const [variables, setVariables] = useState("{}");
   const [chosen, chooseName] = useState("");
   const [answer, setAnswer] = useState<string | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const [isRunning, setRunning] = useState(false);
   const [trail, setTrail] = useState<readonly Shown[]>([]);
   const names = useMemo(() => namesOf(operation), [operation]);
   const name = names.includes(chosen) ? chosen : (names[0] ?? "");
   const completion = useCompletion(operation, schema.data, setTrail);
 
-  async function run() {
+  async function execute() {
     setError(null);
+    setAnswer(null);
+    subscription.stop();
     try {
       const request = {
         query: operation,
         variables: JSON.parse(variables.trim() || "{}") as Record<string, unknown>,
         ...(name === "" ? {} : { operationName: name }),
       };
-      history.add(operation);
-      subscription.stop();
-      if (kindOf(operation, name) === "subscription") {
-        setAnswer(null);
-        subscription.start(request);
-      } else {
-        setAnswer(JSON.stringify(await ask(slug, request), null, 2));
-      }
+      if (kindOf(operation, name) === "subscription") return subscription.start(request);
+      setRunning(true);
+      setAnswer(JSON.stringify(await ask(slug, request), null, 2));
     } catch (thrown) {
       setError(thrown);
+    } finally {
+      setRunning(false);
     }
   }
+  function run() {
+    history.add(operation);
+    return execute();
+  }
+  useFirstRun(isReady && kindOf(operation, name) === "query" ? execute : null);
   const prettify = () => setOperation(prettified(operation));
   return {
-    ...{ schema, history, subscription, answer, error, run, trail, setTrail },
+    ...{ schema, history, subscription, answer, error, isRunning, run, trail, setTrail },
     ...{ operation, setOperation, prettify, variables, setVariables, names, name, chooseName },
     ...completion,
   };
@@ -78,4 +78,14 @@ function useCompletion(
   );
   const variableSupport = useMemo(() => variablesSupport(() => latest.current), []);
   return { support, variableSupport };
+}
+
+/** Runs the initial operation once it is ready. Only queries are run unasked: they change nothing. */
+function useFirstRun(execute: (() => Promise<void>) | null) {
+  const hasRun = useRef(false);
+  useEffect(() => {
+    if (hasRun.current || execute === null) return;
+    hasRun.current = true;
+    void execute();
+  });
 }

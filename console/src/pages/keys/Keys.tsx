@@ -77,7 +77,7 @@ function KeyList({ add, onRotate, onRevoke }: KeyListProps) {
   return (
     <Listing read={keys} empty={empty}>
       {(items) => (
-        <Table heads={["Name", "Key", "Scopes", "State", "Last used", ""]}>
+        <Table stacks heads={["Name", "Kind", "Key", "Scopes", "State", "Last used", ""]}>
           {items.map((key) => (
             <KeyRow
               key={key.id}
@@ -100,14 +100,14 @@ interface RevokeProps {
 
 function RevokeDialog({ apiKey: { id, name }, onClose }: RevokeProps) {
   const change = useChange("api-keys");
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   return (
     <Confirm
       title={`Revoke ${name}?`}
       action="Revoke"
       onConfirm={async () => {
         await change(`api-keys/${id}`, { method: "DELETE" });
-        say(`${name} revoked.`);
+        showMessage(`${name} revoked.`);
       }}
       onClose={onClose}
     >
@@ -134,9 +134,10 @@ function KeyRow({ apiKey: key, mayChange, onRotate, onRevoke }: RowProps) {
       <td>
         <strong>{key.name}</strong>
       </td>
+      <td>{key.kind}</td>
       <td className="mono">
         <span className="key-text">
-          {key.kind === "publishable" ? `${(key.key ?? "").slice(0, 22)}…` : `${key.key_id}…`}
+          {key.kind === "publishable" ? `${(key.key ?? "").slice(0, 22)}…` : `rbk_…${key.key_id}…`}
           {key.key !== null && <CopyButton text={key.key} label={`Copy ${key.name}`} />}
         </span>
       </td>

@@ -109,7 +109,7 @@ export function Checks({ label, options, chosen, onChange }: ChecksProps) {
               onChange(
                 event.target.checked
                   ? [...chosen, option]
-                  : chosen.filter((held) => held !== option),
+                  : chosen.filter((scope) => scope !== option),
               )
             }
           />

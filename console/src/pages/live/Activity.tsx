@@ -1,4 +1,4 @@
-/** Connected clients, events and latency of the last five minutes, live. */
+/** What happens in the tenant: writes, events, requests and, while the page is open, clients. */
 
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
@@ -8,6 +8,9 @@ import { PageHead } from "../../shell/Shell";
 import { Lines, type Series } from "../../ui/charts/Lines";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
+import { rateText } from "../overview/activity";
+import { LastHour } from "./LastHour";
+import { LatestRequests } from "./LatestRequests";
 import { REFRESH_MS, useSubscriptions } from "./useSubscriptions";
 import "./activity.css";
 
@@ -20,7 +23,7 @@ interface Sample {
   readonly p99: number | null;
 }
 
-/** Five minutes of them. */
+/** The number of readings in five minutes. */
 const SAMPLES = 150;
 
 export default function Activity() {
@@ -30,16 +33,17 @@ export default function Activity() {
   const now = samples[samples.length - 1];
   return (
     <>
-      <PageHead title="Activity">
-        <span className="soft">the last five minutes</span>
-      </PageHead>
+      <PageHead title="Activity" />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling area must be reachable by keyboard. */}
       <div className="page-body" tabIndex={0}>
-        <div className="column wide">
+        <div className="column">
+          <LastHour />
+          <LatestRequests />
           {error !== null && <ErrorNotice error={error} />}
           {now === undefined && error === null && <Skeleton />}
           {now !== undefined && (
             <>
+              <h2>Clients, while this page is open</h2>
               <Figures samples={samples} now={now} />
               <p className="soft">
                 Servers report these figures every two seconds.{" "}
@@ -70,10 +74,10 @@ function Figures({ samples, now }: FiguresProps) {
       />
       <Chart
         title="Events sent each second"
-        value={now.eventsPerS.toFixed(1)}
+        value={rateText(now.eventsPerS)}
         samples={samples}
         pick={[["events", (s) => s.eventsPerS]]}
-        format={(value) => value.toFixed(1)}
+        format={rateText}
       />
       <Chart
         title="From commit to client"
@@ -89,7 +93,7 @@ function Figures({ samples, now }: FiguresProps) {
       <Chart
         title="Subscriptions"
         value={String(now.subscriptions)}
-        note={now.queries === 1 ? "one query" : `${now.queries} different queries`}
+        note={now.queries === 1 ? "one query" : `${now.queries} distinct queries`}
         samples={samples}
         pick={[["subscriptions", (s) => s.subscriptions]]}
         format={whole}

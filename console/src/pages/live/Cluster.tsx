@@ -67,7 +67,7 @@ function Shared() {
       <p className="grow soft">
         All tenants share the grid that matches your live queries. A dedicated grid runs in a
         separate namespace, on nodes that no other tenant uses.
-        {quota !== undefined && !isIncluded && ` The plan ${quota.plan} does not include one.`}
+        {quota !== undefined && !isIncluded && ` The ${quota.plan} plan does not include one.`}
       </p>
       {may("admin") && isIncluded && (
         <button type="button" className="button" onClick={() => setAsking(true)}>
@@ -152,7 +152,7 @@ interface ProposedProps {
   readonly version: number | null;
 }
 
-/** Another size that would suit what the nodes have to do. */
+/** Another size that would suit the load of the nodes better. */
 function Proposed({ proposal, version }: ProposedProps) {
   const { may } = useTenant();
   const change = useChange("cluster");

@@ -39,13 +39,13 @@ export default function Grid() {
   return (
     <>
       <PageHead title="Matching grid" />
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard. */}
       <div className="page-body" tabIndex={0}>
-        <div className="column wide">
+        <div className="column">
           <p className="lead">
             Each write goes to one write partition, each live query to one query partition. At each
-            intersection, a filter node checks whether the write changes the answer; the sort node
-            keeps windows in order.
+            intersection, a filter node checks whether the write changes the query's result; sort
+            nodes keep sorted results and their windows in order.
           </p>
           {error !== null && <ErrorNotice error={error} />}
           {data === undefined && error === null && <Skeleton />}
@@ -62,7 +62,8 @@ export default function Grid() {
                 <h2>
                   Grid {grid.epoch}{" "}
                   <span className="soft">
-                    {grid.query_partitions} × {grid.write_partitions} partitions
+                    · {partitionsText(grid.query_partitions, "query")} ×{" "}
+                    {partitionsText(grid.write_partitions, "write")}
                   </span>
                 </h2>
                 <Health nodes={grid.nodes} />
@@ -85,7 +86,7 @@ function Health({ nodes }: { readonly nodes: readonly Node[] }) {
   const tone = running === nodes.length ? "good" : running === 0 ? "bad" : "warn";
   return (
     <span className={`badge ${tone}`}>
-      {running} of {nodes.length} nodes run
+      {running} of {nodes.length} nodes running
     </span>
   );
 }
@@ -93,17 +94,14 @@ function Health({ nodes }: { readonly nodes: readonly Node[] }) {
 function NodeCard({ node }: { readonly node: Node }) {
   const place =
     node.kind === "sort"
-      ? `queries ${node.query_partition}`
-      : `queries ${node.query_partition}, writes ${node.write_partition}`;
+      ? `query partition ${node.query_partition}`
+      : `query partition ${node.query_partition}, write partition ${node.write_partition}`;
   const facts: readonly (readonly [string, string | null])[] = [
-    [
-      "Behind the writes",
-      node.lag_ms === null ? null : `${Math.max(0, node.lag_ms).toFixed(1)} ms`,
-    ],
+    ["Lag", node.lag_ms === null ? null : `${Math.max(0, node.lag_ms).toFixed(1)} ms`],
     ["CPU usage", node.busy === null ? null : `${(node.busy * 100).toFixed(1)} %`],
-    ["Queries watched", count(node.queries)],
+    ["Live queries", count(node.queries)],
     ["Documents matched", count(node.matched)],
-    ["Memory of queries", node.memory_bytes === null ? null : size(node.memory_bytes)],
+    ["Query memory", node.memory_bytes === null ? null : size(node.memory_bytes)],
     ["Rebuilds", count(node.rebuilds)],
   ];
   return (
@@ -132,6 +130,10 @@ function NodeCard({ node }: { readonly node: Node }) {
       </dl>
     </article>
   );
+}
+
+function partitionsText(number: number, kind: string): string {
+  return `${number} ${kind} ${number === 1 ? "partition" : "partitions"}`;
 }
 
 function count(value: number | null): string | null {

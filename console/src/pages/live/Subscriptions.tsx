@@ -37,7 +37,7 @@ export default function Subscriptions() {
         />
       </PageHead>
       <div className="page-body">
-        <div className="column wide">
+        <div className="column">
           <SubscriptionList text={text} onEnd={setEnded} />
         </div>
       </div>
@@ -68,7 +68,7 @@ function SubscriptionList({ text, onEnd }: SubscriptionListProps) {
   return (
     <Listing read={subscriptions} empty={empty}>
       {(items) => (
-        <Table heads={[...ABOUT, ...FIGURES, ""]} numbers={FIGURES}>
+        <Table stacks heads={[...ABOUT, ...FIGURES, ""]} numbers={FIGURES}>
           {items
             .filter((row) => matches(row, text))
             .map((row) => (
@@ -93,14 +93,14 @@ interface EndDialogProps {
 
 function EndDialog({ subscription: { id, user }, onClose }: EndDialogProps) {
   const change = useChange("subscriptions");
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   return (
     <Confirm
       title="End this subscription?"
       action="End it"
       onConfirm={async () => {
         await change(`subscriptions/${encodeURIComponent(id)}`, { method: "DELETE" });
-        say(`Subscription of ${user} ended.`);
+        showMessage(`Subscription of ${user} ended.`);
       }}
       onClose={onClose}
     >
@@ -176,23 +176,35 @@ function Row({ row, isOpen, onToggle, onEnd }: RowProps) {
 const MAX_SUMMARY = 70;
 
 function summary({ query }: Subscription): string {
-  const { filter, group, lookup } = query as Watched;
+  const { filter, group, lookup, sort, limit } = query as Watched;
   const parts = [
     ...(filter === undefined || Object.keys(filter).length === 0 ? [] : [JSON.stringify(filter)]),
     ...(group == null ? [] : [`grouped by ${group.by?.join(", ") || "nothing"}`]),
     ...(lookup == null
       ? []
       : [`with ${lookup.map(({ from, local }) => `${from} by ${local}`).join(", ")}`]),
+    ...windowText(sort ?? [], limit),
   ];
   const text = parts.join(" ");
   return text.length > MAX_SUMMARY ? `${text.slice(0, MAX_SUMMARY)}…` : text;
 }
 
-/** What a query says besides the collection, as it was asked. */
+function windowText(sort: NonNullable<Watched["sort"]>, limit: Watched["limit"]): string[] {
+  const fields = sort.map(([field, order]) => (order < 0 ? `-${field}` : field));
+  const parts = [
+    ...(fields.length === 0 ? [] : [`sorted by ${fields.join(", ")}`]),
+    ...(limit == null ? [] : [`limit ${limit}`]),
+  ];
+  return parts.length === 0 ? [] : [parts.join(", ")];
+}
+
+/** The members of a query besides its collection. */
 interface Watched {
   readonly filter?: object;
   readonly group?: Partial<Group> | null;
   readonly lookup?: readonly Lookup[] | null;
+  readonly sort?: readonly (readonly [string, number])[] | null;
+  readonly limit?: number | null;
 }
 
 function Details({ row }: { readonly row: Subscription }) {

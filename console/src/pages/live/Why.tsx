@@ -13,13 +13,13 @@ import "./why.css";
 export function Why({ row }: { readonly row: Subscription }) {
   const { may } = useTenant();
   const [typed, setTyped] = useState<Asked>({ document: "", version: "" });
-  const [asked, setAsked] = useState<(Asked & { readonly at: number }) | null>(null);
-  const why = useWhy(row.id, asked);
+  const [question, setQuestion] = useState<(Asked & { readonly at: number }) | null>(null);
+  const why = useWhy(row.id, question);
   if (row.collection === undefined || !may("developer")) return null;
 
   function ask(question: Asked) {
     setTyped(question);
-    setAsked({ ...question, at: Date.now() });
+    setQuestion({ ...question, at: Date.now() });
   }
 
   return (
@@ -30,11 +30,11 @@ export function Why({ row }: { readonly row: Subscription }) {
         {why.error !== null && <ErrorNotice error={why.error} onRetry={() => ask(typed)} />}
         {why.data !== undefined && (
           <Story
-            told={why.data}
+            explanation={why.data}
             onVersion={(version) => ask({ ...typed, version: `${version}` })}
           />
         )}
-        {asked === null && (
+        {question === null && (
           <p className="soft">
             Shows each stage that a change passed on its way from the write to the client, and where
             it stopped. Recent changes are kept in memory, within a limit. Type an <code>_id</code>{" "}
@@ -87,17 +87,19 @@ function Question({ collection, typed, onType, onAsk }: QuestionProps) {
 }
 
 interface StoryProps {
-  readonly told: Told;
+  readonly explanation: Told;
   readonly onVersion: (version: number) => void;
 }
 
-function Story({ told, onVersion }: StoryProps) {
-  const { version, newest_version: newest } = told;
+function Story({ explanation, onVersion }: StoryProps) {
+  const { version, newest_version: newest } = explanation;
   return (
     <div className="why-story">
       <header>
-        <span className={`badge ${tone(told)}`}>{told.verdict.replaceAll("_", " ")}</span>
-        <strong>{told.summary}</strong>
+        <span className={`badge ${tone(explanation)}`}>
+          {explanation.verdict.replaceAll("_", " ")}
+        </span>
+        <strong>{explanation.summary}</strong>
         {version !== null && (
           <span className="soft">
             version {version}
@@ -126,7 +128,7 @@ function Story({ told, onVersion }: StoryProps) {
         </span>
       </header>
       <ol className="why-steps">
-        {told.steps.map((step) => (
+        {explanation.steps.map((step) => (
           <Stage key={step.stage} step={step} />
         ))}
       </ol>
@@ -179,7 +181,7 @@ function Stage({ step }: { readonly step: Step }) {
   );
 }
 
-/** Whatever else is known at a stage, by the names that the API gives it. */
+/** The other facts about a stage, by their names in the API. */
 function Facts({ facts }: { readonly facts: Readonly<Record<string, unknown>> }) {
   const known = Object.entries(facts).filter(([, value]) => value !== null && value !== undefined);
   if (known.length === 0) return null;
@@ -217,7 +219,7 @@ function Fact({ value }: { readonly value: unknown }) {
   );
 }
 
-/** A filter as a list of what it asks, each with what the document has. */
+/** The conditions of a filter, each with the document's value. */
 function Clauses({ reason }: { readonly reason: Reason }) {
   if (reason.parts.length === 0) return null;
   return (
@@ -248,7 +250,7 @@ function Clauses({ reason }: { readonly reason: Reason }) {
   );
 }
 
-/** Text in which backquotes set code off. */
+/** Text in which backquotes mark code. */
 function Marked({ text }: { readonly text: string }) {
   const pieces = text.split("`").map((piece, place) => ({ piece, place }));
   return pieces.map(({ piece, place }) =>

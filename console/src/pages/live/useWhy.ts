@@ -6,7 +6,7 @@ import { useTenant } from "../../api/tenant";
 
 export type StepState = "passed" | "stopped" | "waiting" | "unknown";
 
-/** A part of a filter, and what it says of the document. */
+/** A part of a filter, and its result for the document. */
 export interface Reason {
   readonly how: "all" | "any" | "test";
   readonly holds: boolean | null;
@@ -43,16 +43,16 @@ export interface Asked {
   readonly version: string;
 }
 
-/** Asks once for each question; `at` tells two that are alike apart. */
-export function useWhy(subscription: string, asked: (Asked & { readonly at: number }) | null) {
+/** Asks once for each question; `at` distinguishes repeated ones. */
+export function useWhy(subscription: string, question: (Asked & { readonly at: number }) | null) {
   const { slug, api } = useTenant();
   return useQuery({
-    queryKey: [slug, "why", subscription, asked],
-    enabled: asked !== null,
+    queryKey: [slug, "why", subscription, question],
+    enabled: question !== null,
     retry: false,
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async () => {
-      const { document = "", version = "" } = asked ?? {};
+      const { document = "", version = "" } = question ?? {};
       const query = new URLSearchParams({
         document: segment(document),
         ...(version === "" ? {} : { version }),

@@ -23,7 +23,7 @@ const TONES: Readonly<Record<string, string>> = {
 
 export function EventLog({ log }: { readonly log: readonly Logged[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard.
     <ol className="event-log" tabIndex={0} aria-label="Events">
       {log.map(({ number, at, event }) => (
         <li key={number}>

@@ -16,7 +16,7 @@ export function GroupResult({ live, group }: GroupResultProps) {
   const [chosen, setChosen] = useState("");
   const drawn = measures.includes(chosen) ? chosen : (measures[0] ?? "");
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard.
     <div className="groups" tabIndex={0}>
       {measures.length > 1 && (
         <label className="row-of-choice">

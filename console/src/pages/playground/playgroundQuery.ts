@@ -1,6 +1,14 @@
 /** The playground's query, parsed from the texts of its fields. */
 
-import { type Client, type Group, type Lookup, type Measure, parse, type Query } from "rillbase";
+import {
+  type Client,
+  encode,
+  type Group,
+  type Lookup,
+  type Measure,
+  parse,
+  type Query,
+} from "rillbase";
 import { type Chosen, lookupsOf } from "../collections/documents/lookups";
 
 export type Plain = Record<string, unknown>;
@@ -58,15 +66,15 @@ function parts(text: string): string[] {
 const MEASURE = /^(?:([A-Za-z_]\w*)\s*:\s*)?(?:(count)|(sum|avg|min|max)\s*\(\s*([^()\s]+)\s*\))$/;
 
 function measuresOf(text: string): Record<string, Measure> {
-  const found: Record<string, Measure> = {};
+  const measures: Record<string, Measure> = {};
   for (const part of parts(text)) {
     const [, name, count, op, field] = MEASURE.exec(part) ?? [];
-    if (count !== undefined) found[name ?? count] = { op: "count" };
+    if (count !== undefined) measures[name ?? count] = { op: "count" };
     else if (op !== undefined && field !== undefined)
-      found[name ?? `${op}_${field.replaceAll(".", "_")}`] = { op, field } as Measure;
+      measures[name ?? `${op}_${field.replaceAll(".", "_")}`] = { op, field } as Measure;
     else throw new SyntaxError(`${part}: a measure is count, or sum, avg, min or max of a field.`);
   }
-  return found;
+  return measures;
 }
 
 export function queryOf(client: Client, playgroundQuery: PlaygroundQuery): Query<Plain> {
@@ -80,6 +88,7 @@ export function queryOf(client: Client, playgroundQuery: PlaygroundQuery): Query
   return query.limit(playgroundQuery.limit);
 }
 
+/** The query as the API takes it, in Extended JSON. */
 export function bodyOf({ collection: _, ...body }: PlaygroundQuery): object {
-  return body;
+  return encode(body) as object;
 }

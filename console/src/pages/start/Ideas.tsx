@@ -86,7 +86,7 @@ function NewIdea({ onAdd }: { readonly onAdd: (title: string) => void }) {
   );
 }
 
-/** What the app shows: another client, which knows nothing but the publishable key. */
+/** What the app shows: another client, which has only the publishable key. */
 export function App({ apiKey }: { readonly apiKey: string }) {
   const [client, setClient] = useState<Client | null>(null);
   useEffect(() => {

@@ -17,7 +17,7 @@ const SAMPLES = [
   { title: "Elevator that knows where I want to go", votes: 2 },
 ] as const;
 
-/** Everybody may do what the schema allows: this is a playground. */
+/** Everyone may make any change that the schema allows: this is a playground. */
 const DECLARATION = {
   name: IDEAS,
   schema: {

@@ -53,7 +53,7 @@ export default function Audit() {
             }
           >
             {(items) => (
-              <Table heads={HEADS}>
+              <Table stacks heads={HEADS}>
                 {items.map((entry) => (
                   <Entry
                     key={entry.id}
@@ -79,8 +79,8 @@ interface FilterBarProps {
 function FilterBar({ filters, onChange }: FilterBarProps) {
   const { action = "", ...others } = filters;
   function without(name: string) {
-    const kept = Object.entries(filters).filter(([held]) => held !== name);
-    onChange(Object.fromEntries(kept));
+    const remaining = Object.entries(filters).filter(([field]) => field !== name);
+    onChange(Object.fromEntries(remaining));
   }
   return (
     <>

@@ -39,7 +39,7 @@ export default function Members() {
         <div className="column">
           <Listing read={members} empty={null}>
             {(items) => (
-              <Table heads={["Name", "Email address", "Role", "Joined", ""]}>
+              <Table stacks heads={["Name", "Email address", "Role", "Joined", ""]}>
                 {items.map((member) => (
                   <MemberRow key={member.user_id} member={member} />
                 ))}
@@ -92,11 +92,11 @@ function RoleSelect({ member }: { readonly member: Member }) {
   const { may } = useTenant();
   const change = useChange("members");
   const attempt = useAttempt();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   async function setRole(role: Role) {
     const path = `members/${member.user_id}`;
     await change(path, { method: "PATCH", body: { role } });
-    say(`${nameOf(member)} is now ${role}.`, () =>
+    showMessage(`${nameOf(member)} is now ${role}.`, () =>
       change(path, { method: "PATCH", body: { role: member.role } }),
     );
   }
@@ -142,13 +142,13 @@ function Invitations() {
   const invitations = useList<Invitation>("invitations");
   const change = useChange("invitations");
   const attempt = useAttempt();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   return (
     <Listing read={invitations} empty={null}>
       {(items) => (
         <>
           <h2>Open invitations</h2>
-          <Table heads={["Email address", "Role", "Valid until", ""]}>
+          <Table stacks heads={["Email address", "Role", "Valid until", ""]}>
             {items.map(({ id, email, role, state, expires_at: end }) => (
               <tr key={id}>
                 <td>{email}</td>
@@ -168,7 +168,7 @@ function Invitations() {
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}:resend`, { method: "POST" });
-                          say(`Invitation sent to ${email} again.`);
+                          showMessage(`Invitation sent to ${email} again.`);
                         })
                       }
                     >
@@ -180,7 +180,7 @@ function Invitations() {
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}`, { method: "DELETE" });
-                          say(`Invitation for ${email} revoked.`, () =>
+                          showMessage(`Invitation for ${email} revoked.`, () =>
                             change("invitations", { method: "POST", body: { email, role } }),
                           );
                         })
@@ -202,7 +202,7 @@ function Invitations() {
 function Invite({ onClose }: { readonly onClose: () => void }) {
   const { may } = useTenant();
   const change = useChange("invitations");
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [email, setEmail] = useState("");
   const [role, setRole] = useState<Role>("developer");
   return (
@@ -213,7 +213,7 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
       canSubmit={email.includes("@")}
       onSubmit={async () => {
         await change("invitations", { method: "POST", body: { email, role } });
-        say(`Invitation sent to ${email}.`);
+        showMessage(`Invitation sent to ${email}.`);
       }}
       onClose={onClose}
     >

@@ -23,7 +23,7 @@ export default function Settings() {
     <>
       <PageHead title="Settings" />
       <div className="page-body">
-        <div className="column">
+        <div className="column narrow">
           {error !== null && <ErrorNotice error={error} />}
           {data === undefined && error === null && <Skeleton />}
           {data !== undefined && (
@@ -54,11 +54,11 @@ function Name({ tenant }: { readonly tenant: Tenant }) {
   const { may } = useTenant();
   const change = useTenantChange();
   const attempt = useAttempt();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [name, setName] = useState(tenant.name);
   async function save() {
     await change({ name });
-    say("Renamed.", () => change({ name: tenant.name }));
+    showMessage("Renamed.", () => change({ name: tenant.name }));
   }
   return (
     <section className="card life" aria-label="Name">
@@ -92,14 +92,14 @@ function Name({ tenant }: { readonly tenant: Tenant }) {
 function Origins({ tenant }: { readonly tenant: Tenant }) {
   const { may } = useTenant();
   const change = useTenantChange();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [text, setText] = useState(tenant.cors_origins.join("\n"));
   const [error, setError] = useState<unknown>(null);
   async function save() {
     setError(null);
     try {
       await change({ cors_origins: text.split(/\s+/).filter(Boolean) });
-      say("Origins saved.");
+      showMessage("Origins saved.");
     } catch (thrown) {
       setError(thrown);
     }
@@ -189,7 +189,7 @@ interface IssuerTableProps {
 function IssuerTable({ issuers, onRemove }: IssuerTableProps) {
   const { may } = useTenant();
   return (
-    <Table heads={["Name", "iss", "aud", "Algorithms", ""]}>
+    <Table stacks heads={["Name", "iss", "aud", "Algorithms", ""]}>
       {issuers.map((issuer) => (
         <tr key={issuer.id}>
           <td>{issuer.name}</td>

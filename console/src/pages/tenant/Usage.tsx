@@ -8,7 +8,8 @@ import { Bars } from "../../ui/charts/Bars";
 import { Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
 import { Segments } from "../../ui/Field";
-import { size } from "../../ui/units";
+import { QuotaAmount, type QuotaAmountProps } from "./QuotaAmount";
+import { amountOf, titleOf } from "./quotaNames";
 import "./usage.css";
 
 type Span = "hour" | "day";
@@ -31,7 +32,7 @@ export default function Usage() {
           onChange={setSpan}
         />
       </PageHead>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard. */}
       <div className="page-body" tabIndex={0}>
         <div className="column">
           <Quotas />
@@ -61,15 +62,7 @@ function Quotas() {
   );
 }
 
-interface TileProps {
-  readonly name: string;
-  readonly limit: number;
-  readonly used?: number | undefined;
-}
-
-const NEARLY_FULL = 0.8;
-
-function QuotaTile({ name, limit, used }: TileProps) {
+function QuotaTile({ name, limit, used }: QuotaAmountProps) {
   return (
     <div className="quota">
       <dt>{titleOf(name)}</dt>
@@ -77,57 +70,11 @@ function QuotaTile({ name, limit, used }: TileProps) {
         {limit === 0 && !used ? (
           <span className="soft">Not included</span>
         ) : (
-          <Amount name={name} limit={limit} used={used} />
+          <QuotaAmount name={name} limit={limit} used={used} />
         )}
       </dd>
     </div>
   );
-}
-
-function Amount({ name, limit, used }: TileProps) {
-  if (used === undefined) return <strong className="number">{amountOf(name, limit)}</strong>;
-  const part = limit === 0 ? 1 : used / limit;
-  return (
-    <>
-      <strong className="number">{amountOf(name, used)}</strong>
-      <span className="soft number"> of {amountOf(name, limit)}</span>
-      <progress
-        className={part >= NEARLY_FULL ? "progress full" : "progress"}
-        max={1}
-        value={Math.min(1, part)}
-        aria-label={`Share of ${titleOf(name)} used`}
-      />
-    </>
-  );
-}
-
-/** Limits and metrics whose names in the API say too little by themselves. */
-const TITLES: Readonly<Record<string, string>> = {
-  requests: "API requests",
-  control_requests: "Console and control plane requests",
-  aggregate_events: "Aggregate events",
-  requests_per_s: "Requests per second",
-  requests_burst: "Requests in a burst",
-  issuers: "Token issuers",
-  subscriptions: "Live subscriptions",
-  connections: "Live connections",
-  cluster_write_partitions: "Dedicated grid, write partitions",
-  dataset_bytes: "Dataset storage",
-};
-
-function titleOf(name: string): string {
-  const title = TITLES[name];
-  if (title !== undefined) return title;
-  const text = name
-    .replace(/_bytes$/, "")
-    .replace(/_per_s$/, " per second")
-    .replace(/^api_/, "API ")
-    .replaceAll("_", " ");
-  return text[0]?.toUpperCase() + text.slice(1);
-}
-
-function amountOf(name: string, amount: number): string {
-  return name.includes("bytes") ? size(amount) : amount.toLocaleString("en");
 }
 
 interface UsageAnswer {

@@ -2,7 +2,7 @@
 
 import { useState } from "react";
 import { Link } from "wouter";
-import { useOne } from "../../api/list";
+import { type Resource, useResource } from "../../api/resource";
 import { dataCall, useTenant } from "../../api/tenant";
 import type { Topic } from "../../api/types";
 import { DropButton } from "../../shell/DropButton";
@@ -17,12 +17,14 @@ import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
 import { useSubmit } from "../../ui/useSubmit";
 import { type Publication, usePublications } from "./follow";
+import { EditTopic } from "./TopicDialog";
 import { TopicMap } from "./TopicMap";
 import "./topics.css";
 
 export default function TopicPage({ name }: { readonly name: string }) {
   const { slug, may } = useTenant();
-  const { data: topic, error } = useOne<Topic>(`topics/${name}`);
+  const { resource, error } = useResource<Topic>("topics", name);
+  const topic = resource?.body;
   return (
     <>
       <PageHead
@@ -36,6 +38,7 @@ export default function TopicPage({ name }: { readonly name: string }) {
           </>
         }
       >
+        {may("developer") && resource !== null && <EditButton resource={resource} />}
         {may("developer") && (
           <DropButton list="topics" name={name} label="Drop the topic">
             This immediately deletes its publications and ends its subscriptions.
@@ -49,6 +52,23 @@ export default function TopicPage({ name }: { readonly name: string }) {
       )}
       {topic === undefined && error === null && <Skeleton />}
       {topic !== undefined && <TopicView topic={topic} />}
+    </>
+  );
+}
+
+function EditButton({ resource }: { readonly resource: Resource<Topic> }) {
+  const [isEditing, setEditing] = useState(false);
+  return (
+    <>
+      <button
+        type="button"
+        className="button"
+        aria-label="Change the topic"
+        onClick={() => setEditing(true)}
+      >
+        <Icon name="edit" size={13} /> <span className="wide-only">Change</span>
+      </button>
+      {isEditing && <EditTopic resource={resource} onClose={() => setEditing(false)} />}
     </>
   );
 }
@@ -147,7 +167,7 @@ interface PublishProps {
 
 function Publish({ topic, id, point, onPublished }: PublishProps) {
   const { slug } = useTenant();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const isSpatial = hasPlaces(topic);
   const [place, setPlace] = useState(isSpatial ? point : id);
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
@@ -156,7 +176,7 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
     const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
     const path = `/v1/topics/${topic.name}/publications`;
     const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
-    say(`Published to ${answer.matched_subscribers} subscribers.`);
+    showMessage(`Published to ${answer.matched_subscribers} subscribers.`);
     onPublished();
   });
   return (

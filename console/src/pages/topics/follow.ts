@@ -26,7 +26,7 @@ export interface Publication {
 const POLL_MS = 1_500;
 const MAX_SHOWN = 500;
 
-/** Where to look: an id, or all that the map shows. */
+/** What to subscribe to: an id, or the visible part of the map. */
 export function placeOf(topic: Topic, id: string): Record<string, string> | null {
   if (topic.kind === "geo") return { geo: JSON.stringify({ box: [-180, -85, 180, 85] }) };
   if (topic.kind === "plane")
@@ -49,7 +49,7 @@ export function usePublications(topic: Topic | undefined, id: string): Followed 
   const address =
     place &&
     `/v1/topics/${topic?.name}/publications?${new URLSearchParams({ ...place, from: "-1h" })}`;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another round looks again at once.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another round subscribes again.
   useEffect(() => {
     if (!address) {
       setPublications([]);
@@ -75,7 +75,7 @@ export function usePublications(topic: Topic | undefined, id: string): Followed 
 }
 
 async function read(address: string, slug: string, signal: AbortSignal): Promise<Publication[]> {
-  const found: Publication[] = [];
+  const publications: Publication[] = [];
   let cursor: string | null = null;
   do {
     const more: string = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
@@ -86,8 +86,8 @@ async function read(address: string, slug: string, signal: AbortSignal): Promise
         signal,
       },
     );
-    found.push(...page.items);
+    publications.push(...page.items);
     cursor = page.next_cursor;
-  } while (cursor !== null && found.length < MAX_SHOWN);
-  return found.reverse();
+  } while (cursor !== null && publications.length < MAX_SHOWN);
+  return publications.reverse();
 }

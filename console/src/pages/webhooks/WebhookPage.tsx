@@ -129,16 +129,16 @@ function ActionMenu({ webhook, onSecret, onDelete }: ActionMenuProps) {
 function useActions(webhook: Webhook) {
   const path = `webhooks/${webhook.id}`;
   const change = useChange(path);
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const post = (action: string) =>
     change<{ secret?: string }>(`${path}:${action}`, { method: "POST", body: {} });
   async function sendTest() {
     await post("test");
-    say("Test event queued.");
+    showMessage("Test event queued.");
   }
   async function verify() {
     await post("verify");
-    say("Handshake started.");
+    showMessage("Handshake started.");
   }
   async function rotateSecret(): Promise<string> {
     return (await post("rotate-secret")).secret ?? "";
@@ -146,7 +146,7 @@ function useActions(webhook: Webhook) {
   async function toggle() {
     const state = webhook.state === "disabled" ? "active" : "disabled";
     await change(path, { method: "PATCH", body: { state } });
-    say(state === "active" ? "Enabled. Handshake started." : "Disabled. Nothing is sent.");
+    showMessage(state === "active" ? "Enabled. Handshake started." : "Disabled. Nothing is sent.");
   }
   return { sendTest, verify, rotateSecret, toggle };
 }
@@ -157,12 +157,12 @@ function Deliveries({ id }: { readonly id: string }) {
   const deliveries = useList<Delivery>(name, { refetchMs: REFRESH_MS });
   const change = useChange(name);
   const attempt = useAttempt();
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const [opened, setOpened] = useState<string | null>(null);
   if (!may("admin")) return <p className="soft">Only admins can see deliveries.</p>;
   async function redeliver(delivery: Delivery) {
     await change(`${name}/${delivery.id}:redeliver`, { method: "POST", body: {} });
-    say("Delivery queued.");
+    showMessage("Delivery queued.");
   }
   const empty = (
     <Empty icon="webhook" title="No deliveries yet">
@@ -173,6 +173,7 @@ function Deliveries({ id }: { readonly id: string }) {
     <Listing read={deliveries} empty={empty}>
       {(items) => (
         <Table
+          stacks
           heads={["When", "Event", "State", "Attempts", "Response", ""]}
           numbers={["Attempts", "Response"]}
         >
@@ -216,7 +217,7 @@ function DeliveryRow({ delivery, isOpen, onToggle, onRedeliver }: DeliveryRowPro
             <span className="soft"> in {delivery.last_duration_ms} ms</span>
           )}
         </td>
-        <td>
+        <td className="end">
           <span className="actions">
             <button type="button" className="button small" onClick={onRedeliver}>
               Redeliver

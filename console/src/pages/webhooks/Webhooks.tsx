@@ -45,14 +45,14 @@ export default function Webhooks() {
             }
           >
             {(items) => (
-              <Table heads={["Name", "URL", "Events", "State"]}>
+              <Table stacks heads={["Name", "URL", "Events", "State"]}>
                 {items.map((webhook) => (
                   <tr key={webhook.id}>
                     <td>
                       <Link href={`/t/${slug}/webhooks/${webhook.id}`}>{webhook.name}</Link>
                     </td>
                     <td className="mono cut">{webhook.url}</td>
-                    <td className="mono soft">{webhook.events.join(", ")}</td>
+                    <td className="mono soft">{eventsText(webhook.events)}</td>
                     <td>
                       <WebhookState webhook={webhook} />
                     </td>
@@ -133,4 +133,8 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
       </Field>
     </FormDialog>
   );
+}
+
+function eventsText(events: readonly string[]): string {
+  return events.includes("*") ? "all" : events.join(", ");
 }

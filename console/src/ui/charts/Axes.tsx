@@ -3,6 +3,13 @@
 import type { ReactNode } from "react";
 import "./charts.css";
 
+/** Returns a round number that is not less, so that the scale does not change with each value. */
+export function roundedUp(value: number): number {
+  if (value <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([1, 2, 3, 4, 5, 6, 8, 10].find((factor) => factor * power >= value) ?? 10) * power;
+}
+
 /** The height of a chart in units of its `viewBox`, which the width scales to the page. */
 export const HEIGHT = 120;
 
@@ -33,7 +40,7 @@ export function Axes({ label, width, max, spanMs, format, children }: AxesProps)
         </svg>
         <span className="scale number">
           <span>{max === null ? "" : format(max)}</span>
-          <span>{max === null ? "no data yet" : ""}</span>
+          {max === null && <span className="no-data">no data yet</span>}
           <span>{format(0)}</span>
         </span>
       </div>

@@ -1,7 +1,7 @@
 /** A bar chart over time. Pointing at a bar shows its value. */
 
 import { momentText } from "../Time";
-import { Axes, HEIGHT } from "./Axes";
+import { Axes, HEIGHT, roundedUp } from "./Axes";
 
 interface Point {
   readonly at: string;
@@ -24,10 +24,11 @@ const BAR = 10;
 const GAP = 2;
 
 export function Bars({ label, points, slots, stepMs, format, isSum = true }: BarsProps) {
-  const max = points.length === 0 ? null : Math.max(1, ...points.map(({ value }) => value));
+  const most = Math.max(0, ...points.map(({ value }) => value));
+  const max = points.length === 0 ? null : roundedUp(most);
   const last = Math.floor(Date.now() / stepMs);
   const sum = points.reduce((total, { value }) => total + value, 0);
-  const summary = isSum ? `total ${format(sum)}` : `maximum ${format(max ?? 0)}`;
+  const summary = isSum ? `total ${format(sum)}` : `maximum ${format(most)}`;
   return (
     <Axes
       label={`${label}: ${summary}`}

@@ -1,6 +1,6 @@
 /** A line chart of the last minutes. New values enter at the right edge. */
 
-import { Axes, HEIGHT } from "./Axes";
+import { Axes, HEIGHT, roundedUp } from "./Axes";
 
 export interface Series {
   readonly name: string;
@@ -59,11 +59,4 @@ function pointsOf(values: readonly (number | null)[], slots: number, max: number
       ? []
       : [`${(start + index * step).toFixed(1)},${(HEIGHT - (value / max) * HEIGHT).toFixed(1)}`],
   );
-}
-
-/** Returns 1, 2 or 5 times a power of ten, so that the scale does not change with each value. */
-function roundedUp(value: number): number {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
 }

@@ -6,9 +6,9 @@ import { numberText } from "../units";
 import "./charts.css";
 
 export interface BarRow {
-  /** What the row is known by. */
+  /** The row's key. */
   readonly key: string;
-  /** What the row is about, a text for each head. */
+  /** The labels of the row, one for each heading. */
   readonly labels: readonly string[];
   readonly measures: Readonly<Record<string, unknown>>;
 }
@@ -32,7 +32,7 @@ export function RowBars({ heads, measures, drawn, rows, textOf }: RowBarsProps) 
   const flashes = useFlashes(marked, JSON.stringify([heads, measures]));
   const most = Math.max(...rows.map((row) => amountOf(row.measures[drawn])), 0) || 1;
   return (
-    <Table heads={[...heads, ...shown]} numbers={shown}>
+    <Table heads={[...heads, ...shown]} numbers={others}>
       {rows.map(({ key, labels, measures: found }) => (
         <tr key={key} className={flashClass(flashes.get(key) ?? 0)} data-key={key}>
           {labels.map((label, place) => (

@@ -17,7 +17,7 @@ import { rangeOf } from "./pointer";
 import { colours } from "./theme";
 
 export default function CodeMirror(props: JsonEditorProps) {
-  const { value, label, support, validationErrors = [] } = props;
+  const { value, label, support, validationErrors = [], shownPart } = props;
   const host = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
   const supported = useRef(new Compartment());
@@ -41,10 +41,10 @@ export default function CodeMirror(props: JsonEditorProps) {
   }, []);
 
   useEffect(() => {
-    const held = view.current;
-    if (held === null || held.state.doc.toString() === value) return;
-    held.dispatch({
-      changes: { from: 0, to: held.state.doc.length, insert: value },
+    const editor = view.current;
+    if (editor === null || editor.state.doc.toString() === value) return;
+    editor.dispatch({
+      changes: { from: 0, to: editor.state.doc.length, insert: value },
       annotations: fromOutside.of(true),
     });
   }, [value]);
@@ -54,15 +54,26 @@ export default function CodeMirror(props: JsonEditorProps) {
   }, [support]);
 
   useEffect(() => {
-    const held = view.current;
-    if (held === null) return;
-    const text = held.state.doc.toString();
+    const editor = view.current;
+    if (editor === null) return;
+    const text = editor.state.doc.toString();
     const shown = validationErrors.map(({ pointer, message }): Diagnostic => {
       const { from, to } = rangeOf(text, pointer);
       return { from, to, message, severity: "error" };
     });
-    held.dispatch(setDiagnostics(held.state, shown));
+    editor.dispatch(setDiagnostics(editor.state, shown));
   }, [validationErrors]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (editor === null || shownPart === undefined) return;
+    const { from, to } = rangeOf(editor.state.doc.toString(), shownPart);
+    editor.focus();
+    editor.dispatch({
+      selection: { anchor: from, head: to },
+      effects: EditorView.scrollIntoView(from, { y: "center" }),
+    });
+  }, [shownPart]);
 
   return <div ref={host} className="editor-host" />;
 }

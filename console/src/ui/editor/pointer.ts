@@ -13,9 +13,9 @@ export function rangeOf(text: string, pointer: string): Range {
   let node = tree.topNode.firstChild;
   for (const part of pointer.split("/").slice(1)) {
     const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    const found = node && childOf(node, name, text);
-    if (!found) break;
-    node = found;
+    const match = node && childOf(node, name, text);
+    if (!match) break;
+    node = match;
   }
   return node === null ? { from: 0, to: text.length } : { from: node.from, to: node.to };
 }
@@ -33,9 +33,9 @@ function childOf(node: Node, name: string, text: string): Node | null {
 }
 
 function valuesOf(array: Node): Node[] {
-  const found: Node[] = [];
+  const children: Node[] = [];
   for (let child = array.firstChild; child !== null; child = child.nextSibling) {
-    if (!"[],".includes(child.name)) found.push(child);
+    if (!"[],".includes(child.name)) children.push(child);
   }
-  return found;
+  return children;
 }

@@ -10,7 +10,7 @@ import { typedValue } from "./values";
 type Plain = Record<string, unknown>;
 
 interface BulkEditProps {
-  /** Who is changed, as people say it: "3 documents". */
+  /** What is changed, in words: "3 documents". */
   readonly whom: string;
   readonly fields: readonly string[];
   readonly onApply: (update: Plain) => Promise<void>;

@@ -5,7 +5,7 @@ import { editableText, kindOf, linkOf, textOf, typeChange, typedValue } from "./
 
 interface ValueProps {
   readonly value: unknown;
-  /** Without a link, where the value is part of a button. */
+  /** Without a link, for a value inside a button. */
   readonly isPlain?: boolean;
 }
 

@@ -6,9 +6,10 @@ import { Confirm } from "../../../ui/Confirm";
 import { BulkEdit } from "./BulkEdit";
 import { CodeDialog } from "./CodeDialog";
 import type { GridQuery } from "./gridQuery";
+import { ImportDialog } from "./ImportDialog";
 import { InsertDialog } from "./InsertDialog";
 import { lookupsOf } from "./lookups";
-import { ImportDialog } from "./Transfer";
+
 import type { Row } from "./useLiveDocuments";
 import type { useWrites } from "./useWrites";
 
@@ -31,7 +32,7 @@ interface DialogsProps {
   readonly documents: ReturnType<ReturnType<typeof useTenant>["client"]["collection"]>;
   readonly writes: ReturnType<typeof useWrites>;
   readonly count: number | null;
-  readonly asked: GridQuery;
+  readonly gridQuery: GridQuery;
   readonly filter: Plain;
   readonly onInserted: (id: unknown) => void;
   readonly onDone: () => void;
@@ -39,7 +40,7 @@ interface DialogsProps {
 }
 
 export function DocumentDialogs(props: DialogsProps) {
-  const { dialog, collection, documents, asked, filter, onClose } = props;
+  const { dialog, collection, documents, gridQuery, filter, onClose } = props;
   switch (dialog) {
     case null:
       return null;
@@ -59,8 +60,8 @@ export function DocumentDialogs(props: DialogsProps) {
         <CodeDialog
           collection={collection.name}
           filter={filter}
-          sort={asked.sort}
-          lookup={lookupsOf(asked.lookups)}
+          sort={gridQuery.sort}
+          lookup={lookupsOf(gridQuery.lookups)}
           onClose={onClose}
         />
       );

@@ -9,9 +9,11 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import {
   type KeyboardEvent,
+  memo,
   type RefObject,
   useEffect,
   useLayoutEffect,
+  useMemo,
   useRef,
   useState,
 } from "react";
@@ -27,9 +29,9 @@ import "./grid.css";
 
 const ROW_PX = 34;
 const OVERSCAN_ROWS = 12;
-/** The first column: for choosing rows, or for nothing where nothing may be done with them. */
+/** The first column: it selects rows, or is empty if the user may not change them. */
 const CHECK_PX = 38;
-/** So many rows before the end of what is held, more is asked for. */
+/** More rows are loaded when the view is this many rows before the end. */
 const GROW_AHEAD_ROWS = 60;
 
 export interface Cursor {
@@ -40,7 +42,7 @@ export interface Cursor {
 interface GridProps {
   readonly live: LiveDocuments;
   readonly columns: readonly Column[];
-  /** Under which names others are looked up, which are shown below each row. */
+  /** The names of the lookups whose documents are shown below each row. */
   readonly nested?: readonly string[];
   readonly sort: readonly (readonly [string, 1 | -1])[];
   readonly selected: ReadonlySet<string>;
@@ -55,7 +57,7 @@ interface GridProps {
 const NOTHING: readonly string[] = [];
 
 export function DocumentGrid(props: GridProps) {
-  const { live, columns, nested = NOTHING } = props;
+  const { live, columns, nested = NOTHING, selected, opened, mayWrite } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const [isEditing, setEditing] = useState(false);
@@ -67,6 +69,7 @@ export function DocumentGrid(props: GridProps) {
     setEditing,
     show: (row) => rows.scrollToIndex(row),
   });
+  const actions = useRowActions(props, setCursor, setEditing, scroller);
   const width = CHECK_PX + columns.reduce((sum, column) => sum + column.width, 0);
   return (
     <div
@@ -81,22 +84,26 @@ export function DocumentGrid(props: GridProps) {
     >
       <Head {...props} width={width} />
       <div className="rows" role="rowgroup" style={{ height: rows.getTotalSize(), width }}>
-        {rows.getVirtualItems().map(({ index, start, key }) => {
+        {rows.getVirtualItems().map(({ index, start }) => {
           const row = live.items[index];
           if (row === undefined) return null;
+          const key = keyOf(row.id);
           return (
             <GridRow
               key={key}
-              {...props}
               row={row}
               index={index}
               top={start}
               width={width}
+              columns={columns}
+              nested={nested}
+              flashes={live.flashes.get(key) ?? 0}
+              isSelected={selected.has(key)}
+              isOpened={opened === key}
+              mayWrite={mayWrite}
               cursor={cursor?.row === index ? cursor.column : null}
               isEditing={isEditing && cursor?.row === index}
-              focusBack={scroller}
-              onCursor={(column) => setCursor({ row: index, column })}
-              onEdit={setEditing}
+              actions={actions}
             />
           );
         })}
@@ -111,15 +118,15 @@ function useVirtualRows(
   nested: readonly string[],
   scroller: RefObject<HTMLDivElement | null>,
 ) {
+  const hasNested = nested.length > 0;
   const rows = useVirtualizer({
     count: live.items.length,
     getScrollElement: () => scroller.current,
     estimateSize: (index) =>
-      ROW_PX * (1 + linesOf(live.items[index]?.document ?? {}, nested).length),
+      hasNested ? ROW_PX * (1 + linesOf(live.items[index]?.document ?? {}, nested).length) : ROW_PX,
+    // Without keys of its own, the virtualizer does not go through all rows on each frame.
     overscan: OVERSCAN_ROWS,
-    getItemKey: (index) => keyOf(live.items[index]?.id),
   });
-  const hasNested = nested.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: rows are as high as what is below them.
   useLayoutEffect(() => {
     if (hasNested) rows.measure();
@@ -159,7 +166,7 @@ function Head({
           />
         )}
       </div>
-      {columns.map(({ path, width: cellWidth }, place) => {
+      {columns.map(({ path, width: cellWidth }, columnIndex) => {
         const direction = sort.find(([field]) => field === path)?.[1];
         const order =
           direction === undefined ? "none" : direction === 1 ? "ascending" : "descending";
@@ -168,7 +175,7 @@ function Head({
             key={path}
             className="cell"
             role="columnheader"
-            aria-colindex={place + 2}
+            aria-colindex={columnIndex + 2}
             aria-sort={order}
             style={{ width: cellWidth }}
           >
@@ -187,27 +194,64 @@ function Head({
   );
 }
 
-interface RowProps extends GridProps {
+interface RowActions {
+  readonly focusBack: () => void;
+  readonly onSelect: (key: string) => void;
+  readonly onCursor: (cursor: Cursor) => void;
+  readonly onEdit: (isEditing: boolean) => void;
+  readonly onOpen: (row: Row) => void;
+  readonly onSave: (row: Row, path: string, value: unknown) => void;
+}
+
+/** Returns what rows do; it stays the same, so that rows render only when they change. */
+function useRowActions(
+  props: GridProps,
+  onCursor: (cursor: Cursor) => void,
+  onEdit: (isEditing: boolean) => void,
+  scroller: RefObject<HTMLDivElement | null>,
+): RowActions {
+  const latest = useRef(props);
+  useLayoutEffect(() => {
+    latest.current = props;
+  });
+  return useMemo(
+    () => ({
+      focusBack: () => scroller.current?.focus({ preventScroll: true }),
+      onSelect: (key) => latest.current.onSelect(toggled(latest.current.selected, key)),
+      onCursor,
+      onEdit,
+      onOpen: (row) => latest.current.onOpen(row),
+      onSave: (row, path, value) => latest.current.onSave(row, path, value),
+    }),
+    [onCursor, onEdit, scroller],
+  );
+}
+
+interface RowProps {
   readonly row: Row;
   readonly index: number;
   readonly top: number;
   readonly width: number;
+  readonly columns: readonly Column[];
+  readonly nested: readonly string[];
+  readonly flashes: number;
+  readonly isSelected: boolean;
+  readonly isOpened: boolean;
+  readonly mayWrite: boolean;
   readonly cursor: number | null;
   readonly isEditing: boolean;
-  readonly focusBack: RefObject<HTMLDivElement | null>;
-  readonly onCursor: (column: number) => void;
-  readonly onEdit: (isEditing: boolean) => void;
+  readonly actions: RowActions;
 }
 
-function GridRow(props: RowProps) {
-  const { row, index, top, width, columns, live, selected, opened, mayWrite, onSelect } = props;
+const GridRow = memo(function GridRow(props: RowProps) {
+  const { row, index, top, width, columns, nested, flashes, isSelected, isOpened } = props;
+  const { mayWrite, actions } = props;
   const key = keyOf(row.id);
-  const classes = ["row", flashClass(live.flashes.get(key) ?? 0)];
+  const classes = ["row", flashClass(flashes)];
   if (row.isPending) classes.push("pending");
-  if (opened === key) classes.push("opened");
-  const isSelected = selected.has(key);
+  if (isOpened) classes.push("opened");
   const className = classes.join(" ");
-  const lines = linesOf(row.document, props.nested ?? NOTHING);
+  const lines = linesOf(row.document, nested);
   return (
     <>
       <div
@@ -225,46 +269,45 @@ function GridRow(props: RowProps) {
               tabIndex={-1}
               aria-label={`Select ${key}`}
               checked={isSelected}
-              onChange={() => onSelect(toggled(selected, key))}
+              onChange={() => actions.onSelect(key)}
             />
           )}
         </div>
-        {columns.map((column, place) => (
-          <GridCell key={column.path} {...props} column={column} place={place} />
+        {columns.map((column, columnIndex) => (
+          <GridCell key={column.path} {...props} column={column} columnIndex={columnIndex} />
         ))}
       </div>
       <NestedRows
         lines={lines}
         className={className}
         columns={columns.length}
-        top={(place) => top + ROW_PX * (place + 1)}
+        top={(line) => top + ROW_PX * (line + 1)}
         width={width}
       />
     </>
   );
-}
+});
 
-function GridCell(props: RowProps & { readonly column: Column; readonly place: number }) {
-  const { row, column, place, cursor, isEditing, mayWrite, focusBack } = props;
-  const { onCursor, onEdit, onOpen, onSave } = props;
+function GridCell(props: RowProps & { readonly column: Column; readonly columnIndex: number }) {
+  const { row, index, column, columnIndex, cursor, isEditing, mayWrite, actions } = props;
   const value = row.document[column.path];
-  const isAt = cursor === place;
+  const isAt = cursor === columnIndex;
   const canEdit = mayWrite && column.path !== "_id";
   function done() {
-    onEdit(false);
-    focusBack.current?.focus({ preventScroll: true });
+    actions.onEdit(false);
+    actions.focusBack();
   }
   return (
     <div
       className={isAt ? "cell at" : "cell"}
       role="gridcell"
-      aria-colindex={place + 2}
+      aria-colindex={columnIndex + 2}
       style={{ width: column.width }}
       onClick={() => {
-        onCursor(place);
-        if (column.path === "_id") onOpen(row);
+        actions.onCursor({ row: index, column: columnIndex });
+        if (column.path === "_id") actions.onOpen(row);
       }}
-      onDoubleClick={() => canEdit && onEdit(true)}
+      onDoubleClick={() => canEdit && actions.onEdit(true)}
     >
       {isAt && isEditing && canEdit ? (
         <CellEditor
@@ -272,7 +315,7 @@ function GridCell(props: RowProps & { readonly column: Column; readonly place: n
           value={value}
           onCancel={done}
           onSave={(typed) => {
-            onSave(row, column.path, typed);
+            actions.onSave(row, column.path, typed);
             done();
           }}
         />
@@ -336,8 +379,8 @@ function useKeys({
   };
 }
 
-function within(place: number, count: number): number {
-  return Math.max(0, Math.min(place, count - 1));
+function within(index: number, count: number): number {
+  return Math.max(0, Math.min(index, count - 1));
 }
 
 function toggled(selected: ReadonlySet<string>, key: string): ReadonlySet<string> {

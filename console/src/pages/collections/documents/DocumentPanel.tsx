@@ -12,6 +12,7 @@ import { useToasts } from "../../../ui/toasts";
 import { ValidationErrors } from "../../../ui/ValidationErrors";
 import { ValueTree } from "./ValueTree";
 import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
+import "../../../ui/panel.css";
 import "./panel.css";
 
 type Plain = Record<string, unknown>;
@@ -106,11 +107,11 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
   const [base, setBase] = useState({ document, version });
   const [text, setText] = useState(() => prettyText(document));
   const [validationErrors, setValidationErrors] = useState<readonly ValidationError[]>([]);
-  const { say } = useToasts();
+  const { showMessage } = useToasts();
   const isChanged = text !== prettyText(base.document);
   const isBehind = version !== base.version;
   useEffect(() => {
-    // What was not touched follows the document.
+    // An unchanged draft follows the document.
     if (isChanged || !isBehind) return;
     setBase({ document, version });
     setText(prettyText(document));
@@ -123,7 +124,7 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
       const written = parse(text) as Plain;
       setBase({ document: written, version: null });
       setText(prettyText(written));
-      say("Saved.");
+      showMessage("Saved.");
     } catch (error) {
       setValidationErrors(validationErrorsOf(error));
     }
@@ -180,7 +181,7 @@ async function write(
   if (update !== null) await documents.update(id, update);
 }
 
-/** The server's pointers lead into the update; the editor shows the document. */
+/** The server's pointers refer to the update; the editor shows the document. */
 function validationErrorsOf(error: unknown): ValidationError[] {
   if (error instanceof ServerError && error.places.length > 0) {
     return error.places.map(({ pointer, detail }) => ({

@@ -4,7 +4,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useMemo, useRef, useState } from "react";
 import { failureOf } from "../../../api/failure";
 import { useCollections, useTenant } from "../../../api/tenant";
-import type { Collection } from "../../../api/types";
+import type { Collection, SavedQuery } from "../../../api/types";
+import { storedQuery } from "../../../saved/collectionQuery";
+import { SaveQuery } from "../../../saved/SaveQuery";
+import type { Draft } from "../../../saved/useSavedQueries";
 import { Skeleton } from "../../../ui/Empty";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Icon } from "../../../ui/Icon";
@@ -21,6 +24,9 @@ import { type Row, useLiveDocuments } from "./useLiveDocuments";
 import { useWrites } from "./useWrites";
 import { keyOf } from "./values";
 
+/** The grid has no limit, but a saved query is opened in the playground, which has one. */
+const SAVED_LIMIT = 100;
+
 type Plain = Record<string, unknown>;
 
 interface TabProps {
@@ -29,7 +35,7 @@ interface TabProps {
 
 export function DocumentsTab({ collection }: TabProps) {
   const tab = useDocumentsTab(collection);
-  const { asked, setAsked, live, rows, fields, mayWrite, setDialog, filter } = tab;
+  const { gridQuery, setGridQuery, live, rows, fields, mayWrite, setDialog, filter } = tab;
   const { data: collections = [] } = useCollections();
   const clearSelection = () => tab.setSelected(new Set());
 
@@ -38,13 +44,13 @@ export function DocumentsTab({ collection }: TabProps) {
       <div className="left">
         <div className="grid-tools">
           <FilterBar
-            asked={asked}
+            gridQuery={gridQuery}
             fields={fields}
             collections={collections.map(({ name }) => name)}
             problem={tab.problem}
-            onChange={setAsked}
+            onChange={setGridQuery}
           />
-          <EndTools {...{ name: collection.name, filter, mayWrite, setDialog }} />
+          <EndTools {...{ name: collection.name, filter, mayWrite, setDialog, gridQuery }} />
         </div>
         {rows.length > 0 && mayWrite && (
           <SelectionBar count={rows.length} onDialog={setDialog} onClear={clearSelection} />
@@ -64,40 +70,57 @@ export function DocumentsTab({ collection }: TabProps) {
   );
 }
 
+const NONE: readonly Row[] = [];
+
 type DocumentsTabState = ReturnType<typeof useDocumentsTab>;
 
 function useDocumentsTab({ name, schema, read_only: isReadOnly }: Collection) {
   const { client, slug, may } = useTenant();
   const mayWrite = may("developer") && !isReadOnly;
-  const [asked, setAsked] = useState(EVERYTHING);
+  const [gridQuery, setGridQuery] = useState(EVERYTHING);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [opened, setOpened] = useState<unknown>(undefined);
   const [dialog, setDialog] = useState<OpenDialog>(null);
-  const read = useDeferredValue(useFilter(asked));
+  const read = useDeferredValue(useFilter(gridQuery));
   const query = useMemo(
-    () => queryOf(client, name, read.filter, asked),
-    [client, name, read, asked],
+    () => queryOf(client, name, read.filter, gridQuery),
+    [client, name, read, gridQuery],
   );
   const live = useLiveDocuments(query);
   const documents = useMemo(() => client.collection<Plain>(name), [client, name]);
-  const nested = useMemo(() => lookupsOf(asked.lookups)?.map(({ as }) => as) ?? [], [asked]);
+  const nested = useMemo(
+    () => lookupsOf(gridQuery.lookups)?.map(({ as }) => as) ?? [],
+    [gridQuery],
+  );
   const writes = useWrites(client, name, nested.length > 0);
   const columns = useColumns(live.items, schema, query.key, nested);
   const fields = columns.map(({ path }) => path);
   const count = useCount(slug, name, read.filter, live.items.length);
-  const rows = live.items.filter(({ id }) => selected.has(keyOf(id)));
+  const rows = selected.size === 0 ? NONE : live.items.filter(({ id }) => selected.has(keyOf(id)));
   return {
-    ...{ asked, setAsked, selected, setSelected, opened, setOpened, dialog, setDialog },
+    ...{ gridQuery, setGridQuery, selected, setSelected, opened, setOpened, dialog, setDialog },
     ...{ ...read, live, documents, nested, writes, columns, fields, count, rows, mayWrite },
   };
 }
 
-type EndToolsProps = Parameters<typeof MoreMenu>[0];
+type EndToolsProps = Parameters<typeof MoreMenu>[0] & { readonly gridQuery: GridQuery };
 
-function EndTools(props: EndToolsProps) {
-  const { mayWrite, setDialog } = props;
+function EndTools({ gridQuery, ...props }: EndToolsProps) {
+  const { name, filter, mayWrite, setDialog } = props;
+  const [saved, setSaved] = useState<SavedQuery | null>(null);
+  const draft = (): Draft => {
+    const lookup = lookupsOf(gridQuery.lookups);
+    const query = { collection: name, filter, sort: gridQuery.sort, limit: SAVED_LIMIT };
+    return {
+      kind: "collection",
+      source: name,
+      query: storedQuery(lookup === undefined ? query : { ...query, lookup }),
+      chart: null,
+    };
+  };
   return (
     <div className="end">
+      <SaveQuery className="button small plain" draft={draft} saved={saved} onSaved={setSaved} />
       <button type="button" className="button small plain" onClick={() => setDialog("code")}>
         <Icon name="code" size={13} /> Code
       </button>
@@ -113,7 +136,7 @@ function EndTools(props: EndToolsProps) {
 
 /** The grid, or what stands for it: an error, a placeholder, or the empty state. */
 function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
-  const { asked, setAsked, live, opened, mayWrite } = tab;
+  const { gridQuery, setGridQuery, live, opened, mayWrite } = tab;
   return (
     <>
       {live.error !== null && (
@@ -127,7 +150,7 @@ function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
           isFiltered={Object.keys(tab.filter).length > 0}
           mayWrite={mayWrite}
           onDialog={tab.setDialog}
-          onClear={() => setAsked(EVERYTHING)}
+          onClear={() => setGridQuery(EVERYTHING)}
         />
       )}
       {live.items.length > 0 && (
@@ -135,11 +158,13 @@ function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
           live={live}
           columns={tab.columns}
           nested={tab.nested}
-          sort={asked.sort}
+          sort={gridQuery.sort}
           selected={tab.selected}
           opened={opened === undefined ? null : keyOf(opened)}
           mayWrite={mayWrite}
-          onSort={(path) => setAsked({ ...asked, sort: turned(asked.sort, path).slice(-2) })}
+          onSort={(path) =>
+            setGridQuery({ ...gridQuery, sort: turned(gridQuery.sort, path).slice(-2) })
+          }
           onSelect={tab.setSelected}
           onOpen={(row) => tab.setOpened(row.id)}
           onSave={tab.writes.save}
@@ -182,20 +207,20 @@ interface ReadFilter {
   readonly problem: string | null;
 }
 
-/** While a filter is being typed, the last one that could be read goes on. */
-function useFilter(asked: GridQuery): ReadFilter {
+/** While a filter is being typed, the last valid one stays in effect. */
+function useFilter(gridQuery: GridQuery): ReadFilter {
   const held = useRef<Plain>({});
   return useMemo(() => {
     try {
-      held.current = filterOf(asked);
+      held.current = filterOf(gridQuery);
       return { filter: held.current, problem: null };
     } catch (error) {
       return { filter: held.current, problem: failureOf(error).title };
     }
-  }, [asked]);
+  }, [gridQuery]);
 }
 
-/** Columns stay where they are while rows come and go; another query has its own. */
+/** Columns keep their positions while rows come and go; another query has its own columns. */
 function useColumns(
   rows: readonly Row[],
   schema: Plain | null,

@@ -15,27 +15,27 @@ import { LookupChips } from "./LookupChips";
 const MAX_FIELDS = 14;
 
 interface FilterBarProps {
-  readonly asked: GridQuery;
+  readonly gridQuery: GridQuery;
   readonly fields: readonly string[];
   readonly collections: readonly string[];
   readonly problem: string | null;
-  readonly onChange: (asked: GridQuery) => void;
+  readonly onChange: (gridQuery: GridQuery) => void;
 }
 
-export function FilterBar({ asked, fields, collections, problem, onChange }: FilterBarProps) {
+export function FilterBar({ gridQuery, fields, collections, problem, onChange }: FilterBarProps) {
   function change(condition: Condition) {
-    const conditions = asked.conditions.map((held) =>
-      held.id === condition.id ? condition : held,
+    const conditions = gridQuery.conditions.map((current) =>
+      current.id === condition.id ? condition : current,
     );
-    onChange({ ...asked, conditions });
+    onChange({ ...gridQuery, conditions });
   }
   function remove(removed: Condition) {
-    const conditions = asked.conditions.filter(({ id }) => id !== removed.id);
-    onChange({ ...asked, conditions });
+    const conditions = gridQuery.conditions.filter(({ id }) => id !== removed.id);
+    onChange({ ...gridQuery, conditions });
   }
   return (
     <>
-      {asked.conditions.map((condition) => (
+      {gridQuery.conditions.map((condition) => (
         <ConditionChip
           key={condition.id}
           condition={condition}
@@ -44,20 +44,20 @@ export function FilterBar({ asked, fields, collections, problem, onChange }: Fil
           onRemove={() => remove(condition)}
         />
       ))}
-      {asked.filterText !== "" && (
+      {gridQuery.filterText !== "" && (
         <FilterText
-          text={asked.filterText}
+          text={gridQuery.filterText}
           problem={problem}
-          onChange={(filterText) => onChange({ ...asked, filterText })}
+          onChange={(filterText) => onChange({ ...gridQuery, filterText })}
         />
       )}
-      <FilterMenu asked={asked} fields={fields} onChange={onChange} />
-      <SortMenu asked={asked} fields={fields} onChange={onChange} />
+      <FilterMenu gridQuery={gridQuery} fields={fields} onChange={onChange} />
+      <SortMenu gridQuery={gridQuery} fields={fields} onChange={onChange} />
       <LookupChips
-        chosen={asked.lookups}
+        chosen={gridQuery.lookups}
         collections={collections}
         fields={fields}
-        onChange={(lookups) => onChange({ ...asked, lookups })}
+        onChange={(lookups) => onChange({ ...gridQuery, lookups })}
       />
     </>
   );
@@ -94,7 +94,7 @@ function FilterText({ text, problem, onChange }: FilterTextProps) {
 
 type MenuProps = Omit<FilterBarProps, "problem" | "collections">;
 
-function FilterMenu({ asked, fields, onChange }: MenuProps) {
+function FilterMenu({ gridQuery, fields, onChange }: MenuProps) {
   const label = (
     <>
       <Icon name="filter" size={13} /> Filter
@@ -109,7 +109,10 @@ function FilterMenu({ asked, fields, onChange }: MenuProps) {
             <MenuItem
               key={field}
               onSelect={() => {
-                onChange({ ...asked, conditions: [...asked.conditions, newCondition(field)] });
+                onChange({
+                  ...gridQuery,
+                  conditions: [...gridQuery.conditions, newCondition(field)],
+                });
                 close();
               }}
             >
@@ -119,7 +122,7 @@ function FilterMenu({ asked, fields, onChange }: MenuProps) {
           <hr />
           <MenuItem
             onSelect={() => {
-              onChange({ ...asked, filterText: asked.filterText || "{}" });
+              onChange({ ...gridQuery, filterText: gridQuery.filterText || "{}" });
               close();
             }}
           >
@@ -182,8 +185,8 @@ function ConditionChip({ condition, fields, onChange, onRemove }: ChipProps) {
   );
 }
 
-function SortMenu({ asked, fields, onChange }: MenuProps) {
-  const [first] = asked.sort;
+function SortMenu({ gridQuery, fields, onChange }: MenuProps) {
+  const [first] = gridQuery.sort;
   const label = first === undefined ? "Sort" : `${first[0]} ${first[1] === 1 ? "↑" : "↓"}`;
   return (
     <Menu
@@ -192,7 +195,7 @@ function SortMenu({ asked, fields, onChange }: MenuProps) {
       button={
         <>
           <Icon name="sort" size={13} /> {label}
-          {asked.sort.length > 1 && ` +${asked.sort.length - 1}`}
+          {gridQuery.sort.length > 1 && ` +${gridQuery.sort.length - 1}`}
         </>
       }
     >
@@ -200,11 +203,11 @@ function SortMenu({ asked, fields, onChange }: MenuProps) {
         <>
           <div className="caption">Sort by</div>
           {fields.slice(0, 20).map((field) => {
-            const direction = asked.sort.find(([name]) => name === field)?.[1];
+            const direction = gridQuery.sort.find(([name]) => name === field)?.[1];
             return (
               <MenuItem
                 key={field}
-                onSelect={() => onChange({ ...asked, sort: turned(asked.sort, field) })}
+                onSelect={() => onChange({ ...gridQuery, sort: turned(gridQuery.sort, field) })}
               >
                 <span className="mono">{field}</span>
                 <span className="end">
@@ -213,12 +216,12 @@ function SortMenu({ asked, fields, onChange }: MenuProps) {
               </MenuItem>
             );
           })}
-          {asked.sort.length > 0 && (
+          {gridQuery.sort.length > 0 && (
             <>
               <hr />
               <MenuItem
                 onSelect={() => {
-                  onChange({ ...asked, sort: [] });
+                  onChange({ ...gridQuery, sort: [] });
                   close();
                 }}
               >
@@ -234,8 +237,8 @@ function SortMenu({ asked, fields, onChange }: MenuProps) {
 
 /** Turns a field's part of a sort on: ascending, then descending, then off. */
 export function turned(sort: GridQuery["sort"], field: string): GridQuery["sort"] {
-  const held = sort.find(([name]) => name === field);
-  if (held === undefined) return [...sort, [field, 1]];
-  if (held[1] === 1) return sort.map((part) => (part === held ? [field, -1] : part));
-  return sort.filter((part) => part !== held);
+  const current = sort.find(([name]) => name === field);
+  if (current === undefined) return [...sort, [field, 1]];
+  if (current[1] === 1) return sort.map((part) => (part === current ? [field, -1] : part));
+  return sort.filter((part) => part !== current);
 }

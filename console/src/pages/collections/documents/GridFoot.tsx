@@ -2,6 +2,7 @@
 
 import type { QueryState } from "rillbase";
 import { GRID_SHORTCUTS } from "../../../shell/shortcuts";
+import { numberText } from "../../../ui/units";
 import { type LiveDocuments, MAX_ROWS } from "./useLiveDocuments";
 
 const STATES: Readonly<Record<QueryState, readonly [string, string]>> = {
@@ -32,8 +33,8 @@ interface GridFootProps {
 }
 
 export function GridFoot({ live, count, what = "documents", hasKeys = true }: GridFootProps) {
-  const held = live.items.length;
-  const isCut = held >= MAX_ROWS && count !== null && count > held;
+  const loadedCount = live.items.length;
+  const isCut = loadedCount >= MAX_ROWS && count !== null && count > loadedCount;
   return (
     <footer className="grid-foot">
       <LiveState state={live.state} />
@@ -43,7 +44,7 @@ export function GridFoot({ live, count, what = "documents", hasKeys = true }: Gr
         </button>
       )}
       <span className="number" data-testid="count">
-        {(live.isComplete ? held : (count ?? held)).toLocaleString("en")} {what}
+        {numberText(live.isComplete ? loadedCount : (count ?? loadedCount))} {what}
       </span>
       {isCut && (
         <span>

@@ -8,7 +8,7 @@ import { Menu, MenuItem } from "../../../ui/Menu";
 import { useToasts } from "../../../ui/toasts";
 import { size } from "../../../ui/units";
 import type { OpenDialog } from "./DocumentDialogs";
-import { exportFile } from "./Transfer";
+import { EXPORT_FORMATS, type ExportFormat, exportFile } from "./exportFile";
 
 type Plain = Record<string, unknown>;
 
@@ -21,13 +21,13 @@ interface MoreProps {
 
 export function MoreMenu({ name, filter, mayWrite, setDialog }: MoreProps) {
   const { slug } = useTenant();
-  const { say, fail } = useToasts();
+  const { showMessage, fail } = useToasts();
   const [bytes, setBytes] = useState<number | null>(null);
-  async function download() {
+  async function download(format: ExportFormat) {
     setBytes(0);
     try {
-      await exportFile(slug, name, filter, setBytes);
-      say(`${name}.ndjson exported.`);
+      await exportFile(slug, name, filter, format, setBytes);
+      showMessage(`${name}.${format} exported.`);
     } catch (error) {
       fail(error);
     } finally {
@@ -43,14 +43,17 @@ export function MoreMenu({ name, filter, mayWrite, setDialog }: MoreProps) {
     <Menu label="More" className="button small icon plain" button={<Icon name="more" />}>
       {(close) => (
         <>
-          <MenuItem
-            onSelect={() => {
-              close();
-              download();
-            }}
-          >
-            <Icon name="download" size={14} /> Export matching documents
-          </MenuItem>
+          {EXPORT_FORMATS.map(([format, title]) => (
+            <MenuItem
+              key={format}
+              onSelect={() => {
+                close();
+                download(format);
+              }}
+            >
+              <Icon name="download" size={14} /> Export as {title}
+            </MenuItem>
+          ))}
           {mayWrite && (
             <>
               <MenuItem onSelect={choose("import", close)}>

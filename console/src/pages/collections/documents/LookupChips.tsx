@@ -5,7 +5,7 @@ import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";
 import { type Chosen, newLookup } from "./lookups";
 
-/** A query has at most so many. */
+/** The maximum number of lookups of a query. */
 const MAX_LOOKUPS = 8;
 
 interface LookupChipsProps {
@@ -26,7 +26,7 @@ export function LookupChips({ chosen, collections, fields, onChange }: LookupChi
           collections={collections}
           fields={fields}
           onChange={(next) =>
-            onChange(chosen.map((held) => (held.key === lookup.key ? next : held)))
+            onChange(chosen.map((current) => (current.key === lookup.key ? next : current)))
           }
           onRemove={() => onChange(chosen.filter(({ key }) => key !== lookup.key))}
         />

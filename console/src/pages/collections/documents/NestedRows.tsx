@@ -8,7 +8,7 @@ interface NestedRowsProps {
   readonly lines: readonly Line[];
   readonly className: string;
   readonly columns: number;
-  /** The place of a line, in pixels. */
+  /** The position of a line, in pixels. */
   readonly top: (line: number) => number;
   readonly width: number;
 }

@@ -43,10 +43,10 @@ export function columnsOf(
 
 function widthOf(path: string, sample: readonly Row[]): number {
   const lengths = sample.map(({ document }) => textOf(document[path]).length).sort((a, b) => a - b);
-  // The longest tenth may be cut.
+  // The longest tenth of the values may be truncated.
   const usual = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
   const isWide = sample.some(({ document }) => kindOf(document[path]) === "object");
   const most = isWide ? 240 : MAX_PX;
-  const wanted = Math.max(usual, path.length + 3) * CHAR_PX + PADDING_PX;
-  return Math.round(Math.min(most, Math.max(MIN_PX, wanted)));
+  const width = Math.max(usual, path.length + 3) * CHAR_PX + PADDING_PX;
+  return Math.round(Math.min(most, Math.max(MIN_PX, width)));
 }

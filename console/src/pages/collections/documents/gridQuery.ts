@@ -40,10 +40,10 @@ export function newCondition(field = ""): Condition {
 }
 
 /** Returns the filter, or throws a `SyntaxError` that says what is wrong with its text. */
-export function filterOf(asked: GridQuery): Record<string, unknown> {
-  const parts = asked.conditions.filter(({ field }) => field !== "").map(partOf);
-  if (asked.filterText.trim() !== "") {
-    const typed = parse(asked.filterText);
+export function filterOf(gridQuery: GridQuery): Record<string, unknown> {
+  const parts = gridQuery.conditions.filter(({ field }) => field !== "").map(partOf);
+  if (gridQuery.filterText.trim() !== "") {
+    const typed = parse(gridQuery.filterText);
     if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
       throw new SyntaxError("A filter must be an object.");
     }
@@ -77,12 +77,12 @@ export function queryOf(
   client: Client,
   collection: string,
   filter: Record<string, unknown>,
-  asked: GridQuery,
+  gridQuery: GridQuery,
 ): Query {
   let query: Query = client.collection(collection);
   if (Object.keys(filter).length > 0) query = query.filter(filter as Filter<never>);
-  for (const { from, local, as } of lookupsOf(asked.lookups) ?? [])
+  for (const { from, local, as } of lookupsOf(gridQuery.lookups) ?? [])
     query = query.lookup<Document>(from, local, as);
-  for (const [field, direction] of asked.sort) query = query.sort(field, direction);
+  for (const [field, direction] of gridQuery.sort) query = query.sort(field, direction);
   return query;
 }

@@ -17,12 +17,12 @@ export function newLookup(from: string): Chosen {
   return { key: crypto.randomUUID(), from, local: "", as: "" };
 }
 
-/** Returns those that can be asked; undefined where there are none. */
+/** Returns the complete lookups; undefined if there are none. */
 export function lookupsOf(chosen: readonly Chosen[]): readonly Lookup[] | undefined {
-  const found = chosen
+  const paths = chosen
     .filter(({ from, local }) => from !== "" && local.trim() !== "")
     .map(({ from, local, as }) => ({ from, local: local.trim(), as: as.trim() || from }));
-  return found.length === 0 ? undefined : found;
+  return paths.length === 0 ? undefined : paths;
 }
 
 /** A line below a row: a document that the row refers to, or a word instead. */
@@ -33,7 +33,7 @@ export interface Line {
   readonly word: string;
 }
 
-/** So many documents of a list are shown. */
+/** The maximum number of documents of a list that are shown. */
 const MAX_LINES = 8;
 
 /** Returns what is shown below a row, under the names of its lookups. */

@@ -14,7 +14,7 @@ export const LANGUAGES: readonly Language[] = [
   "GraphQL",
 ];
 
-interface Wanted {
+interface SnippetQuery {
   readonly url: string;
   readonly collection: string;
   readonly filter: Record<string, unknown>;
@@ -25,7 +25,7 @@ interface Wanted {
 
 const LIMIT = 20;
 
-export function snippet(language: Language, wanted: Wanted): string {
+export function snippet(language: Language, query: SnippetQuery): string {
   return {
     curl,
     WebSocket: socket,
@@ -33,70 +33,70 @@ export function snippet(language: Language, wanted: Wanted): string {
     JavaScript: javascript,
     Python: python,
     GraphQL: graphql,
-  }[language](wanted);
+  }[language](query);
 }
 
 /** Returns the members of a query's body and message. */
-function members({ filter, sort, group, lookup }: Wanted): Record<string, unknown> {
+function members({ filter, sort, group, lookup }: SnippetQuery): Record<string, unknown> {
   return { filter: encode(filter), group, lookup, sort, limit: LIMIT };
 }
 
-/** Returns a text in quotes of the shell. */
+/** Returns a text quoted for the shell. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-function curl(wanted: Wanted): string {
-  return `curl ${wanted.url}/v1/collections/${wanted.collection}/query \\
+function curl(query: SnippetQuery): string {
+  return `curl ${query.url}/v1/collections/${query.collection}/query \\
   -H "Authorization: Bearer $RILLBASE_KEY" -H 'Content-Type: application/json' \\
-  -d ${quoted(JSON.stringify(members(wanted)))}`;
+  -d ${quoted(JSON.stringify(members(query)))}`;
 }
 
-function socket(wanted: Wanted): string {
+function socket(query: SnippetQuery): string {
   const subscribe = {
     type: "subscribe",
     id: "s1",
-    collection: wanted.collection,
-    ...members(wanted),
+    collection: query.collection,
+    ...members(query),
   };
-  return `// ${wanted.url.replace("http", "ws")}/v1/realtime, subprotocol rillbase.v1
+  return `// ${query.url.replace("http", "ws")}/v1/realtime, subprotocol rillbase.v1
 {"type":"hello","token":"rbk_…"}
 ${JSON.stringify(subscribe)}`;
 }
 
-function sse(wanted: Wanted): string {
-  const parameters = Object.entries(members(wanted))
+function sse(query: SnippetQuery): string {
+  const parameters = Object.entries(members(query))
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `  --data-urlencode ${quoted(`${name}=${JSON.stringify(value)}`)}`);
-  return `curl -N -G ${wanted.url}/v1/collections/${wanted.collection}/live \\
+  return `curl -N -G ${query.url}/v1/collections/${query.collection}/live \\
   -H "Authorization: Bearer $RILLBASE_KEY" \\
 ${parameters.join(" \\\n")}`;
 }
 
-function javascript(wanted: Wanted): string {
+function javascript(query: SnippetQuery): string {
   return `import { createClient } from "rillbase";
 
-const db = createClient({ url: "${wanted.url}", key: process.env.RILLBASE_KEY });
-const query = db.collection("${wanted.collection}")${calls(wanted, json, ', "desc"')};
+const db = createClient({ url: "${query.url}", key: process.env.RILLBASE_KEY });
+const query = db.collection("${query.collection}")${calls(query, json, ', "desc"')};
 
 query.onSnapshot(({ documents, state }) => {
   console.log(state, documents);
 });`;
 }
 
-function python(wanted: Wanted): string {
+function python(query: SnippetQuery): string {
   return `import os
 from rillbase import Client
 
-with Client("${wanted.url}", key=os.environ["RILLBASE_KEY"]) as db:
-    query = db.collection("${wanted.collection}")${calls(wanted, literal, ", descending=True")}
+with Client("${query.url}", key=os.environ["RILLBASE_KEY"]) as db:
+    query = db.collection("${query.collection}")${calls(query, literal, ", descending=True")}
     for snapshot in query.watch():
         print(snapshot.state, snapshot.documents)`;
 }
 
 /** Returns the calls that make a query of a collection. */
 function calls(
-  { filter, sort, group, lookup = [] }: Wanted,
+  { filter, sort, group, lookup = [] }: SnippetQuery,
   write: (value: unknown) => string,
   descending: string,
 ): string {
@@ -109,7 +109,7 @@ function calls(
   ].join("");
 }
 
-function graphql({ collection, filter, sort, group, lookup }: Wanted): string {
+function graphql({ collection, filter, sort, group, lookup }: SnippetQuery): string {
   const order = sort.length === 0 ? "" : `, sort: ${json(sort)}`;
   const others = lookup === undefined ? "" : `\n    lookup: [${lookup.map(plain).join(", ")}]`;
   const documents = `documents(
@@ -134,7 +134,7 @@ function graphql({ collection, filter, sort, group, lookup }: Wanted): string {
 ${JSON.stringify({ filter: encode(filter) })}`;
 }
 
-/** Returns an object as GraphQL writes it: the names of its members are names there, too. */
+/** Returns an object in GraphQL's syntax, with unquoted member names. */
 function plain(value: object | string): string {
   if (typeof value === "string") return json(value);
   const named = Object.entries(value).map(([name, member]) => `${name}: ${plain(member)}`);
@@ -145,17 +145,17 @@ function json(value: unknown): string {
   return JSON.stringify(encode(value));
 }
 
-/** Returns a value as Python writes it. */
+/** Returns a value in Python's syntax. */
 function literal(value: unknown): string {
-  const found = encode(value);
-  if (found === null) return "None";
-  if (typeof found === "boolean") return found ? "True" : "False";
-  if (Array.isArray(found)) return `[${found.map(literal).join(", ")}]`;
-  if (typeof found === "object") {
-    const named = Object.entries(found).map(
+  const encoded = encode(value);
+  if (encoded === null) return "None";
+  if (typeof encoded === "boolean") return encoded ? "True" : "False";
+  if (Array.isArray(encoded)) return `[${encoded.map(literal).join(", ")}]`;
+  if (typeof encoded === "object") {
+    const named = Object.entries(encoded).map(
       ([name, item]) => `${JSON.stringify(name)}: ${literal(item)}`,
     );
     return `{${named.join(", ")}}`;
   }
-  return JSON.stringify(found);
+  return JSON.stringify(encoded);
 }

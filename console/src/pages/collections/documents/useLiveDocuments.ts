@@ -8,7 +8,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Item, type Query, type QueryState, type RillbaseError, stringify } from "rillbase";
-import { type Flashes, type Marked, noteFlashes } from "../../../ui/flashes";
+import { type Flashes, type Marked, type Marks, noteFlashes } from "../../../ui/flashes";
 import { keyOf } from "./values";
 
 /** The largest window that the server watches has 10,000 rows. */
@@ -22,10 +22,10 @@ export interface LiveDocuments {
   readonly state: QueryState;
   readonly hasAnswer: boolean;
   readonly error: RillbaseError | null;
-  /** How often each row has changed before the person's eyes. */
+  /** How often each row has changed while it was visible. */
   readonly flashes: ReadonlyMap<string, number>;
   readonly grow: () => void;
-  /** Watches once more, after the subscription has been ended. */
+  /** Subscribes again after the subscription has ended. */
   readonly again: () => void;
   readonly isComplete: boolean;
 }
@@ -47,14 +47,14 @@ export function useLiveDocuments(query: Query | null): LiveDocuments {
   useEffect(() => setStep(0), [key]);
   const limit = WINDOWS[Math.min(step, WINDOWS.length - 1)] ?? WINDOWS[0];
   const shown = useSnapshots(query?.limit(limit) ?? null, key);
-  const held = shown.items.length;
+  const loaded = shown.items.length;
   const grow = useCallback(() => {
-    if (held >= limit) setStep((at) => Math.min(at + 1, WINDOWS.length - 1));
-  }, [held, limit]);
-  return { ...shown, grow, isComplete: held < limit };
+    if (loaded >= limit) setStep((at) => Math.min(at + 1, WINDOWS.length - 1));
+  }, [loaded, limit]);
+  return { ...shown, grow, isComplete: loaded < limit };
 }
 
-/** Watches a query as it stands. */
+/** Subscribes to a query with its own window. */
 export function useWatched(query: Query<Record<string, unknown>>): LiveDocuments {
   const shown = useSnapshots(query as Query, query.key);
   return { ...shown, grow: doNothing, isComplete: true };
@@ -62,7 +62,7 @@ export function useWatched(query: Query<Record<string, unknown>>): LiveDocuments
 
 const doNothing = () => {};
 
-/** Follows a query. What is held stays in view until there is an answer, unless `origin` changes. */
+/** Follows a query. What is loaded stays in view until there is an answer, unless `origin` changes. */
 function useSnapshots(
   query: Query | null,
   origin: string,
@@ -71,7 +71,7 @@ function useSnapshots(
   const [attempt, setAttempt] = useState(0);
   const again = useCallback(() => setAttempt((number) => number + 1), []);
   const flashes = useRef<Flashes>(new Map());
-  const marks = useRef(new Map<string, Marked["mark"]>());
+  const marks = useRef<Marks>(new Map());
   // biome-ignore lint/correctness/useExhaustiveDependencies: another origin starts over.
   useEffect(() => {
     setShown(NOTHING);
@@ -89,7 +89,7 @@ function useSnapshots(
           setShown((before) => ({ ...before, state }));
           return;
         }
-        marks.current = noteFlashes(items.map(markOf), marks.current, flashes.current);
+        noteFlashes(items, markOf, ({ id }) => keyOf(id), marks.current, flashes.current);
         setShown({ items, state, hasAnswer, error });
       }),
     [key, attempt],
@@ -98,6 +98,6 @@ function useSnapshots(
 }
 
 /** Rows that combine several documents have no version: their content identifies a change. */
-function markOf({ id, version, document, isPending }: Row): Marked {
-  return { key: keyOf(id), mark: isPending ? null : (version ?? stringify(document)) };
+function markOf({ version, document, isPending }: Row): Marked["mark"] {
+  return isPending ? null : (version ?? stringify(document));
 }

@@ -9,7 +9,7 @@ import { keyOf, valueAt } from "./values";
 type Plain = Record<string, unknown>;
 type Documents = Collection<Plain>;
 
-/** The most operations that one bulk call takes here. */
+/** The maximum number of operations in one bulk call. */
 const BATCH = 1_000;
 
 export interface Writes {
@@ -24,7 +24,7 @@ export interface Writes {
  * its own fields, so the originals are read before a change, for its undo.
  */
 export function useWrites(client: Client, collection: string, looksUp: boolean): Writes {
-  const { say, fail } = useToasts();
+  const { showMessage, fail } = useToasts();
   return useMemo(() => {
     const documents = client.collection<Plain>(collection);
     const originals = async (rows: readonly Row[]) =>
@@ -36,7 +36,7 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
         const undo =
           before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } };
         await documents.update(row.id, { $set: { [path]: value } });
-        say(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
+        showMessage(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
       } catch (error) {
         fail(error);
       }
@@ -45,11 +45,11 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
       const removed = await originals(rows);
       await deleteRows(documents, rows);
       const text = rows.length === 1 ? "Document deleted." : `${rows.length} documents deleted.`;
-      say(text, () => insertAll(documents, removed));
+      showMessage(text, () => insertAll(documents, removed));
     }
     async function report(calls: Promise<number>, verb: string) {
       const changed = await calls;
-      say(`${changed} ${changed === 1 ? "document" : "documents"} ${verb}.`);
+      showMessage(`${changed} ${changed === 1 ? "document" : "documents"} ${verb}.`);
     }
     return {
       save,
@@ -65,7 +65,7 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
           "deleted",
         ),
     };
-  }, [client, collection, looksUp, say, fail]);
+  }, [client, collection, looksUp, showMessage, fail]);
 }
 
 async function read(documents: Documents, rows: readonly Row[]): Promise<readonly Plain[]> {

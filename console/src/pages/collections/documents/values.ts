@@ -94,7 +94,7 @@ export function typedValue(text: string, before: unknown): unknown {
   }
 }
 
-/** Types that may take the place of one another without a question. */
+/** Types that may replace each other without confirmation. */
 const UNTYPED: readonly Kind[] = ["absent", "null"];
 
 /** Returns how a typed value changes a cell's type, in a sentence; `null` if it does not. */
@@ -129,12 +129,12 @@ export function keyOf(id: unknown): string {
 
 /** Returns the value at a path of names. */
 export function valueAt(document: unknown, path: string): unknown {
-  let found: unknown = document;
+  let value: unknown = document;
   for (const name of path.split(".")) {
-    if (typeof found !== "object" || found === null) return undefined;
-    found = (found as Record<string, unknown>)[name];
+    if (typeof value !== "object" || value === null) return undefined;
+    value = (value as Record<string, unknown>)[name];
   }
-  return found;
+  return value;
 }
 
 type Plain = Record<string, unknown>;

@@ -1,6 +1,6 @@
 /** What to do about an error, from docs/errors.md, which is read when the console is built. */
 
-import page from "../../../../docs/errors.md?raw";
+import page from "../../../docs/errors.md?raw";
 
 export interface Remedy {
   readonly when: string;

@@ -3,12 +3,12 @@
 import type { Role } from "../api/types";
 import type { IconName } from "../ui/Icon";
 
-export interface Place {
+export interface NavigationPage {
   /** Below `/t/{tenant}`. */
   readonly path: string;
   readonly title: string;
   readonly icon: IconName;
-  /** What finds it in the search, besides its title. */
+  /** Search keywords besides its title. */
   readonly keywords: string;
   /** The role that may read it. */
   readonly minimumRole: Role;
@@ -16,26 +16,43 @@ export interface Place {
 
 export interface Group {
   readonly title: string;
-  readonly places: readonly Place[];
+  readonly pages: readonly NavigationPage[];
 }
 
-export const START: Place = {
-  path: "/start",
-  title: "Get started",
-  icon: "bolt",
-  keywords: "guide tour quickstart first",
-  minimumRole: "viewer",
-};
+/** Pages about the tenant as a whole, which stand before its collections. */
+export const FIRST_PAGES: readonly NavigationPage[] = [
+  {
+    path: "/overview",
+    title: "Overview",
+    icon: "home",
+    keywords: "dashboard home charts pinned counts",
+    minimumRole: "viewer",
+  },
+  {
+    path: "/start",
+    title: "Get started",
+    icon: "bolt",
+    keywords: "guide tour quickstart first",
+    minimumRole: "viewer",
+  },
+];
 
 export const GROUPS: readonly Group[] = [
   {
     title: "Live",
-    places: [
+    pages: [
       {
         path: "/playground",
         title: "Playground",
         icon: "play",
         keywords: "query explain event log",
+        minimumRole: "viewer",
+      },
+      {
+        path: "/saved",
+        title: "Saved queries",
+        icon: "bookmark",
+        keywords: "charts dashboard pin bookmarks",
         minimumRole: "viewer",
       },
       {
@@ -63,7 +80,7 @@ export const GROUPS: readonly Group[] = [
   },
   {
     title: "Build",
-    places: [
+    pages: [
       {
         path: "/topics",
         title: "Topics",
@@ -110,7 +127,7 @@ export const GROUPS: readonly Group[] = [
   },
   {
     title: "Tenant",
-    places: [
+    pages: [
       {
         path: "/members",
         title: "Members",
@@ -123,6 +140,13 @@ export const GROUPS: readonly Group[] = [
         title: "Usage",
         icon: "star",
         keywords: "quota limits plan",
+        minimumRole: "viewer",
+      },
+      {
+        path: "/requests",
+        title: "Requests",
+        icon: "list",
+        keywords: "request log calls latency status debug http access tail",
         minimumRole: "viewer",
       },
       {
