@@ -8,12 +8,12 @@ import type { Direction } from "./local/order.js";
 import type { Plain } from "./local/paths.js";
 import { newKey } from "./writes/calls.js";
 
-/** Moments are RFC 3339, milliseconds since 1970, or relative to now: `-24h`. */
+/** Times are RFC 3339, milliseconds since 1970, or relative to now: `-24h`. */
 export type Moment = string | number | Date;
 
-/** What is asked of an aggregate. */
+/** A query of an aggregate. */
 export interface RowQuery {
-  /** The rollup whose rows are read; the server chooses the one with the fewest. */
+  /** The rollup whose rows are read; by default the one with the fewest rows. */
   readonly rollup?: readonly string[];
   /** A filter on the dimensions. */
   readonly filter?: Plain;
@@ -25,28 +25,37 @@ export interface RowQuery {
   readonly order?: readonly (readonly [string, Direction])[];
   readonly limit?: number;
   readonly measures?: readonly string[];
-  /** `previous`, or how long ago: sets each row beside that period's. */
+  /** `previous`, or a duration: compares each row with that of the earlier period. */
   readonly compare?: string;
 }
 
-/** A row: what it is grouped by, its measures, and with `compare` the previous ones. */
+/** A row: the values that it is grouped by, its measures, and with `compare` the previous ones. */
 export type AggregateRow = Readonly<Record<string, unknown>>;
 
+/** Rows as of one point in time. */
 export interface Rows<R> {
   readonly rows: readonly R[];
-  /** Names the moment: a query with it, within a minute, sees the same. */
+  /** Identifies the snapshot: a query with it, within a minute, sees the same state. */
   readonly snapshot: string;
-  /** Of a view: every write before this time is included. */
+  /** For a view: all writes before this time are included. */
   readonly asOf: string | null;
 }
 
+/**
+ * One aggregate: adding events, and reading rows, once or as they change.
+ *
+ * @example
+ * const requests = db.aggregate("requests_5m");
+ * const { rows } = await requests.query({ from: "-1h", groupBy: ["customer"], measures: ["count"] });
+ */
 export class Aggregate<R extends AggregateRow = AggregateRow> {
   constructor(
     /** @internal */ readonly core: Core,
+    /** The name of the aggregate. */
     readonly name: string,
   ) {}
 
-  /** Adds events, all of them or none. A call that is repeated adds them once. */
+  /** Adds events, all or none. A retried call adds them once. */
   async add(
     events: Plain | readonly Plain[],
     options: CallOptions = {},
@@ -61,7 +70,7 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
     return answer as { applied: number; repeated: number };
   }
 
-  /** Asks once. `snapshot`: `fresh`, or the one of an earlier answer. */
+  /** Runs the query once. `snapshot`: `fresh`, or that of an earlier answer. */
   async query(
     query: RowQuery = {},
     options: CallOptions & { readonly snapshot?: string } = {},
@@ -69,12 +78,12 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
     const { snapshot } = options;
     const body = stringify({ ...members(query), ...(snapshot === undefined ? {} : { snapshot }) });
     const request = { method: "POST", path: this.path("query"), body };
-    const found = (await this.core.http.call(request, options)) as {
+    const answer = (await this.core.http.call(request, options)) as {
       rows: R[];
       snapshot: string;
       as_of?: string | null;
     };
-    return { rows: found.rows, snapshot: found.snapshot, asOf: found.as_of ?? null };
+    return { rows: answer.rows, snapshot: answer.snapshot, asOf: answer.as_of ?? null };
   }
 
   /**
@@ -100,8 +109,8 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
 /** Returns the members of a query's message or body. */
 function members(query: RowQuery): Plain {
   const { groupBy, from, to, ...rest } = query;
-  const given = { ...rest, group_by: groupBy, from: moment(from), to: moment(to) };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const fields = { ...rest, group_by: groupBy, from: moment(from), to: moment(to) };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 function moment(given: Moment | undefined): string | number | undefined {

@@ -27,20 +27,21 @@ import { DirectOutbox, type Outbox } from "./writes/outbox.js";
 import { QueueOutbox } from "./writes/queue.js";
 import type { QueueStorage } from "./writes/storage.js";
 
+/** The options of `createClient`. */
 export interface ClientOptions extends CredentialOptions {
-  /** Where the server is: `https://db.example.com`. */
+  /** The server's URL: `https://db.example.com`. */
   readonly url: string;
-  /** For a call over HTTP, repetitions included. */
+  /** The timeout of an HTTP call, retries included. */
   readonly timeoutMs?: number;
-  /** Whether writes are seen locally before the server has confirmed them. They are by default. */
+  /** Whether writes are visible locally before the server confirms them. Default: true. */
   readonly optimistic?: boolean;
-  /** Keeps writes while there is no connection, instead of failing them. */
+  /** Queues writes while there is no connection, instead of failing them. */
   readonly queue?: QueueStorage;
-  /** Told of queued writes that were refused after the program that made them had ended. */
+  /** Called with queued writes of an earlier run of the program that the server rejected. */
   readonly onQueueError?: (error: RillbaseError) => void;
   /** Called when a subscription fails; without it, failures are written to `console.error`. */
   readonly onError?: (error: RillbaseError) => void;
-  /** A connection that was silent for so long is given up; by default twice the heartbeat. */
+  /** A connection that is silent for this long is closed; by default twice the heartbeat. */
   readonly silenceMs?: number;
   /** Another way to connect, for platforms without WebSocket and for tests. */
   readonly dial?: Dial;
@@ -67,14 +68,15 @@ const CLIENT_OPTIONS = [
 ] as const satisfies readonly (keyof ClientOptions)[];
 
 const TIMEOUT_MS = 30_000;
-/** When the machine says that the network has gone, the connection gets so long to prove it wrong. */
+/** After the machine reports that it is offline, how long the connection has to respond to a ping. */
 const PROBE_MS = 3_000;
 
-/** Makes a client. It connects when the first subscription begins. */
+/** Creates a client. It connects when the first subscription starts. */
 export function createClient(options: ClientOptions): Client {
   return new Client(options);
 }
 
+/** The connection to a tenant, and its collections, aggregates and datasets. */
 export class Client {
   private readonly core: Core;
   private readonly connection: Connection;
@@ -129,7 +131,7 @@ export class Client {
     return new Dataset(this.core, name);
   }
 
-  /** Writes to several documents and collections, of which all are done or none. */
+  /** Writes to several documents and collections, all or none. */
   async transaction(
     build: (steps: TransactionSteps) => void,
     options: CallOptions = {},
@@ -140,22 +142,22 @@ export class Client {
     return (body as { results: { id: unknown; version: number }[] }).results;
   }
 
-  /** How the connection is. */
+  /** The state of the connection. */
   get state(): ConnectionState {
     return this.connection.state;
   }
 
-  /** Calls the listener whenever the connection's state changes. Returns how to stop. */
+  /** Calls the listener whenever the connection's state changes. Returns a function that stops this. */
   onState(listener: (state: ConnectionState) => void): () => void {
     return this.connection.onState(listener);
   }
 
-  /** How many writes wait in the queue. */
+  /** The number of queued writes. */
   get queuedWrites(): number {
     return this.queue?.length ?? 0;
   }
 
-  /** Ends all subscriptions and the connection. What waits in the queue stays there. */
+  /** Ends all subscriptions and the connection. Queued writes stay queued. */
   close(): void {
     this.stopWatching();
     this.core.live.close();
@@ -163,7 +165,7 @@ export class Client {
     this.connection.close();
   }
 
-  /** Follows what the machine says of its network, where it says something. */
+  /** Reacts to the platform's `online` and `offline` events, if it has them. */
   private watchNetwork(): () => void {
     if (!("addEventListener" in globalThis)) return () => {};
     const online = () => {
@@ -204,7 +206,7 @@ function queueOf(
   return new QueueOutbox({ http, local, clock, storage, refused });
 }
 
-/** Returns how a document is read that was too large to be sent with its change. */
+/** Returns a function that reads a document which was too large to be sent with its change. */
 function readerOf(http: Http) {
   return async (collection: string, id: unknown) => {
     const documents = `/v1/collections/${encodeURIComponent(collection)}/documents`;

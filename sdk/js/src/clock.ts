@@ -2,6 +2,7 @@
 
 export type Timer = ReturnType<typeof setTimeout> | number;
 
+/** Time and randomness, which tests replace. */
 export interface Clock {
   now(): number;
   random(): number;

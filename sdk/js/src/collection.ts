@@ -21,22 +21,31 @@ import {
   type UpdateOptions,
 } from "./writes/calls.js";
 
-/** How a bulk call did: what was written, or why not, in the order of the operations. */
+/** The result of a bulk call: the written documents, or errors, in the order of the operations. */
 export type BulkResult =
   | { readonly id: unknown; readonly version: number }
   | { readonly error: ServerError };
 
-/** How far a change of everything that matches a filter has come. */
+/** The progress of a change of all documents that match a filter. */
 export interface ManyResult {
   readonly matched: number;
   readonly changed: number;
-  /** False: time ran out, and the call should be repeated. */
+  /** False: the time limit was reached; repeat the call. */
   readonly isComplete: boolean;
 }
 
+/**
+ * A collection: reads and writes of its documents, and queries.
+ *
+ * @example
+ * const todos = db.collection("todos");
+ * const { id } = await todos.insert({ title: "Buy milk", done: false });
+ * await todos.update(id, { $set: { done: true } });
+ */
 export class Collection<T extends Document = Document> extends Query<T> {
   constructor(
     core: Core,
+    /** The name of the collection. */
     readonly name: string,
   ) {
     super(core, { collection: name, filter: {} });
@@ -47,7 +56,7 @@ export class Collection<T extends Document = Document> extends Query<T> {
     return new DocumentRef<T>(this, id);
   }
 
-  /** Returns a document, or null where there is none. */
+  /** Returns a document, or null if it does not exist. */
   async get(id: unknown, options: CallOptions = {}): Promise<Envelope<T> | null> {
     try {
       const path = this.path(`documents/${idSegment(id)}`);
@@ -58,7 +67,7 @@ export class Collection<T extends Document = Document> extends Query<T> {
     }
   }
 
-  /** Returns those of the documents that there are. */
+  /** Returns the documents that exist. */
   async getMany(ids: readonly unknown[], options: CallOptions = {}): Promise<Envelope<T>[]> {
     const request = { method: "POST", path: this.path("documents:get"), body: stringify({ ids }) };
     const answer = (await this.core.http.call(request, options)) as { items: unknown[] };
@@ -105,8 +114,8 @@ export class Collection<T extends Document = Document> extends Query<T> {
   }
 
   /**
-   * Does many operations in one call. All or none are done; with `ordered: false` each stands for
-   * itself, and its result or error has its place in what is returned.
+   * Executes many operations in one call, all or none; with `ordered: false` each is independent,
+   * and its result or error has the same position in the returned list.
    */
   async bulk(
     build: (steps: StepList) => void,
@@ -123,12 +132,12 @@ export class Collection<T extends Document = Document> extends Query<T> {
     });
   }
 
-  /** Changes whatever matches the filter, in batches of a thousand. */
+  /** Changes all documents that match the filter, in batches of a thousand. */
   updateMany(filter: Filter<T>, update: Update<T>, options: CallOptions = {}): Promise<ManyResult> {
     return this.many("documents:update", { filter, update }, options);
   }
 
-  /** Deletes whatever matches the filter, in batches of a thousand. */
+  /** Deletes all documents that match the filter, in batches of a thousand. */
   deleteMany(filter: Filter<T>, options: CallOptions = {}): Promise<ManyResult> {
     return this.many("documents:delete", { filter }, options);
   }
@@ -136,13 +145,13 @@ export class Collection<T extends Document = Document> extends Query<T> {
   private async many(call: string, body: object, options: CallOptions): Promise<ManyResult> {
     const idempotencyKey = newKey();
     const path = this.path(call);
-    // It is done in batches: one that broke off half way must not be done once more unasked.
+    // It runs in batches: an interrupted call must not be repeated automatically.
     const request = { method: "POST", path, body: stringify(body), idempotencyKey, once: true };
-    const found = (await this.core.http.call(request, options)) as Plain;
+    const answer = (await this.core.http.call(request, options)) as Plain;
     return {
-      matched: Number(found.matched),
-      changed: Number(found.changed),
-      isComplete: found.complete === true,
+      matched: Number(answer.matched),
+      changed: Number(answer.changed),
+      isComplete: answer.complete === true,
     };
   }
 

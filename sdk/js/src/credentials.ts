@@ -2,35 +2,36 @@
 
 import { RillbaseError } from "./errors.js";
 
-/** A token, or a token and the moment at which it ends. */
+/** A token, or a token and the time at which it expires. */
 export type Token = string | { readonly token: string; readonly expiresAt?: Date };
 
+/** How a client authenticates. Give one kind of credential. */
 export interface CredentialOptions {
   /** A publishable key (`rbp_…`, for browsers) or a secret key (`rbk_…`, for servers). */
   readonly key?: string;
-  /** A JWT of an end user beside a publishable key, or a personal token beside `tenant`. */
+  /** An end user's JWT together with a publishable key, or a personal token together with `tenant`. */
   readonly token?: string;
-  /** Asked whenever a token is needed, and again before one ends. */
+  /** Called whenever a token is needed, and again before one expires. */
   readonly getToken?: () => Token | null | Promise<Token | null>;
-  /** Asked for a ticket before each connection: for pages whose server holds the key. */
+  /** Called for a ticket before each connection: for pages whose server has the key. */
   readonly getTicket?: () => string | Promise<string>;
-  /** With a personal token: the tenant whose data is meant. */
+  /** With a personal token: the tenant whose data is accessed. */
   readonly tenant?: string;
 }
 
-/** A new token is fetched so long before the old one ends. */
+/** A new token is fetched this long before the current one expires. */
 const RENEW_BEFORE_MS = 30_000;
 
-interface Held {
+interface CachedToken {
   readonly token: string;
-  /** Milliseconds since the epoch; undefined: it does not end, as far as is known. */
+  /** Milliseconds since the epoch; undefined: no expiry is known. */
   readonly expiresAtMs: number | undefined;
 }
 
-/** Holds the present token and fetches new ones. */
+/** Caches the current token and fetches new ones. */
 export class Credentials {
-  private held: Held | undefined;
-  private fetching: Promise<Held | undefined> | undefined;
+  private cached: CachedToken | undefined;
+  private fetching: Promise<CachedToken | undefined> | undefined;
 
   constructor(
     private readonly options: CredentialOptions,
@@ -39,14 +40,14 @@ export class Credentials {
     refuseSecretsInPages(options.key);
   }
 
-  /** Whether a refused token can be replaced by another one. */
+  /** Whether a rejected token can be replaced. */
   get canRenew(): boolean {
     return this.options.getToken !== undefined || this.options.getTicket !== undefined;
   }
 
-  /** Forgets the present token: the server did not take it. */
+  /** Discards the current token, which the server has rejected. */
   forget(): void {
-    this.held = undefined;
+    this.cached = undefined;
   }
 
   /** Returns the headers of a call. */
@@ -74,35 +75,36 @@ export class Credentials {
     };
   }
 
-  /** Returns in how many milliseconds the present token should be replaced; undefined: never. */
+  /** Returns in how many milliseconds the current token should be replaced; undefined: never. */
   get renewInMs(): number | undefined {
-    const end = this.held?.expiresAtMs;
+    const end = this.cached?.expiresAtMs;
     if (end === undefined || this.options.getToken === undefined) return undefined;
     return Math.max(end - RENEW_BEFORE_MS - this.now(), 1_000);
   }
 
   private async token(): Promise<string | undefined> {
     if (this.options.getToken === undefined) return this.options.token;
-    if (this.held === undefined || this.isEnding(this.held)) {
+    if (this.cached === undefined || this.isEnding(this.cached)) {
       this.fetching ??= this.fetch(this.options.getToken).finally(() => {
         this.fetching = undefined;
       });
-      this.held = await this.fetching;
+      this.cached = await this.fetching;
     }
-    return this.held?.token;
+    return this.cached?.token;
   }
 
-  private isEnding(held: Held): boolean {
-    return held.expiresAtMs !== undefined && held.expiresAtMs - this.now() <= RENEW_BEFORE_MS;
+  private isEnding(cached: CachedToken): boolean {
+    return cached.expiresAtMs !== undefined && cached.expiresAtMs - this.now() <= RENEW_BEFORE_MS;
   }
 
   private async fetch(
     getToken: NonNullable<CredentialOptions["getToken"]>,
-  ): Promise<Held | undefined> {
-    const found = await getToken();
-    if (found === null) return undefined;
-    if (typeof found === "string") return { token: found, expiresAtMs: endOfJwt(found) };
-    return { token: found.token, expiresAtMs: found.expiresAt?.getTime() ?? endOfJwt(found.token) };
+  ): Promise<CachedToken | undefined> {
+    const fetched = await getToken();
+    if (fetched === null) return undefined;
+    if (typeof fetched === "string") return { token: fetched, expiresAtMs: endOfJwt(fetched) };
+    const { token, expiresAt } = fetched;
+    return { token, expiresAtMs: expiresAt?.getTime() ?? endOfJwt(token) };
   }
 }
 
@@ -110,17 +112,18 @@ function isPublishable(key: string): boolean {
   return key.startsWith("rbp_");
 }
 
-/** A secret key in a page is everybody's key. */
+/** Everyone who opens a page could read a secret key in it. */
 function refuseSecretsInPages(key: string | undefined): void {
   if (key !== undefined && !isPublishable(key) && "document" in globalThis) {
     throw new RillbaseError(
       "secret_key_in_page",
-      "A secret key must not be sent to browsers. Use a publishable key (rbp_…) and access rules.",
+      "A secret key must not be sent to browsers. Use a publishable key (rbp_…) and access rules. " +
+        "The console creates one under API keys.",
     );
   }
 }
 
-/** Returns a JWT's `exp` in milliseconds. The server checks the token; here it is only read. */
+/** Returns a JWT's `exp` in milliseconds. Only the server verifies the token. */
 function endOfJwt(token: string): number | undefined {
   const body = token.split(".")[1];
   if (body === undefined) return undefined;

@@ -11,7 +11,7 @@ import { newKey } from "./writes/calls.js";
 /** A row of a table, or of an answer. */
 export type TableRow = Readonly<Record<string, unknown>>;
 
-/** What is asked of a dataset. */
+/** A query of a dataset. */
 export interface TableQuery {
   readonly table: string;
   readonly columns?: readonly string[];
@@ -21,7 +21,10 @@ export interface TableQuery {
   readonly having?: Plain;
   readonly order?: readonly (readonly [string, Direction])[];
   readonly limit?: number;
-  /** Seconds: all that was committed longer ago is seen. `any`: what has been merged completely. */
+  /**
+   * Seconds: everything committed longer ago is included. `any`: only what has been merged
+   * completely.
+   */
   readonly freshness?: number | "any";
   /** Exactly this state, while it is retained. */
   readonly state?: number;
@@ -31,30 +34,60 @@ export interface TableQuery {
   readonly since?: number;
 }
 
-/** What was read in a stage, and what could be left out. */
+/** A SELECT statement over all tables of a dataset. */
+export interface SqlStatement {
+  readonly sql: string;
+  /** The values of `$1`, `$2`, … or `?`; by name those of `$name`. */
+  readonly parameters?: readonly unknown[] | Plain;
+  readonly limit?: number;
+  /** Seconds for the statement and the transfer of its result. */
+  readonly timeout?: number;
+  /** As in a query. */
+  readonly freshness?: number | "any";
+  readonly state?: number;
+  readonly asOf?: string | Date;
+  readonly since?: number;
+}
+
+/** The result of a statement, at one state of all tables. */
+export interface SqlAnswer<R> {
+  readonly rows: readonly R[];
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  /** The state that was queried. Pass it as `since` to never see an earlier one. */
+  readonly state: number;
+  /** Age of the oldest committed upload that is missing from the result; 0 if none is missing. */
+  readonly freshnessS: number;
+  /** Whether the limit has cut off rows. */
+  readonly truncated: boolean;
+}
+
+/** What was read in a stage, and what could be skipped. */
 export interface StageRead {
   readonly files: number;
   readonly files_skipped: number;
   readonly rows: number;
 }
 
+/** The stages that a row passes on its way into a table. */
 export type Stage = "authority" | "merged" | "sorted" | "unsorted";
 
+/** The rows of an answer, and the state of the dataset that they show. */
 export interface TableAnswer<R> {
   readonly rows: readonly R[];
-  /** The state that was asked; passed on as `since`, no later answer goes back in time. */
+  /** The state that was queried. Pass it as `since` to never see an earlier one. */
   readonly state: number;
   /** Age of the oldest committed upload that is missing from the result; 0 if none is missing. */
   readonly freshnessS: number;
   readonly read: Readonly<Record<Stage, StageRead>>;
 }
 
+/** An upload and its progress. */
 export interface Upload {
   readonly id: string;
   readonly status: "open" | "committed" | "aborted";
-  /** The state of the dataset that it made. */
+  /** The state of the dataset that it created. */
   readonly state: number | null;
-  /** How far its rows have come; `remapped` where keys are stored as ids. */
+  /** The stages that its rows have reached; `remapped` if keys are stored as ids. */
   readonly stage: Stage | "remapped" | null;
   readonly rows: number;
   readonly bytes: number;
@@ -62,7 +95,7 @@ export interface Upload {
   readonly committed_at: string | null;
 }
 
-/** How far uploads have come. */
+/** The progress of uploads. */
 export interface Pipeline {
   readonly state: number;
   readonly authority_state: number;
@@ -79,6 +112,7 @@ export interface Pipeline {
   readonly iceberg: { readonly namespace: string; readonly tag: string | null };
 }
 
+/** The uploads that have reached a stage, and its throughput. */
 export interface PipelineStage {
   readonly first: number | null;
   readonly last: number | null;
@@ -88,11 +122,21 @@ export interface PipelineStage {
   readonly rows_per_s: number;
 }
 
+/** What an upload does with its rows. */
 export type RowOperation = "insert" | "update" | "delete";
 
+/**
+ * A dataset: rows are uploaded, and queried as fresh as needed.
+ *
+ * @example
+ * const posts = db.dataset("posts");
+ * await posts.upload("posts", [{ id: 1, author: "ada", text: "Hello" }]);
+ * const { rows } = await posts.query({ table: "posts", freshness: 0 });
+ */
 export class Dataset {
   constructor(
     /** @internal */ readonly core: Core,
+    /** The name of the dataset. */
     readonly name: string,
   ) {}
 
@@ -117,31 +161,42 @@ export class Dataset {
     return (await this.core.http.call(request, options)) as Upload;
   }
 
-  /** Asks once. */
+  /** Runs the query once. */
   async query<R extends TableRow = TableRow>(
     query: TableQuery,
     options: CallOptions = {},
   ): Promise<TableAnswer<R>> {
-    const { groupBy, asOf, ...rest } = query;
-    const moment = asOf instanceof Date ? asOf.toISOString() : asOf;
-    const given = { ...rest, group_by: groupBy, as_of: moment };
-    const members = Object.entries(given).filter(([, value]) => value !== undefined);
-    const body = stringify(Object.fromEntries(members));
-    const found = await this.core.http.call(
+    const { groupBy, ...rest } = query;
+    const body = bodyOf({ ...rest, group_by: groupBy });
+    const answer = await this.core.http.call(
       { method: "POST", path: this.path("query"), body },
       options,
     );
-    const { rows, state, freshness_s, read } = found as Answered<R>;
+    const { rows, state, freshness_s, read } = answer as Answered<R>;
     return { rows, state, freshnessS: freshness_s, read };
   }
 
-  /** Tells how far uploads have come, and what queries would have to read. */
+  /** Executes a SELECT statement that returns at most 10,000 rows. */
+  async sql<R extends TableRow = TableRow>(
+    statement: string | SqlStatement,
+    options: CallOptions = {},
+  ): Promise<SqlAnswer<R>> {
+    const body = bodyOf(typeof statement === "string" ? { sql: statement } : { ...statement });
+    const answer = await this.core.http.call(
+      { method: "POST", path: this.path("sql"), body },
+      options,
+    );
+    const { freshness_s, ...rest } = answer as SqlAnswered<R>;
+    return { ...rest, freshnessS: freshness_s };
+  }
+
+  /** Returns the progress of uploads, and what queries would have to read. */
   async pipeline(options: CallOptions = {}): Promise<Pipeline> {
-    const found = await this.core.http.call(
+    const answer = await this.core.http.call(
       { method: "GET", path: this.path("pipeline") },
       options,
     );
-    return found as Pipeline;
+    return answer as Pipeline;
   }
 
   private path(call: string): string {
@@ -156,7 +211,16 @@ interface Answered<R> {
   readonly read: TableAnswer<R>["read"];
 }
 
-/** An update sets a column to null by naming it: one that is left out stays as it is. */
+type SqlAnswered<R> = Omit<SqlAnswer<R>, "freshnessS"> & { readonly freshness_s: number };
+
+/** Returns a body of the fields that have values. */
+function bodyOf({ asOf, ...rest }: Readonly<Record<string, unknown>>): string {
+  const fields = { ...rest, as_of: asOf instanceof Date ? asOf.toISOString() : asOf };
+  const members = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return stringify(Object.fromEntries(members));
+}
+
+/** An update sets a column to null explicitly: an omitted column is unchanged. */
 function lineOf(table: string, row: TableRow, op: RowOperation): string {
   const names = Object.keys(row).filter((name) => row[name] !== undefined);
   const cleared = op === "update" ? names.filter((name) => row[name] === null) : [];
@@ -167,7 +231,7 @@ function lineOf(table: string, row: TableRow, op: RowOperation): string {
   return `{${JSON.stringify(table)}:{${cells.join(",")}},"op":"${op}"${nulled}}\n`;
 }
 
-/** Columns know their types: whole numbers are digits, however many, and dates are text. */
+/** Columns have types, so integers of any size are written as digits, and dates as text. */
 function cellOf(value: unknown): string {
   if (typeof value === "bigint" || value instanceof Long) return value.toString();
   if (typeof value === "number" && !Number.isFinite(value))

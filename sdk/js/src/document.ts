@@ -22,9 +22,11 @@ export interface DocumentSnapshot<T> {
   readonly error: RillbaseError | null;
 }
 
+/** One document by its `_id`, to be read, watched and changed. */
 export class DocumentRef<T extends Document = Document> {
   constructor(
     private readonly collection: Collection<T>,
+    /** The `_id` of the document. */
     readonly id: unknown,
   ) {}
 
@@ -33,14 +35,17 @@ export class DocumentRef<T extends Document = Document> {
     return this.collection.filter({ _id: this.id } as Filter<T>);
   }
 
+  /** Returns the document, or null if it does not exist. */
   get(options: CallOptions = {}): Promise<Envelope<T> | null> {
     return this.collection.get(this.id, options);
   }
 
+  /** Replaces the document, or creates it. */
   replace(document: T, options: CallOptions & Conditions = {}): Promise<WrittenDocument<T>> {
     return this.collection.replace(this.id, document, options);
   }
 
+  /** Changes the document by operators: `{$set: {done: true}}`. */
   update(
     update: Update<T>,
     options: CallOptions & UpdateOptions = {},
@@ -48,10 +53,12 @@ export class DocumentRef<T extends Document = Document> {
     return this.collection.update(this.id, update, options);
   }
 
+  /** Changes the fields that the patch names; null removes one. */
   merge(patch: Plain, options: CallOptions & UpdateOptions = {}): Promise<WrittenDocument<T>> {
     return this.collection.merge(this.id, patch, options);
   }
 
+  /** Deletes the document. */
   delete(options: CallOptions & Conditions = {}): Promise<void> {
     return this.collection.delete(this.id, options);
   }

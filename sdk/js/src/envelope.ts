@@ -3,7 +3,10 @@
 import type { Plain } from "./local/paths.js";
 import type { Document, Envelope } from "./types.js";
 
-/** A document that was written. `document` is null where the access rules let the caller write but not read. */
+/**
+ * A document that was written. `document` is null if the access rules let the caller write but not
+ * read.
+ */
 export interface WrittenDocument<T> {
   readonly id: unknown;
   readonly version: number | null;

@@ -22,9 +22,11 @@ export interface Problem {
  * The base of all errors. Programs should check `code`, which is stable; messages are for people.
  */
 export class RillbaseError extends Error {
+  /** The name of the error's class. */
   override readonly name: string = "RillbaseError";
 
   constructor(
+    /** A stable code that identifies the error. */
     readonly code: string,
     message: string,
     options?: ErrorOptions,
@@ -32,23 +34,26 @@ export class RillbaseError extends Error {
     super(message, options);
   }
 
-  /** Whether the same call may succeed later as it stands. */
+  /** Whether the same call may succeed later. */
   get isTemporary(): boolean {
     return false;
   }
 }
 
-/** The server refused. `code` is one of those in the documentation's list of errors. */
+/** The server rejected the call. `code` is one of those in the documentation's list of errors. */
 export class ServerError extends RillbaseError {
   override readonly name = "ServerError";
+  /** The status of the HTTP response. */
   readonly status: number;
-  /** Each offending place of the body. */
+  /** Each invalid field of the body. */
   readonly places: readonly ErrorPlace[];
+  /** The id of the request, which the request log shows too. */
   readonly requestId: string | undefined;
 
   constructor(
     problem: Problem,
     status: number,
+    /** After how many milliseconds the server accepts the call again, if it said so. */
     readonly retryAfterMs?: number,
   ) {
     const code = problem.code ?? `http_${status}`;
@@ -58,6 +63,7 @@ export class ServerError extends RillbaseError {
     this.requestId = problem.request_id;
   }
 
+  /** Whether the server was overloaded, restarting, or still busy with the same call. */
   override get isTemporary(): boolean {
     return this.status === 429 || this.status >= 502 || this.code === "idempotency_in_progress";
   }
@@ -71,6 +77,7 @@ export class ConnectionError extends RillbaseError {
     super("connection_lost", message, options);
   }
 
+  /** Always true. */
   override get isTemporary(): boolean {
     return true;
   }

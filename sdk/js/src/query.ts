@@ -11,9 +11,10 @@ import { type Group, type QuerySpec, specKey } from "./live/spec.js";
 import { rowOf } from "./live/view.js";
 import type { Direction } from "./local/order.js";
 import type { Plain } from "./local/paths.js";
-import type { GroupRow, Looking } from "./shown.js";
+import type { GroupRow, WithLookup } from "./shown.js";
 import type { Document, Filter, Projection } from "./types.js";
 
+/** The comparisons of `where`. */
 export type WhereOperator = "==" | "!=" | "<" | "<=" | ">" | ">=" | "in" | "not-in";
 
 const OPERATORS: Record<WhereOperator, string> = {
@@ -30,14 +31,22 @@ const OPERATORS: Record<WhereOperator, string> = {
 const PAGE_OPTIONS = [...CALL_OPTIONS, "pageSize"];
 const DIRECTIONS = ["asc", "desc", "1", "-1"];
 
-/** The most that the server sends as one page. */
+/** Maximum number of documents in one page. */
 const MAX_PAGE = 1_000;
-/** The most rows of groups that the server answers. */
+/** Maximum number of rows of groups in one answer. */
 const MAX_ROWS = 10_000;
 
-/** Called with every state of the answer. */
+/** Called with each snapshot. */
 export type SnapshotListener<T> = (snapshot: QuerySnapshot<T>) => void;
 
+/**
+ * A query, run once or subscribed to. Immutable: methods that narrow it return another one.
+ *
+ * @example
+ * const open = db.collection("todos").where("done", "==", false).sort("rank").limit(20);
+ * const documents = await open.fetch();
+ * const stop = open.onSnapshot(({ documents, state }) => console.log(state, documents));
+ */
 export class Query<T extends Document = Document> {
   constructor(
     /** @internal */ readonly core: Core,
@@ -67,8 +76,8 @@ export class Query<T extends Document = Document> {
   /** Adds a filter in MongoDB's query language. */
   filter(filter: Filter<T>): Query<T> {
     checkObject("A filter", filter);
-    const held = this.spec.filter;
-    const both = Object.keys(held).length === 0 ? filter : { $and: [held, filter] };
+    const current = this.spec.filter;
+    const both = Object.keys(current).length === 0 ? filter : { $and: [current, filter] };
     return this.with({ filter: both as Plain });
   }
 
@@ -95,7 +104,7 @@ export class Query<T extends Document = Document> {
     return this.with({ offset });
   }
 
-  /** Shows parts of the documents: names of fields, or a projection. */
+  /** Returns parts of the documents: names of fields, or a projection. */
   project(projection: Projection<T> | readonly (keyof T & string)[]): Query<T> {
     const plain = Array.isArray(projection)
       ? Object.fromEntries(projection.map((name: string) => [name, 1]))
@@ -104,9 +113,9 @@ export class Query<T extends Document = Document> {
   }
 
   /**
-   * Makes one row of all documents with the same values of some fields:
-   * `.group(["owner"], { todos: { op: "count" } })`. Sort and window are those of the rows, which
-   * are as their fields and measures say, or as the type that is given.
+   * Groups documents with the same values of some fields into one row:
+   * `.group(["owner"], { todos: { op: "count" } })`. Sort and window apply to the rows, whose type
+   * follows from fields and measures unless it is given.
    */
   group<const B extends string, const M extends Group["measures"]>(
     by: readonly B[],
@@ -118,31 +127,33 @@ export class Query<T extends Document = Document> {
   }
 
   /**
-   * Shows with each document, as `as`, the one of another collection whose id stands in the field
-   * `local`, or the list of those: `.lookup("people", "owner", "user")`. What is shown is any
-   * document, or as the type says that is given: `.lookup<Todo & { user: Person | null }>(…)`.
+   * Includes with each document, as `as`, the one of another collection whose id is in the field
+   * `local`, or the list of those: `.lookup("people", "owner", "user")`. Included documents have
+   * any shape unless a type is given: `.lookup<Todo & { user: Person | null }>(…)`.
    */
-  lookup<const A extends string>(from: string, local: string, as: A): Query<Looking<T, A>>;
+  lookup<const A extends string>(from: string, local: string, as: A): Query<WithLookup<T, A>>;
   lookup<R extends Document>(from: string, local: string, as: string): Query<R>;
   lookup(from: string, local: string, as: string): Query {
     const lookup = [...(this.spec.lookup ?? []), { from, local, as }];
     return new Query(this.core, { ...this.spec, lookup });
   }
 
-  /** Asks once and returns the documents, all of them or as many as `limit` says. */
+  /** Runs the query once and returns the documents: all, or at most `limit`. */
   async fetch(options: CallOptions = {}): Promise<T[]> {
     checkOptions("fetch()", options, CALL_OPTIONS);
-    const found: T[] = [];
-    for await (const page of this.pages(options)) found.push(...page);
-    return found;
+    const documents: T[] = [];
+    for await (const page of this.pages(options)) documents.push(...page);
+    return documents;
   }
 
-  /** Asks once and returns the first document, or null. */
+  /** Runs the query once and returns the first document, or null. */
   async first(options: CallOptions = {}): Promise<T | null> {
     return (await this.limit(1).fetch(options))[0] ?? null;
   }
 
-  /** Asks once and yields the documents page by page, for answers too large to hold. */
+  /**
+   * Runs the query once and yields the documents page by page, for answers too large for memory.
+   */
   async *pages(options: CallOptions & { readonly pageSize?: number } = {}): AsyncGenerator<T[]> {
     checkOptions("pages()", options, PAGE_OPTIONS);
     const { collection, limit = Number.POSITIVE_INFINITY, ...rest } = this.spec;
@@ -156,7 +167,7 @@ export class Query<T extends Document = Document> {
       const body: Plain = { ...rest, limit: Math.min(left, pageSize) };
       if (cursor !== null) {
         body.cursor = cursor;
-        // The cursor stands behind whatever was passed over.
+        // The cursor already accounts for skipped documents.
         delete body.offset;
       }
       const page = await this.ask(collection, body, options);
@@ -177,17 +188,17 @@ export class Query<T extends Document = Document> {
 
   /**
    * Subscribes. The listener is called with the answer, and again with each change of it, of the
-   * state, or of writes that are on their way. Returns how to stop.
+   * state, or of pending writes. Returns a function that unsubscribes.
    */
   onSnapshot(listener: SnapshotListener<T>): () => void {
     const live = this.core.live.of(this.spec);
     let isOver = false;
-    const tell = () => {
+    const notify = () => {
       if (!isOver) listener(live.snapshot as QuerySnapshot<T>);
     };
-    const stop = live.listen(tell);
-    // A query that others listen to has an answer already.
-    if (live.snapshot.hasAnswer || live.snapshot.error !== null) queueMicrotask(tell);
+    const stop = live.listen(notify);
+    // A query with other listeners already has an answer.
+    if (live.snapshot.hasAnswer || live.snapshot.error !== null) queueMicrotask(notify);
     return () => {
       isOver = true;
       stop();
@@ -195,15 +206,15 @@ export class Query<T extends Document = Document> {
   }
 
   /**
-   * Subscribes, and yields what the server tells: first the answer, then each change of it, without
-   * writes that are on their way, across interruptions, nothing lost and nothing twice. Throws when
-   * the subscription ends with an error; ends with the signal.
+   * Subscribes, and yields the server's answer and then each change of it, without pending writes.
+   * Across interruptions, no change is lost or repeated. Throws when the subscription ends with an
+   * error; ends with the signal.
    */
   changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<QueryEvent<T>, void> {
     return changesOf<T>(this.core.live.of(this.spec), options.signal);
   }
 
-  /** Rows have no cursor: they come all at once, or as many as the server answers at most. */
+  /** Rows have no cursor: they are read in one answer, up to its maximum. */
   private async rows(options: CallOptions): Promise<T[]> {
     const { collection, limit = MAX_ROWS, ...rest } = this.spec;
     const answer = await this.post(collection, { ...rest, limit }, options);

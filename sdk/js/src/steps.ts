@@ -13,21 +13,25 @@ export class StepList {
     /** @internal */ readonly steps: Step[] = [],
   ) {}
 
+  /** Inserts a document; without an `_id` it gets an `ObjectId`. */
   insert(document: Plain): this {
     const id = document._id ?? new ObjectId();
     const { collection } = this;
     return this.add({ operation: { kind: "insert", collection, id, document }, options: {} });
   }
 
+  /** Replaces a document, or creates it. */
   replace(id: unknown, document: Plain, options: Conditions = {}): this {
     const { collection } = this;
     return this.add({ operation: { kind: "replace", collection, id, document }, options });
   }
 
+  /** Changes a document by operators. */
   update(id: unknown, update: Update<Plain>, options: UpdateOptions = {}): this {
     return this.add(changeStep(this.collection, "update", id, update as Plain, options));
   }
 
+  /** Deletes a document. */
   delete(id: unknown, options: Conditions = {}): this {
     const { collection } = this;
     return this.add({ operation: { kind: "delete", collection, id }, options });

@@ -1,4 +1,4 @@
-/** The types that users of the library write. */
+/** The types that users of the library use. */
 
 /** A stored document. */
 export interface Document {
@@ -46,6 +46,7 @@ export interface Update<T> {
   readonly [operator: `$${string}`]: { readonly [path: string]: unknown } | undefined;
 }
 
+/** Which fields a query returns: names with 1, or with 0 those to leave out. */
 export type Projection<T> = { readonly [K in keyof T]?: 0 | 1 | boolean } & {
   readonly [path: string]: unknown;
 };

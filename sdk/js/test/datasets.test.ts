@@ -53,3 +53,25 @@ test("a query says how fresh its answer has to be, and is told how fresh it is",
     group_by: ["author"],
   });
 });
+
+test("a statement in SQL is sent with its parameters, and its answer has its state", async () => {
+  const columns = [{ name: "n", type: "BIGINT" }];
+  const answer = { state: 4, freshness_s: 0.5, columns, rows: [{ n: 3 }], truncated: false };
+  const { client, calls } = answering([answer, answer]);
+  const posts = client.dataset("posts");
+  const found = await posts.sql({
+    sql: "SELECT count(*) AS n FROM posts WHERE id > $1",
+    parameters: [7],
+    asOf: new Date("2026-11-01T00:00:00Z"),
+  });
+  const { freshness_s: freshnessS, ...rest } = answer;
+  assert.deepEqual(found, { ...rest, freshnessS });
+  assert.deepEqual(JSON.parse((await calls[0]?.text()) ?? ""), {
+    sql: "SELECT count(*) AS n FROM posts WHERE id > $1",
+    parameters: [7],
+    as_of: "2026-11-01T00:00:00.000Z",
+  });
+  await posts.sql("SELECT 1");
+  assert.equal(await calls[1]?.text(), '{"sql":"SELECT 1"}');
+  assert.match(calls[1]?.url ?? "", /\/v1\/datasets\/posts\/sql$/);
+});

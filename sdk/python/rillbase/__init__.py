@@ -8,9 +8,17 @@
 """
 
 from rillbase.aggregates import Added, AsyncAggregate, RowQuery, Rows
-from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
+from rillbase.aio import AsyncClient, AsyncCollection
+from rillbase.async_query import AsyncQuery
 from rillbase.connection import ConnectionState
-from rillbase.datasets import AsyncDataset, TableQuery, TableRows, Upload
+from rillbase.datasets import (
+    AsyncDataset,
+    SqlRows,
+    SqlStatement,
+    TableQuery,
+    TableRows,
+    Upload,
+)
 from rillbase.envelope import Envelope, Many
 from rillbase.errors import (
     CallTimeout,
@@ -68,6 +76,8 @@ __all__ = [
     "Rows",
     "ServerError",
     "Snapshot",
+    "SqlRows",
+    "SqlStatement",
     "State",
     "Steps",
     "TableQuery",

@@ -42,9 +42,13 @@ class RowQuery:
     rollup: Sequence[str] | None = None
 
     def body(self) -> Document:
-        """Return the members of the query's message."""
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {_NAMES.get(name, name): v for name, v in given.items() if v is not None}
+        """Return the members of the query's message.
+
+        Example:
+            print(RowQuery(since="-24h", limit=5).body())  # {'from': '-24h', 'limit': 5}
+        """
+        members = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {_NAMES.get(name, name): v for name, v in members.items() if v is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,12 @@ class Rows(Tabular):
 
     @property
     def documents(self) -> list[Document]:
+        """The rows.
+
+        Example:
+            rows = visits.query(RowQuery(group_by=["page"]))
+            print(rows.documents[0]["page"])  # /
+        """
         return self.rows
 
 
@@ -83,24 +93,45 @@ class AsyncAggregate:
 
     @property
     def name(self) -> str:
+        """The name of the aggregate.
+
+        Example:
+            print(visits.name)  # visits
+        """
         return self._name
 
     async def add(self, *events: Mapping[str, object]) -> Added:
-        """Add events, all or none. A retried call adds them once."""
+        """Add events, all or none. A retried call adds them once.
+
+        Example:
+            added = await visits.add({"page": "/"}, {"page": "/about"})
+            print(added.applied)  # 2
+        """
         body = ejson.dumps([dict(event) for event in events])
         request = ApiRequest("POST", self._path("events"), body, idempotency_key=new_key())
         answer = await self._core.http.call(request)
         return Added(answer["applied"], answer["repeated"])
 
     async def query(self, asked: RowQuery = EVERYTHING, *, snapshot: str | None = None) -> Rows:
-        """Return rows. `snapshot`: `fresh`, or that of an earlier answer."""
+        """Return rows. `snapshot`: `fresh`, or that of an earlier answer.
+
+        Example:
+            rows = await visits.query(RowQuery(group_by=["page"], limit=5))
+            print(rows.rows[0]["page"])  # /
+        """
         body = asked.body() if snapshot is None else {**asked.body(), "snapshot": snapshot}
         request = ApiRequest("POST", self._path("query"), ejson.dumps(body))
         answer = await self._core.http.call(request)
         return Rows(answer["rows"], answer["snapshot"], answer.get("as_of"))
 
     def watch(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Snapshot]:
-        """Yield the rows, and again whenever they or the state change."""
+        """Yield the rows, and again whenever they or the state change.
+
+        Example:
+            async for snapshot in visits.watch(RowQuery(group_by=["page"])):
+                print(snapshot.documents[0]["page"])  # /
+                break  # ends the subscription; without it, the loop goes on with each change
+        """
         return self._live(asked).snapshots()
 
     def on_snapshot(
@@ -109,21 +140,31 @@ class AsyncAggregate:
         """Call the listener with the rows, and again whenever they or the state change.
 
         Return a function that unsubscribes.
+
+        Example:
+            unsubscribe = visits.on_snapshot(lambda snapshot: print(len(snapshot.documents)))
+            unsubscribe()
         """
         return self._core.watchers.begin(self._live(asked).snapshots(), listener)
 
     def changes(self, asked: RowQuery = EVERYTHING) -> AsyncIterator[Result | Change]:
-        """Yield the rows and then each changed row."""
+        """Yield the rows and then each changed row.
+
+        Example:
+            async for event in visits.changes(RowQuery(group_by=["page"])):
+                print(event.type)  # result
+                break  # without it, the loop goes on with each changed row
+        """
         return self._live(asked).changes()
 
     def _live(self, asked: RowQuery) -> QueryWatcher:
         query = {"aggregate": self._name, **asked.body()}
-        return QueryWatcher(query, self._core.connection, _whole)
+        return QueryWatcher(query, self._core.connection, _never_omitted)
 
     def _path(self, call: str) -> str:
         return f"/v1/aggregates/{quote(self._name, safe='')}/{call}"
 
 
-async def _whole(_: object) -> Item | None:
+async def _never_omitted(_: object) -> Item | None:
     """Rows are never omitted from their events."""
     return None

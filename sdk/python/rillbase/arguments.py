@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 
-def check_choice(what: str, given: object, choices: Collection[str]) -> None:
+def check_choice(what: str, value: object, choices: Collection[str]) -> None:
     """Raise unless a text is one of the choices."""
-    if not isinstance(given, str) or given not in choices:
-        raise ValueError(f"{what} {given!r}. Valid: {_listed(choices)}.")
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{what} {value!r}. Valid: {_listed(choices)}.")
 
 
-def check_name(what: str, given: object) -> None:
+def check_name(what: str, value: object) -> None:
     """Raise unless it is a non-empty text."""
-    if not isinstance(given, str) or not given:
-        raise TypeError(f"{what} must be a non-empty string, not {given!r}.")
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{what} must be a non-empty string, not {value!r}.")
 
 
-def check_count(what: str, given: object) -> None:
+def check_count(what: str, value: object) -> None:
     """Raise unless it is a non-negative integer."""
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{what} must be a whole number, not {given!r}.")
-    if given < 0:
-        raise ValueError(f"{what} must be 0 or more, not {given}.")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{what} must be a whole number, not {value!r}.")
+    if value < 0:
+        raise ValueError(f"{what} must be 0 or more, not {value}.")
 
 
-def check_mapping(what: str, given: object) -> None:
+def check_mapping(what: str, value: object) -> None:
     """Raise unless it maps names to values."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{what} must be a mapping, not {type(given).__name__}.")
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{what} must be a mapping, not {type(value).__name__}.")
 
 
-def check_options(call: str, given: Collection[str], names: Collection[str]) -> None:
+def check_options(call: str, options: Collection[str], names: Collection[str]) -> None:
     """Raise unless the options have only known names."""
-    for name in given:
+    for name in options:
         if name not in names:
             raise TypeError(f"{call} has no option {name!r}. Valid: {_listed(names)}.")
 

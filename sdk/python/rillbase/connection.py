@@ -24,6 +24,7 @@ from rillbase.listeners import Listeners
 from rillbase.shapes import Document
 from rillbase.view import FramesBroken
 
+#: `idle` before the first subscription, `offline` while the client waits to reconnect.
 ConnectionState: TypeAlias = Literal["idle", "connecting", "open", "offline", "closed"]
 
 SUBPROTOCOL = Subprotocol("rillbase.v1")
@@ -58,7 +59,7 @@ class Goodbye(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class HeldChannel:
+class AttachedChannel:
     """A channel, and its name on the current connection."""
 
     channel: Channel
@@ -74,8 +75,8 @@ class RealtimeConnection:
         self._address = url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
         self._credentials = credentials
         self._silence_s = silence_s
-        self._held: dict[int, HeldChannel] = {}
-        self._named: dict[str, HeldChannel] = {}
+        self._channels: dict[int, AttachedChannel] = {}
+        self._named: dict[str, AttachedChannel] = {}
         self._numbers = 0
         self._socket: ClientConnection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -87,22 +88,22 @@ class RealtimeConnection:
 
     async def attach(self, channel: Channel) -> None:
         """Start a subscription, and connect if necessary."""
-        held = self._held[id(channel)] = HeldChannel(channel)
+        entry = self._channels[id(channel)] = AttachedChannel(channel)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="rillbase-connection")
             return
         channel.connection(self.state)
         if self._socket is not None:
-            await self._subscribe(held)
+            await self._subscribe(entry)
 
     async def detach(self, channel: Channel) -> None:
         """End a subscription; the connection ends with the last one."""
-        held = self._held.pop(id(channel), None)
-        if held is None:
+        entry = self._channels.pop(id(channel), None)
+        if entry is None:
             return
-        if self._named.pop(held.name, None) is not None:
-            await self._send({"type": "unsubscribe", "id": held.name})
-        if not self._held:
+        if self._named.pop(entry.name, None) is not None:
+            await self._send({"type": "unsubscribe", "id": entry.name})
+        if not self._channels:
             await self._stop()
 
     async def close(self) -> None:
@@ -121,7 +122,7 @@ class RealtimeConnection:
 
     async def _run(self) -> None:
         failures = refusals = 0
-        while self._held:
+        while self._channels:
             self._enter("connecting")
             began = asyncio.get_running_loop().time()
             wait_s = RECONNECT.wait_s(failures + 1)
@@ -179,8 +180,8 @@ class RealtimeConnection:
                 self._socket = None
                 self._renewing = False
                 self._named.clear()
-                for held in self._held.values():
-                    held.name = ""
+                for entry in self._channels.values():
+                    entry.name = ""
                 for task in self._retries:
                     task.cancel()
 
@@ -188,11 +189,11 @@ class RealtimeConnection:
         silence_s = self._silence_s or DIAL_TIMEOUT_S
         while True:
             try:
-                text = await _received(socket, silence_s / 2)
+                text = await _receive(socket, silence_s / 2)
             except TimeoutError:
                 await self._send({"type": "ping", "id": "p"})
                 try:
-                    text = await _received(socket, silence_s / 2)
+                    text = await _receive(socket, silence_s / 2)
                 except TimeoutError:
                     # There would be no answer to a close frame either.
                     socket.transport.abort()
@@ -206,8 +207,8 @@ class RealtimeConnection:
         if state == self.state:
             return
         self.state = state
-        for held in list(self._held.values()):
-            held.channel.connection(state)
+        for entry in list(self._channels.values()):
+            entry.channel.connection(state)
         self.listeners.notify(state)
 
     # Frames
@@ -224,50 +225,52 @@ class RealtimeConnection:
                 self._renewing = False
                 await self._subscribe_all()
             case "error":
-                await self._refused(frame["id"], frame["error"])
+                await self._on_rejection(frame["id"], frame["error"])
             case "end":
-                await self._refused(frame["id"], frame["error"] or {"code": "subscription_ended"})
+                await self._on_rejection(
+                    frame["id"], frame["error"] or {"code": "subscription_ended"}
+                )
             case _:
-                await self._pass(frame)
+                await self._deliver(frame)
 
-    async def _pass(self, frame: Document) -> None:
-        held = self._named.get(frame["id"])
-        if held is None:
+    async def _deliver(self, frame: Document) -> None:
+        entry = self._named.get(frame["id"])
+        if entry is None:
             return
         try:
-            held.channel.frame(frame)
-            held.failures = 0
+            entry.channel.frame(frame)
+            entry.failures = 0
         except FramesBroken:
-            await self._send({"type": "unsubscribe", "id": held.name})
-            await self._subscribe(held)
+            await self._send({"type": "unsubscribe", "id": entry.name})
+            await self._subscribe(entry)
 
-    async def _refused(self, name: str | None, problem: Document) -> None:
+    async def _on_rejection(self, name: str | None, problem: Document) -> None:
         if name is None:
             # The close code follows and decides.
             self._refusal = problem
             return
         if name == RENEWAL:
             self._renewing = False
-        held = self._named.pop(name, None)
-        if held is None:
+        entry = self._named.pop(name, None)
+        if entry is None:
             return
-        held.name = ""
+        entry.name = ""
         error = ServerError(problem, problem.get("status", 500))
         if error.code == "token_expired" and self._credentials.can_renew:
             await self._renew()
         elif error.is_temporary:
-            task = asyncio.create_task(self._again(held))
+            task = asyncio.create_task(self._retry_subscription(entry))
             self._retries.add(task)
             task.add_done_callback(self._retries.discard)
         else:
-            self._held.pop(id(held.channel), None)
-            held.channel.failed(error)
+            self._channels.pop(id(entry.channel), None)
+            entry.channel.failed(error)
 
-    async def _again(self, held: HeldChannel) -> None:
-        held.failures += 1
-        await asyncio.sleep(RECONNECT.wait_s(held.failures))
-        if id(held.channel) in self._held:
-            await self._subscribe(held)
+    async def _retry_subscription(self, entry: AttachedChannel) -> None:
+        entry.failures += 1
+        await asyncio.sleep(RECONNECT.wait_s(entry.failures))
+        if id(entry.channel) in self._channels:
+            await self._subscribe(entry)
 
     async def _renew(self) -> None:
         """Continue with a new token; restart the subscriptions that ended with the old one."""
@@ -282,21 +285,21 @@ class RealtimeConnection:
             raise
 
     async def _subscribe_all(self) -> None:
-        for held in list(self._held.values()):
-            if not held.name:
-                await self._subscribe(held)
+        for entry in list(self._channels.values()):
+            if not entry.name:
+                await self._subscribe(entry)
 
-    async def _subscribe(self, held: HeldChannel) -> None:
-        self._named.pop(held.name, None)
+    async def _subscribe(self, entry: AttachedChannel) -> None:
+        self._named.pop(entry.name, None)
         self._numbers += 1
-        held.name = f"s{self._numbers}"
-        self._named[held.name] = held
-        await self._send({"type": "subscribe", "id": held.name, **held.channel.message()})
+        entry.name = f"s{self._numbers}"
+        self._named[entry.name] = entry
+        await self._send({"type": "subscribe", "id": entry.name, **entry.channel.message()})
 
     def _fail_all(self, error: RillbaseError) -> None:
-        held, self._held = self._held, {}
-        for each in held.values():
-            each.channel.failed(error)
+        entry, self._channels = self._channels, {}
+        for subscription in entry.values():
+            subscription.channel.failed(error)
 
     async def _send(self, message: Document) -> None:
         if self._socket is None:
@@ -308,7 +311,7 @@ class RealtimeConnection:
             return
 
 
-async def _received(socket: ClientConnection, within_s: float) -> str | bytes:
+async def _receive(socket: ClientConnection, within_s: float) -> str | bytes:
     # `wait_for` of Python 3.11 loses a cancellation if something arrives at the same time.
     async with asyncio.timeout(within_s):
         return await socket.recv()

@@ -48,7 +48,7 @@ def core(url: str, options: Options) -> ClientCore:
     local = LocalWrites()
     queue = _queue(http, local, options)
     if queue is not None:
-        connection.listeners.add(lambda state: _back(queue, state))
+        connection.listeners.add(lambda state: _retry_when_open(queue, state))
     direct = DirectOutbox(http, local, is_optimistic=options.get("optimistic", True))
     return ClientCore(
         http, connection, local, direct if queue is None else queue, queue, Watchers()
@@ -63,7 +63,7 @@ def _queue(http: Http, local: LocalWrites, options: Options) -> QueueOutbox | No
     return QueueOutbox(http, local, store, options.get("on_queue_error"))
 
 
-def _back(queue: QueueOutbox, state: ConnectionState) -> None:
+def _retry_when_open(queue: QueueOutbox, state: ConnectionState) -> None:
     """Retry queued writes: a restored connection shows that they can reach the server."""
     if state == "open":
         queue.retry_now()

@@ -24,7 +24,7 @@ class Credentials:
     tenant: str | None = None
     #: Called when a token is needed, and again when it was rejected.
     get_token: GetToken | None = None
-    _held: str | None = field(default=None, init=False)
+    _cached_token: str | None = field(default=None, init=False)
 
     @property
     def can_renew(self) -> bool:
@@ -32,7 +32,7 @@ class Credentials:
 
     def forget(self) -> None:
         """Forget the current token: the server rejected it."""
-        self._held = None
+        self._cached_token = None
 
     async def headers(self) -> dict[str, str]:
         """Return the headers of a call."""
@@ -60,11 +60,11 @@ class Credentials:
     async def _token(self) -> str | None:
         if self.get_token is None:
             return self.token
-        if self._held is None:
-            self._held = await self._fetched(self.get_token)
-        return self._held
+        if self._cached_token is None:
+            self._cached_token = await self._fetch(self.get_token)
+        return self._cached_token
 
-    async def _fetched(self, get_token: GetToken) -> str:
+    async def _fetch(self, get_token: GetToken) -> str:
         try:
             token = get_token()
             return await token if inspect.isawaitable(token) else token

@@ -49,11 +49,70 @@ class TableQuery:
     since: int | None = None
 
     def body(self) -> Document:
-        """Return the members of the query's body."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        if isinstance(self.as_of, datetime.datetime):
-            given["as_of"] = self.as_of.isoformat()
-        return {name: value for name, value in given.items() if value is not None}
+        """Return the members of the query's body.
+
+        Example:
+            print(TableQuery(table="orders", limit=5).body())  # {'table': 'orders', 'limit': 5}
+        """
+        return _present(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlStatement:
+    """A SELECT statement over all tables of a dataset."""
+
+    sql: str
+    #: The values of `$1`, `$2`, … or `?`; by name those of `$name`.
+    parameters: Sequence[object] | Mapping[str, object] | None = None
+    limit: int | None = None
+    #: Seconds for the statement and the transfer of its result.
+    timeout: float | None = None
+    #: As in a query.
+    freshness: float | Literal["any"] | None = None
+    state: int | None = None
+    as_of: str | datetime.datetime | None = None
+    since: int | None = None
+
+    def body(self) -> Document:
+        """Return the members of the statement's body.
+
+        Example:
+            print(SqlStatement(sql="SELECT 1", limit=5).body())  # {'sql': 'SELECT 1', 'limit': 5}
+        """
+        return _present(self)
+
+
+def _present(asked: TableQuery | SqlStatement) -> Document:
+    """Return the fields that have values, as members of a body."""
+    members = {field.name: getattr(asked, field.name) for field in fields(asked)}
+    if isinstance(asked.as_of, datetime.datetime):
+        members["as_of"] = asked.as_of.isoformat()
+    return {name: value for name, value in members.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SqlRows(Tabular):
+    """The result of a statement, at one state of all tables."""
+
+    rows: list[Document]
+    #: The names and types of the columns.
+    columns: list[Document]
+    #: Pass it as `since`, so that later answers are not older.
+    state: int
+    #: The age of the oldest upload that is missing from it; 0: none is missing.
+    freshness_s: float
+    #: Whether the limit has cut off rows.
+    truncated: bool
+
+    @property
+    def documents(self) -> list[Document]:
+        """The rows.
+
+        Example:
+            result = sales.sql("SELECT id FROM orders ORDER BY id")
+            print(result.documents[0])  # {'id': 1}
+        """
+        return self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +129,12 @@ class TableRows(Tabular):
 
     @property
     def documents(self) -> list[Document]:
+        """The rows.
+
+        Example:
+            rows = sales.query(TableQuery(table="orders", order=[("id", 1)]))
+            print(rows.documents[0]["customer"])  # ada
+        """
         return self.rows
 
 
@@ -93,6 +158,11 @@ class AsyncDataset:
 
     @property
     def name(self) -> str:
+        """The name of the dataset.
+
+        Example:
+            print(sales.name)  # sales
+        """
         return self._name
 
     async def upload(
@@ -109,6 +179,11 @@ class AsyncDataset:
         The upload takes effect once, however often it is retried; with an id, even if another
         program sends it again. `progress` draws a bar in the terminal, or is called with the bytes
         sent and the total, in a thread of the client.
+
+        Example:
+            orders = [{"id": 1, "customer": "ada", "amount": 9.5}]
+            uploaded = await sales.upload(orders, table="orders", upload_id="day-1")
+            print(uploaded.rows)  # 1
         """
         body = body_of(source, table, op)
         named = {} if upload_id is None else {"id": upload_id}
@@ -132,33 +207,75 @@ class AsyncDataset:
         return Upload(answer["id"], answer["state"], answer["rows"], answer["bytes"])
 
     async def query(self, asked: TableQuery) -> TableRows:
-        """Run a query that returns at most 10,000 rows."""
+        """Run a query that returns at most 10,000 rows.
+
+        Example:
+            totals = TableQuery(
+                table="orders",
+                group_by=["customer"],
+                aggregates={"orders": {"op": "count"}},
+            )
+            print((await sales.query(totals)).rows)  # [{'customer': 'ada', 'orders': 1}]
+        """
         request = ApiRequest(
             "POST", self._path("query"), ejson.dumps(asked.body()), timeout_s=LONG_S
         )
         answer = await self._core.http.call(request)
         return TableRows(answer["rows"], answer["state"], answer["freshness_s"], answer["read"])
 
-    async def to_arrow(self, asked: TableQuery) -> pyarrow.Table:
-        """Return up to a million rows with the types of their columns. Needs the extra `arrow`.
+    async def sql(self, asked: SqlStatement | str) -> SqlRows:
+        """Execute a SELECT statement that returns at most 10,000 rows.
 
-        The schema's metadata has `rillbase.state` and `rillbase.freshness_s`.
+        Example:
+            result = await sales.sql("SELECT count(*) AS n FROM orders")
+            print(result.rows[0]["n"] > 0)  # True
+        """
+        request = ApiRequest(
+            "POST", self._path("sql"), ejson.dumps(_statement(asked).body()), timeout_s=LONG_S
+        )
+        answer = await self._core.http.call(request)
+        names = ("rows", "columns", "state", "freshness_s", "truncated")
+        return SqlRows(*(answer[name] for name in names))
+
+    async def to_arrow(self, asked: TableQuery | SqlStatement) -> pyarrow.Table:
+        """Return rows with the types of their columns. Needs the extra `arrow`.
+
+        A query returns up to a million rows, a statement up to ten million. The schema's metadata
+        has `rillbase.state` and `rillbase.freshness_s`.
+
+        Example:
+            table = await sales.to_arrow(TableQuery(table="orders"))
+            print(table.column_names)  # ['id', 'customer', 'amount']
         """
         import pyarrow as pa  # noqa: PLC0415 -- an extra
 
         body = ejson.dumps(asked.body())
-        path = self._path("query")
+        path = self._path("query" if isinstance(asked, TableQuery) else "sql")
         request = ApiRequest("POST", path, body, accept=ARROW, timeout_s=LONG_S)
         return pa.ipc.open_stream(await self._core.http.call(request)).read_all()
 
-    async def to_pandas(self, asked: TableQuery) -> pandas.DataFrame:
-        """Return up to a million rows as a data frame. Needs the extras `arrow` and `pandas`."""
+    async def to_pandas(self, asked: TableQuery | SqlStatement) -> pandas.DataFrame:
+        """Return the same rows as a data frame. Needs the extras `arrow` and `pandas`.
+
+        Example:
+            frame = await sales.to_pandas(TableQuery(table="orders"))
+            print(frame["amount"].sum())  # 9.5
+        """
         return (await self.to_arrow(asked)).to_pandas()
 
     async def pipeline(self) -> Document:
-        """Return the progress of uploads, and how much data queries have to read."""
+        """Return the progress of uploads, and how much data queries have to read.
+
+        Example:
+            status = await sales.pipeline()
+            print(status["state"])  # 1
+        """
         status: Document = await self._core.http.call(ApiRequest("GET", self._path("pipeline")))
         return status
 
     def _path(self, call: str) -> str:
         return f"/v1/datasets/{quote(self._name, safe='')}/{call}"
+
+
+def _statement(asked: SqlStatement | str) -> SqlStatement:
+    return SqlStatement(sql=asked) if isinstance(asked, str) else asked

@@ -20,7 +20,14 @@ class RillbaseError(Exception):
 
     @property
     def is_temporary(self) -> bool:
-        """Whether the same call may succeed later, unchanged."""
+        """Whether the same call may succeed later, unchanged.
+
+        Example:
+            try:
+                todos.insert({"_id": "milk"})
+            except RillbaseError as error:
+                print(error.code, error.is_temporary)  # duplicate_id False
+        """
         return False
 
 

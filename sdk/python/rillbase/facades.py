@@ -8,11 +8,17 @@ defined once.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+#: How the example of an asynchronous call reads for its synchronous form.
+_SYNCHRONOUS = re.compile(r"\basync (?=for |with )|\bawait |\bAsync(?=[A-Z])")
+#: An example's first line, which makes the call, and the lines after it, which use the result.
+_CALL = re.compile(r"(Example:\n\s+)(?:\w+ = )?await (\w+)(\.[^\n]*)[^\0]*")
 
 T = TypeVar("T")
 A = TypeVar("A")
@@ -57,7 +63,7 @@ class LoopThread:
 
     def call(self, make: Callable[[], T]) -> T:
         """Run a function on the loop and return its result."""
-        return self.run(_called(make))
+        return self.run(_call(make))
 
     def soon(self, do: Callable[[], object]) -> None:
         """Schedule a function on the loop without waiting."""
@@ -81,7 +87,7 @@ async def _close(source: AsyncIterator[object]) -> None:
         await close()
 
 
-async def _called(make: Callable[[], T]) -> T:
+async def _call(make: Callable[[], T]) -> T:
     return make()
 
 
@@ -100,6 +106,22 @@ class SyncFacade:
         self._inner: Any = inner
 
 
+def synchronous(documented: str | None) -> str | None:
+    """Return the documentation of a call for its synchronous form."""
+    return None if documented is None else _SYNCHRONOUS.sub("", documented)
+
+
+def _without_waiting(documented: str | None) -> str | None:
+    """Return the documentation of a write for its form that returns a future."""
+    return None if documented is None else _CALL.sub(_future_of, documented)
+
+
+def _future_of(call: re.Match[str]) -> str:
+    head, owner, rest = call.groups()
+    indent = head.rpartition("\n")[2]
+    return f"{head}future = {owner}.later{rest}\n{indent}future.result()"
+
+
 def blocking(
     call: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[SyncFacade, P], T]:
@@ -109,6 +131,7 @@ def blocking(
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return facade._loop.run(call(facade._inner, *args, **kwargs))
 
+    made.__doc__ = synchronous(call.__doc__)
     return made
 
 
@@ -121,6 +144,7 @@ def beginning(
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         return facade._loop.begin(call(facade._inner, *args, **kwargs))
 
+    made.__doc__ = _without_waiting(call.__doc__)
     return made
 
 
@@ -133,6 +157,7 @@ def iterating(
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return facade._loop.iterate(facade._loop.call(lambda: call(facade._inner, *args, **kwargs)))
 
+    made.__doc__ = synchronous(call.__doc__)
     return made
 
 
@@ -147,4 +172,5 @@ def notifying(
         # Listeners may unsubscribe themselves, and they run on the loop's thread.
         return lambda: facade._loop.soon(stop)
 
+    made.__doc__ = synchronous(call.__doc__)
     return made

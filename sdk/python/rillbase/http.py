@@ -94,7 +94,7 @@ class Http:
         limit_s = self._timeout_s if request.timeout_s is None else request.timeout_s
         try:
             async with asyncio.timeout(limit_s):
-                return await self._repeated(request)
+                return await self._send_with_retries(request)
         except TimeoutError:
             raise CallTimeout(limit_s) from None
 
@@ -103,7 +103,7 @@ class Http:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._connections.close()
 
-    async def _repeated(self, request: ApiRequest) -> Any:
+    async def _send_with_retries(self, request: ApiRequest) -> Any:
         most = 1 if request.once else MAX_ATTEMPTS
         renewed = False
         attempt = 1
@@ -171,13 +171,13 @@ class _Connections:
 
     def _take(self, timeout_s: float) -> http.client.HTTPConnection:
         with self._lock:
-            connection = self._free.pop() if self._free else self._made()
+            connection = self._free.pop() if self._free else self._connect()
         connection.timeout = timeout_s
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)
         return connection
 
-    def _made(self) -> http.client.HTTPConnection:
+    def _connect(self) -> http.client.HTTPConnection:
         host, port = self._at.hostname or "", self._at.port
         if self._at.scheme == "https":
             context = ssl.create_default_context()

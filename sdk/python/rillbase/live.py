@@ -40,11 +40,24 @@ class Snapshot(Tabular):
 
     @property
     def documents(self) -> list[Document]:
+        """The documents of the answer.
+
+        Example:
+            for snapshot in todos.sort("rank").watch():
+                print(snapshot.documents[0]["title"])  # Buy milk
+                break
+        """
         return [item.document for item in self.items]
 
     @property
     def has_pending_writes(self) -> bool:
-        """Whether it includes writes that the server has not confirmed."""
+        """Whether it includes writes that the server has not confirmed.
+
+        Example:
+            for snapshot in todos.watch():
+                print(snapshot.has_pending_writes)  # False
+                break
+        """
         return any(item.is_pending for item in self.items)
 
 
@@ -57,6 +70,13 @@ class Result(Tabular):
 
     @property
     def documents(self) -> list[Document]:
+        """The documents of the answer.
+
+        Example:
+            for event in todos.sort("rank").changes():
+                print(event.documents[0]["title"])  # Buy milk
+                break
+        """
         return [item.document for item in self.items]
 
 
@@ -75,7 +95,7 @@ class QueryWatcher:
         self._connection = connection
         self._read = read
         self._view = AnswerView()
-        self._foresight = local and Foresight(*local, self._view, self._changed)
+        self._foresight = local and Foresight(*local, self._view, self._notify_change)
         self._state: State = "connecting"
         self._error: RillbaseError | None = None
         self._is_ready = self._is_stale = self._is_offline = False
@@ -92,7 +112,7 @@ class QueryWatcher:
                 self._wake.clear()
                 if self._error is not None:
                     raise self._error
-                now = Snapshot(self._shown(), self._state, self._view.has_result)
+                now = Snapshot(self._current_items(), self._state, self._view.has_result)
                 if now != shown and (now.has_answer or now.items or now.state != "connecting"):
                     shown = now
                     yield now
@@ -125,7 +145,7 @@ class QueryWatcher:
                 self._foresight.leave()
             await self._connection.detach(self)
 
-    def _shown(self) -> Sequence[Item]:
+    def _current_items(self) -> Sequence[Item]:
         return tuple(self._view.items) if self._foresight is None else self._foresight.shown()
 
     # Called by the connection
@@ -133,18 +153,18 @@ class QueryWatcher:
     def message(self) -> Document:
         self._view.interrupted()
         self._is_ready = False
-        self._changed()
+        self._notify_change()
         resume = {} if self._view.resume is None else {"resume": self._view.resume}
         return {**self._query, **resume}
 
     def connection(self, state: ConnectionState) -> None:
         self._is_ready = self._is_ready and state == "open"
         self._is_offline = state == "offline"
-        self._changed()
+        self._notify_change()
 
     def failed(self, error: RillbaseError) -> None:
         self._error = error
-        self._changed()
+        self._notify_change()
 
     def frame(self, frame: Document) -> None:
         match frame["type"]:
@@ -162,7 +182,7 @@ class QueryWatcher:
                 self._is_stale = frame["state"] == "stale"
             case _:
                 return
-        self._changed()
+        self._notify_change()
 
     def _result(self, frame: Document) -> None:
         is_first = not self._view.has_result
@@ -200,7 +220,7 @@ class QueryWatcher:
             return
         if item is not None and self._view.put(item):
             self._notify([Change("change", item)])
-            self._changed()
+            self._notify_change()
 
     def _notify(self, events: Sequence[Result | Change]) -> None:
         if not self._follows:
@@ -210,7 +230,7 @@ class QueryWatcher:
             self._waiting.clear()
             self._waiting.append(Result(tuple(self._view.items)))
 
-    def _changed(self) -> None:
+    def _notify_change(self) -> None:
         self._state = self._present_state()
         if self._foresight is not None:
             self._foresight.live(is_live=self._state == "live")

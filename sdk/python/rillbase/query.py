@@ -69,9 +69,9 @@ class Spec:
         return replace(self, lookup=(*self.lookup, lookup))
 
     def bounded(self, *, offset: int | None = None, limit: int | None = None) -> Self:
-        for what, given in (("An offset", offset), ("A limit", limit)):
-            if given is not None:
-                check_count(what, given)
+        for what, value in (("An offset", offset), ("A limit", limit)):
+            if value is not None:
+                check_count(what, value)
         return replace(
             self,
             offset=self.offset if offset is None else offset,

@@ -57,7 +57,7 @@ def body_of(source: Source, table: str, op: RowOperation) -> UploadBody:
         import pyarrow as pa  # noqa: PLC0415 -- an extra
 
         return _arrow(pa.Table.from_pandas(source, preserve_index=False))
-    return _held(b"".join(_line(table, op, row) for row in source), LINES)
+    return _in_memory(b"".join(_line(table, op, row) for row in source), LINES)
 
 
 def _is_a(source: object, module: str, name: str) -> bool:
@@ -79,12 +79,12 @@ def _arrow(table: pyarrow.Table) -> UploadBody:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return _held(sink.getvalue(), ARROW)
+    return _in_memory(sink.getvalue(), ARROW)
 
 
-def _held(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> UploadBody:
-    held = memoryview(content)
-    return UploadBody(UploadStream(held.nbytes, lambda: io.BytesIO(held)), kind)
+def _in_memory(content: bytes | memoryview | pyarrow.Buffer, kind: str) -> UploadBody:
+    view = memoryview(content)
+    return UploadBody(UploadStream(view.nbytes, lambda: io.BytesIO(view)), kind)
 
 
 def _line(table: str, op: RowOperation, row: Mapping[str, object]) -> bytes:

@@ -5,14 +5,25 @@ arrives.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, Unpack
 
 from rillbase.aggregates import AsyncAggregate
-from rillbase.aio import AsyncClient, AsyncCollection, AsyncQuery
+from rillbase.aio import AsyncClient, AsyncCollection
+from rillbase.async_query import AsyncQuery
 from rillbase.connection import ConnectionState
 from rillbase.datasets import AsyncDataset
-from rillbase.facades import A, LoopThread, SyncFacade, beginning, blocking, iterating, notifying
+from rillbase.facades import (
+    A,
+    LoopThread,
+    SyncFacade,
+    beginning,
+    blocking,
+    iterating,
+    notifying,
+    synchronous,
+)
 from rillbase.options import Options
 
 P = ParamSpec("P")
@@ -24,7 +35,12 @@ class Client(SyncFacade):
     _inner: AsyncClient
 
     def __init__(self, url: str, **options: Unpack[Options]) -> None:
-        """Create a client for a server, with its credentials and options."""
+        """Create a client for a server, with its credentials and options.
+
+        Example:
+            with Client("http://127.0.0.1:8080", key="rbk_…") as db:
+                print(db.collection("todos").count())  # 3
+        """
         loop = LoopThread()
         try:
             super().__init__(loop, loop.call(lambda: AsyncClient(url, **options)))
@@ -34,12 +50,30 @@ class Client(SyncFacade):
             raise
 
     def collection(self, name: str) -> Collection:
+        """Return a collection.
+
+        Example:
+            todos = db.collection("todos")
+            print(todos.count())  # 3
+        """
         return Collection(self._loop, self._inner.collection(name))
 
     def aggregate(self, name: str) -> Aggregate:
+        """Return an aggregate.
+
+        Example:
+            visits = db.aggregate("visits")
+            visits.add({"page": "/"})
+        """
         return Aggregate(self._loop, self._inner.aggregate(name))
 
     def dataset(self, name: str) -> Dataset:
+        """Return a dataset of analytics tables.
+
+        Example:
+            sales = db.dataset("sales")
+            print(sales.name)  # sales
+        """
         return Dataset(self._loop, self._inner.dataset(name))
 
     transaction = blocking(AsyncClient.transaction)
@@ -47,16 +81,30 @@ class Client(SyncFacade):
 
     @property
     def state(self) -> ConnectionState:
-        """The state of the connection."""
+        """The state of the connection.
+
+        Example:
+            print(db.state)  # idle
+        """
         return self._inner.state
 
     @property
     def queued_writes(self) -> int:
-        """The number of queued writes."""
+        """The number of queued writes.
+
+        Example:
+            print(db.queued_writes)  # 0
+        """
         return self._inner.queued_writes
 
     def close(self) -> None:
-        """End all subscriptions and the connection. Queued writes stay in the queue's file."""
+        """End all subscriptions and the connection. Queued writes stay in the queue's file.
+
+        Example:
+            db = Client("http://127.0.0.1:8080", key="rbk_…")
+            print(db.collection("todos").count())  # 3
+            db.close()
+        """
         self._loop.run(self._inner.aclose())
         self._loop.close()
 
@@ -77,10 +125,11 @@ def _narrowing(
 ) -> Callable[Concatenate[SyncFacade, P], Query]:
     """Make a call that returns another query."""
 
+    @wraps(call)
     def made(facade: SyncFacade, /, *args: P.args, **kwargs: P.kwargs) -> Query:
         return Query(facade._loop, call(facade._inner, *args, **kwargs))
 
-    made.__doc__ = call.__doc__
+    made.__doc__ = synchronous(call.__doc__)
     return made
 
 
@@ -91,6 +140,11 @@ class _NamedFacade(SyncFacade):
 
     @property
     def name(self) -> str:
+        """The name within the tenant.
+
+        Example:
+            print(todos.name)  # todos
+        """
         return self._inner.name
 
 
@@ -124,7 +178,13 @@ class Collection(_NamedFacade, Query):
 
     @property
     def later(self) -> Later:
-        """The same writes without waiting: they return a future immediately."""
+        """The same writes without waiting: they return a future immediately.
+
+        Example:
+            first = todos.later.update("milk", {"$set": {"done": True}})
+            second = todos.later.delete("rent")
+            print(first.result().document["done"], second.result())  # True None
+        """
         return Later(self._loop, self._inner)
 
     get = blocking(AsyncCollection.get)
@@ -169,6 +229,7 @@ class Dataset(_NamedFacade):
 
     upload = blocking(AsyncDataset.upload)
     query = blocking(AsyncDataset.query)
+    sql = blocking(AsyncDataset.sql)
     to_arrow = blocking(AsyncDataset.to_arrow)
     to_pandas = blocking(AsyncDataset.to_pandas)
     pipeline = blocking(AsyncDataset.pipeline)

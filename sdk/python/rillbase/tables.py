@@ -25,11 +25,21 @@ class Tabular(ABC):
     def documents(self) -> list[Document]: ...
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the documents as a data frame. Needs the extra `pandas`."""
+        """Return the documents as a data frame. Needs the extra `pandas`.
+
+        Example:
+            rows = visits.query(RowQuery(group_by=["page"]))
+            print(rows.to_pandas()["page"][0])  # /
+        """
         return to_pandas(self.documents)
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the documents as a table. Needs the extra `arrow`."""
+        """Return the documents as a table. Needs the extra `arrow`.
+
+        Example:
+            rows = visits.query(RowQuery(group_by=["page"]))
+            print(rows.to_arrow().column("page")[0])  # /
+        """
         return to_arrow(self.documents)
 
 

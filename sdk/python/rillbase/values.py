@@ -1,4 +1,4 @@
-"""The values that neither JSON nor Python has: what is left when Python's own types have theirs.
+"""Types for values that neither JSON nor Python has; Python's own types represent the others.
 
 datetime ↔ date          bytes ↔ binary         uuid.UUID ↔ binary, subtype 4
 Decimal ↔ decimal128     re.Pattern → regular expression
@@ -27,15 +27,23 @@ class ObjectId:
     __slots__ = ("hex",)
 
     def __init__(self, text: str | None = None) -> None:
-        """Take 24 hex digits; without them, make a new id."""
-        digits = _generated() if text is None else text.lower()
+        """Take 24 hex digits; without them, make a new id.
+
+        Example:
+            print(ObjectId("65f000000000000000000000"))  # 65f000000000000000000000
+        """
+        digits = _generate() if text is None else text.lower()
         if not _HEX.fullmatch(digits):
             raise ValueError("an ObjectId must have 24 hexadecimal digits")
         self.hex = digits
 
     @property
     def made_at(self) -> datetime:
-        """When the id was created, to the second."""
+        """When the id was created, to the second.
+
+        Example:
+            print(ObjectId("65f000000000000000000000").made_at.year)  # 2024
+        """
         return datetime.fromtimestamp(int(self.hex[:8], 16), UTC)
 
     def __eq__(self, other: object) -> bool:
@@ -54,7 +62,7 @@ class ObjectId:
         return f"ObjectId({self.hex!r})"
 
 
-def _generated() -> str:
+def _generate() -> str:
     return f"{int(time.time()):08x}{_PROCESS}{next(_COUNTER) & 0xFFFFFF:06x}"
 
 
@@ -76,7 +84,7 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True)
 class RegularExpression:
-    """A regular expression as a stored value. In filters, `re.compile(…)` serves as well."""
+    """A regular expression as a stored value. Filters also accept `re.compile(…)`."""
 
     pattern: str
     options: str = ""
@@ -89,4 +97,5 @@ class BoundaryValue:
     name: str
 
 
+#: The values that sort before all others, and after them.
 MIN, MAX = BoundaryValue("$minKey"), BoundaryValue("$maxKey")

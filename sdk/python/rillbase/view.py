@@ -104,27 +104,27 @@ class AnswerView:
 
     def put(self, item: Item) -> bool:
         """Insert a document that its event had omitted; False: it has changed since."""
-        place = self._place(item.id)
-        if place is None or (self.items[place].version or 0) > (item.version or 0):
+        index = self._index_of(item.id)
+        if index is None or (self.items[index].version or 0) > (item.version or 0):
             return False
-        self.items[place] = item
+        self.items[index] = item
         return True
 
     def _apply(self, frame: Document) -> Change:
         identity, kind = frame["key"], KINDS[frame["match"]]
-        place = self._place(identity)
-        held = None if place is None else self.items.pop(place)
+        index = self._index_of(identity)
+        current = None if index is None else self.items.pop(index)
         version: int = frame["version"]
         if kind == "remove":
-            gone = Item(identity, version, {} if held is None else held.document)
-            return Change(kind, gone, frame.get("reason"))
-        known: Document = {} if held is None else held.document
+            removed = Item(identity, version, {} if current is None else current.document)
+            return Change(kind, removed, frame.get("reason"))
+        known: Document = {} if current is None else current.document
         item = Item(identity, version, frame.get("document", known))
         index = frame.get("index")
         self.items.insert(self._by_id(identity) if index is None else index, item)
-        return Change("add" if held is None else kind if kind != "add" else "change", item)
+        return Change("add" if current is None else kind if kind != "add" else "change", item)
 
-    def _place(self, identity: object) -> int | None:
+    def _index_of(self, identity: object) -> int | None:
         item_key = key(identity)
         return next((n for n, item in enumerate(self.items) if item.key == item_key), None)
 
@@ -135,12 +135,14 @@ class AnswerView:
 
 def difference(before: Sequence[Item], after: Sequence[Item]) -> list[Change]:
     """Return the differences between two answers, if no single changes are known."""
-    held = {item.key: item for item in before}
+    current = {item.key: item for item in before}
     there = {item.key for item in after}
-    gone = [Change("remove", item, "left") for name, item in held.items() if name not in there]
-    changed = [
-        Change("add" if item.key not in held else "change", item)
-        for item in after
-        if held.get(item.key) != item
+    removed = [
+        Change("remove", item, "left") for name, item in current.items() if name not in there
     ]
-    return [*gone, *changed]
+    changed = [
+        Change("add" if item.key not in current else "change", item)
+        for item in after
+        if current.get(item.key) != item
+    ]
+    return [*removed, *changed]

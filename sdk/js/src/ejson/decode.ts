@@ -12,7 +12,7 @@ import {
 
 type Plain = Record<string, unknown>;
 
-/** What an object with one member of this name stands for; undefined: it is an ordinary object. */
+/** Decodes an object with one member of this name; undefined: it is an ordinary object. */
 const READERS: Record<string, (value: unknown) => unknown> = {
   $oid: (value) => ifText(value, (text) => new ObjectId(text)),
   $numberDecimal: (value) => ifText(value, (text) => new Decimal128(text)),
@@ -31,12 +31,12 @@ const READERS: Record<string, (value: unknown) => unknown> = {
   $maxKey: () => Bound.MAX,
 };
 
-/** Returns what a text stands for. */
+/** Decodes a text. */
 export function parse(text: string): unknown {
   return decode(JSON.parse(text));
 }
 
-/** Turns what `JSON.parse` returned into values with types, in place where that is possible. */
+/** Decodes the result of `JSON.parse`, in place if possible. */
 export function decode(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) {

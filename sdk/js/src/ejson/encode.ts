@@ -11,7 +11,7 @@ export function stringify(value: unknown): string {
   return JSON.stringify(encoded(value, 0));
 }
 
-/** Returns a value of JSON's own kinds alone. Members that are undefined are left out. */
+/** Returns a value that consists only of JSON's types, without undefined members. */
 export function encode(value: unknown): unknown {
   return encoded(value, 0);
 }

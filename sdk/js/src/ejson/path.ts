@@ -1,11 +1,11 @@
-/** A document's `_id` in an address. */
+/** A document's `_id` in a URL. */
 
 import { stringify } from "./encode.js";
 import { ObjectId } from "./types.js";
 
 const HEX_24 = /^[0-9a-fA-F]{24}$/;
 
-/** Returns the segment of an address that stands for an `_id`. */
+/** Returns an `_id` as a segment of a URL's path. */
 export function idSegment(id: unknown): string {
   if (id instanceof ObjectId) return id.hex;
   if (typeof id === "string" && speaksForItself(id)) return encodeURIComponent(id);

@@ -7,6 +7,7 @@ const HEX = /^[0-9a-f]{24}$/;
 
 /** A document id of 12 bytes: seconds, five random bytes of this process, a counter. */
 export class ObjectId {
+  /** The 24 hexadecimal digits. */
   readonly hex: string;
 
   /** Accepts 24 hex digits; without an argument, creates a new id. */
@@ -21,6 +22,7 @@ export class ObjectId {
     return new Date(Number.parseInt(this.hex.slice(0, 8), 16) * 1000);
   }
 
+  /** Whether the other value is an `ObjectId` with the same bytes. */
   equals(other: unknown): boolean {
     return other instanceof ObjectId && other.hex === this.hex;
   }
@@ -54,7 +56,10 @@ function hexOf(bytes: Uint8Array): string {
 
 /** A decimal number of 34 digits, kept as the text in which it was written. */
 export class Decimal128 {
-  constructor(readonly text: string) {}
+  constructor(
+    /** The decimal digits, such as `12.50`. */
+    readonly text: string,
+  ) {}
 
   toString(): string {
     return this.text;
@@ -67,6 +72,7 @@ export class Decimal128 {
 
 /** A whole number of 64 bits, also where a JavaScript number cannot hold it. */
 export class Long {
+  /** The number. */
   readonly value: bigint;
 
   constructor(value: bigint | number | string) {
@@ -87,7 +93,10 @@ export class Long {
 
 /** A number that is stored as a double even where it is whole. */
 export class Double {
-  constructor(readonly value: number) {}
+  constructor(
+    /** The number. */
+    readonly value: number,
+  ) {}
 
   valueOf(): number {
     return this.value;
@@ -105,10 +114,13 @@ export class Double {
 /** Bytes. `subType` 0 is plain data, 4 a UUID. */
 export class Binary {
   constructor(
+    /** The bytes. */
     readonly bytes: Uint8Array,
+    /** What the bytes are: 0 plain data, 4 a UUID. */
     readonly subType = 0,
   ) {}
 
+  /** Decodes base64. */
   static fromBase64(text: string, subType = 0): Binary {
     return new Binary(
       Uint8Array.from(atob(text), (char) => char.charCodeAt(0)),
@@ -129,7 +141,9 @@ export class Binary {
 /** MongoDB's internal timestamp: seconds and an ordinal within them. Use `Date` for dates. */
 export class Timestamp {
   constructor(
+    /** Seconds since 1970. */
     readonly seconds: number,
+    /** The ordinal within the second. */
     readonly ordinal: number,
   ) {}
 
@@ -142,10 +156,12 @@ export class Timestamp {
   }
 }
 
-/** A regular expression as a stored value. In filters, JavaScript's own serve as well. */
+/** A regular expression as a stored value. Filters also accept JavaScript's own. */
 export class RegularExpression {
   constructor(
+    /** The pattern without slashes. */
     readonly pattern: string,
+    /** The options, such as `i`. */
     readonly options = "",
   ) {}
 
@@ -158,11 +174,16 @@ export class RegularExpression {
   }
 }
 
-/** What sorts before everything (`MinKey`) or behind it (`MaxKey`). */
+/** The value that sorts before (`MinKey`) or after (`MaxKey`) all others. */
 export class Bound {
-  private constructor(readonly name: "$minKey" | "$maxKey") {}
+  private constructor(
+    /** The name in Extended JSON. */
+    readonly name: "$minKey" | "$maxKey",
+  ) {}
 
+  /** The value that sorts before all others. */
   static readonly MIN: Bound = new Bound("$minKey");
+  /** The value that sorts after all others. */
   static readonly MAX: Bound = new Bound("$maxKey");
 
   toString(): string {

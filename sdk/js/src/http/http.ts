@@ -11,10 +11,11 @@ import type { Credentials } from "../credentials.js";
 import { decode } from "../ejson/decode.js";
 import { ConnectionError, type Problem, ServerError, TimeoutError } from "../errors.js";
 
+/** The options of a single call. */
 export interface CallOptions {
-  /** Ends the call, and with it whatever it waits for. */
+  /** Ends the call, and everything that it waits for. */
   readonly signal?: AbortSignal;
-  /** For the whole call, repetitions included. */
+  /** For the whole call, retries included. */
   readonly timeoutMs?: number;
 }
 
@@ -29,7 +30,7 @@ export interface Request {
   readonly contentType?: string;
   readonly idempotencyKey?: string;
   readonly ifMatch?: string;
-  /** Not to be repeated by itself. */
+  /** Must not be retried automatically. */
   readonly once?: boolean;
 }
 
@@ -46,7 +47,7 @@ const MAX_ATTEMPTS = 4;
 export class Http {
   constructor(private readonly options: HttpOptions) {}
 
-  /** Returns the body of the answer; undefined where there is none. */
+  /** Returns the response's body; undefined if it has none. */
   async call(request: Request, options: CallOptions = {}): Promise<unknown> {
     const timeoutMs = options.timeoutMs ?? this.options.timeoutMs;
     const limit = new AbortController();
@@ -137,8 +138,8 @@ function isRefusedToken(error: unknown): boolean {
 }
 
 function waitOf(error: unknown, attempt: number, random: number): number {
-  const asked = error instanceof ServerError ? error.retryAfterMs : undefined;
-  return Math.max(asked ?? 0, backoffMs(attempt, random, RETRY));
+  const retryAfterMs = error instanceof ServerError ? error.retryAfterMs : undefined;
+  return Math.max(retryAfterMs ?? 0, backoffMs(attempt, random, RETRY));
 }
 
 function refusal(answer: Response, text: string): ServerError {
@@ -152,8 +153,8 @@ function refusal(answer: Response, text: string): ServerError {
 
 function problemOf(text: string): Problem {
   try {
-    const found: unknown = JSON.parse(text);
-    return typeof found === "object" && found !== null ? found : {};
+    const problem: unknown = JSON.parse(text);
+    return typeof problem === "object" && problem !== null ? problem : {};
   } catch {
     // A proxy may have responded with its own page; then only the status is known.
     return {};

@@ -1,12 +1,15 @@
 /** The changes of a query from the server, as an async iterator. */
 
 import type { RillbaseError } from "../errors.js";
-import type { LiveQuery, Told } from "./live-query.js";
+import type { LiveQuery, ServerUpdate } from "./live-query.js";
 import type { Row } from "./view.js";
 
+/** The whole result, or one change of it. */
 export type QueryEvent<T> =
   | {
-      /** The whole answer: first of all, and where the reader was too slow for single changes. */
+      /**
+       * The whole answer: at the beginning, and when the reader was too slow for single changes.
+       */
       readonly type: "result";
       readonly documents: readonly T[];
     }
@@ -23,7 +26,9 @@ export type QueryEvent<T> =
       readonly reason: "deleted" | "left" | null;
     };
 
-/** So many changes wait for a slow reader; then they are replaced by the whole answer. */
+/**
+ * Maximum number of changes that wait for a slow reader; beyond it the whole answer replaces them.
+ */
 const MAX_WAITING = 1_000;
 
 /** Yields the answer and then its changes. */
@@ -34,14 +39,14 @@ export async function* changesOf<T>(
   let waiting: QueryEvent<T>[] = [];
   let error: RillbaseError | undefined;
   let wake = () => {};
-  const take = (told: Told) => {
-    if (told.kind === "failed") error = told.error;
-    else if (told.kind === "result") waiting = [resultOf<T>(told.rows)];
-    else waiting.push(...told.changes.map((change) => eventOf<T>(change)));
+  const take = (update: ServerUpdate) => {
+    if (update.kind === "failed") error = update.error;
+    else if (update.kind === "result") waiting = [resultOf<T>(update.rows)];
+    else waiting.push(...update.changes.map((change) => eventOf<T>(change)));
     if (waiting.length > MAX_WAITING) waiting = [resultOf<T>(live.rows)];
     wake();
   };
-  const stop = live.told(take);
+  const stop = live.onUpdate(take);
   const aborted = () => wake();
   signal?.addEventListener("abort", aborted);
   try {

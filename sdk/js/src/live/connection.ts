@@ -7,8 +7,8 @@
  *     WAITING  the connection broke; another attempt follows
  *     CLOSED   the client is closed, or the server does not accept it any more
  *
- * A silent connection is probed (`ping`) and then closed, because a broken connection looks the same
- * as an idle one. Each attempt has a number, and messages of earlier attempts are ignored.
+ * A silent connection is probed (`ping`) and then closed, because a broken connection looks the
+ * same as an idle one. Each attempt has a number, and messages of earlier attempts are ignored.
  */
 
 import { backoffMs } from "../backoff.js";
@@ -25,17 +25,18 @@ import {
 import type { Dial, Socket } from "../transport/socket.js";
 import type { ErrorFrame, Frame, SubscriptionFrame } from "./frames.js";
 
+/** `idle` before the first subscription, `offline` while the client waits to reconnect. */
 export type ConnectionState = "idle" | "connecting" | "open" | "offline" | "closed";
 
 /** A subscription of any kind, as the connection sees it. */
 export interface Channel {
-  /** The members of the message that subscribes, or goes on from where it was. */
+  /** Returns the members of the message that subscribes, or resumes from the last position. */
   subscribe(): Record<string, unknown>;
-  /** Takes a frame, already decoded; false: the frames make no sense, so subscribe anew. */
+  /** Processes a decoded frame; false: the frames are inconsistent, so subscribe again. */
   frame(frame: SubscriptionFrame): boolean;
-  /** Learns how the connection is. */
+  /** Handles a change of the connection's state. */
   connection(state: ConnectionState): void;
-  /** It is over: the server will not have it. */
+  /** Handles a permanent rejection by the server. */
   failed(error: RillbaseError): void;
 }
 
@@ -44,24 +45,24 @@ export interface ConnectionOptions {
   readonly credentials: Credentials;
   readonly dial: Dial;
   readonly clock: Clock;
-  /** A connection that was silent for so long is given up; null: twice the server's heartbeat. */
+  /** A connection that is silent for this long is closed; null: twice the server's heartbeat. */
   readonly silenceMs: number | null;
 }
 
 const DIAL_TIMEOUT_MS = 10_000;
 const DEFAULT_HEARTBEAT_MS = 10_000;
-/** Where nobody subscribes any more, the connection stays open for the next one. */
+/** After the last subscription ends, the connection stays open this long for another. */
 const LINGER_MS = 5_000;
-/** Too many connections, or not let in now: there is no point in trying again soon. */
+/** The server has too many connections: an early retry is pointless. */
 const REFUSED_WAIT_MS = 10_000;
 
 const UNAUTHENTICATED = 4401;
 const FORBIDDEN = 4403;
 const TOO_MANY = 4429;
 
-interface Held {
+interface AttachedChannel {
   readonly channel: Channel;
-  /** The name on the wire, new for each attempt, so that late frames of a former one are known. */
+  /** Its name on the connection: new for each attempt, so that late frames are recognized. */
   name: string;
   failures: number;
   retry: Timer | undefined;
@@ -74,14 +75,14 @@ export class Connection {
   private refusals = 0;
   private names = 0;
   private socket: Socket | undefined;
-  /** Whether the socket takes messages; `welcome` may still be on its way. */
+  /** Whether messages can be sent; `welcome` may not have arrived yet. */
   private carries = false;
   private heartbeatMs = DEFAULT_HEARTBEAT_MS;
   private lastError: Problem | undefined;
-  private readonly held = new Map<Channel, Held>();
-  private readonly named = new Map<string, Held>();
+  private readonly channels = new Map<Channel, AttachedChannel>();
+  private readonly named = new Map<string, AttachedChannel>();
   private readonly listeners = new Set<(state: ConnectionState) => void>();
-  /** What may happen next in this phase: an attempt, the end of one, or the end of idleness. */
+  /** The next transition of this phase: an attempt, its timeout, or the end of lingering. */
   private timer: Timer | undefined;
   private silence: Timer | undefined;
   private renewal: Timer | undefined;
@@ -105,40 +106,40 @@ export class Connection {
     return () => this.listeners.delete(listener);
   }
 
-  /** Begins a subscription, and connects if need be. */
+  /** Starts a subscription, and connects if necessary. */
   attach(channel: Channel): void {
     if (this.phase === "closed") {
       channel.failed(new ConnectionError("The client is closed."));
       return;
     }
-    const held: Held = { channel, name: "", failures: 0, retry: undefined };
-    this.held.set(channel, held);
+    const attached: AttachedChannel = { channel, name: "", failures: 0, retry: undefined };
+    this.channels.set(channel, attached);
     channel.connection(this.state);
     if (this.phase === "idle") this.dial();
     else if (this.carries) {
-      // An open connection's timer is the one that ends it for want of subscriptions.
+      // The timer of an open connection closes it when there are no subscriptions.
       if (this.phase === "open") this.cancelTimer();
-      this.subscribe(held);
+      this.subscribe(attached);
     }
   }
 
   /** Ends a subscription. */
   detach(channel: Channel): void {
-    const held = this.held.get(channel);
-    if (held === undefined) return;
-    this.release(held);
-    if (this.carries && held.name !== "") {
-      this.send({ type: "unsubscribe", id: held.name });
+    const attached = this.channels.get(channel);
+    if (attached === undefined) return;
+    this.release(attached);
+    if (this.carries && attached.name !== "") {
+      this.send({ type: "unsubscribe", id: attached.name });
     }
-    if (this.held.size === 0) this.linger();
+    if (this.channels.size === 0) this.linger();
   }
 
-  /** Makes the next attempt now: the network has come back. */
+  /** Makes the next attempt now: the network is available again. */
   retryNow(): void {
     if (this.phase === "waiting") this.dial();
   }
 
-  /** Asks whether the connection still stands, and gives it up soon if not. */
+  /** Pings the server, and closes the connection if it does not respond in time. */
   probe(withinMs: number): void {
     if (this.phase !== "open") return;
     this.ask();
@@ -152,12 +153,12 @@ export class Connection {
   private end(error: RillbaseError): void {
     this.drop();
     this.enter("closed");
-    for (const held of [...this.held.values()]) this.fail(held, error);
+    for (const attached of [...this.channels.values()]) this.fail(attached, error);
   }
 
   private enter(phase: Connection["phase"]): void {
     this.phase = phase;
-    for (const { channel } of [...this.held.values()]) channel.connection(this.state);
+    for (const { channel } of [...this.channels.values()]) channel.connection(this.state);
     for (const listener of [...this.listeners]) listener(this.state);
   }
 
@@ -169,14 +170,14 @@ export class Connection {
     const { attempt } = this;
     this.lastError = undefined;
     this.enter("dialing");
-    this.timer = this.options.clock.after(DIAL_TIMEOUT_MS, () => this.lost(BROKEN));
+    this.timer = this.options.clock.after(DIAL_TIMEOUT_MS, () => this.disconnected(BROKEN));
     this.options.credentials.hello().then(
       (members) => {
         if (attempt === this.attempt) this.connect(attempt, members);
       },
       () => {
-        // The page's own server is away; it is asked again with the next attempt.
-        if (attempt === this.attempt) this.lost(BROKEN);
+        // The page's own server is unavailable; the next attempt calls it again.
+        if (attempt === this.attempt) this.disconnected(BROKEN);
       },
     );
   }
@@ -188,37 +189,37 @@ export class Connection {
         if (!current()) return;
         this.carries = true;
         this.send({ type: "hello", ...hello });
-        for (const held of this.held.values()) this.subscribe(held);
+        for (const attached of this.channels.values()) this.subscribe(attached);
       },
       message: (text) => {
         if (current()) this.take(text);
       },
       closed: (code) => {
-        if (current()) this.lost(code);
+        if (current()) this.disconnected(code);
       },
     });
   }
 
-  /** Leaves the socket, whatever state it is in. */
+  /** Closes the socket in any state. */
   private drop(): void {
     this.attempt += 1;
     this.cancelTimer();
     this.options.clock.cancel(this.silence);
     this.options.clock.cancel(this.renewal);
     this.named.clear();
-    for (const held of this.held.values()) {
-      this.options.clock.cancel(held.retry);
-      held.name = "";
+    for (const attached of this.channels.values()) {
+      this.options.clock.cancel(attached.retry);
+      attached.name = "";
     }
     this.carries = false;
     this.socket?.close();
     this.socket = undefined;
   }
 
-  private lost(code: number): void {
+  private disconnected(code: number): void {
     const error = this.lastError;
     this.drop();
-    if (this.held.size === 0) {
+    if (this.channels.size === 0) {
       this.enter("idle");
     } else if (code === UNAUTHENTICATED) {
       this.unauthenticated(error);
@@ -232,7 +233,7 @@ export class Connection {
     }
   }
 
-  /** The token was refused: another one may be taken, once. */
+  /** The token was rejected: tries another one, once. */
   private unauthenticated(error: Problem | undefined): void {
     this.refusals += 1;
     if (this.options.credentials.canRenew && this.refusals === 1) {
@@ -242,7 +243,7 @@ export class Connection {
     }
     this.refusals = 0;
     this.end(new ServerError(error ?? { code: "invalid_credentials" }, 401));
-    // Whoever subscribes later may have better luck: a sign-in may have happened meanwhile.
+    // A later subscription may succeed: the user may have signed in again.
     this.phase = "idle";
   }
 
@@ -299,30 +300,30 @@ export class Connection {
     this.watch(this.options.silenceMs ?? this.heartbeatMs * 2);
     this.scheduleRenewal();
     this.enter("open");
-    if (this.held.size === 0) this.linger();
+    if (this.channels.size === 0) this.linger();
   }
 
   private pass(frame: SubscriptionFrame): void {
-    const held = this.named.get(frame.id);
-    if (held === undefined) return;
+    const attached = this.named.get(frame.id);
+    if (attached === undefined) return;
     if (frame.type === "end") {
-      this.ended(held, frame.error);
-    } else if (held.channel.frame(frame)) {
-      held.failures = 0;
+      this.ended(attached, frame.error);
+    } else if (attached.channel.frame(frame)) {
+      attached.failures = 0;
     } else {
-      this.send({ type: "unsubscribe", id: held.name });
-      this.subscribe(held);
+      this.send({ type: "unsubscribe", id: attached.name });
+      this.subscribe(attached);
     }
   }
 
-  private ended(held: Held, problem: Problem | null): void {
-    this.named.delete(held.name);
-    held.name = "";
+  private ended(attached: AttachedChannel, problem: Problem | null): void {
+    this.named.delete(attached.name);
+    attached.name = "";
     if (problem?.code === "token_expired" && this.options.credentials.canRenew) {
       this.renew();
     } else {
       const error = new ServerError(problem ?? { code: "subscription_ended" }, 410);
-      this.fail(held, error);
+      this.fail(attached, error);
     }
   }
 
@@ -333,43 +334,43 @@ export class Connection {
       return;
     }
     if (frame.id === RENEWAL) this.renewing = false;
-    const held = this.named.get(frame.id);
-    if (held === undefined) return;
-    this.named.delete(held.name);
-    held.name = "";
+    const attached = this.named.get(frame.id);
+    if (attached === undefined) return;
+    this.named.delete(attached.name);
+    attached.name = "";
     const error = new ServerError(frame.error, frame.error.status ?? 500);
     if (error.code === "token_expired" && this.options.credentials.canRenew) this.renew();
-    else if (error.isTemporary) this.again(held);
-    else this.fail(held, error);
+    else if (error.isTemporary) this.retry(attached);
+    else this.fail(attached, error);
   }
 
   // Subscriptions
 
-  private subscribe(held: Held): void {
-    this.options.clock.cancel(held.retry);
-    this.named.delete(held.name);
+  private subscribe(attached: AttachedChannel): void {
+    this.options.clock.cancel(attached.retry);
+    this.named.delete(attached.name);
     this.names += 1;
-    held.name = `s${this.names}`;
-    this.named.set(held.name, held);
-    this.send({ type: "subscribe", id: held.name, ...held.channel.subscribe() });
+    attached.name = `s${this.names}`;
+    this.named.set(attached.name, attached);
+    this.send({ type: "subscribe", id: attached.name, ...attached.channel.subscribe() });
   }
 
-  private again(held: Held): void {
-    held.failures += 1;
-    const ms = backoffMs(held.failures, this.options.clock.random());
-    held.retry = this.options.clock.after(ms, () => this.subscribe(held));
+  private retry(attached: AttachedChannel): void {
+    attached.failures += 1;
+    const ms = backoffMs(attached.failures, this.options.clock.random());
+    attached.retry = this.options.clock.after(ms, () => this.subscribe(attached));
   }
 
-  private fail(held: Held, error: RillbaseError): void {
-    this.release(held);
-    held.channel.failed(error);
-    if (this.held.size === 0 && this.phase === "open") this.linger();
+  private fail(attached: AttachedChannel, error: RillbaseError): void {
+    this.release(attached);
+    attached.channel.failed(error);
+    if (this.channels.size === 0 && this.phase === "open") this.linger();
   }
 
-  private release(held: Held): void {
-    this.options.clock.cancel(held.retry);
-    this.held.delete(held.channel);
-    this.named.delete(held.name);
+  private release(attached: AttachedChannel): void {
+    this.options.clock.cancel(attached.retry);
+    this.channels.delete(attached.channel);
+    this.named.delete(attached.name);
   }
 
   // Tokens
@@ -393,28 +394,29 @@ export class Connection {
       (error: unknown) => {
         this.renewing = false;
         this.lastError = { detail: asRillbaseError(error).message };
-        if (attempt === this.attempt) this.lost(BROKEN);
+        if (attempt === this.attempt) this.disconnected(BROKEN);
       },
     );
   }
 
-  /** A new token counts: what had ended with the old one goes on. */
+  /** A new token is valid: subscribes again to what ended with the old one. */
   private acknowledged(id: string): void {
     if (id !== RENEWAL) return;
     this.renewing = false;
     this.scheduleRenewal();
-    for (const held of this.held.values()) if (held.name === "") this.subscribe(held);
+    for (const attached of this.channels.values())
+      if (attached.name === "") this.subscribe(attached);
   }
 
   // Silence
 
-  /** Gives the connection up unless something is heard within so long; half way it asks. */
+  /** Closes the connection after this silence; pings the server half way through. */
   private watch(ms: number): void {
     const { clock } = this.options;
     clock.cancel(this.silence);
     this.silence = clock.after(ms / 2, () => {
       this.ask();
-      this.silence = clock.after(ms / 2, () => this.lost(BROKEN));
+      this.silence = clock.after(ms / 2, () => this.disconnected(BROKEN));
     });
   }
 
@@ -423,7 +425,7 @@ export class Connection {
   }
 
   private send(message: Record<string, unknown>): void {
-    // Messages are of JSON's kinds already: queries are encoded once, where they are made.
+    // Messages consist of JSON's types already: queries are encoded once, when they are created.
     this.socket?.send(JSON.stringify(message));
   }
 

@@ -9,10 +9,10 @@ import type { EventFrame, SubscriptionFrame } from "./frames.js";
 import type { QueryState } from "./snapshot.js";
 import { type Effect, View } from "./view.js";
 
-/** Reports that a subscription failed to a program that may not look at its error. */
+/** Reports a failed subscription to a program that may not check for errors. */
 export type FailureReport = (subscription: string, error: RillbaseError) => void;
 
-/** What a frame did, where it did something. */
+/** The effect of a frame, if it had one. */
 export type Done = Exclude<Effect, { readonly kind: "broken" | "nothing" }>;
 
 export abstract class Followed implements Channel {
@@ -24,24 +24,24 @@ export abstract class Followed implements Channel {
   private isOffline = false;
   private isScheduled = false;
 
-  /** The members of the message that subscribes, but for `resume`. */
+  /** The members of the message that subscribes, without `resume`. */
   protected abstract members(): Record<string, unknown>;
 
-  /** Learns that the answer has changed. */
-  protected abstract took(done: Done): void;
+  /** Handles a change of the answer. */
+  protected abstract answerChanged(done: Done): void;
 
-  /** Shows listeners what there is, if it is not what they were shown last. */
+  /** Notifies listeners, unless they have received the current state already. */
   protected abstract show(): void;
 
-  /** Learns that the state is another one. */
-  protected stateTurned(): void {}
+  /** Called after the state has changed. */
+  protected afterStateChange(): void {}
 
-  /** Tells the view of an event. */
+  /** Passes an event to the view. */
   protected event(frame: EventFrame): Effect {
     return this.view.event(frame);
   }
 
-  // What the connection tells
+  // Events of the connection
 
   subscribe(): Record<string, unknown> {
     this.view.interrupted();
@@ -87,20 +87,20 @@ export abstract class Followed implements Channel {
     return true;
   }
 
-  /** Takes what a frame did; false: it cannot have been so. */
+  /** Processes the effect of a frame; false: the frames are inconsistent. */
   private take(effect: Effect): boolean {
     if (effect.kind === "broken") {
       this.view.reset();
       return false;
     }
     if (effect.kind !== "nothing") {
-      this.took(effect);
+      this.answerChanged(effect);
       this.schedule();
     }
     return true;
   }
 
-  /** Believes nothing until the server says again that matching is active. */
+  /** The answer counts as outdated until the server reports again that matching is active. */
   protected notReady(): void {
     this.isReady = false;
     this.stateChanged();
@@ -110,7 +110,7 @@ export abstract class Followed implements Channel {
     const before = this.state;
     this.state = this.currentState();
     if (this.state !== before) {
-      this.stateTurned();
+      this.afterStateChange();
       this.schedule();
     }
   }

@@ -2,7 +2,7 @@
 
 import type { Problem } from "../errors.js";
 
-/** A document as it stands in an answer. */
+/** A document in an answer. */
 export interface EnvelopeFrame {
   readonly id: unknown;
   readonly version: number | null;

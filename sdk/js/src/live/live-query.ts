@@ -14,13 +14,13 @@ import { difference, type ItemChange, NO_ANSWER, type QuerySnapshot } from "./sn
 import { type QuerySpec, specBody } from "./spec.js";
 import type { Change, Effect, Row } from "./view.js";
 
-/** A change that the server has told, or the first answer. */
-export type Told =
+/** What the server sent: the first answer, changes, or an error. */
+export type ServerUpdate =
   | { readonly kind: "result"; readonly rows: readonly Row[] }
   | { readonly kind: "changes"; readonly changes: readonly Change[] }
   | { readonly kind: "failed"; readonly error: RillbaseError };
 
-export interface Surroundings {
+export interface QueryContext {
   readonly connection: Connection;
   readonly writes: LocalWrites;
   readonly clock: Clock;
@@ -30,84 +30,84 @@ export interface Surroundings {
 }
 
 /**
- * Silence for so long proves that a confirmed write does not concern a query: the server says that
- * it is behind sooner than that.
+ * Silence for this long proves that a confirmed write does not affect a query: the server reports
+ * earlier that it is behind.
  */
 const CAUGHT_UP_MS = 3_000;
 
 export class LiveQuery extends Followed implements Holder {
-  /** What listeners were shown last. A new object whenever it is not the same. */
+  /** The last state passed to listeners. A new object whenever it changes. */
   snapshot: QuerySnapshot<unknown> = NO_ANSWER;
   private shown: Shown[] = [];
   private isFirst = true;
   private readonly listeners = new Set<() => void>();
-  private readonly tellings = new Set<(told: Told) => void>();
-  /** The newest version heard of each document while writes are pending. */
-  private readonly heard = new Map<string, number>();
+  private readonly updateListeners = new Set<(update: ServerUpdate) => void>();
+  /** The newest version received of each document while writes are pending. */
+  private readonly newestVersions = new Map<string, number>();
   private readonly graces = new Map<Pending, Timer>();
   private isAttached = false;
 
   constructor(
     readonly spec: QuerySpec,
-    private readonly around: Surroundings,
+    private readonly context: QueryContext,
     private readonly unused: () => void,
   ) {
     super();
-    this.view.versionsTell = spec.lookup === undefined;
+    this.view.areVersionsReliable = spec.lookup === undefined;
   }
 
-  /** Calls the listener whenever `snapshot` has changed. Returns how to stop. */
+  /** Calls the listener whenever `snapshot` has changed. Returns a function that stops this. */
   listen(listener: () => void): () => void {
     this.listeners.add(listener);
     return this.begin(() => this.listeners.delete(listener));
   }
 
-  /** Calls the listener with the answer, if there is one, and then whatever the server tells. */
-  told(listener: (told: Told) => void): () => void {
-    this.tellings.add(listener);
+  /** Calls the listener with the answer, if there is one, and then with every update. */
+  onUpdate(listener: (update: ServerUpdate) => void): () => void {
+    this.updateListeners.add(listener);
     if (this.view.hasResult) listener({ kind: "result", rows: this.view.rows });
-    return this.begin(() => this.tellings.delete(listener));
+    return this.begin(() => this.updateListeners.delete(listener));
   }
 
   private begin(stop: () => void): () => void {
     if (!this.isAttached) {
       this.isAttached = true;
       this.error = null;
-      this.around.writes.join(this.spec.collection, this);
-      this.around.connection.attach(this);
+      this.context.writes.join(this.spec.collection, this);
+      this.context.connection.attach(this);
     }
     let stopped = false;
     return () => {
       if (stopped) return;
       stopped = true;
       stop();
-      if (this.listeners.size + this.tellings.size === 0) this.unused();
+      if (this.listeners.size + this.updateListeners.size === 0) this.unused();
     };
   }
 
   get isUsed(): boolean {
-    return this.listeners.size + this.tellings.size > 0;
+    return this.listeners.size + this.updateListeners.size > 0;
   }
 
-  /** Ends it. Whoever listens later begins where it was. */
+  /** Ends it. A later listener resumes from the last position. */
   close(): void {
     this.isAttached = false;
-    this.around.connection.detach(this);
+    this.context.connection.detach(this);
     this.leave();
   }
 
-  /** The answer as the server told it last. */
+  /** The last answer of the server. */
   get rows(): readonly Row[] {
     return this.view.rows;
   }
 
   private leave(): void {
-    for (const timer of this.graces.values()) this.around.clock.cancel(timer);
+    for (const timer of this.graces.values()) this.context.clock.cancel(timer);
     this.graces.clear();
-    this.around.writes.leave(this.spec.collection, this);
+    this.context.writes.leave(this.spec.collection, this);
   }
 
-  // What the connection tells
+  // Events of the connection
 
   protected members(): Record<string, unknown> {
     return specBody(this.spec);
@@ -118,35 +118,35 @@ export class LiveQuery extends Followed implements Holder {
     this.isAttached = false;
     this.leave();
     super.failed(error);
-    if (this.listeners.size > 0) this.around.report(`query on "${this.spec.collection}"`, error);
-    for (const tell of [...this.tellings]) tell({ kind: "failed", error });
+    if (this.listeners.size > 0) this.context.report(`query on "${this.spec.collection}"`, error);
+    for (const listener of [...this.updateListeners]) listener({ kind: "failed", error });
   }
 
   protected override event(frame: EventFrame): Effect {
     const effect = super.event(frame);
-    if (effect.kind === "changed" && this.around.writes.of(this.spec.collection).length > 0) {
-      for (const { row } of effect.changes) this.heard.set(row.key, row.version ?? 0);
+    if (effect.kind === "changed" && this.context.writes.of(this.spec.collection).length > 0) {
+      for (const { row } of effect.changes) this.newestVersions.set(row.key, row.version ?? 0);
     }
     return effect;
   }
 
-  protected took(done: Done): void {
+  protected answerChanged(done: Done): void {
     if (done.kind === "replaced") {
-      this.tellReplaced(done.before);
+      this.emitReplaced(done.before);
     } else {
-      this.tell({ kind: "changes", changes: done.changes });
-      // What is looked up with a document does not come with it when it is read by its id.
+      this.emit({ kind: "changes", changes: done.changes });
+      // A document that is read by its id comes without its lookups.
       const fetched = this.spec.lookup === undefined ? done.changes : [];
       for (const { row } of fetched) if (row.isOmitted) this.complete(row);
     }
     this.catchUp();
   }
 
-  private tellReplaced(before: readonly Row[]): void {
+  private emitReplaced(before: readonly Row[]): void {
     const { rows } = this.view;
     if (this.isFirst) {
       this.isFirst = false;
-      this.tell({ kind: "result", rows });
+      this.emit({ kind: "result", rows });
       return;
     }
     const byKey = new Map([...before, ...rows].map((row) => [row.key, row]));
@@ -154,7 +154,7 @@ export class LiveQuery extends Followed implements Holder {
       const row = byKey.get(this.keyOf(change, before, rows));
       return row === undefined ? [] : [{ type: change.type, row } satisfies Change];
     });
-    if (changes.length > 0) this.tell({ kind: "changes", changes });
+    if (changes.length > 0) this.emit({ kind: "changes", changes });
   }
 
   private keyOf(
@@ -165,28 +165,28 @@ export class LiveQuery extends Followed implements Holder {
     return (change.index < 0 ? before[change.oldIndex] : after[change.index])?.key ?? "";
   }
 
-  private tell(told: Told): void {
-    for (const listener of [...this.tellings]) listener(told);
+  private emit(update: ServerUpdate): void {
+    for (const listener of [...this.updateListeners]) listener(update);
   }
 
-  /** Fetches a document that its event left out. */
+  /** Fetches a document that its event omitted. */
   private complete(row: Row): void {
-    const put = (found: Row | undefined) => {
+    const put = (fetched: Row | undefined) => {
       const place = this.view.rows.findIndex(({ key }) => key === row.key);
-      const held = this.view.rows[place];
-      if (found === undefined || held === undefined || !held.isOmitted) return;
-      if ((found.version ?? 0) < (held.version ?? 0)) return;
-      this.view.rows[place] = { ...held, document: found.document, isOmitted: false };
+      const current = this.view.rows[place];
+      if (fetched === undefined || current === undefined || !current.isOmitted) return;
+      if ((fetched.version ?? 0) < (current.version ?? 0)) return;
+      this.view.replace(place, { ...current, document: fetched.document, isOmitted: false });
       this.schedule();
     };
     // A failure leaves the document as it was before; its next change brings it up to date.
-    this.around.read(this.spec.collection, row.id).then(put, () => undefined);
+    this.context.read(this.spec.collection, row.id).then(put, () => undefined);
   }
 
   // Pending writes
 
   pendingChanged(): void {
-    if (this.around.writes.of(this.spec.collection).length === 0) this.heard.clear();
+    if (this.context.writes.of(this.spec.collection).length === 0) this.newestVersions.clear();
     this.schedule();
   }
 
@@ -197,52 +197,52 @@ export class LiveQuery extends Followed implements Holder {
   }
 
   private catchUp(): void {
-    for (const pending of [...this.around.writes.of(this.spec.collection)]) {
+    for (const pending of [...this.context.writes.of(this.spec.collection)]) {
       if (pending.confirmation !== undefined && this.hasSeen(pending)) this.release(pending);
     }
   }
 
   private hasSeen(pending: Pending): boolean {
-    const wanted = pending.confirmation?.version;
+    const confirmed = pending.confirmation?.version;
     const row = this.view.rows.find(({ key }) => key === pending.key);
-    const heard = Math.max(this.heard.get(pending.key) ?? -1, row?.version ?? -1);
+    const received = Math.max(this.newestVersions.get(pending.key) ?? -1, row?.version ?? -1);
     if (pending.operation.kind === "delete") return this.view.hasResult && row === undefined;
-    return wanted !== undefined && heard >= wanted;
+    return confirmed !== undefined && received >= confirmed;
   }
 
   private release(pending: Pending): void {
-    this.around.clock.cancel(this.graces.get(pending));
+    this.context.clock.cancel(this.graces.get(pending));
     this.graces.delete(pending);
-    this.around.writes.release(pending, this);
+    this.context.writes.release(pending, this);
   }
 
   private startGrace(pending: Pending): void {
     if (this.state !== "live" || this.graces.has(pending)) return;
-    const timer = this.around.clock.after(CAUGHT_UP_MS, () => this.release(pending));
+    const timer = this.context.clock.after(CAUGHT_UP_MS, () => this.release(pending));
     this.graces.set(pending, timer);
   }
 
   /** Silence proves something only while the query is live. */
   private restartGraces(): void {
-    for (const timer of this.graces.values()) this.around.clock.cancel(timer);
+    for (const timer of this.graces.values()) this.context.clock.cancel(timer);
     this.graces.clear();
-    for (const pending of this.around.writes.of(this.spec.collection)) {
+    for (const pending of this.context.writes.of(this.spec.collection)) {
       if (pending.confirmation !== undefined) this.startGrace(pending);
     }
   }
 
   // The snapshot for listeners
 
-  protected override stateTurned(): void {
+  protected override afterStateChange(): void {
     this.restartGraces();
   }
 
   protected show(): void {
     const { spec, view } = this;
-    const pending = this.around.writes.of(spec.collection).filter((one) => {
+    const pending = this.context.writes.of(spec.collection).filter((one) => {
       return one.confirmation === undefined || one.waiting.has(this);
     });
-    const next = overlaid(view.rows, pending, spec);
+    const next = overlaid(view.shown, pending, spec);
     const changes = difference(this.shown, next);
     this.shown = next;
     const snapshot = this.snapshotOf(changes);

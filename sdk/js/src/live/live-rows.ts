@@ -10,13 +10,14 @@ import type { Connection } from "./connection.js";
 import { type FailureReport, Followed } from "./followed.js";
 import type { QueryState } from "./snapshot.js";
 
+/** The current rows of a live query of an aggregate. */
 export interface RowsSnapshot<R> {
-  /** In the order of what they are grouped by. */
+  /** Ordered by their grouping values. */
   readonly rows: readonly R[];
   readonly state: QueryState;
-  /** Whether there has been an answer at all. */
+  /** Whether an answer has arrived. */
   readonly hasAnswer: boolean;
-  /** Why it has ended, with the state `failed`. */
+  /** The error that ended it, if the state is `failed`. */
   readonly error: RillbaseError | null;
 }
 
@@ -28,7 +29,7 @@ export const NO_ROWS: RowsSnapshot<never> = {
 };
 
 export class LiveRows extends Followed {
-  /** What listeners were shown last. A new object whenever it is not the same. */
+  /** The last state passed to listeners. A new object whenever it changes. */
   snapshot: RowsSnapshot<unknown> = NO_ROWS;
   private rows: readonly unknown[] = [];
   private readonly listeners = new Set<() => void>();
@@ -42,7 +43,7 @@ export class LiveRows extends Followed {
     super();
   }
 
-  /** Calls the listener whenever `snapshot` has changed. Returns how to stop. */
+  /** Calls the listener whenever `snapshot` has changed. Returns a function that stops this. */
   listen(listener: () => void): () => void {
     const isFirst = this.listeners.size === 0;
     this.listeners.add(listener);
@@ -69,7 +70,7 @@ export class LiveRows extends Followed {
     }
   }
 
-  protected took(): void {
+  protected answerChanged(): void {
     this.rows = this.view.rows.map(({ document }) => document);
   }
 

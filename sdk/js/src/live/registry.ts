@@ -1,7 +1,7 @@
 /** The live queries of a client: equal queries share one. */
 
 import type { Timer } from "../clock.js";
-import { LiveQuery, type Surroundings } from "./live-query.js";
+import { LiveQuery, type QueryContext } from "./live-query.js";
 import { type QuerySpec, specKey } from "./spec.js";
 
 /** A query without listeners is kept for this time, in case a new listener arrives. */
@@ -11,28 +11,28 @@ export class Registry {
   private readonly queries = new Map<string, LiveQuery>();
   private readonly leaving = new Map<string, Timer>();
 
-  constructor(private readonly around: Surroundings) {}
+  constructor(private readonly context: QueryContext) {}
 
   /** Returns the live query; it subscribes when it has a listener. */
   of(spec: QuerySpec): LiveQuery {
     const key = specKey(spec);
-    const held = this.queries.get(key);
-    if (held !== undefined && held.snapshot.error === null) return held;
-    const made: LiveQuery = new LiveQuery(spec, this.around, () => this.unused(key, made));
+    const existing = this.queries.get(key);
+    if (existing !== undefined && existing.snapshot.error === null) return existing;
+    const made: LiveQuery = new LiveQuery(spec, this.context, () => this.unused(key, made));
     this.queries.set(key, made);
     this.unused(key, made);
     return made;
   }
 
   close(): void {
-    for (const timer of this.leaving.values()) this.around.clock.cancel(timer);
+    for (const timer of this.leaving.values()) this.context.clock.cancel(timer);
     for (const query of this.queries.values()) query.close();
     this.queries.clear();
   }
 
   private unused(key: string, query: LiveQuery): void {
-    this.around.clock.cancel(this.leaving.get(key));
-    const timer = this.around.clock.after(LINGER_MS, () => {
+    this.context.clock.cancel(this.leaving.get(key));
+    const timer = this.context.clock.after(LINGER_MS, () => {
       if (query.isUsed) return;
       query.close();
       if (this.queries.get(key) === query) this.queries.delete(key);

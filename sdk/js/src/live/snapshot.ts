@@ -3,41 +3,41 @@
 import type { RillbaseError } from "../errors.js";
 
 /**
- * `connecting` until the first answer or while coming back, `live` when silence means that nothing
- * changes, `stale` when the server is behind and what is shown may be old, `offline` while there is
- * no connection.
+ * `connecting` until the first answer or during a reconnect, `live` if silence means that nothing
+ * has changed, `stale` if the answer may be outdated, `offline` while there is no connection.
  */
 export type QueryState = "connecting" | "live" | "stale" | "offline" | "failed";
 
-/** A document as it is shown. */
+/** A document in a snapshot. */
 export interface Item<T> {
   readonly id: unknown;
   /** The server's version; a document that only exists locally has none. */
   readonly version: number | null;
   readonly document: T;
-  /** Whether a write that the server has not confirmed is part of what is shown. */
+  /** Whether it includes a write that the server has not confirmed. */
   readonly isPending: boolean;
 }
 
-/** What changed between a snapshot and the one before. */
+/** A difference between a snapshot and the previous one. */
 export interface ItemChange<T> {
   readonly type: "add" | "change" | "move" | "remove";
   readonly item: Item<T>;
-  /** The place in the new answer, for `remove` -1. */
+  /** The index in the new answer; -1 for `remove`. */
   readonly index: number;
-  /** The place in the former answer, for `add` -1. */
+  /** The index in the previous answer; -1 for `add`. */
   readonly oldIndex: number;
 }
 
+/** The current result of a live query. */
 export interface QuerySnapshot<T> {
   readonly documents: readonly T[];
   readonly items: readonly Item<T>[];
   readonly changes: readonly ItemChange<T>[];
   readonly state: QueryState;
-  /** Whether there has been an answer at all. */
+  /** Whether an answer has arrived. */
   readonly hasAnswer: boolean;
   readonly hasPendingWrites: boolean;
-  /** Why the query has ended, with the state `failed`. */
+  /** The error that ended the query, if the state is `failed`. */
   readonly error: RillbaseError | null;
 }
 
@@ -46,34 +46,66 @@ interface Keyed<T> {
   readonly item: Item<T>;
 }
 
-/** Returns how one answer became the other: what went, then what is new, changed or moved. */
+/**
+ * Returns the changes from one answer to the other: removed documents, then new, changed and moved
+ * ones.
+ */
 export function difference<T>(
   before: readonly Keyed<T>[],
   after: readonly Keyed<T>[],
 ): ItemChange<T>[] {
-  const old = new Map(before.map(({ key, item }, index) => [key, { item, index }]));
-  const added = new Map(after.map(({ key }, index) => [key, index]));
+  // A change usually leaves the order as it is, so most rows are the same at both ends.
+  const start = sameAtStart(before, after);
+  const end = sameAtEnd(before, after, start);
+  const old = new Map(
+    before.slice(start, before.length - end).map(({ key, item }, at) => [key, { item, at }]),
+  );
+  const kept = new Set(after.slice(start, after.length - end).map(({ key }) => key));
   const changes: ItemChange<T>[] = [];
-  before.forEach(({ key, item }, oldIndex) => {
-    if (!added.has(key)) changes.push({ type: "remove", item, index: -1, oldIndex });
-  });
-  const stayed = before.filter(({ key }) => added.has(key)).map(({ key }) => key);
-  const ranks = new Map(stayed.map((key, rank) => [key, rank]));
+  for (const [key, { item, at }] of old) {
+    if (!kept.has(key)) changes.push({ type: "remove", item, index: -1, oldIndex: start + at });
+  }
   let reached = -1;
   after.forEach(({ key, item }, index) => {
-    const was = old.get(key);
+    const oldIndex = oldIndexOf(index);
+    const was = oldIndex === undefined ? old.get(key) : before[oldIndex];
     if (was === undefined) {
       changes.push({ type: "add", item, index, oldIndex: -1 });
       return;
     }
-    const rank = ranks.get(key) ?? 0;
-    const type = rank < reached ? "move" : "change";
-    reached = Math.max(reached, rank);
+    const from = oldIndex ?? start + (old.get(key)?.at ?? 0);
+    const type = from < reached ? "move" : "change";
+    reached = Math.max(reached, from);
     if (type === "move" || !isSame(was.item, item)) {
-      changes.push({ type, item, index, oldIndex: was.index });
+      changes.push({ type, item, index, oldIndex: from });
     }
   });
   return changes;
+
+  /** The former index of a row at one of the ends. */
+  function oldIndexOf(index: number): number | undefined {
+    if (index < start) return index;
+    const fromEnd = after.length - index;
+    return fromEnd <= end ? before.length - fromEnd : undefined;
+  }
+}
+
+function sameAtStart<T>(before: readonly Keyed<T>[], after: readonly Keyed<T>[]): number {
+  const length = Math.min(before.length, after.length);
+  let count = 0;
+  while (count < length && before[count]?.key === after[count]?.key) count += 1;
+  return count;
+}
+
+function sameAtEnd<T>(
+  before: readonly Keyed<T>[],
+  after: readonly Keyed<T>[],
+  start: number,
+): number {
+  const length = Math.min(before.length, after.length) - start;
+  let count = 0;
+  while (count < length && before.at(-1 - count)?.key === after.at(-1 - count)?.key) count += 1;
+  return count;
 }
 
 function isSame<T>(left: Item<T>, right: Item<T>): boolean {
@@ -84,7 +116,7 @@ function isSame<T>(left: Item<T>, right: Item<T>): boolean {
   );
 }
 
-/** What there is before the server has answered. */
+/** The snapshot before the server has responded. */
 export const NO_ANSWER: QuerySnapshot<never> = {
   documents: [],
   items: [],

@@ -4,6 +4,7 @@ import { encode, stringify } from "../ejson/encode.js";
 import type { Sort } from "../local/order.js";
 import type { Plain } from "../local/paths.js";
 
+/** A query as data, as it is sent to the server. */
 export interface QuerySpec {
   readonly collection: string;
   readonly filter: Plain;
@@ -11,20 +12,22 @@ export interface QuerySpec {
   readonly projection?: Plain;
   readonly offset?: number;
   readonly limit?: number;
-  /** Rows that stand for all documents with the same values, instead of documents. */
+  /** Returns one row for all documents with the same values, instead of documents. */
   readonly group?: Group;
-  /** Other documents that are shown with each document. */
+  /** Other documents that are included with each document. */
   readonly lookup?: readonly Lookup[];
 }
 
-/** Shows documents with the one, or the list of those, of a collection whose ids stand in a field. */
+/**
+ * Includes with each document those of another collection whose ids are in a field: one, or a list.
+ */
 export interface Lookup {
   readonly from: string;
   readonly local: string;
   readonly as: string;
 }
 
-/** What is measured of the documents of a group. */
+/** A measure over the documents of a group. */
 export type Measure =
   | { readonly op: "count" }
   | { readonly op: "sum" | "avg" | "min" | "max"; readonly field: string };

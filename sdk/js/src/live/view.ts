@@ -8,6 +8,7 @@
 
 import { idKey } from "../ejson/path.js";
 import { compareIds } from "../local/compare.js";
+import { type Shown, shownRow } from "../local/overlay.js";
 import type { EnvelopeFrame, EventFrame, ResultFrame } from "./frames.js";
 
 /** A document in an answer. */
@@ -21,7 +22,7 @@ export interface Row {
   readonly isOmitted: boolean;
 }
 
-/** A change of the answer that the server has told. */
+/** A change of the answer. */
 export interface Change {
   readonly type: "add" | "change" | "move" | "remove";
   readonly row: Row;
@@ -34,7 +35,7 @@ export type Effect =
   | { readonly kind: "nothing" }
   | { readonly kind: "replaced"; readonly before: readonly Row[] }
   | { readonly kind: "changed"; readonly changes: readonly Change[] }
-  /** The frames do not fit together: subscribe anew, without a resume token. */
+  /** The frames are inconsistent: subscribe again, without a resume token. */
   | { readonly kind: "broken"; readonly why: string };
 
 const NOTHING: Effect = { kind: "nothing" };
@@ -42,23 +43,25 @@ const NOTHING: Effect = { kind: "nothing" };
 export class View {
   /** In the order of the answer. */
   rows: Row[] = [];
+  /** The same rows as they are shown; they change with `rows`, so that a change costs one of them. */
+  shown: Shown[] = [];
   /** Whether there has been a result. */
   hasResult = false;
-  /** Whether rows of one version are the same. What is looked up changes without the document. */
-  versionsTell = true;
-  /** Where to go on from after an interruption. */
+  /** Whether rows of one version are equal. Lookups change without the document. */
+  areVersionsReliable = true;
+  /** The position from which to resume after an interruption. */
   resume: string | undefined;
   private seq = 0;
   private parts: Row[] = [];
   private group: EventFrame[] = [];
 
-  /** Prepares for frames of a new connection: what was interrupted is forgotten, it comes again. */
+  /** Prepares for a new connection: incomplete groups and results are discarded and sent again. */
   interrupted(): void {
     this.group = [];
     this.parts = [];
   }
 
-  /** Forgets where it was; a new result follows. What was shown stays until then. */
+  /** Discards the position; a new result follows. The current rows stay until then. */
   reset(): void {
     this.interrupted();
     this.seq = 0;
@@ -70,11 +73,12 @@ export class View {
     for (const item of frame.items) this.parts.push(rowOf(item));
     if (!frame.last) return NOTHING;
     const before = this.rows;
-    const held = new Map(before.map((row) => [row.key, row]));
-    // What has not changed stays the same object, so that nobody draws it again.
-    this.rows = this.versionsTell
-      ? this.parts.map((row) => sameOr(held.get(row.key), row))
+    const rowsBefore = new Map(before.map((row) => [row.key, row]));
+    // An unchanged row stays the same object, so that it is not rendered again.
+    this.rows = this.areVersionsReliable
+      ? this.parts.map((row) => sameOr(rowsBefore.get(row.key), row))
       : this.parts;
+    this.shown = this.rows.map(shownRow);
     this.parts = [];
     this.hasResult = true;
     this.resume = frame.resume ?? this.resume;
@@ -85,7 +89,7 @@ export class View {
     this.resume = resume ?? this.resume;
   }
 
-  /** Takes an event; the members of a group take effect together with the last of them. */
+  /** Applies an event; the members of a group take effect together with the last of them. */
   event(frame: EventFrame): Effect {
     this.group.push(frame);
     const { txn } = frame;
@@ -100,9 +104,15 @@ export class View {
     return { kind: "changed", changes };
   }
 
+  /** Replaces the row at a place by one with the same key. */
+  replace(place: number, row: Row): void {
+    this.rows[place] = row;
+    this.shown[place] = shownRow(row);
+  }
+
   private complaint(group: readonly EventFrame[]): string | undefined {
     const first = group[0]?.seq;
-    // After a resume the numbering goes on from the token, which a reset may have restarted.
+    // After a resume the numbering continues from the token, which a reset may have restarted.
     if (first !== this.seq + 1) return `event ${first} followed event ${this.seq}`;
     const inOrder = group.every((member, place) => member.seq === first + place);
     return inOrder ? undefined : "a group has a gap";
@@ -111,22 +121,27 @@ export class View {
   private apply(frame: EventFrame): Change {
     const key = idKey(frame.key);
     const place = this.rows.findIndex((row) => row.key === key);
-    const held = place < 0 ? undefined : this.rows[place];
-    if (held !== undefined) this.rows.splice(place, 1);
+    const current = place < 0 ? undefined : this.rows[place];
+    if (current !== undefined) {
+      this.rows.splice(place, 1);
+      this.shown.splice(place, 1);
+    }
     if (frame.match === "remove") {
-      const gone = held ?? rowOf({ id: frame.key, version: null, document: undefined });
-      const row = { ...gone, version: frame.version };
+      const removed = current ?? rowOf({ id: frame.key, version: null, document: undefined });
+      const row = { ...removed, version: frame.version };
       return { type: "remove", row, ...(frame.reason && { reason: frame.reason }) };
     }
     const row: Row = {
       key,
       id: frame.key,
       version: frame.version,
-      document: frame.omitted === undefined ? frame.document : held?.document,
+      document: frame.omitted === undefined ? frame.document : current?.document,
       isOmitted: frame.omitted !== undefined,
     };
-    this.rows.splice(frame.index ?? this.placeById(row.id), 0, row);
-    if (held === undefined) return { type: "add", row };
+    const index = frame.index ?? this.placeById(row.id);
+    this.rows.splice(index, 0, row);
+    this.shown.splice(index, 0, shownRow(row));
+    if (current === undefined) return { type: "add", row };
     return { type: frame.match === "changeIndex" ? "move" : "change", row };
   }
 

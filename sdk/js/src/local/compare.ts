@@ -28,7 +28,7 @@ enum Kind {
   Max,
 }
 
-/** Returns a negative number, 0 or a positive one. Total for whatever can be stored. */
+/** Returns a negative number, 0 or a positive one. Defined for all values that can be stored. */
 export function compare(left: unknown, right: unknown): number {
   const kind = kindOf(left);
   const difference = kind - kindOf(right);
@@ -42,7 +42,7 @@ export function isSameKind(left: unknown, right: unknown): boolean {
   return kindOf(left) === kindOf(right);
 }
 
-/** Returns a number's value, or undefined for what is none. Decimals lose digits beyond a double. */
+/** Returns a number's value, or undefined for other kinds. Decimals lose digits beyond a double. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   if (typeof value === "bigint") return Number(value);
@@ -118,9 +118,9 @@ function compareNumbers(left: unknown, right: unknown): number {
 /** By code points, as UTF-8 sorts; JavaScript's own order is by UTF-16 units. */
 function compareTexts(left: string, right: string): number {
   const length = Math.min(left.length, right.length);
-  for (let place = 0; place < length; place += 1) {
-    const a = left.charCodeAt(place);
-    const b = right.charCodeAt(place);
+  for (let index = 0; index < length; index += 1) {
+    const a = left.charCodeAt(index);
+    const b = right.charCodeAt(index);
     if (a !== b) return isSurrogate(a) === isSurrogate(b) ? a - b : isSurrogate(a) ? 1 : -1;
   }
   return left.length - right.length;
@@ -137,9 +137,9 @@ function compareTimestamps(left: Timestamp, right: Timestamp): number {
 
 function compareLists(left: readonly unknown[], right: readonly unknown[]): number {
   const length = Math.min(left.length, right.length);
-  for (let place = 0; place < length; place += 1) {
-    const found = compare(left[place], right[place]);
-    if (found !== 0) return found;
+  for (let index = 0; index < length; index += 1) {
+    const order = compare(left[index], right[index]);
+    if (order !== 0) return order;
   }
   return left.length - right.length;
 }
@@ -148,14 +148,14 @@ function compareObjects(left: object, right: object): number {
   const a = Object.entries(left);
   const b = Object.entries(right);
   const length = Math.min(a.length, b.length);
-  for (let place = 0; place < length; place += 1) {
-    const [leftName = "", leftValue] = a[place] ?? [];
-    const [rightName = "", rightValue] = b[place] ?? [];
-    const found =
+  for (let index = 0; index < length; index += 1) {
+    const [leftName = "", leftValue] = a[index] ?? [];
+    const [rightName = "", rightValue] = b[index] ?? [];
+    const order =
       kindOf(leftValue) - kindOf(rightValue) ||
       compareTexts(leftName, rightName) ||
       compare(leftValue, rightValue);
-    if (found !== 0) return found;
+    if (order !== 0) return order;
   }
   return a.length - b.length;
 }

@@ -85,13 +85,13 @@ function ranged(name: string, values: readonly unknown[], operand: unknown): Ver
   });
 }
 
-function equals(values: readonly unknown[], wanted: unknown): Verdict {
-  if (wanted instanceof RegExp) return undefined;
-  if (wanted === null || wanted === undefined) {
+function equals(values: readonly unknown[], operand: unknown): Verdict {
+  if (operand instanceof RegExp) return undefined;
+  if (operand === null || operand === undefined) {
     return values.length === 0 || candidates(values).some((value) => value === null);
   }
   return candidates(values).some((value) => {
-    return isSameKind(value, wanted) && compare(value, wanted) === 0;
+    return isSameKind(value, operand) && compare(value, operand) === 0;
   });
 }
 
@@ -107,9 +107,9 @@ function not(verdict: Verdict): Verdict {
 function all<T>(parts: readonly T[], judge: (part: T) => Verdict): Verdict {
   let verdict: Verdict = true;
   for (const part of parts) {
-    const found = judge(part);
-    if (found === false) return false;
-    if (found === undefined) verdict = undefined;
+    const outcome = judge(part);
+    if (outcome === false) return false;
+    if (outcome === undefined) verdict = undefined;
   }
   return verdict;
 }

@@ -26,68 +26,72 @@ export function shownRow(row: Row): Shown {
   return shown;
 }
 
-/** Returns the answer with the writes applied that this query has not caught up with. */
+/**
+ * Returns the answer with the writes applied that this query has not caught up with: a copy of the
+ * rows, which is changed for each of these writes.
+ */
 export function overlaid(
-  rows: readonly Row[],
+  rows: readonly Shown[],
   pending: readonly Pending[],
   spec: QuerySpec,
 ): Shown[] {
-  const shown = rows.map(shownRow);
-  // What a write does to a row that is made of several documents only the server can tell.
+  const shown = rows.slice();
+  // Only the server can compute the effect of a write on a row of several documents.
   if (spec.group !== undefined) return shown;
   for (const write of pending) apply(shown, write, spec);
   return spec.limit === undefined ? shown : shown.slice(0, spec.limit);
 }
 
 function apply(shown: Shown[], write: Pending, spec: QuerySpec): void {
-  const place = shown.findIndex(({ key }) => key === write.key);
-  const held = shown[place];
-  const document = held?.item.document;
+  const position = shown.findIndex(({ key }) => key === write.key);
+  const current = shown[position];
+  const document = current?.item.document;
   const outcome = write.outcome(isPlain(document) ? document : undefined);
   if (outcome.kind === "deleted") {
-    if (held !== undefined) shown.splice(place, 1);
+    if (current !== undefined) shown.splice(position, 1);
   } else if (outcome.kind === "document") {
-    settle(shown, place, write, outcome.document, spec);
-  } else if (held !== undefined) {
+    settle(shown, position, write, outcome.document, spec);
+  } else if (current !== undefined) {
     // The write affects it, but the effect cannot be predicted here.
-    shown[place] = { ...held, item: { ...held.item, isPending: true } };
+    shown[position] = { ...current, item: { ...current.item, isPending: true } };
   }
 }
 
 function settle(
   shown: Shown[],
-  place: number,
+  position: number,
   write: Pending,
   document: Plain,
   spec: QuerySpec,
 ): void {
-  const held = shown[place];
+  const current = shown[position];
   // A projected document may lack fields that filter and sort need. With lookups, looked-up
   // documents may replace fields, and those that a new document refers to are not known.
   const isWhole = spec.projection === undefined && spec.lookup === undefined;
   const verdict = isWhole ? matches(spec.filter, document) : undefined;
-  if (verdict !== true && held === undefined) return;
+  if (verdict !== true && current === undefined) return;
   if (verdict === false) {
-    shown.splice(place, 1);
+    shown.splice(position, 1);
     return;
   }
-  const next = item(write, held, document, spec);
+  const next = item(write, current, document, spec);
   const order = orderBy(spec.sort ?? []);
-  if (held !== undefined && (!isWhole || order(held.item, next.item) === 0)) {
-    shown[place] = next;
+  if (current !== undefined && (!isWhole || order(current.item, next.item) === 0)) {
+    shown[position] = next;
     return;
   }
-  if (held !== undefined) shown.splice(place, 1);
-  const found = shown.findIndex((other) => order(other.item, next.item) > 0);
+  if (current !== undefined) shown.splice(position, 1);
+  const index = shown.findIndex((other) => order(other.item, next.item) > 0);
   // A document before the first row of a later page may belong to the previous page.
-  if (found === 0 && (spec.offset ?? 0) > 0) return;
-  shown.splice(found < 0 ? shown.length : found, 0, next);
+  if (index === 0 && (spec.offset ?? 0) > 0) return;
+  shown.splice(index < 0 ? shown.length : index, 0, next);
 }
 
-function item(write: Pending, held: Shown | undefined, document: Plain, spec: QuerySpec): Shown {
-  const version = write.confirmation?.version ?? held?.item.version ?? null;
+function item(write: Pending, current: Shown | undefined, document: Plain, spec: QuerySpec): Shown {
+  const version = write.confirmation?.version ?? current?.item.version ?? null;
   const isPending = write.confirmation === undefined;
-  const visible = held === undefined ? document : visibleOf(held.item.document, document, spec);
+  const visible =
+    current === undefined ? document : visibleOf(current.item.document, document, spec);
   return {
     key: write.key,
     item: { id: write.operation.id, version, document: visible, isPending },
@@ -95,16 +99,16 @@ function item(write: Pending, held: Shown | undefined, document: Plain, spec: Qu
 }
 
 /** Returns the visible part of a document: the fields of the current one, and its lookups. */
-function visibleOf(held: unknown, document: Plain, spec: QuerySpec): unknown {
-  const members = spec.projection === undefined ? document : onlyMembersOf(held, document);
-  if (spec.lookup === undefined || !isPlain(members) || !isPlain(held)) return members;
-  const names = spec.lookup.map(({ as }) => as).filter((name) => Object.hasOwn(held, name));
-  return { ...members, ...Object.fromEntries(names.map((name) => [name, held[name]])) };
+function visibleOf(current: unknown, document: Plain, spec: QuerySpec): unknown {
+  const members = spec.projection === undefined ? document : onlyMembersOf(current, document);
+  if (spec.lookup === undefined || !isPlain(members) || !isPlain(current)) return members;
+  const names = spec.lookup.map(({ as }) => as).filter((name) => Object.hasOwn(current, name));
+  return { ...members, ...Object.fromEntries(names.map((name) => [name, current[name]])) };
 }
 
 /** The fields of a projected document with their new values. */
-function onlyMembersOf(held: unknown, document: Plain): unknown {
-  if (!isPlain(held)) return held;
-  const names = Object.keys(held).filter((name) => Object.hasOwn(document, name));
+function onlyMembersOf(current: unknown, document: Plain): unknown {
+  if (!isPlain(current)) return current;
+  const names = Object.keys(current).filter((name) => Object.hasOwn(document, name));
   return Object.fromEntries(names.map((name) => [name, document[name]]));
 }

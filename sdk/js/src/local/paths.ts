@@ -47,7 +47,7 @@ export function changedAt(
   return copy;
 }
 
-/** What stands for no value. */
+/** A placeholder for a missing value. */
 export const ABSENT: unique symbol = Symbol("absent");
 
 function inside(

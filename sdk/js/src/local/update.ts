@@ -6,32 +6,34 @@
 import { compare, numberOf } from "./compare.js";
 import { ABSENT, changedAt, isPlain, type Plain, valuesAt } from "./paths.js";
 
-/** One operator: the value that is there, and the operand, become the value that will be. */
-type Operator = (held: unknown, operand: unknown) => unknown;
+/** One operator: computes the new value from the current one and the operand. */
+type Operator = (current: unknown, operand: unknown) => unknown;
 
 const OPERATORS: Record<string, Operator> = {
-  $set: (_held, operand) => operand,
+  $set: (_current, operand) => operand,
   $unset: () => ABSENT,
-  $inc: (held, operand) => calculated(held, operand, 0, (a, b) => a + b),
-  $mul: (held, operand) => calculated(held, operand, 0, (a, b) => a * b),
-  $min: (held, operand) => (held === undefined || compare(operand, held) < 0 ? operand : held),
-  $max: (held, operand) => (held === undefined || compare(operand, held) > 0 ? operand : held),
-  $push: (held, operand) => {
+  $inc: (current, operand) => calculated(current, operand, 0, (a, b) => a + b),
+  $mul: (current, operand) => calculated(current, operand, 0, (a, b) => a * b),
+  $min: (current, operand) =>
+    current === undefined || compare(operand, current) < 0 ? operand : current,
+  $max: (current, operand) =>
+    current === undefined || compare(operand, current) > 0 ? operand : current,
+  $push: (current, operand) => {
     if (isPlain(operand) && "$each" in operand) return undefined;
-    return list(held, (items) => [...items, operand]);
+    return list(current, (items) => [...items, operand]);
   },
-  $addToSet: (held, operand) => {
+  $addToSet: (current, operand) => {
     if (isPlain(operand) && "$each" in operand) return undefined;
-    return list(held, (items) => {
+    return list(current, (items) => {
       return items.some((item) => compare(item, operand) === 0) ? items : [...items, operand];
     });
   },
-  $pop: (held, operand) => {
-    return list(held, (items) => (operand === -1 ? items.slice(1) : items.slice(0, -1)));
+  $pop: (current, operand) => {
+    return list(current, (items) => (operand === -1 ? items.slice(1) : items.slice(0, -1)));
   },
-  $pull: (held, operand) => {
+  $pull: (current, operand) => {
     if (isPlain(operand)) return undefined;
-    return list(held, (items) => items.filter((item) => compare(item, operand) !== 0));
+    return list(current, (items) => items.filter((item) => compare(item, operand) !== 0));
   },
 };
 
@@ -43,7 +45,7 @@ export function updated(document: Plain, update: Plain): Plain | undefined {
     if (operator === undefined || !isPlain(operands)) return undefined;
     for (const [path, operand] of Object.entries(operands)) {
       if (name === "$unset" && valuesAt(current, path).length === 0) continue;
-      current = current && changedAt(current, path, (held) => operator(held, operand));
+      current = current && changedAt(current, path, (value) => operator(value, operand));
     }
   }
   return current;
@@ -54,28 +56,28 @@ export function merged(document: Plain, patch: Plain): Plain {
   const copy = { ...document };
   for (const [name, value] of Object.entries(patch)) {
     if (name === "__proto__") continue;
-    const held = copy[name];
+    const current = copy[name];
     if (value === null) delete copy[name];
-    else if (isPlain(value)) copy[name] = merged(isPlain(held) ? held : {}, value);
+    else if (isPlain(value)) copy[name] = merged(isPlain(current) ? current : {}, value);
     else if (value !== undefined) copy[name] = value;
   }
   return copy;
 }
 
-/** Only plain numbers are calculated here: the server's rules for the others are its own. */
+/** Only plain numbers are computed here: the server has its own rules for the others. */
 function calculated(
-  held: unknown,
+  current: unknown,
   operand: unknown,
   absent: number,
   calculate: (a: number, b: number) => number,
 ): unknown {
-  const before = held === undefined ? absent : held;
+  const before = current === undefined ? absent : current;
   if (typeof before !== "number" || typeof operand !== "number") return undefined;
   const after = calculate(numberOf(before) ?? 0, operand);
   return Number.isFinite(after) ? after : undefined;
 }
 
-function list(held: unknown, change: (items: readonly unknown[]) => unknown): unknown {
-  if (held === undefined) return change([]);
-  return Array.isArray(held) ? change(held) : undefined;
+function list(current: unknown, change: (items: readonly unknown[]) => unknown): unknown {
+  if (current === undefined) return change([]);
+  return Array.isArray(current) ? change(current) : undefined;
 }

@@ -35,13 +35,13 @@ export type Operation =
     }
   | { readonly kind: "delete"; readonly collection: string; readonly id: unknown };
 
-/** What a write makes of a document. */
+/** The effect of a write on a document. */
 export type Outcome =
   | { readonly kind: "document"; readonly document: Plain }
   | { readonly kind: "deleted" }
   | { readonly kind: "unknown" };
 
-/** What the server said of a write; members are absent where it did not say. */
+/** What the server has reported of a write; other members are absent. */
 export interface Confirmation {
   readonly version?: number;
   readonly document?: Plain;
@@ -57,7 +57,7 @@ export class Pending {
     this.key = idKey(operation.id);
   }
 
-  /** Returns what becomes of the document that is held; undefined: none is known. */
+  /** Returns the effect on the current document, undefined if it is not known. */
   outcome(held: Plain | undefined): Outcome {
     const known = this.confirmation?.document;
     return known === undefined
@@ -82,9 +82,9 @@ function foreseen(operation: Operation, held: Plain | undefined): Outcome {
   }
 }
 
-/** A live query, as the writes see it. */
+/** A live query, from the point of view of the writes. */
 export interface Holder {
-  /** The pending writes are others than before. */
+  /** The pending writes have changed. */
   pendingChanged(): void;
   /** The server has confirmed a write; the holder releases it once it has caught up. */
   confirmed(pending: Pending): void;
@@ -117,7 +117,7 @@ export class LocalWrites {
       const { collection } = pending.operation;
       this.pending.set(collection, [...this.of(collection), pending]);
     }
-    this.tell(begun);
+    this.notifyHolders(begun);
     return begun;
   }
 
@@ -135,7 +135,7 @@ export class LocalWrites {
     if (pending.confirmation !== undefined && pending.waiting.size === 0) this.undo([pending]);
   }
 
-  /** The writes are not to be seen any more: refused, or superseded by what the server shows. */
+  /** Removes writes: rejected, or superseded by what the server sent. */
   undo(gone: readonly Pending[]): void {
     for (const pending of gone) {
       const { collection } = pending.operation;
@@ -143,17 +143,17 @@ export class LocalWrites {
       if (rest.length > 0) this.pending.set(collection, rest);
       else this.pending.delete(collection);
     }
-    this.tell(gone);
+    this.notifyHolders(gone);
   }
 
-  private tell(changed: readonly Pending[]): void {
+  private notifyHolders(changed: readonly Pending[]): void {
     for (const collection of new Set(changed.map(({ operation }) => operation.collection))) {
       for (const holder of [...(this.holders.get(collection) ?? [])]) holder.pendingChanged();
     }
   }
 }
 
-/** Returns what the server said of a write by the envelope that it answered. */
+/** Returns what the envelope in a response reports of a write. */
 export function confirmationOf(envelope: unknown): Confirmation {
   if (!isPlain(envelope) || typeof envelope.version !== "number") return {};
   const { version, document } = envelope;

@@ -10,6 +10,7 @@ import { type Item, NO_ANSWER, type QuerySnapshot, type QueryState } from "../li
 import type { Query } from "../query.js";
 import type { Document } from "../types.js";
 
+/** The result of a query, as `useQuery` returns it. */
 export interface QueryResult<T> {
   readonly documents: readonly T[];
   readonly items: readonly Item<T>[];
@@ -20,6 +21,7 @@ export interface QueryResult<T> {
   readonly error: RillbaseError | null;
 }
 
+/** A document, as `useDocument` returns it. */
 export interface DocumentResult<T> {
   /** Null if it has not arrived yet or does not exist. */
   readonly document: T | null;
@@ -52,6 +54,7 @@ export function useDocument<T extends Document>(ref: DocumentRef<T> | null): Doc
   return { document, version, state, isLoading, hasPendingWrites, error };
 }
 
+/** The rows of an aggregate, as `useAggregate` returns them. */
 export interface RowsResult<R> {
   readonly rows: readonly R[];
   readonly state: QueryState;
@@ -72,7 +75,10 @@ export function useAggregate<R extends AggregateRow>(
   const key = `${aggregate?.name} ${stringify(query)}`;
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for both.
   const live = useMemo(() => aggregate?.live(query), [core, key]);
-  const subscribe = useCallback((told: () => void) => live?.listen(told) ?? (() => {}), [live]);
+  const subscribe = useCallback(
+    (onChange: () => void) => live?.listen(onChange) ?? (() => {}),
+    [live],
+  );
   const read = () => (live?.snapshot ?? NO_ROWS) as RowsSnapshot<R>;
   const { rows, state, hasAnswer, error } = useSyncExternalStore(subscribe, read, () => NO_ROWS);
   const isLoading = aggregate !== null && !hasAnswer && error === null;
@@ -82,10 +88,13 @@ export function useAggregate<R extends AggregateRow>(
 function useSnapshot<T extends Document>(query: Query<T> | null): QuerySnapshot<T> {
   const key = query?.key;
   const core = query?.core;
-  // Equal queries of one client are one, however often they are built.
+  // Equal queries of one client are one object, however often they are created.
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the query.
   const live = useMemo(() => query?.core.live.of(query.spec), [core, key]);
-  const subscribe = useCallback((told: () => void) => live?.listen(told) ?? (() => {}), [live]);
+  const subscribe = useCallback(
+    (onChange: () => void) => live?.listen(onChange) ?? (() => {}),
+    [live],
+  );
   const read = () => (live?.snapshot ?? NO_ANSWER) as QuerySnapshot<T>;
   return useSyncExternalStore(subscribe, read, () => NO_ANSWER);
 }

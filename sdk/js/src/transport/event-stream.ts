@@ -25,7 +25,7 @@ const IN_ADDRESS = [
 
 type Message = Record<string, unknown> & { readonly type: string; readonly id?: string };
 
-/** Returns how to dial by streams. */
+/** Returns a function that connects by event streams. */
 export function eventStreamDial(fetching: typeof fetch): Dial {
   return (url, events) => {
     const base = url.replace(/^ws/, "http").replace(/\/v1\/realtime$/, "");
@@ -55,7 +55,7 @@ class Streams implements Socket {
         break;
       case "auth":
         this.headers = headersOf(message);
-        this.tell({ type: "ack", id: message.id });
+        this.deliver({ type: "ack", id: message.id });
         break;
       case "subscribe":
         this.subscribe(message);
@@ -85,7 +85,7 @@ class Streams implements Socket {
     );
   }
 
-  /** A stream has ended. Unless it was meant to, the whole connection has. */
+  /** Ends the whole connection, unless the stream was closed on purpose. */
   private ended(id: string): void {
     if (this.open.has(id)) this.end(BROKEN);
   }
@@ -107,33 +107,33 @@ class Streams implements Socket {
     }
   }
 
-  /** The server is there once it has answered anything. */
+  /** The server is reachable once it has responded. */
   private welcome(): void {
     if (this.isWelcome) return;
     this.isWelcome = true;
-    this.tell({ type: "welcome", connection: "streams", heartbeat_ms: HEARTBEAT_MS });
+    this.deliver({ type: "welcome", connection: "streams", heartbeat_ms: HEARTBEAT_MS });
   }
 
   private async refused(id: string, answer: Response): Promise<void> {
     const problem: unknown = await answer.json();
     if (answer.status === 401) {
-      this.tell({ type: "error", id: null, error: problem });
+      this.deliver({ type: "error", id: null, error: problem });
       this.end(UNAUTHENTICATED);
     } else {
       this.open.delete(id);
-      this.tell({ type: "error", id, error: problem });
+      this.deliver({ type: "error", id, error: problem });
     }
   }
 
-  /** Frames of a stream name it alike; the connection knows them by the subscription's name. */
+  /** Frames of a stream all have the same name; the connection expects the subscription's name. */
   private pass(id: string, data: string): void {
     if (!this.open.has(id)) return;
     const frame = JSON.parse(data) as Message;
     if (frame.type === "end") this.open.delete(id);
-    this.tell("id" in frame ? { ...frame, id } : frame);
+    this.deliver("id" in frame ? { ...frame, id } : frame);
   }
 
-  private tell(frame: Record<string, unknown>): void {
+  private deliver(frame: Record<string, unknown>): void {
     if (!this.isOver) this.events.message(JSON.stringify(frame));
   }
 
@@ -144,7 +144,7 @@ class Streams implements Socket {
   }
 }
 
-/** Puts pieces of text together to events, of which only the data matters. */
+/** Assembles events from pieces of text; only their data matters. */
 export class Lines {
   private rest = "";
   private data: string[] = [];

@@ -9,10 +9,10 @@ import type { Duplex } from "node:stream";
 import { BROKEN, type Socket, type SocketEvents, SUBPROTOCOL } from "./socket.js";
 import { CLOSE, FrameReader, frame, PING, PONG, TEXT } from "./ws-frames.js";
 
-/** The end of a close handshake is not waited for longer than this. */
+/** The timeout of the close handshake. */
 const CLOSE_TIMEOUT_MS = 2_000;
 
-/** Dials; `events.closed` is told of every failure. */
+/** Connects; every failure is reported to `events.closed`. */
 export function dialNodeSocket(url: string, events: SocketEvents): Socket {
   const address = new URL(url.replace(/^ws/, "http"));
   const secure = address.protocol === "https:";
@@ -70,7 +70,7 @@ class Connection {
     if (this.stream?.writable) this.stream.write(frame(kind, payload));
   }
 
-  /** Says goodbye; false: nothing was open yet. */
+  /** Sends a close frame; false: the connection was not open. */
   close(): boolean {
     if (this.stream === undefined) return false;
     this.send(CLOSE, Buffer.from([0x03, 0xe8]));
@@ -79,7 +79,7 @@ class Connection {
     return true;
   }
 
-  /** Tells, once, that it is over. */
+  /** Reports the end of the connection, once. */
   end(code: number, reason: string): void {
     if (this.over) return;
     this.over = true;

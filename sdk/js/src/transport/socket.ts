@@ -5,6 +5,7 @@ export interface Socket {
   close(): void;
 }
 
+/** What a connection reports. */
 export interface SocketEvents {
   opened(): void;
   message(text: string): void;

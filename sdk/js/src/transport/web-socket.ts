@@ -2,7 +2,7 @@
 
 import { BROKEN, type Dial, type Socket, type SocketEvents, SUBPROTOCOL } from "./socket.js";
 
-/** Returns how to dial on this platform. */
+/** Returns the function that connects on this platform. */
 export function platformDial(): Dial {
   return isNode() || !("WebSocket" in globalThis) ? dialNode : dialWebSocket;
 }

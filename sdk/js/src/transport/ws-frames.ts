@@ -34,7 +34,7 @@ function headOf(kind: number, length: number): Buffer {
   return head;
 }
 
-/** Puts bytes together to frames and frames to messages. */
+/** Assembles frames from bytes, and messages from frames. */
 export class FrameReader {
   private waiting: Buffer[] = [];
   private waitingBytes = 0;
@@ -44,7 +44,7 @@ export class FrameReader {
 
   constructor(private readonly take: (kind: number, payload: Buffer) => void) {}
 
-  /** Takes what arrived; throws where it is no frame. */
+  /** Parses received bytes; throws if they are not a frame. */
   read(bytes: Buffer): void {
     this.waiting.push(bytes);
     this.waitingBytes += bytes.length;
@@ -63,7 +63,7 @@ export class FrameReader {
     const short = all.readUInt8(1) & 0x7f;
     const headBytes = short === 127 ? 10 : short === 126 ? 4 : 2;
     if (!this.has(all, headBytes)) return undefined;
-    if ((all.readUInt8(1) & MASKED) !== 0) throw new Error("A server masks nothing.");
+    if ((all.readUInt8(1) & MASKED) !== 0) throw new Error("The server sent a masked frame.");
     const length = lengthOf(all, short);
     if (length > MAX_MESSAGE_BYTES) throw new Error("The message is too large.");
     if (!this.has(all, headBytes + length)) return undefined;

@@ -6,15 +6,17 @@ import type { Plain } from "../local/paths.js";
 import type { Operation } from "../local/writes.js";
 import type { Job } from "./job.js";
 
+/** The preconditions of a write. */
 export interface Conditions {
-  /** Changes only what has this version; otherwise the write is refused (412). */
+  /** Changes the document only at this version; otherwise the write is rejected (412). */
   readonly ifVersion?: number;
 }
 
+/** The options of `update` and `merge`. */
 export interface UpdateOptions extends Conditions {
   /** Creates the document if it is absent. */
   readonly upsert?: boolean;
-  /** Names the elements that `$[name]` in the update stands for. */
+  /** Selects the elements that `$[name]` in the update refers to. */
   readonly arrayFilters?: readonly Plain[];
 }
 
@@ -70,7 +72,7 @@ export function bulk(collection: string, steps: readonly Step[], ordered: boolea
   return job(path, body, steps);
 }
 
-/** Returns writes of several collections, of which all are done or none. */
+/** Returns writes to several collections as one call, all or none. */
 export function transaction(steps: readonly Step[]): Job {
   const operations = steps.map((step) => ({
     collection: step.operation.collection,

@@ -20,20 +20,20 @@ export function lanesOf(job: Job): string[] {
   return [...new Set(lanes)];
 }
 
-/** Returns what the answer says of each operation. */
+/** Returns what the response reports of each operation. */
 export function confirmations(job: Job, body: unknown): Confirmation[] {
   const results = isPlain(body) && Array.isArray(body.results) ? body.results : [body];
   return job.operations.map((_, place) => confirmationOf(results[place]));
 }
 
-/** Returns a job as text that storage can keep. */
+/** Returns a job as text for the storage. */
 export function jobsText(jobs: readonly Job[]): string {
   return JSON.stringify(jobs.map((job) => ({ ...job, operations: encode(job.operations) })));
 }
 
-/** Reads what `jobsText` wrote; an empty list where nothing was. */
+/** Parses the text that `jobsText` wrote; an empty list if there is none. */
 export function readJobs(text: string | null): Job[] {
   if (text === null || text === "") return [];
-  const found = JSON.parse(text) as Job[];
-  return found.map((job) => ({ ...job, operations: decode(job.operations) as Operation[] }));
+  const jobs = JSON.parse(text) as Job[];
+  return jobs.map((job) => ({ ...job, operations: decode(job.operations) as Operation[] }));
 }

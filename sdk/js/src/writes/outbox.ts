@@ -61,9 +61,9 @@ export function confirmAll(
   pending: readonly Pending[],
   body: unknown,
 ): void {
-  const found = confirmations(job, body);
+  const confirmed = confirmations(job, body);
   pending.forEach((one, place) => {
-    local.confirm(one, found[place] ?? {});
+    local.confirm(one, confirmed[place] ?? {});
   });
 }
 

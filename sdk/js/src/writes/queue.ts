@@ -31,7 +31,7 @@ export interface QueueOptions {
   readonly local: LocalWrites;
   readonly clock: Clock;
   readonly storage: QueueStorage;
-  /** Learns of refused writes whose caller is gone with an earlier run of the program. */
+  /** Called with rejected writes of an earlier run of the program. */
   readonly refused: (error: RillbaseError) => void;
 }
 
@@ -48,7 +48,7 @@ export class QueueOutbox implements Outbox {
     this.loaded = this.load();
   }
 
-  /** How many writes wait. */
+  /** The number of queued writes. */
   get length(): number {
     return this.entries.length;
   }
@@ -68,7 +68,7 @@ export class QueueOutbox implements Outbox {
     });
   }
 
-  /** Makes the next attempt now: the network has come back. */
+  /** Makes the next attempt now: the network is available again. */
   retryNow(): void {
     this.pause?.end();
   }
@@ -101,7 +101,7 @@ export class QueueOutbox implements Outbox {
     this.isRunning = false;
   }
 
-  /** Tries to send a write; true: it is settled, one way or the other. */
+  /** Tries to send a write; true: it has succeeded or was rejected. */
   private async attempt(entry: Entry): Promise<boolean> {
     const { http, local, clock } = this.options;
     try {
@@ -124,7 +124,7 @@ export class QueueOutbox implements Outbox {
     }
   }
 
-  /** Notes when a write was first sent; throws where it is too late to send it once more. */
+  /** Records when a write was first sent; throws if it is too late to send it again. */
   private mark(entry: Entry): void {
     const now = this.options.clock.now();
     if (entry.job.sentAtMs === undefined) {

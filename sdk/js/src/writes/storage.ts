@@ -19,11 +19,11 @@ export function localStorageQueue(name = "rillbase:queue"): QueueStorage {
 
 /** Stores the queue for as long as the program runs. */
 export function memoryQueue(): QueueStorage {
-  let kept: string | null = null;
+  let stored: string | null = null;
   return {
-    load: async () => kept,
+    load: async () => stored,
     save: async (text) => {
-      kept = text;
+      stored = text;
     },
   };
 }

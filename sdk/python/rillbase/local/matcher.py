@@ -30,7 +30,7 @@ def matches(filter: Mapping[str, object], document: Document) -> Verdict:  # noq
 
 def _clause(name: str, condition: object, document: Document) -> Verdict:
     if not name.startswith("$"):
-        return _field(_found(document, name), condition)
+        return _field(_path_match(document, name), condition)
     if name == "$comment":
         return True
     if not isinstance(condition, list):
@@ -59,7 +59,7 @@ class _PathMatch:
     is_element: bool
 
 
-def _found(document: Document, path: str) -> _PathMatch:
+def _path_match(document: Document, path: str) -> _PathMatch:
     above, dot, _ = path.rpartition(".")
     through = bool(dot) and any(isinstance(one, list) for one in _ancestors(document, above))
     values = values_at(document, path)
@@ -96,10 +96,10 @@ def _operator(name: str, matched: _PathMatch, operand: object) -> Verdict:
         case "$not" if isinstance(operand, dict):
             return _not(_field(matched, operand))
         case _:
-            return _ranged(name, matched, operand)
+            return _compare(name, matched, operand)
 
 
-def _ranged(name: str, matched: _PathMatch, operand: object) -> Verdict:
+def _compare(name: str, matched: _PathMatch, operand: object) -> Verdict:
     """Comparisons are true only between values of one kind; a list is tried element by element."""
     holds = _RANGES.get(name)
     if holds is None or not isinstance(operand, _ORDERED) or is_nan(operand):

@@ -29,21 +29,21 @@ def overlaid(items: Iterable[Item], pending: Sequence[UnconfirmedWrite], spec: S
 
 
 def _apply(shown: list[Item], write: UnconfirmedWrite, spec: Spec) -> None:
-    place = next((n for n, item in enumerate(shown) if item.key == write.key), None)
-    held = None if place is None else shown.pop(place)
-    outcome = write.outcome(None if held is None else held.document)
+    position = next((n for n, item in enumerate(shown) if item.key == write.key), None)
+    current = None if position is None else shown.pop(position)
+    outcome = write.outcome(None if current is None else current.document)
     if isinstance(outcome, DeletedDocument):
         return
     if isinstance(outcome, dict):
-        _settle(shown, held, place, write, outcome, spec)
-    elif held is not None and place is not None:
-        shown.insert(place, replace(held, is_pending=True))
+        _settle(shown, current, position, write, outcome, spec)
+    elif current is not None and position is not None:
+        shown.insert(position, replace(current, is_pending=True))
 
 
 def _settle(
     shown: list[Item],
-    held: Item | None,
-    place: int | None,
+    current: Item | None,
+    position: int | None,
     write: UnconfirmedWrite,
     document: Document,
     spec: Spec,
@@ -52,12 +52,12 @@ def _settle(
     # documents may replace fields, and those that a new document refers to are not known.
     is_whole = spec.projection is None and not spec.lookup
     verdict = matches(spec.filter, document) if is_whole else None
-    if verdict is False or (verdict is None and held is None):
+    if verdict is False or (verdict is None and current is None):
         return
-    item = _item(write, held, document, spec)
-    stays = held is not None and (not is_whole or _order(held, spec) == _order(item, spec))
-    if stays and place is not None:
-        shown.insert(place, item)
+    item = _item(write, current, document, spec)
+    stays = current is not None and (not is_whole or _order(current, spec) == _order(item, spec))
+    if stays and position is not None:
+        shown.insert(position, item)
         return
     item_rank = _order(item, spec)
     index = next(
@@ -69,18 +69,18 @@ def _settle(
     shown.insert(index, item)
 
 
-def _item(write: UnconfirmedWrite, held: Item | None, document: Document, spec: Spec) -> Item:
+def _item(write: UnconfirmedWrite, current: Item | None, document: Document, spec: Spec) -> Item:
     known = None if write.confirmation is None else write.confirmation.version
-    version = known if known is not None or held is None else held.version
-    visible = document if held is None else _visible(held.document, document, spec)
+    version = known if known is not None or current is None else current.version
+    visible = document if current is None else _visible(current.document, document, spec)
     return Item(write.operation.id, version, visible, is_pending=write.confirmation is None)
 
 
-def _visible(held: Document, document: Document, spec: Spec) -> Document:
+def _visible(current: Document, document: Document, spec: Spec) -> Document:
     """Return the visible part of a document: the fields of the current one, and its lookups."""
-    names = document if spec.projection is None else [name for name in held if name in document]
-    looked_up = [one["as"] for one in spec.lookup if one["as"] in held]
-    return {name: document[name] for name in names} | {name: held[name] for name in looked_up}
+    names = document if spec.projection is None else [name for name in current if name in document]
+    looked_up = [one["as"] for one in spec.lookup if one["as"] in current]
+    return {name: document[name] for name in names} | {name: current[name] for name in looked_up}
 
 
 def _order(item: Item, spec: Spec) -> tuple[Any, ...]:

@@ -53,14 +53,14 @@ def changed_at(document: Document, path: str, change: Callable[[object], object]
     step, _, rest = path.partition(".")
     if not step or step.startswith("$"):
         raise Unforeseeable
-    held = document.get(step, ABSENT)
+    current = document.get(step, ABSENT)
     if rest:
-        inner = {} if held is ABSENT else held
+        inner = {} if current is ABSENT else current
         if not isinstance(inner, dict):
             raise Unforeseeable
         after: object = changed_at(inner, rest, change)
     else:
-        after = change(held)
+        after = change(current)
     if after is ABSENT:
         return {name: value for name, value in document.items() if name != step}
     return {**document, step: after}

@@ -63,24 +63,24 @@ class UnconfirmedWrite:
     def __post_init__(self) -> None:
         self.key = key(self.operation.id)
 
-    def outcome(self, held: Document | None) -> Outcome:
+    def outcome(self, current: Document | None) -> Outcome:
         """Return the effect on a document, or None if it is unknown."""
         known = None if self.confirmation is None else self.confirmation.document
-        return _foreseen(self.operation, held) if known is None else known
+        return _foreseen(self.operation, current) if known is None else known
 
 
-def _foreseen(operation: WriteOperation, held: Document | None) -> Outcome:
+def _foreseen(operation: WriteOperation, current: Document | None) -> Outcome:
     match operation.kind:
         case "insert" | "replace":
             return {"_id": operation.id, **operation.body}
         case "delete":
             return GONE
-        case _ if held is None or not operation.is_foreseeable:
+        case _ if current is None or not operation.is_foreseeable:
             return UNKNOWN
         case "merge":
-            return merged(held, operation.body)
+            return merged(current, operation.body)
         case "update":
-            after = updated(held, operation.body)
+            after = updated(current, operation.body)
             return UNKNOWN if after is None else after
 
 
@@ -136,13 +136,13 @@ class LocalWrites:
         if pending.confirmation is not None and not pending.waiting:
             self.undo([pending])
 
-    def undo(self, gone: Sequence[UnconfirmedWrite]) -> None:
+    def undo(self, writes: Sequence[UnconfirmedWrite]) -> None:
         """Remove writes: rejected, or superseded by what the server sent."""
-        for pending in gone:
-            held = self._pending.get(pending.operation.collection, [])
-            if pending in held:
-                held.remove(pending)
-        self._notify(gone)
+        for pending in writes:
+            remaining = self._pending.get(pending.operation.collection, [])
+            if pending in remaining:
+                remaining.remove(pending)
+        self._notify(writes)
 
     def _notify(self, changed: Iterable[UnconfirmedWrite]) -> None:
         for collection in {pending.operation.collection for pending in changed}:

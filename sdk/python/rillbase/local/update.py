@@ -26,53 +26,53 @@ def updated(document: Document, update: Mapping[str, object]) -> Document | None
     """
     try:
         for name, operands in update.items():
-            document = _applied(document, name, operands)
+            document = _apply_operator(document, name, operands)
     except Unforeseeable:
         return None
     return document
 
 
-def _applied(document: Document, name: str, operands: object) -> Document:
+def _apply_operator(document: Document, name: str, operands: object) -> Document:
     operator = OPERATORS.get(name)
     if operator is None or not isinstance(operands, dict):
         raise Unforeseeable
     for path, operand in operands.items():
         if name not in _ONLY_WHAT_IS_THERE or values_at(document, path):
-            document = changed_at(document, path, _by(operator, operand))
+            document = changed_at(document, path, _operation(operator, operand))
     return document
 
 
-def _by(operator: Operator, operand: object) -> Callable[[object], object]:
-    return lambda held: operator(held, operand)
+def _operation(operator: Operator, operand: object) -> Callable[[object], object]:
+    return lambda current: operator(current, operand)
 
 
 def merged(document: Document, patch: Mapping[str, object]) -> Document:
     """Return the document with a merge patch (RFC 7396) applied."""
     after = dict(document)
     for name, value in patch.items():
-        held = after.get(name)
+        current = after.get(name)
         if value is None:
             after.pop(name, None)
         elif isinstance(value, dict):
-            after[name] = merged(held if isinstance(held, dict) else {}, value)
+            after[name] = merged(current if isinstance(current, dict) else {}, value)
         else:
             after[name] = value
     return after
 
 
-def _sum(held: object, operand: object) -> object:
-    return _calculated(held, operand, lambda a, b: a + b)
+def _sum(current: object, operand: object) -> object:
+    return _calculated(current, operand, lambda a, b: a + b)
 
 
-def _product(held: object, operand: object) -> object:
-    return _calculated(held, operand, lambda a, b: a * b)
+def _product(current: object, operand: object) -> object:
+    return _calculated(current, operand, lambda a, b: a * b)
 
 
 def _calculated(
-    held: object, operand: object, calculate: Callable[[float, float], float]
+    current: object, operand: object, calculate: Callable[[float, float], float]
 ) -> object:
     """Only plain numbers are computed here: the server has its own rules for the others."""
-    after = calculate(_number(0 if held is ABSENT else held), _number(operand))
+    after = calculate(_number(0 if current is ABSENT else current), _number(operand))
     if isinstance(after, int) and abs(after) > MAX_LONG:
         raise Unforeseeable
     return after
@@ -84,33 +84,33 @@ def _number(value: object) -> float:
     return value
 
 
-def _smaller(held: object, operand: object) -> object:
-    return operand if held is ABSENT or rank(operand) < rank(held) else held
+def _smaller(current: object, operand: object) -> object:
+    return operand if current is ABSENT or rank(operand) < rank(current) else current
 
 
-def _larger(held: object, operand: object) -> object:
-    return operand if held is ABSENT or rank(operand) > rank(held) else held
+def _larger(current: object, operand: object) -> object:
+    return operand if current is ABSENT or rank(operand) > rank(current) else current
 
 
-def _pushed(held: object, operand: object) -> object:
+def _pushed(current: object, operand: object) -> object:
     _refuse_modifiers(operand)
-    return [*_list(held), operand]
+    return [*_list(current), operand]
 
 
-def _added(held: object, operand: object) -> object:
+def _added(current: object, operand: object) -> object:
     _refuse_modifiers(operand)
-    items = _list(held)
+    items = _list(current)
     return items if any(rank(item) == rank(operand) for item in items) else [*items, operand]
 
 
-def _popped(held: object, operand: object) -> object:
-    return _list(held)[1:] if operand == -1 else _list(held)[:-1]
+def _popped(current: object, operand: object) -> object:
+    return _list(current)[1:] if operand == -1 else _list(current)[:-1]
 
 
-def _pulled(held: object, operand: object) -> object:
+def _pulled(current: object, operand: object) -> object:
     if isinstance(operand, dict | list):
         raise Unforeseeable
-    return [item for item in _list(held) if rank(item) != rank(operand)]
+    return [item for item in _list(current) if rank(item) != rank(operand)]
 
 
 def _refuse_modifiers(operand: object) -> None:
@@ -118,17 +118,17 @@ def _refuse_modifiers(operand: object) -> None:
         raise Unforeseeable
 
 
-def _list(held: object) -> list[object]:
-    if held is ABSENT:
+def _list(current: object) -> list[object]:
+    if current is ABSENT:
         return []
-    if not isinstance(held, list):
+    if not isinstance(current, list):
         raise Unforeseeable
-    return held
+    return current
 
 
 OPERATORS: Mapping[str, Operator] = {
     "$set": lambda _, operand: operand,
-    "$unset": lambda _held, _operand: ABSENT,
+    "$unset": lambda _current, _operand: ABSENT,
     "$inc": _sum,
     "$mul": _product,
     "$min": _smaller,

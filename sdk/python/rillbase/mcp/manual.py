@@ -12,9 +12,9 @@ _HEADING = re.compile(r"^(?=#{2,3} )", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
 
-def search(manual: str, wanted: str) -> str:
+def search(manual: str, query: str) -> str:
     """Return the sections that contain the most of the words, and contain them most densely."""
-    words = {word.lower() for word in _WORD.findall(wanted)}
+    words = {word.lower() for word in _WORD.findall(query)}
     scored = [
         (score, f"<!-- {page['path']} -->\n{section[:MAX_SECTION_CHARACTERS].strip()}")
         for page in _PAGE.finditer(manual)

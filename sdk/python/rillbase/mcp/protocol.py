@@ -92,7 +92,7 @@ def _message(line: bytes | None) -> Document:
         raise ProtocolError(INVALID_REQUEST, f"A message has at most {MAX_LINE_BYTES} bytes.")
     try:
         message = json.loads(line)
-        # Python reads what no JSON text can express: NaN, infinity and lone surrogates.
+        # Python's parser accepts what JSON does not allow: NaN, infinity and lone surrogates.
         json.dumps(message, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "The message is not valid JSON.") from None
@@ -122,12 +122,12 @@ async def _result(method: str, params: Document, tools: Mapping[str, AssistantTo
         case "tools/list":
             return {"tools": [tool.listed() for tool in tools.values()]}
         case "tools/call":
-            return await _called(params, tools)
+            return await _call_tool(params, tools)
         case _:
             raise ProtocolError(METHOD_NOT_FOUND, f"There is no method {method[:80]!r}.")
 
 
-async def _called(params: Document, tools: Mapping[str, AssistantTool]) -> Document:
+async def _call_tool(params: Document, tools: Mapping[str, AssistantTool]) -> Document:
     name = params.get("name")
     tool = tools.get(name) if isinstance(name, str) else None
     if tool is None:

@@ -1,4 +1,4 @@
-"""The tools that assistants call, each by a call or two of Rillbase's API."""
+"""The tools that assistants call, each with one or two calls of Rillbase's API."""
 
 from __future__ import annotations
 

@@ -51,15 +51,15 @@ class QueueOutbox:
         self._http = http
         self._local = local
         self._store = store
-        self._on_error = on_error or _logged
+        self._on_error = on_error or _log
         self._failures = 0
         self._is_closed = False
         self._again = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._entries = deque(
-            QueueEntry(kept.number, job, local.begin(job.operations), None, kept.sent_at_s)
-            for kept in store.load()
-            for job in [read_job(kept.text)]
+            QueueEntry(stored.number, job, local.begin(job.operations), None, stored.sent_at_s)
+            for stored in store.load()
+            for job in [read_job(stored.text)]
         )
         self._number = self._entries[-1].number if self._entries else 0
 
@@ -74,7 +74,7 @@ class QueueOutbox:
         entry = QueueEntry(self._number, job, self._local.begin(job.operations), answer)
         self._entries.append(entry)
         try:
-            await self._kept(self._store.put(entry.number, job.text()))
+            await self._update_store(self._store.put(entry.number, job.text()))
             self.start()
             return await asyncio.shield(answer)
         except asyncio.CancelledError:
@@ -108,11 +108,11 @@ class QueueOutbox:
     async def _run(self) -> None:
         while self._entries:
             entry = self._entries[0]
-            if await self._settled(entry):
+            if await self._settle(entry):
                 self._entries.popleft()
-                await self._kept(self._store.remove(entry.number))
+                await self._update_store(self._store.remove(entry.number))
 
-    async def _settled(self, entry: QueueEntry) -> bool:
+    async def _settle(self, entry: QueueEntry) -> bool:
         """Try to send a write; return whether it is done, by success or rejection."""
         try:
             await self._mark(entry)
@@ -136,7 +136,7 @@ class QueueOutbox:
         now_s = time.time()
         if entry.sent_at_s is None:
             entry.sent_at_s = now_s
-            await self._kept(self._store.mark(entry.number, now_s))
+            await self._update_store(self._store.mark(entry.number, now_s))
         elif now_s - entry.sent_at_s > REMEMBERED_S:
             raise OutcomeUnknown
 
@@ -152,7 +152,7 @@ class QueueOutbox:
         elif entry.answer is None:
             notify(self._on_error, error)
 
-    async def _kept(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _update_store(self, work: Coroutine[Any, Any, None]) -> None:
         """Store a write; a full disk must not stop the writes themselves."""
         try:
             await work
@@ -160,5 +160,5 @@ class QueueOutbox:
             notify(self._on_error, error)
 
 
-def _logged(error: RillbaseError) -> None:
+def _log(error: RillbaseError) -> None:
     log.error("A queued write failed: %s", error)
