@@ -47,7 +47,7 @@ GROUP = {
 }
 
 
-class Refused(Exception):
+class CallRejected(Exception):
     """Rillbase rejected a call; the text contains the reason."""
 
 
@@ -60,17 +60,17 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
-    found = parser.parse_args()
-    if not found.key:
+    options = parser.parse_args()
+    if not options.key:
         parser.error("a key is required: --key or RILLBASE_KEY")
-    return found
+    return options
 
 
 @contextmanager
-def shop(given: str) -> Iterator[str]:
+def shop(url: str) -> Iterator[str]:
     """Yield the URL of a database with a table of orders."""
-    if given:
-        yield given
+    if url:
+        yield url
         return
     with tempfile.TemporaryDirectory(prefix="rillbase-shop-") as directory:
         Path(directory).chmod(0o755)
@@ -102,7 +102,7 @@ class Control:
         deadline = time.monotonic() + TIMEOUT_S
         while (source := self._answer("GET", f"{self._base}/{NAME}/source"))["state"] != "live":
             if time.monotonic() > deadline:
-                raise Refused(f"the source is {source['state']}: {source['condition']}")
+                raise CallRejected(f"the source is {source['state']}: {source['condition']}")
             time.sleep(PAUSE_S)
 
     def forget(self) -> None:
@@ -114,25 +114,25 @@ class Control:
         answer = requests.request(
             method, address, json=body, headers=self._headers, timeout=TIMEOUT_S
         )
-        found: Json = answer.json()
+        content: Json = answer.json()
         if not answer.ok:
-            raise Refused(found.get("detail") or found["title"])
-        return found
+            raise CallRejected(content.get("detail") or content["title"])
+        return content
 
 
-def write(database: psycopg.Connection, chance: random.Random) -> None:
+def write(database: psycopg.Connection, rng: random.Random) -> None:
     """Run one transaction, as any application does; one in eight is rolled back."""
     with database.transaction() as transaction:
-        for _ in range(chance.randint(1, 3)):
+        for _ in range(rng.randint(1, 3)):
             database.execute(
                 "INSERT INTO shop_orders (country, total) VALUES (%s, %s)",
-                (chance.choice(COUNTRIES), chance.randint(500, 20_000) / 100),
+                (rng.choice(COUNTRIES), rng.randint(500, 20_000) / 100),
             )
         database.execute(
             "UPDATE shop_orders SET state = 'paid' WHERE id = (SELECT min(id) FROM shop_orders "
             "WHERE state = 'open')"
         )
-        if chance.random() < 1 / 8:
+        if rng.random() < 1 / 8:
             raise psycopg.Rollback(transaction)
 
 
@@ -153,7 +153,7 @@ class Revenue:
             if frame["match"] != "remove":
                 self.rows[str(frame["key"])] = frame["document"]
         elif frame["type"] == "error":
-            raise Refused(frame["error"].get("detail") or frame["error"]["title"])
+            raise CallRejected(frame["error"].get("detail") or frame["error"]["title"])
 
     def drawn(self) -> Table:
         table = Table(title=f"paid revenue by country, after {self.events} events")
@@ -168,12 +168,12 @@ class Revenue:
 
 def watch(connection: ClientConnection, database: str, seconds: float) -> Revenue:
     """Write by SQL, and receive the changes from the subscription, until the time is over."""
-    said = {"type": "subscribe", "id": "revenue", "collection": NAME, "group": GROUP}
-    connection.send(json.dumps({**said, "filter": {"state": "paid"}}))
-    revenue, chance, until = Revenue(), random.Random(7), time.monotonic() + seconds  # noqa: S311
+    message = {"type": "subscribe", "id": "revenue", "collection": NAME, "group": GROUP}
+    connection.send(json.dumps({**message, "filter": {"state": "paid"}}))
+    revenue, rng, until = Revenue(), random.Random(7), time.monotonic() + seconds  # noqa: S311
     with psycopg.connect(database, autocommit=True) as writer:
         while time.monotonic() < until:
-            write(writer, chance)
+            write(writer, rng)
             pause = time.monotonic() + PAUSE_S
             while (left := pause - time.monotonic()) > 0:
                 try:
@@ -185,27 +185,27 @@ def watch(connection: ClientConnection, database: str, seconds: float) -> Revenu
 
 def main() -> int:
     """Run until the time is over or the user interrupts."""
-    wanted, console = arguments(), Console()
+    options, console = arguments(), Console()
     try:
-        with shop(wanted.database) as database:
+        with shop(options.database) as database:
             with psycopg.connect(database, autocommit=True) as owner:
                 owner.execute(CREATE)
-            control = Control(wanted.url.rstrip("/"), wanted.key)
+            control = Control(options.url.rstrip("/"), options.key)
             control.follow(database)
             console.print(f"{NAME} follows its table; from here on, all writes are SQL")
-            address = wanted.url.rstrip("/").replace("http", "ws", 1) + "/v1/realtime"
+            address = options.url.rstrip("/").replace("http", "ws", 1) + "/v1/realtime"
             with connect(
                 address,
-                additional_headers={"Authorization": f"Bearer {wanted.key}"},
+                additional_headers={"Authorization": f"Bearer {options.key}"},
                 subprotocols=["rillbase.v1"],  # type: ignore[list-item]
             ) as connection:
-                revenue = watch(connection, database, wanted.seconds)
+                revenue = watch(connection, database, options.seconds)
             console.print(revenue.drawn())
             control.forget()
     except KeyboardInterrupt:
         return 0
-    except (Refused, OSError, psycopg.Error, ConnectionClosed) as refused:
-        print(f"Rillbase at {wanted.url}: {refused}", file=sys.stderr)  # noqa: T201
+    except (CallRejected, OSError, psycopg.Error, ConnectionClosed) as refused:
+        print(f"Rillbase at {options.url}: {refused}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 

@@ -28,7 +28,7 @@ from rich.table import Table
 ARROW = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 100_000
 AUTHORS = 5_000
-LOOK_S = 0.5
+POLL_INTERVAL_S = 0.5
 WORDS = ("rain", "tea", "harbour", "slow", "green", "letter", "north", "paper", "window", "salt")
 STAGES = ("unsorted", "sorted", "merged", "authority")
 CONFLICT = 409
@@ -65,8 +65,8 @@ class Rillbase:
         tenant = self.call("GET", "/v1/whoami")["tenant"]
         try:
             self.call("POST", f"/api/v1/tenants/{tenant}/datasets", json.dumps(DATASET).encode())
-        except urllib.error.HTTPError as refused:
-            if refused.code != CONFLICT:
+        except urllib.error.HTTPError as error:
+            if error.code != CONFLICT:
                 raise
 
 
@@ -117,14 +117,14 @@ def watch(rillbase: Rillbase, rows: int, console: Console) -> None:
     with Progress(*columns, console=console) as progress:
         tasks = {stage: progress.add_task(stage, total=rows) for stage in STAGES}
         while True:
-            told = rillbase.call("GET", "/v1/datasets/posts/pipeline")
+            status = rillbase.call("GET", "/v1/datasets/posts/pipeline")
             for stage, task in tasks.items():
-                progress.update(task, completed=told["stages"][stage]["rows"])
-            if told["authority_state"] == told["state"]:
+                progress.update(task, completed=status["stages"][stage]["rows"])
+            if status["authority_state"] == status["state"]:
                 return
-            if told["error"]:
-                raise SystemExit(f"the pipeline has stopped: {told['error']}")
-            time.sleep(LOOK_S)
+            if status["error"]:
+                raise SystemExit(f"the pipeline has stopped: {status['error']}")
+            time.sleep(POLL_INTERVAL_S)
 
 
 def ask(rillbase: Rillbase, console: Console) -> None:
@@ -142,11 +142,11 @@ def ask(rillbase: Rillbase, console: Console) -> None:
             "freshness": freshness,
         }
         begin = time.monotonic()
-        told = rillbase.call("POST", "/v1/datasets/posts/query", json.dumps(query).encode())
+        result = rillbase.call("POST", "/v1/datasets/posts/query", json.dumps(query).encode())
         spent_ms = (time.monotonic() - begin) * 1000
-        row = told["rows"][0] if told["rows"] else {"author": "nobody yet", "posts": 0}
-        read = sum(stage["rows"] for stage in told["read"].values())
-        cells = (freshness, row["author"], row["posts"], told["state"], read, round(spent_ms))
+        row = result["rows"][0] if result["rows"] else {"author": "nobody yet", "posts": 0}
+        read = sum(stage["rows"] for stage in result["read"].values())
+        cells = (freshness, row["author"], row["posts"], result["state"], read, round(spent_ms))
         table.add_row(*map(str, cells))
     console.print(table)
 

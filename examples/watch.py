@@ -43,26 +43,26 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     parser.add_argument("--changes", type=int, help="exit after this number of changes")
-    found = parser.parse_args()
-    if not found.key:
+    options = parser.parse_args()
+    if not options.key:
         parser.error("a key is required: --key or RILLBASE_KEY")
-    return found
+    return options
 
 
-def subscription(wanted: argparse.Namespace, resume: str) -> Frame:
+def subscription(options: argparse.Namespace, resume: str) -> Frame:
     """Return the message that subscribes."""
     message: Frame = {
         "type": "subscribe",
         "id": "watch",
-        "collection": wanted.collection,
-        "filter": json.loads(wanted.filter),
+        "collection": options.collection,
+        "filter": json.loads(options.filter),
     }
-    if wanted.sort:
-        message["sort"] = sort_of(wanted.sort)
-    if wanted.offset:
-        message["offset"] = wanted.offset
-    if wanted.limit:
-        message["limit"] = wanted.limit
+    if options.sort:
+        message["sort"] = sort_of(options.sort)
+    if options.offset:
+        message["offset"] = options.offset
+    if options.limit:
+        message["limit"] = options.limit
     if resume:
         message["resume"] = resume
     return message
@@ -75,12 +75,12 @@ def sort_of(text: str) -> object:
     return [[text.lstrip("-"), -1 if text.startswith("-") else 1]]
 
 
-def frames(wanted: argparse.Namespace, resume: str) -> Iterator[Frame]:
+def frames(options: argparse.Namespace, resume: str) -> Iterator[Frame]:
     """Yield the messages of one connection."""
-    address = wanted.url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
+    address = options.url.replace("http", "ws", 1).rstrip("/") + "/v1/realtime"
     with connect(address, subprotocols=["rillbase.v1"], max_size=None) as connection:  # type: ignore[list-item]
-        connection.send(json.dumps({"type": "hello", "token": wanted.key}))
-        connection.send(json.dumps(subscription(wanted, resume)))
+        connection.send(json.dumps({"type": "hello", "token": options.key}))
+        connection.send(json.dumps(subscription(options, resume)))
         while True:
             yield json.loads(connection.recv())
 
@@ -149,15 +149,15 @@ class Screen:
 
 def main() -> None:
     """Watch until Ctrl-C."""
-    wanted, screen = arguments(), Screen()
+    options, screen = arguments(), Screen()
     while True:
         try:
-            for frame in frames(wanted, screen.resume):
+            for frame in frames(options, screen.resume):
                 screen.show(frame)
-                if wanted.changes is not None and screen.changes >= wanted.changes:
+                if options.changes is not None and screen.changes >= options.changes:
                     return
-        except (ConnectionClosed, WebSocketException, OSError) as lost:
-            screen.note(f"not connected ({type(lost).__name__}); reconnecting", "yellow")
+        except (ConnectionClosed, WebSocketException, OSError) as error:
+            screen.note(f"not connected ({type(error).__name__}); reconnecting", "yellow")
             time.sleep(RECONNECT_S)
         except KeyboardInterrupt:
             return

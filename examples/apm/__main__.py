@@ -26,7 +26,7 @@ from rich.text import Text
 
 from examples.apm import picture, terminal
 from examples.apm.board import series_of, traffic_of
-from examples.apm.rillbase import Line, Refused, Watched, opened
+from examples.apm.rillbase import CallRejected, Line, SubscribedRows, opened
 from examples.apm.world import MINUTE_MS, World
 
 FRAME_S = 0.25
@@ -48,43 +48,43 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=4, help="seed for endpoints and incidents")
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
-    found = parser.parse_args()
-    if not found.key:
+    options = parser.parse_args()
+    if not options.key:
         parser.error("a key is required: --key or RILLBASE_KEY")
-    return found
+    return options
 
 
 def main() -> int:
     """Run until the time is over or the user interrupts."""
-    wanted = arguments()
-    begins_ms = time.time() * 1000 - wanted.hours * 60 * MINUTE_MS
+    options = arguments()
+    begins_ms = time.time() * 1000 - options.hours * 60 * MINUTE_MS
     try:
-        line = opened(wanted.url.rstrip("/"), wanted.key, wanted.aggregate)
-    except (Refused, RequestException, OSError) as refused:
-        print(f"Rillbase at {wanted.url}: {refused}", file=sys.stderr)  # noqa: T201
+        line = opened(options.url.rstrip("/"), options.key, options.aggregate)
+    except (CallRejected, RequestException, OSError) as refused:
+        print(f"Rillbase at {options.url}: {refused}", file=sys.stderr)  # noqa: T201
         return 1
     endpoints = _watch(line, "endpoints", BY_ENDPOINT, begins_ms)
     customers = _watch(line, "customers", BY_CUSTOMER, begins_ms)
     try:
-        run(World.begun(begins_ms, wanted.seed), line, (endpoints, customers), wanted)
+        run(World.begun(begins_ms, options.seed), line, (endpoints, customers), options)
         settle(line, endpoints)
     except KeyboardInterrupt:
         pass
-    except (Refused, RequestException) as refused:
+    except (CallRejected, RequestException) as refused:
         line.error = str(refused)
     finally:
         line.close()
-    if wanted.picture is not None:
-        told = endpoints.told + customers.told
+    if options.picture is not None:
+        n_updates = endpoints.n_updates + customers.n_updates
         series = series_of(endpoints.rows.values())
-        wanted.picture.write_text(picture.drawn(series, line.added, told))
-        print(f"{wanted.picture}: {line.added} events, {told} row updates")  # noqa: T201
+        options.picture.write_text(picture.drawn(series, line.added, n_updates))
+        print(f"{options.picture}: {line.added} events, {n_updates} row updates")  # noqa: T201
     if line.error:
         print(line.error, file=sys.stderr)  # noqa: T201
     return 1 if line.error else 0
 
 
-def _watch(line: Line, name: str, group_by: list[str], begins_ms: float) -> Watched:
+def _watch(line: Line, name: str, group_by: list[str], begins_ms: float) -> SubscribedRows:
     return line.watch(
         name,
         group_by=group_by,
@@ -96,7 +96,10 @@ def _watch(line: Line, name: str, group_by: list[str], begins_ms: float) -> Watc
 
 
 def run(
-    world: World, line: Line, watched: tuple[Watched, Watched], wanted: argparse.Namespace
+    world: World,
+    line: Line,
+    watched: tuple[SubscribedRows, SubscribedRows],
+    options: argparse.Namespace,
 ) -> None:
     """Let time pass, and show it."""
     console, began_s = Console(), time.monotonic()
@@ -106,21 +109,21 @@ def run(
     with Live(console=console, screen=screen, auto_refresh=False) as live:
         while not line.error:
             passed_s = time.monotonic() - began_s
-            played_ms = begins_ms + passed_s * 1000 * wanted.speed
+            played_ms = begins_ms + passed_s * 1000 * options.speed
             events = list(world.step(min(played_ms, time.time() * 1000)))
             if events:
                 line.add(events)
             if screen and endpoints.rows:
                 series = series_of(list(endpoints.rows.values()))
                 traffic = traffic_of(list(customers.rows.values()))
-                foot = _foot(world, line, endpoints.told + customers.told)
+                foot = _foot(world, line, endpoints.n_updates + customers.n_updates)
                 live.update(terminal.drawn(series, traffic, foot, console.height), refresh=True)
-            if wanted.seconds is not None and passed_s > wanted.seconds:
+            if options.seconds is not None and passed_s > options.seconds:
                 return
             time.sleep(FRAME_S)
 
 
-def settle(line: Line, rows: Watched) -> None:
+def settle(line: Line, rows: SubscribedRows) -> None:
     """Wait until everything that was added has been delivered."""
     patience_s = time.monotonic() + SETTLE_S
     while not line.error and time.monotonic() < patience_s:
@@ -129,17 +132,17 @@ def settle(line: Line, rows: Watched) -> None:
         time.sleep(FRAME_S)
 
 
-def _foot(world: World, line: Line, told: int) -> Text:
+def _foot(world: World, line: Line, n_updates: int) -> Text:
     moment = time.strftime("%H:%M", time.gmtime(world.now_ms / 1000))
-    found = Text(justify="center")
+    text = Text(justify="center")
     for shown, what in (
         (moment, "UTC"),
         (f"{line.added:,}", "events"),
-        (f"{told:,}", "row updates"),
+        (f"{n_updates:,}", "row updates"),
     ):
-        found.append(f" {shown} ", "bold #ffa94d")
-        found.append(what + "  ", "#c9d1d9")
-    return found
+        text.append(f" {shown} ", "bold #ffa94d")
+        text.append(what + "  ", "#c9d1d9")
+    return text
 
 
 if __name__ == "__main__":

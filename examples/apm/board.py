@@ -54,16 +54,16 @@ class Series:
 
 def series_of(rows: Iterable[Row]) -> list[Series]:
     """Return endpoints by name."""
-    found: dict[tuple[str, str, str], Series] = {}
+    series: dict[tuple[str, str, str], Series] = {}
     for row in sorted(rows, key=lambda row: str(row["at"])):
         key = (row["customer"], row["app"], row["endpoint"])
-        found.setdefault(key, Series(*key)).buckets.append(Bucket.of(row))
-    return [found[key] for key in sorted(found)]
+        series.setdefault(key, Series(*key)).buckets.append(Bucket.of(row))
+    return [series[key] for key in sorted(series)]
 
 
 def traffic_of(rows: Iterable[Row]) -> dict[str, list[int]]:
     """Return each customer's requests, bucket by bucket."""
-    found: dict[str, list[int]] = {}
+    traffic: dict[str, list[int]] = {}
     for row in sorted(rows, key=lambda row: str(row["at"])):
-        found.setdefault(row["customer"], []).append(row["count"])
-    return dict(sorted(found.items()))
+        traffic.setdefault(row["customer"], []).append(row["count"])
+    return dict(sorted(traffic.items()))

@@ -13,18 +13,18 @@ FONT = "font-family='Inter, Segoe UI, Helvetica, Arial, sans-serif'"
 CHART_TOP, CHART_BOTTOM, PAD = 44.0, 14.0, 14.0
 
 
-def drawn(series: Sequence[Series], events: int, told: int) -> str:
+def drawn(series: Sequence[Series], events: int, n_updates: int) -> str:
     """Return the picture."""
     rows = -(-len(series) // COLUMNS)
     width = 2 * EDGE + COLUMNS * WIDTH + (COLUMNS - 1) * GAP
     height = HEAD + rows * (HEIGHT + GAP) + EDGE
-    alerts = sum(len(each.alerts) for each in series)
+    alerts = sum(len(line.alerts) for line in series)
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width:.0f} {height:.0f}' {FONT}>",
         _under(),
         f"<rect width='{width:.0f}' height='{height:.0f}' fill='#0b1118'/>",
-        _title(width, f"{events:,} events · {told:,} row updates · {alerts} alerts"),
-        *(_chart(each, place) for place, each in enumerate(series)),
+        _title(width, f"{events:,} events · {n_updates:,} row updates · {alerts} alerts"),
+        *(_chart(line, place) for place, line in enumerate(series)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"

@@ -28,16 +28,16 @@ DEFINITION: Json = {
 }
 
 
-class Refused(Exception):
+class CallRejected(Exception):
     """Rillbase rejected a call; the text contains the reason."""
 
 
-class Watched:
+class SubscribedRows:
     """The rows of one subscription, as they are delivered."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Json] = {}
-        self.told = 0
+        self.n_updates = 0
 
     def take(self, frame: Json) -> None:
         if frame["type"] == "result":
@@ -45,7 +45,7 @@ class Watched:
                 self.rows = {}
             self.rows |= {_key(item["id"]): item["document"] for item in frame["items"]}
         elif frame["type"] == "event":
-            self.told += 1
+            self.n_updates += 1
             if frame["match"] == "remove":
                 self.rows.pop(_key(frame["key"]), None)
             else:
@@ -61,7 +61,7 @@ class Line:
         self.added = 0
         self._url, self._session = url, requests.Session()
         self._session.headers.update(headers)
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, SubscribedRows] = {}
         self._connection: ClientConnection = connect(
             url.replace("http", "ws", 1) + "/v1/realtime",
             additional_headers=headers,
@@ -77,15 +77,15 @@ class Line:
             f"{self._url}/v1/aggregates/{self.name}/events", json=events, timeout=TIMEOUT_S
         )
         if not answer.ok:
-            raise Refused(_why(answer))
+            raise CallRejected(_why(answer))
         self.added += answer.json()["applied"]
 
-    def watch(self, name: str, **query: object) -> Watched:
+    def watch(self, name: str, **query: object) -> SubscribedRows:
         """Subscribe to rows."""
-        found = self._watched[name] = Watched()
+        watched = self._watched[name] = SubscribedRows()
         message = {"type": "subscribe", "id": name, "aggregate": self.name, **query}
         self._connection.send(json.dumps(message))
-        return found
+        return watched
 
     def close(self) -> None:
         self._connection.close()
@@ -110,15 +110,15 @@ def opened(url: str, key: str, name: str) -> Line:
     headers = {"Authorization": f"Bearer {key}"}
     who = requests.get(f"{url}/v1/whoami", headers=headers, timeout=TIMEOUT_S)
     if not who.ok:
-        raise Refused(_why(who))
-    made = requests.post(
+        raise CallRejected(_why(who))
+    created = requests.post(
         f"{url}/api/v1/tenants/{who.json()['tenant']}/aggregates",
         json={"name": name, **DEFINITION},
         headers=headers,
         timeout=TIMEOUT_S,
     )
-    if not made.ok and made.json()["code"] != "name_taken":
-        raise Refused(_why(made))
+    if not created.ok and created.json()["code"] != "name_taken":
+        raise CallRejected(_why(created))
     return Line(url, headers, name)
 
 

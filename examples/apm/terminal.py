@@ -36,11 +36,11 @@ def _endpoints(series: Sequence[Series]) -> Panel:
     table.add_column("latency, five minutes a bar", no_wrap=True, ratio=1)
     for name in ("now", "before", "requests"):
         table.add_column(name, justify="right", no_wrap=True)
-    for each in series:
-        last = each.buckets[-1]
+    for line in series:
+        last = line.buckets[-1]
         table.add_row(
-            Text(each.name, ALARM if last.is_alert else INK),
-            _bars(each.buckets[-MOST_BARS:]),
+            Text(line.name, ALARM if last.is_alert else INK),
+            _bars(line.buckets[-MOST_BARS:]),
             Text(f"{last.latency_ms:.0f} ms", f"bold {ALARM if last.is_alert else INK}"),
             Text("" if last.previous_ms is None else f"{last.previous_ms:.0f} ms", QUIET),
             Text(str(last.count), QUIET),
@@ -51,10 +51,10 @@ def _endpoints(series: Sequence[Series]) -> Panel:
 
 def _bars(buckets: Sequence[Bucket]) -> Text:
     most = max((bucket.latency_ms for bucket in buckets), default=0.0) or 1.0
-    found = Text()
+    text = Text()
     for bucket in buckets:
-        found.append(_bar(bucket.latency_ms / most), ALARM if bucket.is_alert else CALM)
-    return found
+        text.append(_bar(bucket.latency_ms / most), ALARM if bucket.is_alert else CALM)
+    return text
 
 
 def _bar(share: float) -> str:
@@ -69,16 +69,16 @@ def _side(series: Sequence[Series], traffic: dict[str, list[int]], rows: int) ->
         flows.append("".join(_bar(count / (max(shown) or 1)) for count in shown), colour)
         flows.append(f" {counts[-1]:>4}\n", QUIET)
     alerts = sorted(
-        ((bucket, each) for each in series for bucket in each.alerts),
+        ((bucket, line) for line in series for bucket in line.alerts),
         key=lambda pair: pair[0].at,
         reverse=True,
     )
-    told = Text()
-    for bucket, each in alerts[: max(3, rows - 12)]:
-        told.append(f"{bucket.at[11:16]} ", QUIET)
-        told.append(f"{each.name:<24.24}", ALARM)
-        told.append(f"{bucket.previous_ms or 0:4.0f} → {bucket.latency_ms:.0f}\n", INK)
+    text = Text()
+    for bucket, line in alerts[: max(3, rows - 12)]:
+        text.append(f"{bucket.at[11:16]} ", QUIET)
+        text.append(f"{line.name:<24.24}", ALARM)
+        text.append(f"{bucket.previous_ms or 0:4.0f} → {bucket.latency_ms:.0f}\n", INK)
     return Group(
         Panel(flows, title=f"[bold {INK}]requests of customers[/]", border_style=FRAME),
-        Panel(told, title=f"[bold {INK}]alerts[/]", border_style=FRAME),
+        Panel(text, title=f"[bold {INK}]alerts[/]", border_style=FRAME),
     )

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from http.server import ThreadingHTTPServer
 
-from examples.browser.api import Api, Refused
+from examples.browser.api import Api, CallRejected
 from examples.browser.apps import APPS, SHOP
 from examples.browser.customers import Trade
 from examples.browser.pages import handler
@@ -32,37 +32,37 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
     parser.add_argument("--port", type=int, default=8090)
-    found = parser.parse_args()
-    if not found.key:
+    options = parser.parse_args()
+    if not options.key:
         parser.error("a key is required: --key or RILLBASE_KEY")
-    return found
+    return options
 
 
 def main() -> int:
     """Serve until Ctrl-C."""
-    wanted = arguments()
-    app, url = APPS[wanted.app], wanted.url.rstrip("/")
+    options = arguments()
+    app, url = APPS[options.app], options.url.rstrip("/")
     unprepared = handler(app.folder, {}, "")
     with ExitStack() as stack:
         try:
             server = stack.enter_context(
-                ThreadingHTTPServer(("127.0.0.1", wanted.port), unprepared)
+                ThreadingHTTPServer(("127.0.0.1", options.port), unprepared)
             )
-        except OSError as taken:
+        except OSError as error:
             print(
-                f"Port {wanted.port}: {taken.strerror}. Choose a different one with --port.",
+                f"Port {options.port}: {error.strerror}. Choose a different one with --port.",
                 file=sys.stderr,
             )
             return 1
         origin = f"http://127.0.0.1:{server.server_address[1]}"
         try:
-            settings: Mapping[str, str] = prepare(app, url, wanted.key, origin)
-        except Refused as refused:
+            settings: Mapping[str, str] = prepare(app, url, options.key, origin)
+        except CallRejected as refused:
             print(refused, file=sys.stderr)
             return 1
         server.RequestHandlerClass = handler(app.folder, settings, url)
         if app is SHOP:
-            stack.enter_context(Trade(Api(url, wanted.key), app.collection))
+            stack.enter_context(Trade(Api(url, options.key), app.collection))
         print(f"Open {origin} {app.invitation}. Press Ctrl-C to stop.", flush=True)
         try:
             server.serve_forever()

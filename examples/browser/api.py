@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 
-class Refused(Exception):
+class CallRejected(Exception):
     """Rillbase is not running, or rejects a call. The text is for people."""
 
 
@@ -41,8 +41,8 @@ class Api:
                 problem = json.load(refused)
             if refused.code in but:
                 return None
-            raise Refused(f"{problem['title']} ({problem['code']}): {method} {path}") from None
+            raise CallRejected(f"{problem['title']} ({problem['code']}): {method} {path}") from None
         except (urllib.error.URLError, OSError) as error:
-            raise Refused(
+            raise CallRejected(
                 f"Rillbase is not running at {self._url} ({error}). Start it with `make run`."
             ) from None

@@ -52,17 +52,17 @@ def _ideas() -> Sequence[Mapping[str, Any]]:
 
 
 def _messages() -> Sequence[Mapping[str, Any]]:
-    said = [
+    messages = [
         ("general", "Ada", "Good morning! The new espresso machine is here."),
         ("general", "Linus", "Finally. Which floor?"),
         ("general", "Ada", "Third. Next to the window with the view."),
         ("kitchen", "Grace", "Who takes over the dishwasher this week?"),
         ("weekend", "Linus", "Anyone up for a hike on Saturday?"),
     ]
-    begin = datetime.now(UTC) - timedelta(minutes=len(said))
+    begin = datetime.now(UTC) - timedelta(minutes=len(messages))
     return [
         {"room": room, "author": author, "text": words, "at": date(begin + timedelta(minutes=n))}
-        for n, (room, author, words) in enumerate(said)
+        for n, (room, author, words) in enumerate(messages)
     ]
 
 

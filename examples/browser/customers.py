@@ -9,7 +9,7 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import Self
 
-from examples.browser.api import Api, Refused
+from examples.browser.api import Api, CallRejected
 from examples.browser.apps import date
 
 EVERY_S = 0.4
@@ -24,7 +24,7 @@ class Trade:
 
     def __init__(self, api: Api, collection: str) -> None:
         self._api, self._path = api, f"/v1/collections/{collection}/documents"
-        self._chance = random.Random()  # noqa: S311 -- customers, not secrets
+        self._rng = random.Random()  # noqa: S311 -- customers, not secrets
         self._waiting: deque[str] = deque()
         self._packed: deque[str] = deque()
         self._over = threading.Event()
@@ -39,23 +39,23 @@ class Trade:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY_S * self._chance.uniform(0.3, 1.7)):
+        while not self._over.wait(EVERY_S * self._rng.uniform(0.3, 1.7)):
             try:
                 self._order()
                 if len(self._waiting) > SHELF:
                     self._move(self._waiting, "packed", self._packed)
                 if len(self._packed) > SHELF:
                     self._move(self._packed, "shipped", None)
-            except Refused:
+            except CallRejected:
                 continue  # Rillbase is unavailable for a moment, or restarts: customers retry.
 
     def _order(self) -> None:
-        product, price = self._chance.choice(list(PRODUCTS.items()))
+        product, price = self._rng.choice(list(PRODUCTS.items()))
         order = {
             "_id": f"order-{secrets.token_hex(6)}",
             "product": product,
-            "city": self._chance.choice(CITIES),
-            "total": price * self._chance.randint(1, 4),
+            "city": self._rng.choice(CITIES),
+            "total": price * self._rng.randint(1, 4),
             "state": "new",
             "at": date(datetime.now(UTC)),
         }

@@ -53,6 +53,6 @@ def _file(folder: Path, path: str) -> Path | None:
     name = path.lstrip("/") or "page.html"
     prefix = next((prefix for prefix in SHARED if name.startswith(prefix)), "")
     root = SHARED.get(prefix, folder)
-    found = (root / name.removeprefix(prefix)).resolve()
-    fits = found.is_relative_to(root) and found.suffix in KINDS and found.is_file()
-    return found if fits else None
+    file = (root / name.removeprefix(prefix)).resolve()
+    fits = file.is_relative_to(root) and file.suffix in KINDS and file.is_file()
+    return file if fits else None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from examples.browser.api import Api, Refused
+from examples.browser.api import Api, CallRejected
 from examples.browser.apps import App
 
 FORBIDDEN, TAKEN = 403, 409
-LET_IN_WITHIN_S = 30.0
+ORIGIN_TIMEOUT_S = 30.0
 
 
 def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
@@ -18,12 +18,12 @@ def prepare(app: App, url: str, key: str, origin: str) -> Mapping[str, str]:
     tenant = f"/api/v1/tenants/{api.call('GET', '/v1/whoami')['tenant']}"
     _make_collection(api, tenant, app)
     public = _publishable_key(api, tenant, app)
-    page, deadline = Api(url, public, origin), time.monotonic() + LET_IN_WITHIN_S
+    page, deadline = Api(url, public, origin), time.monotonic() + ORIGIN_TIMEOUT_S
     while not _is_allowed(page, app):
         if time.monotonic() > deadline:
-            raise Refused(f"Rillbase did not accept the origin {origin} in time. Retry.")
+            raise CallRejected(f"Rillbase did not accept the origin {origin} in time. Retry.")
         # Another example may have written the list at the same time.
-        _let_in(api, tenant, origin)
+        _allow_origin(api, tenant, origin)
         time.sleep(0.2)
     return {"url": url, "key": public}
 
@@ -33,7 +33,7 @@ def _make_collection(api: Api, tenant: str, app: App) -> None:
     if api.call("POST", f"{tenant}/collections", app.declaration, but={TAKEN}) is None:
         present = api.call("GET", f"{tenant}/collections/{app.collection}")
         if any(present[part] != app.declaration[part] for part in ("schema", "access_rules")):
-            raise Refused(
+            raise CallRejected(
                 f"The tenant already has a collection {app.collection!r} with another schema or "
                 "other access rules. Delete the collection, or use a key of another tenant."
             )
@@ -43,7 +43,7 @@ def _make_collection(api: Api, tenant: str, app: App) -> None:
         api.call("POST", path, {"operations": samples})
 
 
-def _let_in(api: Api, tenant: str, origin: str) -> None:
+def _allow_origin(api: Api, tenant: str, origin: str) -> None:
     """Allow the page's origin to call."""
     origins = api.call("GET", tenant)["cors_origins"]
     if origin not in origins:
@@ -62,10 +62,10 @@ def _publishable_key(api: Api, tenant: str, app: App) -> str:
     for known in api.call("GET", f"{tenant}/api-keys?limit=100")["items"]:
         if known["name"] == name and known["state"] == "active" and known["key"]:
             return str(known["key"])
-    wanted = {
+    body = {
         "kind": "publishable",
         "name": name,
         "scopes": ["documents:read", "documents:write"],
         "collections": [app.collection],
     }
-    return str(api.call("POST", f"{tenant}/api-keys", wanted)["key"])
+    return str(api.call("POST", f"{tenant}/api-keys", body)["key"])

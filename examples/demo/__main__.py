@@ -3,29 +3,35 @@
     RILLBASE_KEY=rbk_dev_… python -m examples.demo
 
 `make run` starts it with the demo tenant's key. It creates the collection `deliveries`, the topic
-`vans`, the aggregate `sales` and a webhook, unless they exist.
+`vans`, the aggregate `sales`, a webhook and two charts on the overview, unless they exist. It also
+runs a small PostgreSQL with the company's stock, which the collection `stock` follows.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import random
 import signal
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 from websockets.exceptions import WebSocketException
 
-from examples.browser.api import Api, Refused
+from examples.browser.api import Api, CallRejected
 from examples.demo import tenant
 from examples.demo.couriers import Company
+from examples.demo.warehouse import Warehouse
+from rillbase_server.launcher.embedded import EmbeddedServerError
 
 TICK_S = 2.0
 #: A position is shown until the next ones replace it.
 POSITION_S = 3 * TICK_S
 SEED = 7
+FAILURES = (CallRejected, OSError, WebSocketException, EmbeddedServerError, psycopg.Error)
 
 
 def arguments() -> argparse.Namespace:
@@ -46,7 +52,7 @@ def main() -> int:
     try:
         key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text().strip()
         run(options.url.rstrip("/"), key, options)
-    except (Refused, OSError, WebSocketException) as error:
+    except FAILURES as error:
         print(f"Rillbase at {options.url}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     except KeyboardInterrupt:
@@ -61,24 +67,33 @@ def run(url: str, key: str, options: argparse.Namespace) -> None:
         events = company.history(datetime.now(UTC))
         api.call("POST", f"/v1/aggregates/{tenant.AGGREGATE}/events", events)
     for delivery in company.deliveries.values():
-        insert(api, delivery.document())
+        put(api, delivery.document())
+    tenant.pin_charts(api, slug)
     tenant.receive_webhooks(api, slug)
     clients = [tenant.Client(url, key, query) for query in tenant.SUBSCRIPTIONS]
-    if options.ready_file is not None:
-        options.ready_file.write_text(str(os.getpid()))
     try:
-        work(api, company, clients, options.seconds)
+        with Warehouse.opened(random.Random(SEED)) as warehouse:  # noqa: S311 -- sample data
+            warehouse.follow(api, slug)
+            if options.ready_file is not None:
+                options.ready_file.write_text(str(os.getpid()))
+            work(api, company, clients, warehouse, options.seconds)
     finally:
         for client in clients:
             client.close()
 
 
-def work(api: Api, company: Company, clients: list[tenant.Client], seconds: float | None) -> None:
+def work(
+    api: Api,
+    company: Company,
+    clients: list[tenant.Client],
+    warehouse: Warehouse,
+    seconds: float | None,
+) -> None:
     """Let time pass, until it is over or a client fails."""
     end = None if seconds is None else time.monotonic() + seconds
     while end is None or time.monotonic() < end:
         if errors := [client.error for client in clients if client.error]:
-            raise Refused(errors[0])
+            raise CallRejected(errors[0])
         company.drive(TICK_S)
         changed, sales = company.advance(TICK_S)
         for delivery in changed:
@@ -86,14 +101,15 @@ def work(api: Api, company: Company, clients: list[tenant.Client], seconds: floa
             api.call("PATCH", path_of(document), {"$set": {**document}}, but={404})
         if sales:
             api.call("POST", f"/v1/aggregates/{tenant.AGGREGATE}/events", sales)
+            warehouse.sell(sales)
         for van in company.vans:
             clients[0].publish(company.position(van, POSITION_S))
         time.sleep(TICK_S)
 
 
-def insert(api: Api, document: dict[str, object]) -> None:
-    """Insert a delivery, unless a start before this one did."""
-    api.call("POST", f"/v1/collections/{tenant.COLLECTION}/documents", document, but=tenant.EXISTS)
+def put(api: Api, document: dict[str, object]) -> None:
+    """Insert a delivery, or replace the one that an earlier start inserted."""
+    api.call("PUT", path_of(document), document)
 
 
 def path_of(document: dict[str, object]) -> str:

@@ -57,7 +57,7 @@ class Delivery:
 class Company:
     """All vans and their present deliveries. The same seed gives the same company."""
 
-    chance: random.Random
+    rng: random.Random
     city: City
     vans: list[Driver]
     deliveries: dict[str, Delivery] = field(default_factory=dict)
@@ -65,37 +65,35 @@ class Company:
 
     @classmethod
     def founded(cls, seed: int) -> Company:
-        chance = random.Random(seed)  # noqa: S311 -- sample data
-        city = City.built(chance)
-        company = cls(chance, city, drivers(city, VANS, chance))
+        rng = random.Random(seed)  # noqa: S311 -- sample data
+        city = City.built(rng)
+        company = cls(rng, city, drivers(city, VANS, rng))
         for van in company.vans:
             company.deliveries[van.name] = company.next_delivery(van)
         return company
 
     def next_delivery(self, van: Driver) -> Delivery:
         self.numbers += 1
-        goods = self.chance.choice(list(GOODS))
-        price = self.chance.randint(*GOODS[goods])
-        return Delivery(van, self.numbers, goods, self.chance.choice(DISTRICTS), price)
+        goods = self.rng.choice(list(GOODS))
+        price = self.rng.randint(*GOODS[goods])
+        return Delivery(van, self.numbers, goods, self.rng.choice(DISTRICTS), price)
 
     def history(self, now: datetime) -> list[Json]:
         """Return the sales of the last day."""
         return [
-            self.next_delivery(self.chance.choice(self.vans)).sale(
-                now - HISTORY * self.chance.random()
-            )
+            self.next_delivery(self.rng.choice(self.vans)).sale(now - HISTORY * self.rng.random())
             for _ in range(HISTORY_EVENTS)
         ]
 
     def drive(self, seconds: float) -> None:
         for van in self.vans:
-            van.drive(self.city, seconds, self.chance)
+            van.drive(self.city, seconds, self.rng)
 
     def advance(self, seconds: float) -> tuple[list[Delivery], list[Json]]:
         """Return the deliveries whose state changed, and the sales of those that arrived."""
         changed, sales = [], []
         for van in self.vans:
-            if self.chance.random() > seconds / STATE_S:
+            if self.rng.random() > seconds / STATE_S:
                 continue
             delivery = self.deliveries[van.name]
             if delivery.state == len(STATES) - 1:

@@ -36,6 +36,30 @@ SUBSCRIPTIONS: tuple[Json, ...] = (
 )
 
 
+#: Charts on the overview.
+PINNED: tuple[Json, ...] = (
+    {
+        "name": "Revenue of the last day, by goods",
+        "kind": "aggregate",
+        "source": AGGREGATE,
+        "query": {"group_by": ["at", "goods"], "from": "-24h", "bucket": "1h", "limit": 1_000},
+        "chart": {"type": "line", "x": "at", "y": "revenue", "series": "goods"},
+    },
+    {
+        "name": "Deliveries by state",
+        "kind": "collection",
+        "source": COLLECTION,
+        "query": {
+            "filter": {},
+            "group": {"by": ["state"], "measures": {"deliveries": {"op": "count"}}},
+            "sort": [["state", 1]],
+            "limit": 20,
+        },
+        "chart": {"type": "bar", "x": "state", "y": "deliveries"},
+    },
+)
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     """Receives webhooks, and confirms the handshake by returning its challenge."""
 
@@ -50,13 +74,31 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 def define(api: Api, tenant: str) -> bool:
-    """Create the collection, the topic and the aggregate. Return whether they are new."""
+    """Create the collection, the topic and the aggregate. Return whether the aggregate is new."""
     base = f"/api/v1/tenants/{tenant}"
-    api.call("POST", f"{base}/collections", {"name": COLLECTION}, but=EXISTS)
+    create_missing(api, f"{base}/collections", {"name": COLLECTION})
     topic = {"name": TOPIC, "kind": "geo", "retention_s": 3600}
-    api.call("POST", f"{base}/topics", topic, but=EXISTS)
-    created = api.call("POST", f"{base}/aggregates", {"name": AGGREGATE, **SALES}, but=EXISTS)
-    return created is not None
+    create_missing(api, f"{base}/topics", topic)
+    return create_missing(api, f"{base}/aggregates", {"name": AGGREGATE, **SALES})
+
+
+def create_missing(api: Api, path: str, definition: Json) -> bool:
+    """Create something unless it exists, without a rejected call, which would be an error in the
+    tenant's log. Return whether it is new.
+    """
+    names = {item["name"] for item in api.call("GET", f"{path}?limit=200")["items"]}
+    if definition["name"] in names:
+        return False
+    return api.call("POST", path, definition, but=EXISTS) is not None
+
+
+def pin_charts(api: Api, tenant: str) -> None:
+    """Save the demo's queries and pin their charts, unless the tenant has saved queries."""
+    path = f"/api/v1/tenants/{tenant}/saved-queries"
+    if api.call("GET", path)["items"]:
+        return
+    for place, saved in enumerate(PINNED):
+        api.call("POST", path, saved | {"pin": place})
 
 
 def receive_webhooks(api: Api, tenant: str) -> None:

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.live import Live
 
 from examples.traffic import picture, terminal
-from examples.traffic.rillbase import Line, Refused, opened
+from examples.traffic.rillbase import CallRejected, Line, opened
 from examples.traffic.scene import Scene
 
 FRAME_S = 0.1
@@ -37,32 +37,33 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=7, help="seed for the city and its people")
     parser.add_argument("--url", default=os.environ.get("RILLBASE_URL", "http://127.0.0.1:8080"))
     parser.add_argument("--key", default=os.environ.get("RILLBASE_KEY", ""))
-    found = parser.parse_args()
-    if not found.key:
+    options = parser.parse_args()
+    if not options.key:
         parser.error("a key is required: --key or RILLBASE_KEY")
-    if found.every <= 0:
+    if options.every <= 0:
         parser.error("--every must be positive")
-    return found
+    return options
 
 
 def main() -> int:
     """Run until the time is over or the user interrupts."""
-    wanted = arguments()
+    options = arguments()
     try:
-        line = opened(wanted.url.rstrip("/"), wanted.key, wanted.topic)
-    except (Refused, OSError) as refused:
-        print(f"Rillbase at {wanted.url}: {refused}", file=sys.stderr)  # noqa: T201
+        line = opened(options.url.rstrip("/"), options.key, options.topic)
+    except (CallRejected, OSError) as refused:
+        print(f"Rillbase at {options.url}: {refused}", file=sys.stderr)  # noqa: T201
         return 1
-    scene = Scene.begun(line, count=wanted.drivers, every_s=wanted.every, seed=wanted.seed)
+    scene = Scene.create(line, count=options.drivers, every_s=options.every, seed=options.seed)
     try:
-        run(scene, line, wanted.seconds)
+        run(scene, line, options.seconds)
     except KeyboardInterrupt:
         pass
     finally:
         line.close()
-    if wanted.picture is not None:
-        wanted.picture.write_text(picture.drawn(scene))
-        print(f"{wanted.picture}: {scene.published} incidents, {scene.asked} subscriptions")  # noqa: T201
+    if options.picture is not None:
+        options.picture.write_text(picture.drawn(scene))
+        counts = f"{scene.published} incidents, {scene.n_subscriptions} subscriptions"
+        print(f"{options.picture}: {counts}")  # noqa: T201
     return 1 if line.error else 0
 
 

@@ -45,9 +45,9 @@ class City:
     parks: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     @classmethod
-    def built(cls, chance: random.Random) -> City:
-        columns = _spread(WIDTH_M, 11, chance)
-        rows = _spread(HEIGHT_M, 7, chance)
+    def built(cls, rng: random.Random) -> City:
+        columns = _spread(WIDTH_M, 11, rng)
+        rows = _spread(HEIGHT_M, 7, rng)
         parks = [
             (columns[1], rows[4], columns[3], rows[5]),
             (columns[7], rows[1], columns[8], rows[2]),
@@ -62,16 +62,16 @@ class City:
         beside = [(column + 1, row), (column - 1, row), (column, row + 1), (column, row - 1)]
         return [(c, r) for c, r in beside if 0 <= c < len(self.columns) and 0 <= r < len(self.rows)]
 
-    def somewhere(self, chance: random.Random) -> Point:
+    def somewhere(self, rng: random.Random) -> Point:
         """Return a place on a street."""
-        x = chance.uniform(self.columns[0], self.columns[-1])
-        y = chance.uniform(self.rows[0], self.rows[-1])
-        if chance.random() < len(self.columns) / (len(self.columns) + len(self.rows)):
-            return chance.choice(self.columns), y
-        return x, chance.choice(self.rows)
+        x = rng.uniform(self.columns[0], self.columns[-1])
+        y = rng.uniform(self.rows[0], self.rows[-1])
+        if rng.random() < len(self.columns) / (len(self.columns) + len(self.rows)):
+            return rng.choice(self.columns), y
+        return x, rng.choice(self.rows)
 
 
-def _spread(length_m: float, count: int, chance: random.Random) -> list[float]:
+def _spread(length_m: float, count: int, rng: random.Random) -> list[float]:
     step = length_m / (count + 1)
     middle = (count - 1) / 2
-    return [(n - middle) * step + chance.uniform(-0.22, 0.22) * step for n in range(count)]
+    return [(n - middle) * step + rng.uniform(-0.22, 0.22) * step for n in range(count)]

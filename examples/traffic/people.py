@@ -53,12 +53,12 @@ class Driver:
     heading: Point = (1.0, 0.0)
     trail: deque[Point] = field(default_factory=lambda: deque(maxlen=TRAIL))
     #: The number of the current subscription, and when the next one is due.
-    asked: int = 0
-    asks_at_s: float = 0.0
+    n_subscriptions: int = 0
+    subscribes_at_s: float = 0.0
     #: Incidents that the driver was recently notified of, with the time.
     warned: dict[str, float] = field(default_factory=dict)
 
-    def drive(self, city: City, seconds: float, chance: random.Random) -> None:
+    def drive(self, city: City, seconds: float, rng: random.Random) -> None:
         """Continue along the street, and choose the next one at a crossing."""
         self.driven_m += self.speed_m_s * seconds
         start, end = city.crossing(*self.here), city.crossing(*self.goal)
@@ -67,7 +67,7 @@ class Driver:
             self.driven_m -= length
             before, self.here = self.here, self.goal
             ways = [way for way in city.neighbours(*self.here) if way != before]
-            self.goal = chance.choice(ways)
+            self.goal = rng.choice(ways)
             start, end = city.crossing(*self.here), city.crossing(*self.goal)
             length = math.dist(start, end)
         share = self.driven_m / length
@@ -94,19 +94,19 @@ class Incident:
         return max(0.0, 1.0 - (now_s - self.since_s) / INCIDENT_S)
 
 
-def drivers(city: City, count: int, chance: random.Random) -> list[Driver]:
+def drivers(city: City, count: int, rng: random.Random) -> list[Driver]:
     """Place drivers on streets."""
-    found = []
+    placed = []
     for number in range(count):
-        here = (chance.randrange(len(city.columns)), chance.randrange(len(city.rows)))
-        found.append(
+        here = (rng.randrange(len(city.columns)), rng.randrange(len(city.rows)))
+        placed.append(
             Driver(
                 name=NAMES[number % len(NAMES)] + ("" if number < len(NAMES) else str(number)),
                 colour=COLOURS[number % len(COLOURS)],
                 here=here,
-                goal=chance.choice(city.neighbours(*here)),
-                speed_m_s=chance.uniform(*SPEED_M_S),
-                asks_at_s=chance.uniform(0, 2),
+                goal=rng.choice(city.neighbours(*here)),
+                speed_m_s=rng.uniform(*SPEED_M_S),
+                subscribes_at_s=rng.uniform(0, 2),
             )
         )
-    return found
+    return placed

@@ -68,16 +68,17 @@ def _clipped() -> str:
 
 
 def _title(scene: Scene, width: float) -> str:
-    told = scene.told_past + scene.told_later
+    n_notifications = scene.notified_past + scene.notified_later
     return (
         f"<text x='{EDGE}' y='38' fill='{INK}' font-size='22' "
         f"font-weight='700'>traffic</text><text x='{EDGE}' y='60' fill='{QUIET}' "
         "font-size='13'>Each driver subscribes to incidents nearby, of the past ten seconds and "
         f"the next ten.</text><text x='{width - EDGE:.0f}' y='38' fill='{INK}' font-size='14' "
-        f"text-anchor='end'>{scene.published} incidents · {scene.asked} subscriptions · {told} "
-        f"notifications</text><text x='{width - EDGE:.0f}' y='60' fill='{QUIET}' font-size='13' "
-        f"text-anchor='end'>{scene.told_past} were past incidents, {scene.told_later} arrived "
-        "live</text>"
+        f"text-anchor='end'>{scene.published} incidents · {scene.n_subscriptions} "
+        f"subscriptions · {n_notifications} notifications</text>"
+        f"<text x='{width - EDGE:.0f}' y='60' fill='{QUIET}' font-size='13' "
+        f"text-anchor='end'>{scene.notified_past} were past incidents, "
+        f"{scene.notified_later} arrived live</text>"
     )
 
 
@@ -141,11 +142,11 @@ def _driver(driver: Driver) -> str:
 def _meetings(scene: Scene, now_s: float) -> list[str]:
     """Return a line from each driver to the incidents of recent notifications."""
     lines = []
-    for meeting in scene.meetings:
-        left = 1 - (now_s - meeting.at_s) / REMEMBERED_S
+    for notification in scene.notifications:
+        left = 1 - (now_s - notification.at_s) / REMEMBERED_S
         if left > 0:
-            ends = [meeting.driver.at, meeting.incident.at]
-            lines.append(_line(ends, KINDS[meeting.incident.kind][1], 2.2, 0.15 + 0.8 * left))
+            ends = [notification.driver.at, notification.incident.at]
+            lines.append(_line(ends, KINDS[notification.incident.kind][1], 2.2, 0.15 + 0.8 * left))
     return lines
 
 

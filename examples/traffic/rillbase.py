@@ -15,7 +15,7 @@ Frame = dict[str, Any]
 TIMEOUT_S = 10.0
 
 
-class Refused(Exception):
+class CallRejected(Exception):
     """Rillbase rejected a call; the text contains the reason."""
 
 
@@ -33,15 +33,15 @@ class Line:
     def say(self, **message: object) -> None:
         self._connection.send(json.dumps(message))
 
-    def heard(self) -> list[Frame]:
+    def received(self) -> list[Frame]:
         """Return the messages received since the last call."""
-        found = []
+        frames = []
         while not self._frames.empty():
             frame = self._frames.get()
             if frame["type"] == "error":
                 self.error = str(frame["error"].get("detail") or frame["error"]["title"])
-            found.append(frame)
-        return found
+            frames.append(frame)
+        return frames
 
     def close(self) -> None:
         self._connection.close()
@@ -71,15 +71,15 @@ def opened(url: str, key: str, topic: str) -> Line:
 def _make_topic(url: str, headers: dict[str, str], topic: str) -> None:
     who = requests.get(f"{url}/v1/whoami", headers=headers, timeout=TIMEOUT_S)
     if not who.ok:
-        raise Refused(who.json().get("detail") or who.json()["title"])
-    made = requests.post(
+        raise CallRejected(who.json().get("detail") or who.json()["title"])
+    created = requests.post(
         f"{url}/api/v1/tenants/{who.json()['tenant']}/topics",
         json={"name": topic, "kind": "geo", "retention_s": 3600},
         headers=headers,
         timeout=TIMEOUT_S,
     )
-    told = made.json()
-    if not made.ok and told["code"] != "name_taken":
-        raise Refused(
-            f"the topic {topic!r} is not available: {told.get('detail') or told['title']}"
+    answer = created.json()
+    if not created.ok and answer["code"] != "name_taken":
+        raise CallRejected(
+            f"the topic {topic!r} is not available: {answer.get('detail') or answer['title']}"
         )

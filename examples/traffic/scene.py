@@ -15,13 +15,13 @@ from examples.traffic.people import INCIDENT_S, KINDS, Driver, Incident, drivers
 from examples.traffic.rillbase import Frame, Line
 
 #: The range of a driver's subscription, and how often it is renewed.
-AROUND_M, ASK_EVERY_S = 420.0, 5.0
+AROUND_M, SUBSCRIBE_EVERY_S = 420.0, 5.0
 PAST, NEXT = "-10s", "+10s"
 LOG_LINES = 100
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Notification:
     """A driver was notified of an incident."""
 
     driver: Driver
@@ -37,58 +37,61 @@ class Scene:
     """City, drivers, incidents, and notifications."""
 
     line: Line
-    chance: random.Random
+    rng: random.Random
     city: City
     drivers: list[Driver]
     every_s: float
     incidents: dict[str, Incident] = field(default_factory=dict)
-    meetings: deque[Meeting] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    notifications: deque[Notification] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
     published: int = 0
-    asked: int = 0
-    told_past: int = 0
-    told_later: int = 0
+    n_subscriptions: int = 0
+    notified_past: int = 0
+    notified_later: int = 0
     next_incident_s: float = 0.0
 
     @classmethod
-    def begun(cls, line: Line, *, count: int, every_s: float, seed: int) -> Scene:
-        chance = random.Random(seed)  # noqa: S311 -- a city is no secret
-        city = City.built(chance)
-        return cls(line, chance, city, drivers(city, count, chance), every_s)
+    def create(cls, line: Line, *, count: int, every_s: float, seed: int) -> Scene:
+        rng = random.Random(seed)  # noqa: S311 -- a city is no secret
+        city = City.built(rng)
+        return cls(line, rng, city, drivers(city, count, rng), every_s)
 
     def step(self, seconds: float) -> None:
         """Move all drivers, subscribe, publish incidents, then process Rillbase's messages."""
         now_s = time.monotonic()
         for driver in self.drivers:
-            driver.drive(self.city, seconds, self.chance)
-            if now_s >= driver.asks_at_s:
-                self._ask(driver, now_s)
+            driver.drive(self.city, seconds, self.rng)
+            if now_s >= driver.subscribes_at_s:
+                self._subscribe(driver, now_s)
         if now_s >= self.next_incident_s:
-            self._happen(now_s)
-            self.next_incident_s = now_s + self.chance.expovariate(1 / self.every_s)
+            self._publish_incident(now_s)
+            self.next_incident_s = now_s + self.rng.expovariate(1 / self.every_s)
         for name in [n for n, i in self.incidents.items() if i.fades(now_s) == 0]:
             del self.incidents[name]
-        for frame in self.line.heard():
-            self._hear(frame, now_s)
+        for frame in self.line.received():
+            self._process(frame, now_s)
 
-    def _ask(self, driver: Driver, now_s: float) -> None:
+    def _subscribe(self, driver: Driver, now_s: float) -> None:
         """Subscribe to incidents around the driver: of the past ten seconds and the next ten."""
-        before, driver.asked = f"{driver.name}/{driver.asked}", driver.asked + 1
-        if driver.asked > 1:
+        before, driver.n_subscriptions = (
+            f"{driver.name}/{driver.n_subscriptions}",
+            driver.n_subscriptions + 1,
+        )
+        if driver.n_subscriptions > 1:
             self.line.say(type="unsubscribe", id=before)
         self.line.say(
             type="subscribe",
-            id=f"{driver.name}/{driver.asked}",
+            id=f"{driver.name}/{driver.n_subscriptions}",
             topic=self.line.topic,
             geo={"center": on_earth(driver.at), "radius_m": AROUND_M},
             subscriber=driver.name,
             unseen_only=True,
             **{"from": PAST, "to": NEXT},
         )
-        self.asked += 1
-        driver.asks_at_s = now_s + ASK_EVERY_S
+        self.n_subscriptions += 1
+        driver.subscribes_at_s = now_s + SUBSCRIBE_EVERY_S
 
-    def _happen(self, now_s: float) -> None:
-        kind, at = self.chance.choice(list(KINDS)), self.city.somewhere(self.chance)
+    def _publish_incident(self, now_s: float) -> None:
+        kind, at = self.rng.choice(list(KINDS)), self.city.somewhere(self.rng)
         name, radius_m = secrets.token_hex(8), KINDS[kind][2]
         self.incidents[name] = Incident(name, kind, at, radius_m, now_s)
         self.line.say(
@@ -102,28 +105,28 @@ class Scene:
         )
         self.published += 1
 
-    def _hear(self, frame: Frame, now_s: float) -> None:
+    def _process(self, frame: Frame, now_s: float) -> None:
         name = str(frame.get("id") or "").partition("/")[0]
         driver = next((d for d in self.drivers if d.name == name), None)
         if driver is None:
             return
         if frame["type"] == "result":
             for item in frame["items"]:
-                self._meet(driver, item["id"], item, now_s, past=True)
+                self._record_notification(driver, item["id"], item, now_s, past=True)
         elif frame["type"] == "event":
-            self._meet(driver, frame["key"], frame, now_s, past=False)
+            self._record_notification(driver, frame["key"], frame, now_s, past=False)
 
-    def _meet(
-        self, driver: Driver, name: str, told: dict[str, Any], now_s: float, *, past: bool
+    def _record_notification(
+        self, driver: Driver, name: str, publication: dict[str, Any], now_s: float, *, past: bool
     ) -> None:
         incident = self.incidents.get(name)
         if incident is None:
-            circle, kind = told["geo"], told["document"]["kind"]
+            circle, kind = publication["geo"], publication["document"]["kind"]
             at = in_city(*circle["center"])
             incident = Incident(name, kind, at, circle["radius_m"], now_s)
             self.incidents[name] = incident
         driver.warned[name] = now_s
         metres = math.dist(driver.at, incident.at)
-        self.meetings.appendleft(Meeting(driver, incident, past, metres, now_s))
-        self.told_past += past
-        self.told_later += not past
+        self.notifications.appendleft(Notification(driver, incident, past, metres, now_s))
+        self.notified_past += past
+        self.notified_later += not past

@@ -16,7 +16,7 @@ from examples.traffic.city import HEIGHT_M, RIVER_M, WIDTH_M, Point, river
 from examples.traffic.people import KINDS, SHOWN_S
 
 if TYPE_CHECKING:
-    from examples.traffic.scene import Meeting, Scene
+    from examples.traffic.scene import Notification, Scene
 
 GROUND, STREET, RIVER, PARK = "#0f1720", "#3b4a5a", "#2a6f97", "#2d6a4f"
 SIDE_COLUMNS, FOOT_ROWS = 40, 3
@@ -58,13 +58,13 @@ class Map:
                     self.cells[row][column] = (letter, colour, ground)
 
     def text(self) -> Text:
-        found = Text()
+        picture = Text()
         for number, row in enumerate(self.cells):
             for letter, colour, ground in row:
-                found.append(letter, Style(color=colour, bgcolor=ground))
+                picture.append(letter, Style(color=colour, bgcolor=ground))
             if number < self.rows - 1:
-                found.append("\n")
-        return found
+                picture.append("\n")
+        return picture
 
 
 def drawn(scene: Scene, columns: int, rows: int) -> Layout:
@@ -124,7 +124,10 @@ def _life(city: Map, scene: Scene, now_s: float) -> None:
 
 def _side(scene: Scene, rows: int) -> Panel:
     now_s = time.monotonic()
-    lines = [_line(meeting, now_s) for meeting in list(scene.meetings)[: max(4, rows - 14)]]
+    lines = [
+        _line(notification, now_s)
+        for notification in list(scene.notifications)[: max(4, rows - 14)]
+    ]
     signs = Text("\n")
     for name, (sign, colour, radius_m) in KINDS.items():
         signs.append(f" {sign} {name:<10}", colour)
@@ -134,30 +137,32 @@ def _side(scene: Scene, rows: int) -> Panel:
     )
 
 
-def _line(meeting: Meeting, now_s: float) -> Text:
-    fresh = now_s - meeting.at_s < SHOWN_S
-    sign, colour, _ = KINDS[meeting.incident.kind]
-    found = Text(no_wrap=True)
-    found.append(f"{meeting.driver.name:<5}", meeting.driver.colour if fresh else "#8899a6")
-    found.append(f"{sign} {meeting.incident.kind:<10}", colour if fresh else "#667380")
-    found.append(f"{meeting.metres:4.0f} m ", "#c9d1d9" if fresh else "#667380")
-    found.append("was there" if meeting.past else "just now", "#8899a6")
-    return found
+def _line(notification: Notification, now_s: float) -> Text:
+    fresh = now_s - notification.at_s < SHOWN_S
+    sign, colour, _ = KINDS[notification.incident.kind]
+    line = Text(no_wrap=True)
+    line.append(
+        f"{notification.driver.name:<5}", notification.driver.colour if fresh else "#8899a6"
+    )
+    line.append(f"{sign} {notification.incident.kind:<10}", colour if fresh else "#667380")
+    line.append(f"{notification.metres:4.0f} m ", "#c9d1d9" if fresh else "#667380")
+    line.append("was there" if notification.past else "just now", "#8899a6")
+    return line
 
 
 def _foot(scene: Scene) -> Panel:
-    found = Text(justify="center")
+    text = Text(justify="center")
     for number, what, colour in (
         (scene.published, "published", "#ffa94d"),
-        (scene.asked, "subscriptions", "#4cc9f0"),
-        (scene.told_past, "incidents of the past ten seconds", "#b197fc"),
-        (scene.told_later, "incidents of the next ten seconds", "#90be6d"),
+        (scene.n_subscriptions, "subscriptions", "#4cc9f0"),
+        (scene.notified_past, "incidents of the past ten seconds", "#b197fc"),
+        (scene.notified_later, "incidents of the next ten seconds", "#90be6d"),
     ):
-        found.append(f" {number} ", f"bold {colour}")
-        found.append(what + "  ", "#c9d1d9")
+        text.append(f" {number} ", f"bold {colour}")
+        text.append(what + "  ", "#c9d1d9")
     if scene.line.error:
-        found = Text(scene.line.error, "bold red", justify="center")
-    return Panel(found, border_style="#3b4a5a", padding=0)
+        text = Text(scene.line.error, "bold red", justify="center")
+    return Panel(text, border_style="#3b4a5a", padding=0)
 
 
 def _mixed(colour: str, share: float) -> str:

@@ -67,7 +67,7 @@ function say(line, { document: { author, text, at }, isPending }) {
   line.classList.toggle("pending", isPending);
 }
 
-/** Marks a room in which something has been said since this page last showed it. */
+/** Marks a room that has received messages since this page last showed it. */
 function announce(name, latest) {
   const id = latest && String(latest.id);
   const isNews = seen.has(name) && id !== undefined && seen.get(name) !== id;

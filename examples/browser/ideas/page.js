@@ -23,7 +23,7 @@ element("new").addEventListener("submit", (event) => {
   attempt(ideas.insert({ title, votes: 0 }));
 });
 
-/** Logs what the server tells, which leaves out writes that are still on their way. */
+/** Logs the changes from the server, without pending writes. */
 async function followChanges() {
   for await (const change of best.changes()) {
     if (change.type === "result") log("answer", `${change.documents.length} ideas`, "");

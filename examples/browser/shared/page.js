@@ -16,7 +16,7 @@ export function showState({ state, error }) {
   element("state").dataset.state = state;
 }
 
-/** Says why a write was refused; what was shown of it is gone already. */
+/** Reports why a write was rejected; the page no longer shows it. */
 export async function attempt(writing) {
   element("refused").hidden = true;
   try {
