@@ -130,8 +130,8 @@ def _check(port: int) -> None:
     """Every level counts the same events."""
     counts = set()
     for depth in range(1, 5):
-        asked = {"rollup": _DIMENSIONS[:depth], "group_by": [], "snapshot": "fresh"}
-        answer = json.loads(ask(port, "RB.AGG.QUERY", "calls", json.dumps(asked)))
+        query = {"rollup": _DIMENSIONS[:depth], "group_by": [], "snapshot": "fresh"}
+        answer = json.loads(ask(port, "RB.AGG.QUERY", "calls", json.dumps(query)))
         counts.add((answer["rows"][0]["calls"], answer["rows"][0]["latency"]))
     if len(counts) != 1:
         raise RuntimeError(f"levels differ: {counts}")
@@ -162,14 +162,14 @@ def _add_peers(
                 with running_valkey() as port:
                     rate = load.rate(port, "valkey", hot, batch)
             rates[peer].append(rate)
-    for system, found in rates.items():
+    for system, samples in rates.items():
         what = f"events, {clients[system]} clients" if system in clients else "events"
-        report.add(f"{name}_{system}_per_s", median(found), "/s", what)
+        report.add(f"{name}_{system}_per_s", median(samples), "/s", what)
     for peer in arguments.peers:
         ratios = [one / other for one, other in zip(rates["node"], rates[peer], strict=True)]
         goal = _GOALS.get((peer, batch), "") if hot == 1 else ""
         report.add(f"{name}_vs_{peer}", median(ratios), "x", "our rate divided by theirs", goal)
-    return {system: median(found) for system, found in rates.items()}
+    return {system: median(samples) for system, samples in rates.items()}
 
 
 def _postgres(peer: str, case: tuple[int, int], url: str, clients: int, seconds: int) -> float:
@@ -191,11 +191,11 @@ def _fastest(peer: str, case: tuple[int, int], url: str, choices: list[int]) -> 
 def _plot(hot: list[int], rates: list[dict[str, float]], batch: int, directory: Path) -> None:
     """Draw the event rate of each system by the number of endpoints."""
     lines = [
-        Line(system, [(rows, found[system]) for rows, found in zip(hot, rates, strict=True)])
+        Line(system, [(rows, rate[system]) for rows, rate in zip(hot, rates, strict=True)])
         for system in rates[0]
     ]
-    each = "each a transaction" if batch == 1 else f"{batch} a transaction"
-    title = f"Durable events, {each}, of which each changes four rows"
+    batches = "each a transaction" if batch == 1 else f"{batch} a transaction"
+    title = f"Durable events, {batches}, of which each changes four rows"
     plot = Plot(title, "endpoints", "events a second", lines)
     plot.save(directory / ("aggregates.svg" if batch == 1 else f"aggregates-batch-{batch}.svg"))
 
@@ -234,7 +234,7 @@ def _add_dashboard(report: Report, servers: tuple[Path, _Load, str], seconds: in
             load.run(port, "node", *size)
         later = _loaded(port, load, *size, *newest)[1]
     back, newest_back = "round trip", "the newest, to the client and back"
-    said = {
+    figures = {
         "alone": (alone["query_p50_us"] / 1e3, f"{back}, without other load", "<= 2"),
         "newest_alone": (newest_alone["query_p50_us"] / 1e3, f"{newest_back}, alone", "<= 2"),
         "at_node": (at_node, "in the node under full load, mean", "<= 2"),
@@ -243,7 +243,7 @@ def _add_dashboard(report: Report, servers: tuple[Path, _Load, str], seconds: in
         "p99": (first["query_p99_us"] / 1e3, f"{back} under full load", ""),
         "newest_p50": (newest_first["query_p50_us"] / 1e3, f"{newest_back} under full load", ""),
     }
-    for name, (value, what, goal) in said.items():
+    for name, (value, what, goal) in figures.items():
         report.add(f"dashboard_{name}_ms", value, "ms", what, goal)
     ratio = later / max(0.001, newest_at_node)
     report.add("dashboard_later", ratio, "x", "after four times as many events ÷ before", "<= 1.5")

@@ -65,14 +65,14 @@ import django; django.setup()
 from tests.make import make_tenant
 from tenants.models import ApiKey
 from foundation.scope import scoped
-made = make_tenant(plan="dedicated")
+account = make_tenant(plan="dedicated")
 from tenants.models import Quota
 plenty = {"requests_per_s": 1000000, "requests_burst": 1000000}
-Quota(tenant=made.tenant, limits=plenty).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
+Quota(tenant=account.tenant, limits=plenty).save(using="staff")
+with scoped(tenant_id=account.tenant.id):
     key = ApiKey.objects.get()
-names = {"slug": made.slug, "tenant": str(made.tenant.id), "id": str(key.id)}
-print(json.dumps({**names, "text": made.admin_key}))
+names = {"slug": account.slug, "tenant": str(account.tenant.id), "id": str(key.id)}
+print(json.dumps({**names, "text": account.admin_key}))
 """
 
 
@@ -100,15 +100,15 @@ def main() -> None:
         {"seconds": knobs.seconds, "rounds": knobs.rounds, "connections": knobs.connections},
     )
     if knobs.revocations:
-        with installation() as place:
-            revocations.measure(report, place, knobs.revocations)
+        with installation() as installed:
+            revocations.measure(report, installed, knobs.revocations)
         report.finish()
         return
     if not knobs.start:
-        with installation() as place:
-            key = json.loads(python(place, _MAKE_KEY))
-            _measure_authentication(report, place, key["text"], knobs)
-            _measure_read(report, place, key, knobs)
+        with installation() as installed:
+            key = json.loads(python(installed, _MAKE_KEY))
+            _measure_authentication(report, installed, key["text"], knobs)
+            _measure_read(report, installed, key, knobs)
     _measure_start(report)
     report.finish()
 
@@ -123,18 +123,20 @@ def _knobs() -> Knobs:
     parser.add_argument(
         "--revocations", type=int, default=0, help="measure only so many revocations"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     return Knobs(
-        seconds=given.seconds or (3.0 if given.quick else 10.0),
-        rounds=given.rounds or (3 if given.quick else 7),
-        connections=given.connections,
-        start=given.start,
-        revocations=given.revocations,
+        seconds=arguments.seconds or (3.0 if arguments.quick else 10.0),
+        rounds=arguments.rounds or (3 if arguments.quick else 7),
+        connections=arguments.connections,
+        start=arguments.start,
+        revocations=arguments.revocations,
     )
 
 
-def _measure_authentication(report: Report, place: Installation, key: str, knobs: Knobs) -> None:
-    times = json.loads(python(place, _AUTHENTICATE, key, str(knobs.seconds)))
+def _measure_authentication(
+    report: Report, installed: Installation, key: str, knobs: Knobs
+) -> None:
+    times = json.loads(python(installed, _AUTHENTICATE, key, str(knobs.seconds)))
     report.add(
         "authenticate_us",
         times["mean"],
@@ -145,10 +147,12 @@ def _measure_authentication(report: Report, place: Installation, key: str, knobs
     report.add("authenticate_p50_us", times["p50"], "µs", "the same, median")
 
 
-def _measure_read(report: Report, place: Installation, key: dict[str, str], knobs: Knobs) -> None:
+def _measure_read(
+    report: Report, installed: Installation, key: dict[str, str], knobs: Knobs
+) -> None:
     with (
-        web(place, "rillbase_server.asgi:application", {}) as ours,
-        web(place, "django.core.asgi:get_asgi_application", _PLAIN) as peer,
+        web(installed, "rillbase_server.asgi:application", {}) as ours,
+        web(installed, "django.core.asgi:get_asgi_application", _PLAIN) as peer,
     ):
         full = load.Target(
             "127.0.0.1",
@@ -270,12 +274,12 @@ def _memory_mb(directory: Path) -> dict[str, float]:
 
 def _await_grid(launcher: psutil.Process) -> None:
     """Wait until no more processes of the grid appear."""
-    found = _grid_family(launcher)
+    family = _grid_family(launcher)
     deadline = time.monotonic() + GRID_DEADLINE_S
     while time.monotonic() < deadline:
         time.sleep(GRID_QUIET_S)
-        before, found = found, _grid_family(launcher)
-        if len(found) > 1 and found == before:
+        before, family = family, _grid_family(launcher)
+        if len(family) > 1 and family == before:
             break
 
 

@@ -1,6 +1,6 @@
 """Documents: writes, reads and queries through the full stack, compared with raw psycopg.
 
-    python -m benchmarks.documents [--quick] [--beside DIR]
+    python -m benchmarks.documents [--quick] [--beside DIR] [--request-log]
 
 Everything runs on this machine: one web process, PostgreSQL with synchronous commit, Valkey, and
 the load generator as a separate process. The peer only runs the same INSERT with an outbox row,
@@ -9,6 +9,10 @@ filled beforehand.
 
 `--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
 be set up: rounds of both alternate (benchmarks/support/beside.py).
+
+`--request-log` measures only the CPU time that the request log costs the web process: in short
+rounds, which alternate between a process that records requests and one that does not, and by
+itself.
 """
 
 from __future__ import annotations
@@ -25,11 +29,34 @@ import requests
 
 from benchmarks.peers import raw_psycopg
 from benchmarks.support import beside, load, servers
-from benchmarks.support.installation import Installation, Web
+from benchmarks.support.installation import Installation, Web, python, web
 from benchmarks.support.report import Report, median, percentile
 
 BULK = 1_000
 LOADERS = 2
+#: Rounds are short, and more, where a difference of a hundredth is measured.
+ROUNDS_OF_LOG = 8
+
+#: Records as many entries as one interval has room for, and writes them; prints the least CPU time
+#: of an entry.
+_RECORD = """
+import secrets, sys, time
+import django; django.setup()
+from tenants.request_log.recorder import RequestEntry, RequestKind, RequestLog, route_name
+log, costs = RequestLog(3600), []
+names = {"collection": "plain"}
+tenant = "01a21500-8e49-7f70-a52e-d6a34552d0d1"
+path, actor = "/v1/collections/{collection}/documents", "api_key:" + tenant
+for _ in range(int(sys.argv[1])):
+    ids = [secrets.token_hex(16) for _ in range(1800)]
+    begin = time.process_time()
+    for request_id in ids:
+        log.note(RequestEntry(tenant, RequestKind.REQUEST, "POST", route_name(path, names), 201,
+            0.002, 200, 100, actor, request_id))
+    assert log.flush() == len(ids)
+    costs.append((time.process_time() - begin) / len(ids) * 1e6)
+print(min(costs))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +67,8 @@ class Knobs:
     rounds: int
     documents: int
     pipelined: int
+    #: Measures only the request log.
+    request_log: bool
 
 
 def main() -> None:
@@ -56,10 +85,14 @@ def main() -> None:
             "pipelined": knobs.pipelined,
         },
     )
-    with servers.running() as found:
-        caller = Caller(found.web, found.key)
-        _measure_bulk(report, found.place, caller, knobs)
-        _measure_single(report, found.place, caller, knobs)
+    with servers.running() as server:
+        caller = Caller(server.web, server.key)
+        if knobs.request_log:
+            _measure_request_log(report, server.installed, caller, knobs)
+            report.finish()
+            return
+        _measure_bulk(report, server.installed, caller, knobs)
+        _measure_single(report, server.installed, caller, knobs)
         _measure_reads(report, caller, knobs)
         _measure_queries(report, caller, knobs)
     report.finish()
@@ -76,12 +109,14 @@ def _knobs() -> Knobs:
     parser.add_argument("--rounds", type=int, help="interleaved rounds of each")
     parser.add_argument("--documents", type=int, help="size of the collection that is queried")
     parser.add_argument("--pipelined", type=int, default=64, help="writes outstanding at once")
-    given = parser.parse_args()
+    parser.add_argument("--request-log", action="store_true", help="measure only the request log")
+    options = parser.parse_args()
     return Knobs(
-        seconds=given.seconds or (2.0 if given.quick else 8.0),
-        rounds=given.rounds or (3 if given.quick else 5),
-        documents=given.documents or (50_000 if given.quick else 1_000_000),
-        pipelined=given.pipelined,
+        request_log=options.request_log,
+        seconds=options.seconds or (2.0 if options.quick else 8.0),
+        rounds=options.rounds or (3 if options.quick else 5),
+        documents=options.documents or (50_000 if options.quick else 1_000_000),
+        pipelined=options.pipelined,
     )
 
 
@@ -120,25 +155,25 @@ class Caller:
         return answer
 
 
-def _document(chance: random.Random) -> dict[str, object]:
+def _document(rng: random.Random) -> dict[str, object]:
     """The paper's shape: five strings of ten characters, five integers."""
     letters = string.ascii_lowercase
-    strings = {f"s{n}": "".join(chance.choices(letters, k=10)) for n in range(5)}
-    integers = {f"i{n}": chance.randrange(1_000_000) for n in range(3)}
+    strings = {f"s{n}": "".join(rng.choices(letters, k=10)) for n in range(5)}
+    integers = {f"i{n}": rng.randrange(1_000_000) for n in range(3)}
     return {
         **strings,
         **integers,
-        "group": chance.randrange(50_000),
-        "random": chance.randrange(1_000_000_000),
+        "group": rng.randrange(50_000),
+        "random": rng.randrange(1_000_000_000),
     }
 
 
-def _bulk_body(chance: random.Random) -> bytes:
-    operations = [{"insert": _document(chance)} for _ in range(BULK)]
+def _bulk_body(rng: random.Random) -> bytes:
+    operations = [{"insert": _document(rng)} for _ in range(BULK)]
     return json.dumps({"operations": operations}).encode()
 
 
-def _measure_bulk(report: Report, place: Installation, caller: Caller, knobs: Knobs) -> None:
+def _measure_bulk(report: Report, installed: Installation, caller: Caller, knobs: Knobs) -> None:
     body = _bulk_body(random.Random(1))
     target = caller.target("plain/documents:bulk", body=body, expect='"version":1')
     load.run(target, connections=LOADERS, seconds=1)
@@ -146,7 +181,7 @@ def _measure_bulk(report: Report, place: Installation, caller: Caller, knobs: Kn
     for _ in range(knobs.rounds):
         outcome = load.run(target, connections=LOADERS, seconds=knobs.seconds)
         ours.append(outcome.rate_per_s * BULK)
-        peers.append(raw_psycopg.bulk(place.environment, BULK, LOADERS, knobs.seconds))
+        peers.append(raw_psycopg.bulk(installed.environment, BULK, LOADERS, knobs.seconds))
     report.add(
         "bulk_per_s", median(ours), "/s", f"documents inserted in batches of {BULK}", ">= 15000"
     )
@@ -155,7 +190,7 @@ def _measure_bulk(report: Report, place: Installation, caller: Caller, knobs: Kn
     report.add("bulk_ratio", ratio, "x", "ours ÷ raw psycopg", ">= 0.6")
 
 
-def _measure_single(report: Report, place: Installation, caller: Caller, knobs: Knobs) -> None:
+def _measure_single(report: Report, installed: Installation, caller: Caller, knobs: Knobs) -> None:
     body = json.dumps(_document(random.Random(2))).encode()
     target = caller.target("plain/documents", body=body, status=201, expect='"version":1')
     load.run(target, connections=8, seconds=1)
@@ -176,7 +211,7 @@ def _measure_single(report: Report, place: Installation, caller: Caller, knobs: 
         outcome = load.run(target, connections=knobs.pipelined, seconds=knobs.seconds)
         cpu.append((caller.server.cpu_s() - before) / outcome.requests * 1000)
         ours.append(outcome.rate_per_s)
-        peers.append(raw_psycopg.single(place.environment, knobs.pipelined, knobs.seconds))
+        peers.append(raw_psycopg.single(installed.environment, knobs.pipelined, knobs.seconds))
     report.add(
         "pipelined_per_s",
         median(ours),
@@ -191,8 +226,10 @@ def _measure_single(report: Report, place: Installation, caller: Caller, knobs: 
 
 
 def _measure_reads(report: Report, caller: Caller, knobs: Knobs) -> None:
-    made = caller.post("plain/documents", json.dumps(_document(random.Random(3))).encode()).json()
-    identity = made["id"]["$oid"]
+    created = caller.post(
+        "plain/documents", json.dumps(_document(random.Random(3))).encode()
+    ).json()
+    identity = created["id"]["$oid"]
     target = caller.target(f"plain/documents/{identity}", expect=identity)
     load.run(target, connections=8, seconds=1)
     rounds = []
@@ -209,10 +246,10 @@ def _measure_reads(report: Report, caller: Caller, knobs: Knobs) -> None:
 
 
 def _measure_queries(report: Report, caller: Caller, knobs: Knobs) -> None:
-    chance = random.Random(4)
+    rng = random.Random(4)
     begin = time.perf_counter()
     for _ in range(knobs.documents // BULK):
-        caller.post("filled/documents:bulk", _bulk_body(chance))
+        caller.post("filled/documents:bulk", _bulk_body(rng))
     seconds = time.perf_counter() - begin
     report.add(
         "fill_per_s", knobs.documents / seconds, "/s", "inserts with two indexes, one caller"
@@ -220,13 +257,11 @@ def _measure_queries(report: Report, caller: Caller, knobs: Knobs) -> None:
     width = 20 * 1_000_000_000 // knobs.documents
     asked: dict[str, Callable[[], dict[str, object]]] = {
         "indexed": lambda: {
-            "filter": {
-                "random": {"$gte": (low := chance.randrange(900_000_000)), "$lt": low + width}
-            }
+            "filter": {"random": {"$gte": (low := rng.randrange(900_000_000)), "$lt": low + width}}
         },
         "sorted": lambda: {"sort": [["random", 1]], "limit": 20},
         "sorted_group": lambda: {
-            "filter": {"group": chance.randrange(50_000)},
+            "filter": {"group": rng.randrange(50_000)},
             "sort": [["random", -1]],
             "limit": 20,
         },
@@ -242,6 +277,34 @@ def _measure_queries(report: Report, caller: Caller, knobs: Knobs) -> None:
         goal = "<= 5" if name != "sorted_group" else ""
         report.add(f"{name}_ms", percentile(times, 0.5), "ms", what, goal)
         report.add(f"{name}_p99_ms", percentile(times, 0.99), "ms", "99th percentile")
+
+
+def _measure_request_log(
+    report: Report, installed: Installation, caller: Caller, knobs: Knobs
+) -> None:
+    off = {"RILLBASE_REQUEST_LOG_MIB": "0"}
+    body = json.dumps(_document(random.Random(5))).encode()
+    with web(installed, "rillbase_server.asgi:application", off) as server:
+        callers = (caller, Caller(server, caller.key))
+        targets = [caller.target("plain/documents", body=body, status=201) for caller in callers]
+        costs: tuple[list[float], list[float]] = ([], [])
+        for number in range(knobs.rounds * ROUNDS_OF_LOG):
+            # Neither of them always comes first.
+            for which in (0, 1) if number % 2 else (1, 0):
+                process = callers[which].server
+                before = process.cpu_s()
+                outcome = load.run(targets[which], connections=knobs.pipelined, seconds=1)
+                costs[which].append((process.cpu_s() - before) / outcome.requests * 1e6)
+    # What disturbs a round adds to its cost.
+    on_us, off_us = min(costs[0]), min(costs[1])
+    what = f"single inserts, {knobs.pipelined} outstanding"
+    report.add("log_on_us", on_us, "µs", f"CPU time of the web process, {what}")
+    report.add("log_off_us", off_us, "µs", "the same with the log turned off")
+    report.add("log_added_percent", (on_us / off_us - 1) * 100, "%", "difference", "<= 2")
+    entry_us = float(python(installed, _RECORD, str(knobs.rounds * ROUNDS_OF_LOG)))
+    report.add("log_entry_us", entry_us, "µs", "CPU time to record an entry and write it")
+    share = entry_us / off_us * 100
+    report.add("log_entry_percent", share, "%", "its share of an insert", "<= 2")
 
 
 if __name__ == "__main__":

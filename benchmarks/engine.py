@@ -119,18 +119,18 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
         if (case.compression == "none" or peer in _WITH_LZ4)
         and (not case.direct or peer in _WITH_DIRECT)
     ]
-    wanted = [name for name in _WORKLOADS if name in knobs.workloads]
+    names = [name for name in _WORKLOADS if name in knobs.workloads]
     # Reads need data, and amplification is measured for random puts.
-    steps = ["fillrandom", "settle", *(n for n in wanted if n not in {"fillseq", "fillrandom"})]
-    if "fillseq" in wanted:
+    steps = ["fillrandom", "settle", *(n for n in names if n not in {"fillseq", "fillrandom"})]
+    if "fillseq" in names:
         steps.insert(0, "fillseq")
     rounds = list(driver.rounds([OURS, *peers], steps, case.rounds(knobs.scale, knobs.rounds)))
-    for name in wanted:
+    for name in names:
         micros = median([_of(runs, OURS).seconds(name) * 1e6 for runs in rounds])
         report.add(f"{name}_{case.label}_us", micros, "µs", "ours, an operation")
     for peer in (peer for peer in peers if peer not in driver.missing):
         goal = _AS_FAST if peer == _RIVAL else ""
-        for name in wanted:
+        for name in names:
             pairs = [(_of(runs, OURS), _of(runs, peer)) for runs in rounds]
             ratio = median([theirs.seconds(name) / ours.seconds(name) for ours, theirs in pairs])
             report.add(f"{name}_{case.label}_vs_{peer}", ratio, "x", "their time ÷ ours", goal)
@@ -138,17 +138,17 @@ def _add_case(report: Report, driver: Driver, knobs: Knobs, case: Case) -> None:
             if own:
                 ratio = sum(theirs.processor_seconds(name) for _, theirs in pairs) / own
                 report.add(f"{name}_{case.label}_cpu_vs_{peer}", ratio, "x", "by processor time")
-    _add_reads(report, case, rounds, wanted)
+    _add_reads(report, case, rounds, names)
     _add_amplification(report, case, rounds, peers=[p for p in peers if p not in driver.missing])
 
 
-def _add_reads(report: Report, case: Case, rounds: list[list[Run]], wanted: Sequence[str]) -> None:
+def _add_reads(report: Report, case: Case, rounds: list[list[Run]], names: Sequence[str]) -> None:
     """Report how many runs were left to search, and how often a read made a system call."""
     for store in dict.fromkeys(run.store for runs in rounds for run in runs):
         lines = [_of(runs, store).lines for runs in rounds]
         left = sum(line["settle"]["runs"] for line in lines) / len(lines)
         report.add(f"runs_{case.label}_{store}", left, "", "runs left when writing ended, mean")
-        for name in (name for name in wanted if name in _LOOKS):
+        for name in (name for name in names if name in _LOOKS):
             calls = [line[name]["read_calls"] / line[name]["operations"] for line in lines]
             mean = sum(calls) / len(calls)
             report.add(f"{name}_{case.label}_{store}_reads", mean, "", "blocks read, mean")
@@ -252,9 +252,9 @@ def _add_reopening(report: Report) -> None:
     """Report how long opening takes after a kill that left a log of 64 MiB."""
     program = built("rillbase-engine", example="reopen")
     done = subprocess.run([str(program)], check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    reopening: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     report.add(
-        "reopen_s", found["reopen_seconds"], "s", "opening after kill -9, 64 MiB of log", "<= 1"
+        "reopen_s", reopening["reopen_seconds"], "s", "opening after kill -9, 64 MiB of log", "<= 1"
     )
 
 
@@ -283,22 +283,22 @@ def _knobs() -> Knobs:
     parser.add_argument(
         "--unoptimised", action="store_true", help="build without optimisation (for tests)"
     )
-    given = parser.parse_args()
-    quick = given.quick
+    arguments = parser.parse_args()
+    quick = arguments.quick
     cases = product(
-        [int(value) for value in (given.values or ("100" if quick else "100,1024")).split(",")],
-        (given.compression or ("none" if quick else "none,lz4")).split(","),
-        [int(count) for count in (given.threads or ("1" if quick else "1,2")).split(",")],
+        [int(value) for value in (arguments.values or ("100" if quick else "100,1024")).split(",")],
+        (arguments.compression or ("none" if quick else "none,lz4")).split(","),
+        [int(count) for count in (arguments.threads or ("1" if quick else "1,2")).split(",")],
     )
     return Knobs(
-        workloads=given.workload.split(","),
-        peers=[peer for peer in given.peers.split(",") if peer],
-        cases=[Case(*case, direct=given.direct) for case in cases],
-        rounds=given.rounds or (3 if quick else 7),
-        scale=given.scale or (0.05 if quick else 1.0),
+        workloads=arguments.workload.split(","),
+        peers=[peer for peer in arguments.peers.split(",") if peer],
+        cases=[Case(*case, direct=arguments.direct) for case in cases],
+        rounds=arguments.rounds or (3 if quick else 7),
+        scale=arguments.scale or (0.05 if quick else 1.0),
         reopen=not quick,
-        python=given.python or not quick,
-        optimised=not given.unoptimised,
+        python=arguments.python or not quick,
+        optimised=not arguments.unoptimised,
     )
 
 

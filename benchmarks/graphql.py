@@ -48,20 +48,25 @@ def main() -> None:
     """Measure and report."""
     if beside.compared("graphql"):
         return
-    given = _arguments()
-    seconds, rounds = (2.0, 3) if given.quick else (5.0, 7)
-    params = {"seconds": seconds, "rounds": rounds, "connections": CONNECTIONS, "idle": given.idle}
+    arguments = _arguments()
+    seconds, rounds = (2.0, 3) if arguments.quick else (5.0, 7)
+    params = {
+        "seconds": seconds,
+        "rounds": rounds,
+        "connections": CONNECTIONS,
+        "idle": arguments.idle,
+    }
     report = Report("graphql", params)
-    with servers.running(grid="processes", connections=idle.room(given.idle)) as found:
-        if given.idle:
-            clients = Idle(found.web.port, found.key, "one", given.idle, GRAPHQL)
-            idle.measure(report, clients, found.web.process)
+    with servers.running(grid="processes", connections=idle.room(arguments.idle)) as installation:
+        if arguments.idle:
+            clients = Idle(installation.web.port, installation.key, "one", arguments.idle, GRAPHQL)
+            idle.measure(report, clients, installation.web.process)
         else:
-            caller = _Caller(found.web.port, found.key)
+            caller = _Caller(installation.web.port, installation.key)
             _fill(caller)
             for read in (_one(caller), _page(caller), _typed(caller)):
-                _measure(report, found.web, read, seconds, rounds)
-            live = Live(found, WRITES_PER_S, 2 * seconds, GRAPHQL, "subscription_")
+                _measure(report, installation.web, read, seconds, rounds)
+            live = Live(installation, WRITES_PER_S, 2 * seconds, GRAPHQL, "subscription_")
             live.one_of(report, SUBSCRIBERS)
             live.fan_out(report)
     report.finish()

@@ -41,7 +41,7 @@ from typing import TypeVar
 
 from benchmarks.peers import polling
 from benchmarks.support import beside, copying, decoding
-from benchmarks.support.grid_run import GridEpoch, Measured, Run, measure
+from benchmarks.support.grid_run import GridEpoch, GridResults, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.plot import Line, Mark, Plot
 from benchmarks.support.report import Report, percentile
@@ -74,8 +74,8 @@ def main() -> None:
         return
     arguments = _arguments()
     partitions = [_shape(grid) for grid in arguments.partitions]
-    told = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
-    report = Report("grid", beside.without_options(told))
+    params = {**vars(arguments), "partitions": partitions, "plot": str(arguments.plot or "")}
+    report = Report("grid", beside.without_options(params))
     if arguments.copy:
         _copy(report, arguments.copy)
         report.finish()
@@ -85,16 +85,16 @@ def main() -> None:
         report.finish()
         return
     program = built("rillbase-grid-nodes", example="grid_load", optimised=not arguments.unoptimised)
-    found: dict[Run, Measured] = {}
+    measured: dict[Run, GridResults] = {}
     for run in _runs(arguments):
         print(f"{_name(run)} …", file=sys.stderr)
-        found[run] = measure(program, run)
-        _add(report, run, found[run])
-    _compare_numbers(report, found)
-    _compare_partitions(report, found)
+        measured[run] = measure(program, run)
+        _add(report, run, measured[run])
+    _compare_numbers(report, measured)
+    _compare_partitions(report, measured)
     limits = _measure_peers(report, program, arguments)
     if arguments.plot:
-        _plot(found, limits).save(arguments.plot)
+        _plot(measured, limits).save(arguments.plot)
     report.finish()
 
 
@@ -114,24 +114,24 @@ def _copy(report: Report, how: str) -> None:
 
 def _decode(report: Report, writes: int, seconds: int) -> None:
     """Measure commits by SQL in a tenant's PostgreSQL."""
-    found = decoding.measure(writes, seconds)
+    decoded = decoding.measure(writes, seconds)
     name = f"decode_{writes}_commits"
     least = f">= {_KEPT * writes:g}"
-    report.add(f"{name}_per_s", found.commits_per_s, "/s", "committed by SQL", least)
-    report.add(f"{name}_delivered", found.delivered, "", "events that came")
+    report.add(f"{name}_per_s", decoded.commits_per_s, "/s", "committed by SQL", least)
+    report.add(f"{name}_delivered", decoded.delivered, "", "events that came")
     what = "status, reset and end frames, and answers that differ from the table"
-    report.add(f"{name}_disturbed", found.disturbances, "", what, "<= 0")
+    report.add(f"{name}_disturbed", decoded.disturbances, "", what, "<= 0")
     for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
         goal = f"<= {DECODE_P99_MS:g}" if label == "p99" else ""
-        value = percentile(found.latencies_ms, share)
+        value = percentile(decoded.latencies_ms, share)
         report.add(
             f"{name}_{label}_ms", value, "ms", f"from when the statement was due, {label}", goal
         )
     for stage, what in DECODE_STAGES.items():
         for label, share in (("p50", 0.5), ("p99", 0.99)):
-            value = percentile(found.stages_ms[stage] or [0.0], share)
+            value = percentile(decoded.stages_ms[stage] or [0.0], share)
             report.add(f"{name}_{stage}_{label}_ms", value, "ms", f"{what}, {label}")
-    for service, used_s in found.cpu_s.items():
+    for service, used_s in decoded.cpu_s.items():
         cores = used_s / seconds
         report.add(f"{name}_{service}_cores", cores, "cores", f"used by {service}")
 
@@ -151,8 +151,8 @@ def _shape(grid: GridEpoch) -> str:
     return f"{grid.query_partitions}x{grid.write_partitions}"
 
 
-def _add(report: Report, run: Run, found: Measured) -> None:
-    name, load = _name(run), found.load
+def _add(report: Report, run: Run, measured: GridResults) -> None:
+    name, load = _name(run), measured.load
     report.add(f"{name}_p50_ms", load["p50_ms"], "ms", "median latency")
     report.add(f"{name}_p95_ms", load["p95_ms"], "ms", "95th percentile")
     goal = f"<= {P99_MS:g}"
@@ -163,35 +163,35 @@ def _add(report: Report, run: Run, found: Measured) -> None:
     report.add(f"{name}_writes_per_s", load["writes_per_s"], "/s", "appended", least)
     report.add(f"{name}_expected", load["expected"], "", "expected notifications")
     report.add(f"{name}_delivered", load["delivered"], "", "notifications that came")
-    lost = abs(load["expected"] - load["delivered"])
-    report.add(f"{name}_lost", lost, "", "expected and not delivered, or the reverse", "<= 0")
+    difference = abs(load["expected"] - load["delivered"])
+    report.add(f"{name}_lost", difference, "", "expected and not delivered, or the reverse", "<= 0")
     rate = load["registered_per_s"]
     report.add(f"{name}_registered_per_s", rate, "/s", "queries registered", ">= 20000")
-    report.add(f"{name}_index_bytes", found.index_bytes, "B", "of index for a query, a node")
-    busiest = found.node_us_per_write()
+    report.add(f"{name}_index_bytes", measured.index_bytes, "B", "of index for a query, a node")
+    busiest = measured.node_us_per_write()
     report.add(f"{name}_node_us", busiest, "µs", "CPU of the busiest filter node per write")
     # Afterwards, only outstanding notifications are received.
     written_s = load["writes"] / load["writes_per_s"]
-    filters = sum(found.filter_cpu_s) / written_s
+    filters = sum(measured.filter_cpu_s) / written_s
     report.add(f"{name}_filters_cores", filters, "cores", "used by the filter nodes")
-    for other, used_s in found.cpu_s.items():
+    for other, used_s in measured.cpu_s.items():
         cores = used_s / written_s
         report.add(f"{name}_{other.replace(':', '_')}_cores", cores, "cores", f"used by {other}")
     if run.kind == "residual":
-        evaluated = run.queries * load["writes"] / sum(found.filter_cpu_s)
+        evaluated = run.queries * load["writes"] / sum(measured.filter_cpu_s)
         what = "evaluations per core of the filter nodes"
         report.add(f"{name}_evaluations_per_s", evaluated, "/s", what, ">= 20000000")
 
 
-def _compare_numbers(report: Report, found: dict[Run, Measured]) -> None:
+def _compare_numbers(report: Report, measured: dict[Run, GridResults]) -> None:
     """Compare the cost of a write with the most queries and with the fewest."""
     for (kind, grid, writes), several in _groups(
-        found, lambda run: (run.kind, run.grid, run.writes), lambda run: run.queries
+        measured, lambda run: (run.kind, run.grid, run.writes), lambda run: run.queries
     ):
         fewest, most = several[0], several[-1]
         if kind == "residual" or fewest.queries == most.queries:
             continue
-        cost = found[most].filters_us_per_write() / found[fewest].filters_us_per_write()
+        cost = measured[most].filters_us_per_write() / measured[fewest].filters_us_per_write()
         report.add(
             f"{kind}_{writes}_writes_{_shape(grid)}_cost_ratio",
             cost,
@@ -201,15 +201,15 @@ def _compare_numbers(report: Report, found: dict[Run, Measured]) -> None:
         )
 
 
-def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
+def _compare_partitions(report: Report, measured: dict[Run, GridResults]) -> None:
     """Compare the busiest node's work with that of fewer nodes."""
     for (kind, queries, writes), several in _groups(
-        found,
+        measured,
         lambda run: (run.kind, run.queries, run.writes),
         lambda run: run.grid.query_partitions * run.grid.write_partitions,
     ):
         for fewer, more in itertools.pairwise(several):
-            ratio = found[more].node_us_per_write() / found[fewer].node_us_per_write()
+            ratio = measured[more].node_us_per_write() / measured[fewer].node_us_per_write()
             shapes = f"{_shape(fewer.grid)}_to_{_shape(more.grid)}"
             report.add(
                 f"{kind}_{queries}_queries_{writes}_writes_{shapes}",
@@ -221,11 +221,11 @@ def _compare_partitions(report: Report, found: dict[Run, Measured]) -> None:
 
 
 def _groups(
-    found: dict[Run, Measured], alike: Callable[[Run], _Key], order: Callable[[Run], int]
+    measured: dict[Run, GridResults], alike: Callable[[Run], _Key], order: Callable[[Run], int]
 ) -> list[tuple[_Key, list[Run]]]:
     """Return the comparable runs, each group in order."""
     keyed: dict[_Key, list[Run]] = {}
-    for run in found:
+    for run in measured:
         keyed.setdefault(alike(run), []).append(run)
     return [(key, sorted(several, key=order)) for key, several in keyed.items()]
 
@@ -254,17 +254,17 @@ def _measure_peers(
 def _tailing(program: Path, arguments: argparse.Namespace, writes: int, seconds: int) -> int:
     """Find the largest number of queries with which nothing is lost or late."""
 
-    def held(queries: int) -> bool:
+    def meets_goal(queries: int) -> bool:
         grid = arguments.partitions[0]
         load = measure(
             program, Run(arguments.kind[0], queries, writes, seconds, grid, 0, tailing=True)
         ).load
-        kept = load["writes_per_s"] >= _KEPT * writes and load["expected"] == load["delivered"]
-        return kept and load["p99_ms"] <= P99_MS
+        keeps_up = load["writes_per_s"] >= _KEPT * writes and load["expected"] == load["delivered"]
+        return keeps_up and load["p99_ms"] <= P99_MS
 
     def holds(queries: int) -> bool:
         # Other load on the machine may have disturbed the first attempt.
-        return held(queries) or held(queries)
+        return meets_goal(queries) or meets_goal(queries)
 
     good, bad = 0, _FIRST_TAILED
     while bad <= _MOST_TAILED and holds(bad):
@@ -278,13 +278,13 @@ def _tailing(program: Path, arguments: argparse.Namespace, writes: int, seconds:
     return good
 
 
-def _plot(found: dict[Run, Measured], limits: dict[str, float]) -> Plot:
+def _plot(measured: dict[Run, GridResults], limits: dict[str, float]) -> Plot:
     lines = []
     for (kind, writes), several in _groups(
-        found, lambda run: (run.kind, run.writes), lambda run: run.queries
+        measured, lambda run: (run.kind, run.writes), lambda run: run.queries
     ):
         for label, name in (("p99", "p99_ms"), ("median", "p50_ms")):
-            points = [(float(run.queries), found[run].load[name]) for run in several]
+            points = [(float(run.queries), measured[run].load[name]) for run in several]
             lines.append(Line(f"{kind}, {writes:,} writes/s, {label}", points))
     marks = [Mark(f"{name}: up to here", limit) for name, limit in limits.items() if limit]
     return Plot("From a write to its notification", "live queries", "latency in ms", lines, marks)
@@ -336,10 +336,10 @@ def _numbers(text: str) -> list[int]:
 
 def _some(known: tuple[str, ...]) -> Callable[[str], list[str]]:
     def read(text: str) -> list[str]:
-        given = text.split(",")
-        if unknown := set(given) - set(known):
+        items = text.split(",")
+        if unknown := set(items) - set(known):
             raise argparse.ArgumentTypeError(f"not known: {', '.join(unknown)}")
-        return given
+        return items
 
     return read
 

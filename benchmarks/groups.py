@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks.support.grid_run import Measured, Run, measure
+from benchmarks.support.grid_run import GridResults, Run, measure
 from benchmarks.support.native import built
 from benchmarks.support.report import Report
 from realtime.grid.layout import GridEpoch
@@ -49,8 +49,8 @@ def main() -> None:
     report.finish()
 
 
-def _add(report: Report, run: Run, found: Measured) -> None:
-    name, load = f"{run.queries}_queries", found.load
+def _add(report: Report, run: Run, measured: GridResults) -> None:
+    name, load = f"{run.queries}_queries", measured.load
     report.add(f"{name}_p50_ms", load["p50_ms"], "ms", "median latency")
     report.add(f"{name}_p95_ms", load["p95_ms"], "ms", "95th percentile")
     goal = f"<= {P99_MS:g}"
@@ -58,20 +58,20 @@ def _add(report: Report, run: Run, found: Measured) -> None:
     report.add(f"{name}_max_ms", load["max_ms"], "ms", "the slowest change")
     least = f">= {_KEPT * run.writes:g}"
     report.add(f"{name}_writes_per_s", load["writes_per_s"], "/s", "appended", least)
-    lost = abs(load["expected"] - load["delivered"])
+    difference = abs(load["expected"] - load["delivered"])
     report.add(f"{name}_changes", load["delivered"], "", "of rows, told")
-    report.add(f"{name}_lost", lost, "", "expected and not delivered, or the reverse", "<= 0")
+    report.add(f"{name}_lost", difference, "", "expected and not delivered, or the reverse", "<= 0")
     (sort,) = (node.name for node in run.grid.nodes() if node.write_partition is None)
     written_s = load["writes"] / load["writes_per_s"]
-    filters = sum(found.filter_cpu_s) / written_s
+    filters = sum(measured.filter_cpu_s) / written_s
     report.add(f"{name}_filters_cores", filters, "cores", "used by the filter nodes")
     report.add(
-        f"{name}_sort_cores", found.cpu_s[sort] / written_s, "cores", "used by the sort node"
+        f"{name}_sort_cores", measured.cpu_s[sort] / written_s, "cores", "used by the sort node"
     )
-    each = found.grown_bytes[sort] / run.documents
-    report.add(f"{name}_document_bytes", each, "B", "of memory for a document, its group's share")
-    each = found.grown_bytes[sort] / run.groups
-    report.add(f"{name}_group_bytes", each, "B", "of memory per group, including its documents")
+    size = measured.grown_bytes[sort] / run.documents
+    report.add(f"{name}_document_bytes", size, "B", "of memory for a document, its group's share")
+    size = measured.grown_bytes[sort] / run.groups
+    report.add(f"{name}_group_bytes", size, "B", "of memory per group, including its documents")
 
 
 def _arguments() -> argparse.Namespace:

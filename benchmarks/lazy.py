@@ -39,13 +39,13 @@ from pathlib import Path
 from benchmarks.peers.analytics_stores import Uploads, duck_db, postgres, rate
 from benchmarks.support.dataset_client import (
     FRESHNESSES,
-    Asking,
     Client,
-    Watching,
+    FreshnessReader,
+    StageWatcher,
     at_once,
     step_rates,
 )
-from benchmarks.support.dataset_kills import Killed, kill_again_and_again
+from benchmarks.support.dataset_kills import KillResults, kill_again_and_again
 from benchmarks.support.installation import (
     Installation,
     Web,
@@ -63,11 +63,11 @@ import json, sys
 import django; django.setup()
 from tests.make import make_key, make_tenant
 from tenants.models import Quota
-made = make_tenant(plan="dedicated")
+account = make_tenant(plan="dedicated")
 limits = {"requests_per_s": 1000000, "requests_burst": 1000000, "dataset_bytes": 10**12}
-Quota(tenant=made.tenant, limits=limits).save(using="staff")
+Quota(tenant=account.tenant, limits=limits).save(using="staff")
 scopes = ["analytics:read", "analytics:write", "admin"]
-print(json.dumps({"key": make_key(made.tenant, scopes=scopes), "tenant": made.slug}))
+print(json.dumps({"key": make_key(account.tenant, scopes=scopes), "tenant": account.slug}))
 """
 #: Short, so that the last rows, which are too few for a batch, do not wait most of the time.
 _SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "1", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "10"}
@@ -115,38 +115,38 @@ class Run:
     def bodies(self) -> Iterator[bytes]:
         """Yield each upload, and generate the next ones meanwhile."""
         with ThreadPoolExecutor(1) as maker:
-            made: deque[Future[bytes]] = deque()
+            pending: deque[Future[bytes]] = deque()
             for number in range(self.uploads + _AHEAD):
                 if number < self.uploads:
                     rows, uploads = self.upload_rows, self.uploads
-                    made.append(maker.submit(self.workload.body, number, rows, uploads))
+                    pending.append(maker.submit(self.workload.body, number, rows, uploads))
                 if number >= _AHEAD:
-                    yield made.popleft().result()
+                    yield pending.popleft().result()
 
 
 def main() -> None:
     """Measure and report."""
-    given = _arguments()
-    params = {name: value for name, value in vars(given).items() if name != "plots"}
+    arguments = _arguments()
+    params = {name: value for name, value in vars(arguments).items() if name != "plots"}
     report = Report("lazy", params)
-    workload = WORKLOADS[given.workload]
+    workload = WORKLOADS[arguments.workload]
     with ExitStack() as opened:
-        place = opened.enter_context(installation())
-        told = json.loads(python(place, _MAKE))
-        server = opened.enter_context(web(place, "rillbase_server.asgi:application", {}))
-        client = Client(server.port, told["key"], told["tenant"])
-        uploads = max(given.rows // given.upload_rows, 1)
-        run = Run(workload, uploads, given.upload_rows, client)
-        if "scu" in given.sweep:
-            _sweep_batches(report, place, run, given)
-        with _pipeline(place, given) as pipeline:
-            _measure(report, run, pipeline.port, given.plots)
-            if "clients" in given.sweep:
-                _sweep_clients(report, run, given.plots)
-        _measure_peers(report, place, run, given)
-        if given.kills:
-            services = partial(_pipeline, place, given, **_KILLED)
-            _report_kills(report, kill_again_and_again(client.again(), services, given.kills))
+        installed = opened.enter_context(installation())
+        pending = json.loads(python(installed, _MAKE))
+        server = opened.enter_context(web(installed, "rillbase_server.asgi:application", {}))
+        client = Client(server.port, pending["key"], pending["tenant"])
+        uploads = max(arguments.rows // arguments.upload_rows, 1)
+        run = Run(workload, uploads, arguments.upload_rows, client)
+        if "scu" in arguments.sweep:
+            _sweep_batches(report, installed, run, arguments)
+        with _pipeline(installed, arguments) as pipeline:
+            _measure(report, run, pipeline.port, arguments.plots)
+            if "clients" in arguments.sweep:
+                _sweep_clients(report, run, arguments.plots)
+        _measure_peers(report, installed, run, arguments)
+        if arguments.kills:
+            services = partial(_pipeline, installed, arguments, **_KILLED)
+            _report_kills(report, kill_again_and_again(client.again(), services, arguments.kills))
     report.finish()
 
 
@@ -163,10 +163,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sweep", type=_names, default=[], help="scu, clients, or both")
     parser.add_argument("--kills", type=int, default=0, help="number of processes to kill")
     parser.add_argument("--plots", type=Path, default=RESULTS, help="where pictures go")
-    given = parser.parse_args()
-    given.rows = given.rows or (400_000 if given.quick else 10_000_000)
-    given.peer_rows = min(given.peer_rows, given.rows, 200_000 if given.quick else given.rows)
-    return given
+    arguments = parser.parse_args()
+    arguments.rows = arguments.rows or (400_000 if arguments.quick else 10_000_000)
+    arguments.peer_rows = min(
+        arguments.peer_rows, arguments.rows, 200_000 if arguments.quick else arguments.rows
+    )
+    return arguments
 
 
 def _names(text: str) -> list[str]:
@@ -174,9 +176,11 @@ def _names(text: str) -> list[str]:
 
 
 @contextmanager
-def _pipeline(place: Installation, given: argparse.Namespace, **settings: str) -> Iterator[Web]:
-    whole = {**_SETTINGS, "RILLBASE_ANALYTICS_WORKERS": given.workers, **settings}
-    with service(place, "pipeline", whole) as running:
+def _pipeline(
+    installed: Installation, arguments: argparse.Namespace, **settings: str
+) -> Iterator[Web]:
+    whole = {**_SETTINGS, "RILLBASE_ANALYTICS_WORKERS": arguments.workers, **settings}
+    with service(installed, "pipeline", whole) as running:
         yield running
 
 
@@ -185,12 +189,12 @@ def _measure(report: Report, run: Run, port: int, plots: Path) -> None:
     _warm(run)
     run.client.make_dataset("bench", run.workload.definition)
     before = step_rates(port)
-    with Asking(run.client.again(), run.workload, run.asked_rows) as asking:
+    with FreshnessReader(run.client.again(), run.workload, run.asked_rows) as asking:
         watching = _fill(run)
     _check(run)
     wants = run.workload.sustained
     report.add("ingest_rows_per_s", run.rows / run.sending_s, "rows/s", "uploaded and durable",
-               ">= 150000" if run.workload.asked == "events" else "")  # fmt: skip
+               ">= 150000" if run.workload.queried_table == "events" else "")  # fmt: skip
     report.add("sustained_rows_per_s", run.rows / run.whole_s, "rows/s",
                "merged into the authority", wants)  # fmt: skip
     for step, (rows, spent_s) in step_rates(port).items():
@@ -218,10 +222,10 @@ def _warm(run: Run) -> None:
     warm.client.drop_dataset()
 
 
-def _fill(run: Run) -> Watching:
+def _fill(run: Run) -> StageWatcher:
     """Send all uploads, and wait until the authority contains them."""
     begin = time.perf_counter()
-    with Watching(run.client.again(), run.upload_rows) as watching:
+    with StageWatcher(run.client.again(), run.upload_rows) as watching:
         for body in run.bodies():
             sent = time.perf_counter()
             run.client.upload(body)
@@ -237,8 +241,8 @@ def _check(run: Run) -> None:
     """Raise unless the authority has every row, once."""
     counted = 0
     for table in run.workload.definition["tables"]:
-        asked = {"aggregates": {"n": {"op": "count"}}, "freshness": "any"}
-        counted += run.client.query(table, **asked)["rows"][0]["n"]
+        query = {"aggregates": {"n": {"op": "count"}}, "freshness": "any"}
+        counted += run.client.query(table, **query)["rows"][0]["n"]
     if counted != run.rows:
         raise RuntimeError(f"{counted} rows instead of {run.rows}")
 
@@ -267,75 +271,81 @@ def _measure_reads(report: Report, run: Run) -> None:
 def _point(run: Run, client: Client, rng: random.Random) -> None:
     key = run.workload.key_of(rng.randrange(run.asked_rows))
     where = {run.workload.key: key}
-    found = client.query(run.workload.asked, filter=where, freshness="any")["rows"]
-    if len(found) != 1:
-        raise RuntimeError(f"{len(found)} rows have the key {key}")
+    rows = client.query(run.workload.queried_table, filter=where, freshness="any")["rows"]
+    if len(rows) != 1:
+        raise RuntimeError(f"{len(rows)} rows have the key {key}")
 
 
 def _range(run: Run, client: Client, rng: random.Random) -> None:
     width = max(run.asked_rows // 1000, 1)
     low = rng.randrange(run.asked_rows - width)
     key = run.workload.key
-    asked = {"columns": [key], "filter": {key: {"$gte": low, "$lt": low + width}}}
-    found = client.query(run.workload.asked, **asked, limit=10_000, freshness="any")["rows"]
-    if len(found) != min(width, 10_000):
-        raise RuntimeError(f"{len(found)} rows instead of {width}")
+    query = {"columns": [key], "filter": {key: {"$gte": low, "$lt": low + width}}}
+    rows = client.query(run.workload.queried_table, **query, limit=10_000, freshness="any")["rows"]
+    if len(rows) != min(width, 10_000):
+        raise RuntimeError(f"{len(rows)} rows instead of {width}")
 
 
 def _measure_peers(
-    report: Report, place: Installation, run: Run, given: argparse.Namespace
+    report: Report, installed: Installation, run: Run, arguments: argparse.Namespace
 ) -> None:
     definition = run.workload.definition
-    few = Run(run.workload, max(given.peer_rows // run.upload_rows, 1), run.upload_rows, run.client)
+    few = Run(
+        run.workload, max(arguments.peer_rows // run.upload_rows, 1), run.upload_rows, run.client
+    )
     sustained = run.rows / run.whole_s
-    if "postgres" in given.peers:
-        _measure_postgres(report, place, few, given, sustained)
-    if "duckdb" in given.peers:
-        with duck_db(place.directory / "peer.duckdb", definition) as duck:
-            found = rate(duck, few.tables())
-        report.add("duckdb_rows_per_s", found, "rows/s", "DuckDB, in the client's own process")
-        report.add("by_duckdb", sustained / found, "x", "ratio of the sustained rates")
+    if "postgres" in arguments.peers:
+        _measure_postgres(report, installed, few, arguments, sustained)
+    if "duckdb" in arguments.peers:
+        with duck_db(installed.directory / "peer.duckdb", definition) as duck:
+            rows_per_s = rate(duck, few.tables())
+        report.add("duckdb_rows_per_s", rows_per_s, "rows/s", "DuckDB, in the client's own process")
+        report.add("by_duckdb", sustained / rows_per_s, "x", "ratio of the sustained rates")
 
 
 def _measure_postgres(
-    report: Report, place: Installation, few: Run, given: argparse.Namespace, sustained: float
+    report: Report,
+    installed: Installation,
+    few: Run,
+    arguments: argparse.Namespace,
+    sustained: float,
 ) -> None:
     """Load rows into a PostgreSQL with a small cache; with rows that fit into the cache there is no
     goal.
     """
-    cache_mb: int = given.peer_cache_mb
+    cache_mb: int = arguments.peer_cache_mb
     for name, by_copy, want in (("copy", True, few.workload.by_copy), ("insert", False, ">= 5")):
-        directory = place.directory / f"peer-{name}"
+        directory = installed.directory / f"peer-{name}"
         with postgres(directory, cache_mb, few.workload.definition, by_copy=by_copy) as store:
-            found = rate(store, few.tables())
-            tables, indexes = (held / 2**20 for held in store.held())
+            rows_per_s = rate(store, few.tables())
+            tables, indexes = (n_bytes / 2**20 for n_bytes in store.sizes())
         is_beyond = min(tables, indexes) > cache_mb
         what = f"PostgreSQL by {name.upper()}, {few.rows:,} rows, cache {cache_mb} MiB"
-        report.add(f"{name}_rows_per_s", found, "rows/s", what)
+        report.add(f"{name}_rows_per_s", rows_per_s, "rows/s", what)
         report.add(f"{name}_tables_mib", tables, "MiB", "its tables at the end")
         report.add(f"{name}_indexes_mib", indexes, "MiB", "their indexes")
         what = "ratio of the sustained rates" + ("" if is_beyond else ", which fits into the cache")
-        report.add(f"by_{name}", sustained / found, "x", what, want if is_beyond else "")
+        report.add(f"by_{name}", sustained / rows_per_s, "x", what, want if is_beyond else "")
 
 
 def _sweep_batches(
-    report: Report, place: Installation, run: Run, given: argparse.Namespace
+    report: Report, installed: Installation, run: Run, arguments: argparse.Namespace
 ) -> None:
     """Upload the same rows in batches of several sizes: the paper's figure 2."""
     points = []
     for size in _SWEPT_BYTES:
         one = Run(run.workload, run.uploads, run.upload_rows, run.client.again())
-        with _pipeline(place, given, RILLBASE_ANALYTICS_BATCH_BYTES=str(size)):
+        with _pipeline(installed, arguments, RILLBASE_ANALYTICS_BATCH_BYTES=str(size)):
             one.client.make_dataset(f"batches-{size}", run.workload.definition)
             _fill(one)
         one.client.drop_dataset()
         mib = size >> 20
         points.append((float(mib), one.rows / one.whole_s))
         report.add(f"batch_{mib}_mib_rows_per_s", points[-1][1], "rows/s", "through to authority")
-    title = f"{given.workload}: rows per second by batch size"
+    title = f"{arguments.workload}: rows per second by batch size"
     line = Line("merged into the authority", points)
     Plot(title, "MiB", "rows/s", [line], sweep=True).save(
-        given.plots / f"lazy-{given.workload}-batches.svg"
+        arguments.plots / f"lazy-{arguments.workload}-batches.svg"
     )
 
 
@@ -346,21 +356,21 @@ def _sweep_clients(report: Report, run: Run, plots: Path) -> None:
     for name, ask in kinds.items():
         points = []
         for count in _SWEPT_CLIENTS:
-            found = at_once(
+            per_s = at_once(
                 [run.client.again() for _ in range(count)],
                 partial(ask, run),
                 _SWEPT_S,
             )
-            points.append((float(count), found))
-            report.add(f"{name}_{count}_clients_per_s", found, "queries/s", "of the authority")
+            points.append((float(count), per_s))
+            report.add(f"{name}_{count}_clients_per_s", per_s, "queries/s", "of the authority")
         lines.append(Line(name, points))
-    title = f"{run.workload.asked}: queries of the authority per second, by clients"
+    title = f"{run.workload.queried_table}: queries of the authority per second, by clients"
     Plot(title, "clients", "queries/s", lines, sweep=True).save(
         plots / f"lazy-{run.name}-clients.svg"
     )
 
 
-def _report_kills(report: Report, killed: Killed) -> None:
+def _report_kills(report: Report, killed: KillResults) -> None:
     """The effects of the kills: none."""
     report.add("killed", sum(killed.kills.values()), "", ", ".join(killed.kills))
     report.add("killed_answers", killed.answers, "", "pairs read meanwhile")
@@ -370,7 +380,7 @@ def _report_kills(report: Report, killed: Killed) -> None:
     report.add("killed_doubled", killed.doubled, "", "duplicate rows in it", "<= 0")
 
 
-def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
+def _plot_stages(run: Run, watching: StageWatcher, plots: Path) -> None:
     """The paper's figure 10."""
     lines = [
         Line(stage, thinned([(at_s, rows / 1e6) for at_s, rows in points]))
@@ -383,14 +393,14 @@ def _plot_stages(run: Run, watching: Watching, plots: Path) -> None:
     )
 
 
-def _plot_staleness(run: Run, watching: Watching, plots: Path) -> None:
+def _plot_staleness(run: Run, watching: StageWatcher, plots: Path) -> None:
     """The paper's figure 7."""
     title = f"{run.name}: age of the sorted data"
     line = Line("a query with this freshness reads no unsorted rows", thinned(watching.staleness_s))
     Plot(title, "seconds", "s", [line], linear=True).save(plots / f"lazy-{run.name}-staleness.svg")
 
 
-def _plot_freshness(run: Run, asking: Asking, plots: Path) -> None:
+def _plot_freshness(run: Run, asking: FreshnessReader, plots: Path) -> None:
     """The paper's figure 6."""
     lines = [
         Line(f"freshness {freshness}", asking.over_time(freshness)) for freshness in FRESHNESSES

@@ -35,7 +35,7 @@ def main() -> None:
     report = Report("matcher", {"seconds": knobs.seconds, "rounds": knobs.rounds})
     binary = built("rillbase-query", example="match_rate", optimised=knobs.optimised)
     rounds = [_round(binary, knobs.seconds) for _ in range(knobs.rounds)]
-    middle = {name: median([found[name] for found in rounds]) for name in rounds[0]}
+    middle = {name: median([figures[name] for figures in rounds]) for name in rounds[0]}
     report.add(
         "single_per_s",
         middle["single_per_second"],
@@ -75,11 +75,11 @@ def _knobs() -> Knobs:
     parser.add_argument(
         "--unoptimised", action="store_true", help="build without optimisation (for tests)"
     )
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     return Knobs(
-        seconds=given.seconds or (1.0 if given.quick else 5.0),
-        rounds=given.rounds or (3 if given.quick else 7),
-        optimised=not given.unoptimised,
+        seconds=arguments.seconds or (1.0 if arguments.quick else 5.0),
+        rounds=arguments.rounds or (3 if arguments.quick else 7),
+        optimised=not arguments.unoptimised,
     )
 
 
@@ -87,8 +87,8 @@ def _round(binary: Path, seconds: float) -> dict[str, float]:
     """Run once; the program checks its own results and fails if they are wrong."""
     command = [str(binary), str(seconds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 if __name__ == "__main__":

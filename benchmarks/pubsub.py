@@ -137,9 +137,9 @@ def _add_direct(report: Report, stores: Stores, mix: str, arguments: argparse.Na
     polling, second, _ = _GOALS.get(mix, ("", "", ""))
     _add_means(report, answer, name)
     _add_ratios(report, answer, name, {"two": second, "rep": polling})
-    for found in answer["systems"]:
-        blocks = found["blocks_read"] / stores.operations
-        report.add(f"{found['system']}_{name}_blocks", blocks, "", "blocks read per operation")
+    for system in answer["systems"]:
+        blocks = system["blocks_read"] / stores.operations
+        report.add(f"{system['system']}_{name}_blocks", blocks, "", "blocks read per operation")
 
 
 def _add_self_join(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
@@ -153,10 +153,10 @@ def _add_self_join(report: Report, stores: Stores, mix: str, arguments: argparse
 
 def _add_peers(report: Report, stores: Stores, mix: str, arguments: argparse.Namespace) -> None:
     """Compare with key-value stores whose libraries are installed."""
-    asked = [system for system in arguments.system if system in _PEERS]
-    if not asked:
+    systems = [system for system in arguments.system if system in _PEERS]
+    if not systems:
         return
-    peers = [name for peer in asked for name in (peer, f"{peer}-rewriting")]
+    peers = [name for peer in systems for name in (peer, f"{peer}-rewriting")]
     answer = stores.run(mix, ["dual", *peers])
     name = f"beside_peers_{mix.replace(':', '_')}"
     _add_means(report, answer, name)
@@ -179,8 +179,8 @@ def _add_ratios(report: Report, answer: Answer, name: str, goals: Mapping[str, s
 
 
 def _add_means(report: Report, answer: Answer, name: str) -> None:
-    for found in answer["systems"]:
-        report.add(f"{found['system']}_{name}_us", found["mean_us"], "µs", "an operation, mean")
+    for system in answer["systems"]:
+        report.add(f"{system['system']}_{name}_us", system["mean_us"], "µs", "an operation, mean")
     first = of(answer, answer["systems"][0]["system"])
     report.add(f"live_{name}_mb", first["live_bytes"] / 1e6, "MB", "live at the end")
     if first["done"] < 1:
@@ -211,10 +211,10 @@ def _add_granularities(report: Report, stores: Stores, arguments: argparse.Names
 def _plot(answer: Answer, name: str, arguments: argparse.Namespace) -> None:
     """Draw the time of an operation over the course of the run."""
     lines = []
-    for found in answer["systems"]:
-        part = arguments.ops / max(1.0, found["parts"])
-        points = [(part * (number + 1), mean) for number, mean in enumerate(found["course_us"])]
-        lines.append(Line(found["system"], points))
+    for system in answer["systems"]:
+        part = arguments.ops / max(1.0, system["parts"])
+        points = [(part * (number + 1), mean) for number, mean in enumerate(system["course_us"])]
+        lines.append(Line(system["system"], points))
     plot = Plot(f"Time of an operation, {name}", "operations done", "µs an operation", lines)
     plot.save(arguments.plots / f"pubsub-{name.replace(':', '-')}.svg")
 

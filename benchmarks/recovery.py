@@ -25,7 +25,7 @@ from benchmarks.support.report import Report
 from benchmarks.support.watchers import Tally, Watchers
 
 #: The timeout of a recovery.
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 #: A failure is noticed within this time, or not at all: subscriptions are stale after two seconds.
 SHOWS_S = 6.0
 #: The system is healthy after it has been so for this long.
@@ -70,15 +70,15 @@ def _knobs() -> Knobs:
     parser.add_argument("--writes", type=float, default=50.0, help="writes a second")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
     parser.add_argument("--kill", default=",".join(KILLS), help="what to kill, one after the other")
-    given = parser.parse_args()
-    kill = given.kill.split(",")
+    arguments = parser.parse_args()
+    kill = arguments.kill.split(",")
     if unknown := set(kill) - set(KILLS):
         parser.error(f"not known: {', '.join(unknown)}")
     return Knobs(
-        queries=given.queries or (1_000 if given.quick else 10_000),
-        documents=given.documents or (10_000 if given.quick else 100_000),
-        writes=given.writes,
-        grid=given.grid,
+        queries=arguments.queries or (1_000 if arguments.quick else 10_000),
+        documents=arguments.documents or (10_000 if arguments.quick else 100_000),
+        writes=arguments.writes,
+        grid=arguments.grid,
         kill=kill,
     )
 
@@ -89,7 +89,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
     began = time.monotonic()
     await watchers.start()
     try:
-        if not await until(lambda: watchers.whole, PATIENCE_S):
+        if not await until(lambda: watchers.whole, TIMEOUT_S):
             raise RuntimeError("the queries did not become live")
         rate = knobs.queries / (time.monotonic() - began)
         report.add("subscribed_per_s", rate, "/s", "initial live queries")
@@ -98,7 +98,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
             print(f"{what} …", file=sys.stderr)
             await _fail(report, stack, watchers, what)
         written = await watchers.stop_writing()
-        await until(lambda: watchers.whole, PATIENCE_S)
+        await until(lambda: watchers.whole, TIMEOUT_S)
         report.add("written", written, "", "documents written meanwhile")
         report.add("lost", watchers.missing, "", "of which not received", "<= 0")
     finally:
@@ -113,7 +113,7 @@ async def _fail(report: Report, stack: Stack, watchers: Watchers, what: str) -> 
         await asyncio.to_thread(stack.kill, what)
         shown = await until(lambda: watchers.stale > 0, SHOWS_S)
         mended_s = await _until_calm(watchers)
-    took = PATIENCE_S if mended_s is None else mended_s - began
+    took = TIMEOUT_S if mended_s is None else mended_s - began
     tally = watchers.tally
     what_is = f"from the kill of {what} until all were live and complete"
     if not shown:
@@ -142,7 +142,7 @@ async def _until_calm(watchers: Watchers) -> float | None:
     """Wait until the system has been healthy for a while; return since when, or None after the
     timeout.
     """
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     since: float | None = None
     while time.monotonic() < end:
         now = time.monotonic()

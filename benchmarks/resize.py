@@ -20,7 +20,7 @@ from benchmarks.support.live_stack import Stack, live_stack, until
 from benchmarks.support.report import Report
 from benchmarks.support.watchers import Tally, Watchers
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 #: A pause before the first change and after each, so that each starts with a settled grid.
 SETTLED_S = 5.0
 
@@ -59,13 +59,13 @@ def _knobs() -> Knobs:
     parser.add_argument("--documents", type=int, help="documents of the collection")
     parser.add_argument("--writes", type=float, help="writes a second")
     parser.add_argument("--sizes", help="one after the other")
-    given = parser.parse_args()
-    less = 5 if given.quick else 1
-    sizes = given.sizes or ("2x2" if given.quick else "4x1,2x2,2x1")
+    arguments = parser.parse_args()
+    less = 5 if arguments.quick else 1
+    sizes = arguments.sizes or ("2x2" if arguments.quick else "4x1,2x2,2x1")
     return Knobs(
-        queries=given.queries or 1_000 // less,
-        documents=given.documents or 10_000 // less,
-        writes=given.writes or 1_000 / less,
+        queries=arguments.queries or 1_000 // less,
+        documents=arguments.documents or 10_000 // less,
+        writes=arguments.writes or 1_000 / less,
         sizes=[_size(text) for text in sizes.split(",")],
     )
 
@@ -80,7 +80,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
     watchers = Watchers(stack.web.port, stack.key, "held", knobs.queries)
     await watchers.start()
     try:
-        if not await until(lambda: watchers.whole, PATIENCE_S):
+        if not await until(lambda: watchers.whole, TIMEOUT_S):
             raise RuntimeError("the queries did not become live")
         watchers.tally = Tally()
         began_s = time.monotonic()
@@ -91,7 +91,7 @@ async def _measure(report: Report, stack: Stack, knobs: Knobs) -> None:
         await asyncio.sleep(SETTLED_S)
         rate = watchers.written / (time.monotonic() - began_s)
         written = await watchers.stop_writing()
-        await until(lambda: watchers.whole, PATIENCE_S)
+        await until(lambda: watchers.whole, TIMEOUT_S)
     finally:
         await watchers.close()
     tally = watchers.tally

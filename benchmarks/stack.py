@@ -71,14 +71,14 @@ def main() -> None:
             "idle": knobs.idle,
         },
     )
-    with servers.running(grid=knobs.grid, connections=idle.room(knobs.idle)) as found:
+    with servers.running(grid=knobs.grid, connections=idle.room(knobs.idle)) as installation:
         if knobs.hostile:
-            _measure_hostile(report, found, knobs)
+            _measure_hostile(report, installation, knobs)
         elif knobs.idle:
-            clients = Idle(found.web.port, found.key, "one", knobs.idle, REALTIME)
-            idle.measure(report, clients, found.web.process)
+            clients = Idle(installation.web.port, installation.key, "one", knobs.idle, REALTIME)
+            idle.measure(report, clients, installation.web.process)
         else:
-            _measure_live(report, Live(found, knobs.writes, knobs.seconds), knobs)
+            _measure_live(report, Live(installation, knobs.writes, knobs.seconds), knobs)
     report.finish()
 
 
@@ -98,18 +98,18 @@ def _knobs() -> Knobs:
     parser.add_argument("--profile", type=Path, metavar="FILE", help="file for its stacks")
     parser.add_argument("--hostile", help=f"neighbours instead: {','.join(hostile.KINDS)}")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
-    given = parser.parse_args()
-    several = given.subscribers or ("100" if given.quick else "100,1000,10000")
-    if given.profile:
+    arguments = parser.parse_args()
+    several = arguments.subscribers or ("100" if arguments.quick else "100,1000,10000")
+    if arguments.profile:
         sampling.program()
     return Knobs(
         subscribers=[int(number) for number in several.split(",")],
-        writes=given.writes,
-        seconds=given.seconds or (5.0 if given.quick else 30.0),
-        grid=given.grid,
-        hostile=given.hostile.split(",") if given.hostile else [],
-        idle=given.idle,
-        profile=given.profile,
+        writes=arguments.writes,
+        seconds=arguments.seconds or (5.0 if arguments.quick else 30.0),
+        grid=arguments.grid,
+        hostile=arguments.hostile.split(",") if arguments.hostile else [],
+        idle=arguments.idle,
+        profile=arguments.profile,
     )
 
 
@@ -121,24 +121,24 @@ def _measure_live(report: Report, live: Live, knobs: Knobs) -> None:
         live.profile(knobs.subscribers[0], knobs.profile)
 
 
-def _measure_hostile(report: Report, found: Servers, knobs: Knobs) -> None:
+def _measure_hostile(report: Report, installation: Servers, knobs: Knobs) -> None:
     """Measure one tenant's latencies, alternately with a hostile client and without."""
-    port = found.web.port
-    _make_dataset(port, found.other_key, found.other_tenant)
-    crowd = Crowd(port, found.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
+    port = installation.web.port
+    _make_dataset(port, installation.other_key, installation.other_tenant)
+    crowd = Crowd(port, installation.key, "one", NEIGHBOURS, 1, knobs.writes, knobs.seconds)
     for kind in knobs.hostile:
-        other = hostile.Hostile(kind, port, found.other_key, "own")
-        neighbours.measure(report, crowd, other, found.web.process)
+        other = hostile.Hostile(kind, port, installation.other_key, "own")
+        neighbours.measure(report, crowd, other, installation.web.process)
 
 
 def _make_dataset(port: int, key: str, tenant: str) -> None:
     """Create the targets of the hostile tenant's uploads."""
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/v1/tenants/{tenant}/datasets",
         json.dumps(upload_attack.DEFINITION).encode(),
         {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
     )
-    urllib.request.urlopen(asked, timeout=30).read()
+    urllib.request.urlopen(request, timeout=30).read()
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ _TYPES = {
     "string": "text",
     "double": "double precision",
     "timestamp": "timestamptz",
+    "date": "date",
 }
 _HELD = """
 SELECT sum(pg_table_size(oid)), sum(pg_indexes_size(oid)) FROM pg_class
@@ -85,8 +86,8 @@ class _Sql:
             )
             key = ", ".join(map(_named, table["key"]))
             self._do(f"CREATE TABLE {name} ({columns}, PRIMARY KEY ({key}))")
-            for view, told in table["views"].items():
-                keys = ", ".join(map(_named, told["key"]))
+            for view, view_definition in table["views"].items():
+                keys = ", ".join(map(_named, view_definition["key"]))
                 self._do(f"CREATE INDEX {name}_{view} ON {name} ({keys})")
 
     def _enter(self, name: str) -> None:
@@ -120,7 +121,7 @@ class Postgres(_Sql):
     def close(self) -> None:
         self._connection.close()
 
-    def held(self) -> tuple[int, int]:
+    def sizes(self) -> tuple[int, int]:
         """Return the size of all tables, and of all their indexes, in bytes."""
         row = self._connection.execute(_HELD).fetchone()
         if row is None:

@@ -32,14 +32,14 @@ _QUERY = "SELECT id FROM documents WHERE random >= %s AND random < %s ORDER BY i
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
+class PollingResult:
     """What polling sustains."""
 
     queries_per_s: float
     writes_per_s: float
 
 
-def measure(writes: int, seconds: float) -> Polled:
+def measure(writes: int, seconds: float) -> PollingResult:
     """Write and poll for a while."""
     with _database() as url:
         over = multiprocessing.get_context("spawn").Event()
@@ -48,7 +48,7 @@ def measure(writes: int, seconds: float) -> Polled:
             polled = [pool.apply_async(_poll, (url, seconds)) for _ in range(_pollers())]
             rate = sum(poll.get() for poll in polled)
             over.set()
-            return Polled(rate, written.get())
+            return PollingResult(rate, written.get())
 
 
 def _pollers() -> int:
@@ -86,7 +86,7 @@ def _database() -> Iterator[str]:
 
 def _write(url: str, writes: int) -> float:
     """Insert at a steady rate; return the rate that was reached."""
-    chance, sent, began = random.Random(3), 0, time.monotonic()
+    rng, sent, began = random.Random(3), 0, time.monotonic()
     with psycopg.connect(url) as connection, connection.cursor() as cursor:
         while not _Shared.over.is_set():
             due = int((time.monotonic() - began) * writes)
@@ -95,7 +95,7 @@ def _write(url: str, writes: int) -> float:
                 continue
             with cursor.copy("COPY documents (random, body) FROM STDIN") as copy:
                 for _ in range(due - sent):
-                    copy.write_row((chance.randrange(_DOMAIN), _BODY))
+                    copy.write_row((rng.randrange(_DOMAIN), _BODY))
             connection.commit()
             sent = due
     return sent / (time.monotonic() - began)
@@ -103,14 +103,14 @@ def _write(url: str, writes: int) -> float:
 
 def _poll(url: str, seconds: float) -> float:
     """Run queries one after the other; return the rate per second."""
-    chance, done, began = random.Random(os.getpid()), 0, time.monotonic()
+    rng, done, began = random.Random(os.getpid()), 0, time.monotonic()
     width = 17_000
     with psycopg.connect(url, autocommit=True, prepare_threshold=0) as connection:
         while (passed := time.monotonic() - began) < seconds:
             with connection.pipeline():
                 cursors = []
                 for _ in range(_PIPELINE):
-                    low = chance.randrange(_DOMAIN)
+                    low = rng.randrange(_DOMAIN)
                     cursors.append(connection.execute(_QUERY, (low, low + width)))
                 for cursor in cursors:
                     cursor.fetchall()

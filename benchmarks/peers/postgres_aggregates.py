@@ -149,7 +149,7 @@ def _pgbench(url: str, script: Path, clients: int, seconds: int) -> float:
     ]  # fmt: skip
     environment = {**os.environ, "PGPASSWORD": parts.password or ""}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found = re.search(r"tps = ([0-9.]+)", done.stdout)
-    if found is None:
+    match = re.search(r"tps = ([0-9.]+)", done.stdout)
+    if match is None:
         raise RuntimeError(done.stdout + done.stderr)
-    return float(found[1])
+    return float(match[1])

@@ -53,8 +53,8 @@ def _rate_of(url: str, seconds: float, connections: int) -> float:
         connection.execute(_SCHEMA)
     context = multiprocessing.get_context("spawn")
     with context.Pool(connections) as pool:
-        asked = [(url, seconds, number) for number in range(connections)]
-        return sum(pool.starmap(_drive, asked))
+        tasks = [(url, seconds, number) for number in range(connections)]
+        return sum(pool.starmap(_drive, tasks))
 
 
 def _drive(url: str, seconds: float, number: int) -> float:
@@ -66,8 +66,8 @@ def _drive(url: str, seconds: float, number: int) -> float:
             with connection.pipeline() as pipeline, connection.cursor() as cursor:
                 for _ in range(_PIPELINE):
                     place += 1
-                    told = {"place": place * _FACTOR % 2**64 % _PLACES, "data": _DATA}
-                    cursor.execute(_SUBSCRIBE if place % 4 else _PUBLISH, told)
+                    parameters = {"place": place * _FACTOR % 2**64 % _PLACES, "data": _DATA}
+                    cursor.execute(_SUBSCRIBE if place % 4 else _PUBLISH, parameters)
                     # A separate transaction each: later ones do not wait for it.
                     pipeline.sync()
             done += _PIPELINE

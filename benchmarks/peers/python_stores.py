@@ -144,23 +144,23 @@ _STORES: Mapping[str, tuple[str, _Opening]] = {
 
 def compare(directory: Path, scale: float, rounds: int) -> dict[str, dict[str, float] | None]:
     """Return the seconds per operation by store and workload; None if a package is missing."""
-    there = [name for name in _STORES if importlib.util.find_spec(_STORES[name][0])]
-    taken: dict[str, dict[str, list[float]]] = {name: {} for name in there}
+    installed = [name for name in _STORES if importlib.util.find_spec(_STORES[name][0])]
+    durations: dict[str, dict[str, list[float]]] = {name: {} for name in installed}
     for number in range(rounds):
-        turn = number % len(there)
-        found = {}
-        for name in (*there[turn:], *there[:turn]):
+        turn = number % len(installed)
+        checksums = {}
+        for name in (*installed[turn:], *installed[:turn]):
             path = directory / f"python-{name}"
-            figures, found[name] = _measure(_STORES[name][1], path, scale, number)
+            figures, checksums[name] = _measure(_STORES[name][1], path, scale, number)
             shutil.rmtree(path, ignore_errors=True)
             for workload, seconds in figures.items():
-                taken[name].setdefault(workload, []).append(seconds)
-        if len(set(found.values())) > 1:
-            message = f"stores with the same data returned different entries: {found}"
+                durations[name].setdefault(workload, []).append(seconds)
+        if len(set(checksums.values())) > 1:
+            message = f"stores with the same data returned different entries: {checksums}"
             raise AssertionError(message)
     return {
-        name: {workload: median(all_seconds) for workload, all_seconds in taken[name].items()}
-        if name in taken
+        name: {workload: median(all_seconds) for workload, all_seconds in durations[name].items()}
+        if name in durations
         else None
         for name in _STORES
     }
@@ -174,14 +174,14 @@ def _measure(
     count = max(1000, int(_ENTRIES * scale))
     reads = max(1000, int(_READS * scale))
     keys = [b"%016d" % dice.randrange(count) for _ in range(count)]
-    wanted = [b"%016d" % dice.randrange(count) for _ in range(reads)]
+    read_keys = [b"%016d" % dice.randrange(count) for _ in range(reads)]
     value = dice.randbytes(_VALUE_BYTES)
     with opening(path) as store:
         started = time.perf_counter()
         for at in range(0, count, _BATCH):
             store.put([(key, value) for key in keys[at : at + _BATCH]])
         filled = time.perf_counter()
-        hits = sum(store.get(key) is not None for key in wanted)
+        hits = sum(store.get(key) is not None for key in read_keys)
         read = time.perf_counter()
         entries = sum(1 for _ in store.scan())
         scanned = time.perf_counter()

@@ -105,15 +105,17 @@ class Checkout:
 
 def compared(benchmark: str) -> bool:
     """Compare the checkouts if the command line requests it; return whether it does."""
-    given, arguments = OPTIONS.parse_known_args()
-    if given.beside is None:
+    options, arguments = OPTIONS.parse_known_args()
+    if options.beside is None:
         return False
     here = Checkout(f"after ({_commit(ROOT)})", Path(sys.executable), ROOT, os.environ)
-    with _before(given.beside.resolve()) as before:
-        rounds = _alternate(benchmark, arguments, before, here, given.pairs)
-    found = compare(*rounds)
-    title = f"{benchmark} {' '.join(arguments)}: {before.label}, {here.label}, {given.pairs} pairs"
-    _show(title, found)
+    with _before(options.beside.resolve()) as before:
+        rounds = _alternate(benchmark, arguments, before, here, options.pairs)
+    comparisons = compare(*rounds)
+    title = (
+        f"{benchmark} {' '.join(arguments)}: {before.label}, {here.label}, {options.pairs} pairs"
+    )
+    _show(title, comparisons)
     most = max(figures[OTHERS] for figures in (*rounds[0], *rounds[1]))
     if most > _QUIET_CORES:
         print(f"Other work used up to {most:g} cores: repeat this on a quiet machine.")
@@ -124,8 +126,8 @@ def compared(benchmark: str) -> bool:
             "arguments": arguments,
             "before": before.label,
             "after": here.label,
-            "pairs": given.pairs,
-            "figures": {name: comparison.document() for name, comparison in found.items()},
+            "pairs": options.pairs,
+            "figures": {name: comparison.document() for name, comparison in comparisons.items()},
             "rounds": {"before": rounds[0], "after": rounds[1]},
         },
     )
@@ -169,8 +171,8 @@ def _alternate(
         took_s = time.monotonic() - begun_s
         others = (_others_cpu_s() - others_s) / took_s
         rounds[is_here].append({**figures, OTHERS: round(others, 2)})
-        told = f"{checkout.label}, {took_s:.0f} s, others used {others:.2f} cores"
-        print(f"round {number} of {2 * pairs}: {told}", file=sys.stderr)
+        summary = f"{checkout.label}, {took_s:.0f} s, others used {others:.2f} cores"
+        print(f"round {number} of {2 * pairs}: {summary}", file=sys.stderr)
     return rounds
 
 
@@ -225,12 +227,12 @@ def _commit(root: Path) -> str:
     return done.stdout.strip() or root.name
 
 
-def _show(title: str, found: Mapping[str, Comparison]) -> None:
+def _show(title: str, comparisons: Mapping[str, Comparison]) -> None:
     table = Table(title=title, title_justify="left")
     table.add_column("figure", no_wrap=True)
     for column in ("before", "after", "ratio", "ratios of the pairs"):
         table.add_column(column, justify="right")
-    for name, comparison in found.items():
+    for name, comparison in comparisons.items():
         ratios = comparison.ratios
         table.add_row(
             name,

@@ -59,17 +59,17 @@ async def _connect(
     )
 
 
-def subscribe(name: str, collection: str, wanted: Mapping[str, object], resume: str = "") -> str:
+def subscribe(name: str, collection: str, condition: Mapping[str, object], resume: str = "") -> str:
     """Return the message that starts a subscription."""
-    asked = {
+    message = {
         "type": "subscribe",
         "id": name,
         "collection": collection,
-        "filter": wanted,
+        "filter": condition,
     }
     if resume:
-        asked["resume"] = resume
-    return json.dumps(asked)
+        message["resume"] = resume
+    return json.dumps(message)
 
 
 def _read(text: str | bytes) -> tuple[str, int]:
@@ -88,8 +88,8 @@ async def _connect_graphql(port: int, key: str) -> ClientConnection:
     return connection
 
 
-def _subscribe_graphql(name: str, collection: str, wanted: Mapping[str, object]) -> str:
-    variables = {"collection": collection, "filter": wanted}
+def _subscribe_graphql(name: str, collection: str, condition: Mapping[str, object]) -> str:
+    variables = {"collection": collection, "filter": condition}
     payload = {"query": _SUBSCRIPTION, "variables": variables}
     return json.dumps({"type": "subscribe", "id": name, "payload": payload})
 
@@ -98,9 +98,9 @@ def _read_graphql(text: str | bytes) -> tuple[str, int]:
     frame = json.loads(text)
     if frame["type"] != "next":
         return {"complete": "end"}.get(frame["type"], frame["type"]), 0
-    found = frame["payload"]["data"]["documents"]
-    kind = found["kind"].lower()
-    return kind, found["node"]["document"]["sent"] if kind == "event" else 0
+    event = frame["payload"]["data"]["documents"]
+    kind = event["kind"].lower()
+    return kind, event["node"]["document"]["sent"] if kind == "event" else 0
 
 
 REALTIME = Protocol(opened, subscribe, _read)

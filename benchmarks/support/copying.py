@@ -35,17 +35,17 @@ def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
     `processes` run the relay and the sources.
     """
     with ExitStack() as opening:
-        place = opening.enter_context(installation())
-        theirs = followed_database(opening, place)
+        installed = opening.enter_context(installation())
+        theirs = followed_database(opening, installed)
         with psycopg.connect(theirs.url, autocommit=True) as owner:
             owner.execute(_FILL, [_ROWS])
-        made = json.loads(python(place, MAKE))
+        prepared = json.loads(python(installed, MAKE))
         for name in processes:
-            opening.enter_context(service(place, name, {}))
-        server = opening.enter_context(web(place, "rillbase_server.asgi:application", {}))
-        urls = place.environment["DATABASE_URL"], place.environment["REDIS_URL"]
+            opening.enter_context(service(installed, name, {}))
+        server = opening.enter_context(web(installed, "rillbase_server.asgi:application", {}))
+        urls = installed.environment["DATABASE_URL"], installed.environment["REDIS_URL"]
         alone = _latencies_ms(*urls)
-        source = _Source(server, made, theirs.url)
+        source = _Source(server, prepared, theirs.url)
         begun_s, before = time.monotonic(), source.copied()
         beside = _latencies_ms(*urls)
         rate = (source.copied() - before) / (time.monotonic() - begun_s)
@@ -55,10 +55,10 @@ def measure(processes: Sequence[str]) -> tuple[list[float], list[float], float]:
 class _Source:
     """A source that copies the table for the duration of the measurement."""
 
-    def __init__(self, server: Web, made: dict[str, str], url: str) -> None:
-        collection = f"tenants/{made['tenant']}/collections/things"
+    def __init__(self, server: Web, created: dict[str, str], url: str) -> None:
+        collection = f"tenants/{created['tenant']}/collections/things"
         self._path = f"http://127.0.0.1:{server.port}/api/v1/{collection}/source"
-        self._headers = {"Authorization": f"Bearer {made['key']}"}
+        self._headers = {"Authorization": f"Bearer {created['key']}"}
         body = {"connection": f"{url}?sslmode=disable", "table": "things"}
         requests.post(self._path, json=body, headers=self._headers, timeout=30).raise_for_status()
         deadline = time.monotonic() + _COPYING_S
@@ -82,13 +82,13 @@ class _Source:
 
 
 def _latencies_ms(database_url: str, valkey_url: str) -> list[float]:
-    found = []
+    latencies = []
     for _ in range(_ROUNDS):
         committed = _write(database_url)
         time.sleep(1.0)
         streams, _ = entered(valkey_url, "due")
-        found += [(streams[due] - at_s) * 1000 for due, at_s in committed.items()]
-    return found
+        latencies += [(streams[due] - at_s) * 1000 for due, at_s in committed.items()]
+    return latencies
 
 
 def _write(database_url: str) -> dict[float, float]:

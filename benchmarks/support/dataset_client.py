@@ -33,7 +33,7 @@ class Client:
     """One connection to the server, and one dataset."""
 
     def __init__(self, port: int, key: str, tenant: str, name: str = "") -> None:
-        self._given = (port, key, tenant)
+        self._target = (port, key, tenant)
         self._name = name
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
         self._used_s = time.monotonic()
@@ -41,7 +41,7 @@ class Client:
 
     def again(self) -> Client:
         """Return another connection for the same dataset."""
-        return Client(*self._given, self._name)
+        return Client(*self._target, self._name)
 
     def make_dataset(self, name: str, definition: Mapping[str, Any]) -> None:
         self._name = name
@@ -57,12 +57,12 @@ class Client:
     def upload(self, body: bytes) -> None:
         self.call("POST", "uploads", body, ARROW)
 
-    def query(self, table: str, **asked: object) -> Any:
-        body = json.dumps({"table": table, **asked}).encode()
+    def query(self, table: str, **query: object) -> Any:
+        body = json.dumps({"table": table, **query}).encode()
         return self.call("POST", "query", body, "application/json")
 
     def _control(self, path: str) -> str:
-        return f"/api/v1/tenants/{self._given[2]}/datasets{path}"
+        return f"/api/v1/tenants/{self._target[2]}/datasets{path}"
 
     def _call(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> Any:
         headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
@@ -77,7 +77,7 @@ class Client:
         return json.loads(content) if content else None
 
 
-class Beside:
+class BackgroundLoop:
     """A thread that repeats a function while a block runs, and fails together with it."""
 
     def __init__(self, pause_s: float) -> None:
@@ -121,7 +121,7 @@ class Beside:
             self._failed = failed
 
 
-class Asking(Beside):
+class FreshnessReader(BackgroundLoop):
     """Reads single rows at each freshness in turn, and records the time and duration."""
 
     def __init__(self, client: Client, workload: Workload, most: int) -> None:
@@ -136,7 +136,7 @@ class Asking(Beside):
         key = self._workload.key_of(self._rng.randrange(self._most))
         begin = time.perf_counter()
         where = {self._workload.key: key}
-        self._client.query(self._workload.asked, filter=where, freshness=freshness)
+        self._client.query(self._workload.queried_table, filter=where, freshness=freshness)
         end = time.perf_counter()
         self.spent_ms[freshness].append((begin - self._begin, (end - begin) * 1000))
 
@@ -148,7 +148,7 @@ class Asking(Beside):
         return [(part[0][0], median([ms for _, ms in part])) for part in parts]
 
 
-class Watching(Beside):
+class StageWatcher(BackgroundLoop):
     """Records how many rows have reached each stage, and the age of the sorted data."""
 
     def __init__(self, client: Client, upload_rows: int) -> None:
@@ -160,27 +160,27 @@ class Watching(Beside):
         self.authority_state = 0
 
     def do(self) -> None:
-        told = self._client.call("GET", "pipeline")
-        if told["error"]:
-            raise RuntimeError(f"the pipeline has stopped: {told['error']}")
+        status = self._client.call("GET", "pipeline")
+        if status["error"]:
+            raise RuntimeError(f"the pipeline has stopped: {status['error']}")
         at_s = time.perf_counter() - self._begin
-        for stage, state in _reached(told).items():
+        for stage, state in _reached(status).items():
             if state:
                 self.rows[stage].append((at_s, state * self._upload_rows))
-        self.staleness_s.append((at_s, told["stages"]["sorted"]["lag_s"]))
-        self.authority_state = told["authority_state"]
+        self.staleness_s.append((at_s, status["stages"]["sorted"]["lag_s"]))
+        self.authority_state = status["authority_state"]
 
 
-def _reached(told: Mapping[str, Any]) -> dict[str, int]:
+def _reached(status: Mapping[str, Any]) -> dict[str, int]:
     """Return the last upload that has reached each stage."""
-    waiting = told["stages"]["unsorted"]["first"]
-    remapped = told["state"] if waiting is None else waiting - 1
-    unsorted = told["stages"].get("remapped", {}).get("first")
+    waiting = status["stages"]["unsorted"]["first"]
+    remapped = status["state"] if waiting is None else waiting - 1
+    unsorted = status["stages"].get("remapped", {}).get("first")
     return {
-        "ingested": told["state"],
-        "remapped": remapped if "remapped" in told["stages"] else 0,
+        "ingested": status["state"],
+        "remapped": remapped if "remapped" in status["stages"] else 0,
         "sorted": remapped if unsorted is None else unsorted - 1,
-        "authority": told["authority_state"],
+        "authority": status["authority_state"],
     }
 
 

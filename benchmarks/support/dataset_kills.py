@@ -22,7 +22,7 @@ from itertools import count, cycle
 import psutil
 import pyarrow as pa
 
-from benchmarks.support.dataset_client import FRESHNESSES, Beside, Client
+from benchmarks.support.dataset_client import FRESHNESSES, BackgroundLoop, Client
 from benchmarks.support.installation import Web
 from benchmarks.support.uploads import stream
 
@@ -46,7 +46,7 @@ Pipeline = Callable[[], AbstractContextManager[Web]]
 
 
 @dataclass
-class Killed:
+class KillResults:
     """What was killed, and what was observed meanwhile and afterwards."""
 
     kills: dict[str, int] = field(default_factory=dict)
@@ -58,21 +58,21 @@ class Killed:
     doubled: int = 0
 
 
-def kill_again_and_again(client: Client, pipeline: Pipeline, kills: int) -> Killed:
+def kill_again_and_again(client: Client, pipeline: Pipeline, kills: int) -> KillResults:
     """Upload and read pairs while processes are killed; then wait until the pipeline is idle."""
     tables = {"plus": _TABLE, "minus": _TABLE}
     client.make_dataset("pairs", {"tables": tables, "id_keys": {"pair": "int64"}})
-    found, rng = Killed(), random.Random(3)
+    killed, rng = KillResults(), random.Random(3)
     kinds: list[Victim] = [*(partial(_workers, stage) for stage in _STAGES), _driver, _coordinator]
     victims = cycle(kinds)
-    with _Writing(client.again()) as writing, _Reading(client.again(), found) as reading:
-        while sum(found.kills.values()) < kills:
+    with _PairWriter(client.again()) as writing, _PairReader(client.again(), killed) as reading:
+        while sum(killed.kills.values()) < kills:
             with pipeline() as running:
                 _wait(client, writing.uploads)
-                while sum(found.kills.values()) < kills and running.process.is_running():
+                while sum(killed.kills.values()) < kills and running.process.is_running():
                     time.sleep(rng.uniform(*WORKED_S))
                     name = next(victims)(running)
-                    found.kills[name] = found.kills.get(name, 0) + 1
+                    killed.kills[name] = killed.kills.get(name, 0) + 1
                     writing.check()
                     reading.check()
                     if name == _COORDINATOR:
@@ -80,12 +80,12 @@ def kill_again_and_again(client: Client, pipeline: Pipeline, kills: int) -> Kill
     with pipeline():
         _wait(client, writing.uploads)
     for table in tables:
-        _count(client, table, found)
+        _count(client, table, killed)
     client.drop_dataset()
-    return found
+    return killed
 
 
-class _Writing(Beside):
+class _PairWriter(BackgroundLoop):
     """Uploads pairs, one upload after the other."""
 
     def __init__(self, client: Client) -> None:
@@ -104,26 +104,26 @@ class _Writing(Beside):
         self.uploads = number
 
 
-class _Reading(Beside):
+class _PairReader(BackgroundLoop):
     """Queries the sum at one freshness after the other."""
 
-    def __init__(self, client: Client, found: Killed) -> None:
+    def __init__(self, client: Client, killed: KillResults) -> None:
         super().__init__(_PAUSE_S)
-        self._client, self._found = client, found
+        self._client, self._killed = client, killed
         self._freshnesses = cycle(FRESHNESSES)
         self._state = 0
 
     def do(self) -> None:
         freshness, before = next(self._freshnesses), self._state
-        asked = {"group_by": [], "aggregates": _SUM}
-        told = self._client.query("plus", **asked, freshness=freshness, since=before)
-        self._state = told["state"]
-        other = self._client.query("minus", **asked, state=self._state)
-        plus, minus = (one["rows"][0] for one in (told, other))
-        self._found.answers += 1
-        self._found.back += self._state < before
+        query = {"group_by": [], "aggregates": _SUM}
+        answer = self._client.query("plus", **query, freshness=freshness, since=before)
+        self._state = answer["state"]
+        other = self._client.query("minus", **query, state=self._state)
+        plus, minus = (one["rows"][0] for one in (answer, other))
+        self._killed.answers += 1
+        self._killed.back += self._state < before
         agree = (plus["sum"] or 0) + (minus["sum"] or 0) == 0 and plus["rows"] == minus["rows"]
-        self._found.sums += not agree
+        self._killed.sums += not agree
 
 
 def _workers(stage: str, running: Web) -> str:
@@ -184,9 +184,9 @@ def _wait(client: Client, uploads: int) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _count(client: Client, table: str, found: Killed) -> None:
+def _count(client: Client, table: str, killed: KillResults) -> None:
     """Count the keys that the authority lacks, and those that it contains more than once."""
     rows = client.query(table, columns=["id"], limit=10_000, freshness="any")["rows"]
     keys = [row["id"] for row in rows]
-    found.lost += len(set(range(ROWS)) - set(keys))
-    found.doubled += len(keys) - len(set(keys))
+    killed.lost += len(set(range(ROWS)) - set(keys))
+    killed.doubled += len(keys) - len(set(keys))

@@ -31,10 +31,10 @@ import django; django.setup()
 from documents.models import Collection
 from foundation.scope import scoped
 from tests.make import make_tenant
-made = make_tenant(plan="dedicated")
-with scoped(tenant_id=made.tenant.id):
+account = make_tenant(plan="dedicated")
+with scoped(tenant_id=account.tenant.id):
     Collection.objects.create(name="things")
-print(json.dumps({"key": made.admin_key, "tenant": made.slug}))
+print(json.dumps({"key": account.admin_key, "tenant": account.slug}))
 """
 CREATE = "CREATE TABLE things (id int PRIMARY KEY, due double precision, name text, number int)"
 #: The number of rows; each transaction updates one of them, or inserts it.
@@ -51,8 +51,8 @@ STAGES = ("commit", "to_stream", "to_log", "to_client")
 
 
 @dataclass(slots=True)
-class Decoded:
-    """What was heard."""
+class DecodingResults:
+    """What the subscriber received."""
 
     commits: int = 0
     commits_per_s: float = 0.0
@@ -65,7 +65,7 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriterResults:
     """The writers' results."""
 
     commits: int
@@ -76,33 +76,37 @@ class Written:
     committed: dict[float, float]
 
 
-def measure(writes_per_s: int, seconds: float) -> Decoded:
+def measure(writes_per_s: int, seconds: float) -> DecodingResults:
     """Start everything, write for a while, and receive the events."""
     with ExitStack() as opening:
-        place = opening.enter_context(installation())
-        theirs = followed_database(opening, place)
-        made = json.loads(python(place, MAKE))
+        installed = opening.enter_context(installation())
+        theirs = followed_database(opening, installed)
+        prepared = json.loads(python(installed, MAKE))
         services = {
-            name: opening.enter_context(service(place, name, {"RILLBASE_GRID": "processes"}))
+            name: opening.enter_context(service(installed, name, {"RILLBASE_GRID": "processes"}))
             for name in ("relay", "grid", "sources")
         }
         server = services["web"] = opening.enter_context(
-            web(place, "rillbase_server.asgi:application", {})
+            web(installed, "rillbase_server.asgi:application", {})
         )
-        _follow(f"http://127.0.0.1:{server.port}", made, theirs.url)
-        before = {name: each.cpu_s() for name, each in services.items()}
-        heard = _Heard(Decoded(), theirs.url, place.environment["REDIS_URL"])
-        found = asyncio.run(_listen(server.port, made["key"], heard, (writes_per_s, seconds)))
-        found.cpu_s = {name: each.cpu_s() - before[name] for name, each in services.items()}
-    return found
+        _follow(f"http://127.0.0.1:{server.port}", prepared, theirs.url)
+        before = {name: service.cpu_s() for name, service in services.items()}
+        receiver = _ReceivedEvents(
+            DecodingResults(), theirs.url, installed.environment["REDIS_URL"]
+        )
+        decoded = asyncio.run(
+            _listen(server.port, prepared["key"], receiver, (writes_per_s, seconds))
+        )
+        decoded.cpu_s = {name: service.cpu_s() - before[name] for name, service in services.items()}
+    return decoded
 
 
-def followed_database(opening: ExitStack, place: Installation) -> EmbeddedPostgres:
+def followed_database(opening: ExitStack, installed: Installation) -> EmbeddedPostgres:
     """Start the database whose table a source follows."""
-    place.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
+    installed.environment["RILLBASE_ALLOW_LOOPBACK_TARGETS"] = "true"
     theirs = opening.enter_context(
         EmbeddedPostgres(
-            place.directory / "theirs",
+            installed.directory / "theirs",
             superuser_password="bench",
             settings={"wal_level": "logical"},
         )
@@ -112,10 +116,10 @@ def followed_database(opening: ExitStack, place: Installation) -> EmbeddedPostgr
     return theirs
 
 
-def _follow(base: str, made: dict[str, str], url: str) -> None:
+def _follow(base: str, created: dict[str, str], url: str) -> None:
     """Make the collection follow the table."""
-    path = f"{base}/api/v1/tenants/{made['tenant']}/collections/things/source"
-    headers = {"Authorization": f"Bearer {made['key']}"}
+    path = f"{base}/api/v1/tenants/{created['tenant']}/collections/things/source"
+    headers = {"Authorization": f"Bearer {created['key']}"}
     body = {"connection": f"{url}?sslmode=disable", "table": "things"}
     requests.post(path, json=body, headers=headers, timeout=30).raise_for_status()
     deadline = time.monotonic() + LIVE_S
@@ -126,10 +130,10 @@ def _follow(base: str, made: dict[str, str], url: str) -> None:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _ReceivedEvents:
     """The events that the subscriber has received."""
 
-    found: Decoded
+    decoded: DecodingResults
     theirs_url: str
     valkey_url: str
     #: By row, its last received write; by write, when it was received.
@@ -143,31 +147,33 @@ class _Heard:
             due_s = frame["document"]["due"]
             self.newest[frame["key"]] = due_s
             self.at_s[due_s] = now_s
-            self.found.latencies_ms.append((now_s - due_s) * 1000)
-            self.found.delivered += 1
+            self.decoded.latencies_ms.append((now_s - due_s) * 1000)
+            self.decoded.delivered += 1
         elif frame["type"] in ("status", "reset", "end"):
-            self.found.disturbances += 1
+            self.decoded.disturbances += 1
 
-    def conclude(self, told: Written) -> Decoded:
+    def conclude(self, written: WriterResults) -> DecodingResults:
         """Compare with the writes, and return the duration of each stage."""
         streams, logs = entered(self.valkey_url, "due")
-        found = self.found
-        found.commits, found.commits_per_s = told.commits, told.commits / told.seconds
+        decoded = self.decoded
+        decoded.commits, decoded.commits_per_s = written.commits, written.commits / written.seconds
         # If a row was written twice before it was notified, only the last state is.
-        if told.last != self.newest:
-            found.disturbances += 1
-        due = {moment: moment for moment in told.committed}
-        passed = [due, told.committed, streams, logs, self.at_s]
+        if written.last != self.newest:
+            decoded.disturbances += 1
+        due = {moment: moment for moment in written.committed}
+        passed = [due, written.committed, streams, logs, self.at_s]
         for name, before, behind in zip(STAGES, passed, passed[1:], strict=False):
-            found.stages_ms[name] = [
+            decoded.stages_ms[name] = [
                 (behind[moment] - at_s) * 1000
                 for moment, at_s in before.items()
                 if moment in behind
             ]
-        return found
+        return decoded
 
 
-async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -> Decoded:
+async def _listen(
+    port: int, key: str, receiver: _ReceivedEvents, rate: tuple[int, float]
+) -> DecodingResults:
     """Subscribe to all rows, write them from another process, and record the latencies."""
     connection = await opened(port, key, queue=10_000)
     await connection.send(subscribe("all", "things", {"number": {"$gte": 0}}))
@@ -175,7 +181,7 @@ async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -
         pass
     context = multiprocessing.get_context("spawn")
     ours, others = context.Pipe()
-    writer = context.Process(target=_write, args=(heard.theirs_url, rate, others))
+    writer = context.Process(target=_write, args=(receiver.theirs_url, rate, others))
     writer.start()
     until = time.monotonic() + rate[1] + LIVE_S
     while time.monotonic() < until:
@@ -186,18 +192,18 @@ async def _listen(port: int, key: str, heard: _Heard, rate: tuple[int, float]) -
             if ours.poll():
                 break
         else:
-            heard.take(text, time.monotonic())
-    found = heard.conclude(ours.recv())
+            receiver.take(text, time.monotonic())
+    decoded = receiver.conclude(ours.recv())
     writer.join()
     await connection.close()
-    return found
+    return decoded
 
 
-def _write(url: str, rate: tuple[int, float], told: Connection) -> None:
-    told.send(asyncio.run(_write_all(url, *rate)))
+def _write(url: str, rate: tuple[int, float], results: Connection) -> None:
+    results.send(asyncio.run(_write_all(url, *rate)))
 
 
-async def _write_all(url: str, writes_per_s: int, seconds: float) -> Written:
+async def _write_all(url: str, writes_per_s: int, seconds: float) -> WriterResults:
     """Commit at a steady rate, whether or not the reader keeps up."""
     began, count = time.monotonic() + 0.2, int(writes_per_s * seconds)
     numbers = iter(range(count))
@@ -218,4 +224,4 @@ async def _write_all(url: str, writes_per_s: int, seconds: float) -> Written:
                 last[number % _ROWS] = max(due, last.get(number % _ROWS, 0.0))
 
     await asyncio.gather(*(one() for _ in range(WRITERS)))
-    return Written(count, time.monotonic() - began, last, committed)
+    return WriterResults(count, time.monotonic() - began, last, committed)

@@ -73,7 +73,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class GridResults:
     """The results of a run."""
 
     #: The load generator's results.
@@ -95,7 +95,7 @@ class Measured:
         return sum(self.filter_cpu_s) * 1e6 / self.load["writes"]
 
 
-def measure(program: Path, run: Run) -> Measured:
+def measure(program: Path, run: Run) -> GridResults:
     """Start everything, wait for the results, stop everything."""
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rillbase-grid-"))
@@ -113,7 +113,7 @@ def measure(program: Path, run: Run) -> Measured:
 
 def _load(
     program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[NodeSpec, psutil.Process]
-) -> Measured:
+) -> GridResults:
     command = [str(program), *run.arguments(valkey.url)]
     empty = _memory_bytes(nodes)
     with subprocess.Popen(
@@ -137,9 +137,9 @@ def _load(
             raise RuntimeError("the load generator failed")
     used = {name: after[name] - before[name] for name in after}
     filters = [used.pop(node.name) for node in nodes if node.write_partition is not None]
-    held = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
+    index_bytes = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
     grown = {name: full[name] - empty[name] for name in full}
-    return Measured(json.loads(line), filters, used, held, grown)
+    return GridResults(json.loads(line), filters, used, index_bytes, grown)
 
 
 def _memory_bytes(nodes: dict[NodeSpec, psutil.Process]) -> dict[str, int]:
@@ -185,8 +185,8 @@ async def _tick(url: str, over: threading.Event) -> None:
     events = EventLayer(wire, 1)
     body = encode_tick_body(1, _INCARNATION, TransactionSnapshot(1, 1, ()))
     while not over.is_set():
-        look = await events.look()
-        await events.tick(look.time_us, 1, look, _INCARNATION, body)
+        status = await events.read_status()
+        await events.tick(status.time_us, 1, status, _INCARNATION, body)
         await asyncio.sleep(_TICK_S)
     await wire.aclose()
 
@@ -223,10 +223,10 @@ async def _until_running(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> No
 async def _reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
     wire = _wire(url)
     layer = GridLayer(wire, grid.installation, grid.epoch)
-    _, found = await layer.leases([node.name for node in nodes])
+    _, leases = await layer.leases([node.name for node in nodes])
     await wire.aclose()
-    held = (found.get(node.name) for node in nodes)
-    return [{} if node is None else json.loads(node.report or b"{}") for node in held]
+    node_leases = (leases.get(node.name) for node in nodes)
+    return [{} if node is None else json.loads(node.report or b"{}") for node in node_leases]
 
 
 async def _index_bytes(url: str, run: Run) -> float:

@@ -59,7 +59,7 @@ class Hostile:
 
 
 @dataclass(slots=True)
-class Used:
+class AttackerUsage:
     """Its own CPU use during the block, known at the end."""
 
     cpu_s: float = 0.0
@@ -67,13 +67,13 @@ class Used:
 
 
 @contextmanager
-def behaving(hostile: Hostile) -> Iterator[Used]:
+def behaving(hostile: Hostile) -> Iterator[AttackerUsage]:
     """Run the attack; the block starts after a settling time."""
     context = multiprocessing.get_context("spawn")
     settled, over = context.Event(), context.Event()
     process = context.Process(target=_run, args=(hostile, settled, over), daemon=True)
     process.start()
-    used = Used()
+    used = AttackerUsage()
     try:
         settled.wait(60)
         begun_s, before_s = time.monotonic(), _cpu_s(process.pid)
@@ -105,8 +105,8 @@ def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
             socket_attack.bomb()
             attack = socket_attack.run(hostile.port, Duty(ATTACKER_SHARE))
         case "uploads":
-            made = upload_attack.bombs(hostile.collection)
-            attack = upload_attack.run(hostile.port, hostile.key, made, Duty(ATTACKER_SHARE))
+            bombs = upload_attack.bombs(hostile.collection)
+            attack = upload_attack.run(hostile.port, hostile.key, bombs, Duty(ATTACKER_SHARE))
         case "many":
             attack = _again(_subscribe, hostile)
         case _:
@@ -140,8 +140,8 @@ async def _open(hostile: Hostile) -> ClientConnection:
 async def _subscribe(hostile: Hostile) -> None:
     connection = await _open(hostile)
     for number in range(_QUERIES[hostile.kind]):
-        wanted = _filter(hostile.kind, number)
-        await connection.send(subscribe(f"s{number}", hostile.collection, wanted))
+        condition = _filter(hostile.kind, number)
+        await connection.send(subscribe(f"s{number}", hostile.collection, condition))
     if hostile.kind == "silent":
         await asyncio.Event().wait()
     if hostile.kind == "many":

@@ -47,7 +47,7 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
-class _Used:
+class _ProcessUsage:
     """The resource use of a process at one time."""
 
     pss_bytes: int
@@ -64,15 +64,15 @@ def measure(report: Report, idle: Idle, web: psutil.Process) -> None:
         connected, cores = _settled(web)
         subscribed_s = _phase(clients)
         subscribed, subscribed_cores = _settled(web)
-        lost = count - sum(int(client.recv()) for client in _asked(clients))
+        n_lost = count - sum(int(client.recv()) for client in _ask_all(clients))
     mib = (begin.pss_bytes / _MIB, connected.pss_bytes / _MIB, subscribed.pss_bytes / _MIB)
     report.add("idle_web_mib", mib[0], "MiB", "memory of the app server before it")
     report.add("idle_connected_mib", mib[1], "MiB", f"with {count:,} authenticated connections")
     report.add("idle_subscribed_mib", mib[2], "MiB", "with a subscription on each")
-    each = (connected.pss_bytes - begin.pss_bytes) / count
-    report.add("idle_connection_bytes", each, "B", "of it for a connection")
-    each = (subscribed.pss_bytes - begin.pss_bytes) / count
-    report.add("idle_subscribed_bytes", each, "B", "for a connection with a subscription")
+    size = (connected.pss_bytes - begin.pss_bytes) / count
+    report.add("idle_connection_bytes", size, "B", "of it for a connection")
+    size = (subscribed.pss_bytes - begin.pss_bytes) / count
+    report.add("idle_subscribed_bytes", size, "B", "for a connection with a subscription")
     report.add("idle_open_s", opened_s, "s", f"to open {count:,} connections")
     report.add("idle_opened_per_s", count / opened_s, "/s", "opened and authenticated")
     cpu_ms = (connected.cpu_s - begin.cpu_s - cores * SETTLE_S) / count * 1000
@@ -80,7 +80,7 @@ def measure(report: Report, idle: Idle, web: psutil.Process) -> None:
     report.add("idle_subscribe_s", subscribed_s, "s", "until each had a subscription")
     report.add("idle_cores", cores, "cores", "used by the app server while all are idle")
     report.add("idle_subscribed_cores", subscribed_cores, "cores", "the same with subscriptions")
-    report.add("idle_lost", lost, "", "connections that the server has closed", "<= 0")
+    report.add("idle_lost", n_lost, "", "connections that the server has closed", "<= 0")
 
 
 async def _warm_up(idle: Idle) -> None:
@@ -98,7 +98,7 @@ def room(connections: int) -> int:
     return connections + OTHER_FILES // 2
 
 
-def _settled(web: psutil.Process) -> tuple[_Used, float]:
+def _settled(web: psutil.Process) -> tuple[_ProcessUsage, float]:
     """Return the memory and the CPU cores in use after a period without requests."""
     before = _used(web)
     time.sleep(SETTLE_S)
@@ -106,10 +106,10 @@ def _settled(web: psutil.Process) -> tuple[_Used, float]:
     return after, (after.cpu_s - before.cpu_s) / SETTLE_S
 
 
-def _used(web: psutil.Process) -> _Used:
+def _used(web: psutil.Process) -> _ProcessUsage:
     family = [web, *web.children(recursive=True)]
     times = [process.cpu_times() for process in family]
-    return _Used(
+    return _ProcessUsage(
         sum(process.memory_full_info().pss for process in family),
         sum(time.user + time.system for time in times),
     )
@@ -138,11 +138,11 @@ def _clients(idle: Idle) -> Iterator[list[Connection]]:
 
 def _phase(clients: Sequence[Connection]) -> float:
     begun_s = time.perf_counter()
-    _await(_asked(clients))
+    _await(_ask_all(clients))
     return time.perf_counter() - begun_s
 
 
-def _asked(clients: Sequence[Connection]) -> Sequence[Connection]:
+def _ask_all(clients: Sequence[Connection]) -> Sequence[Connection]:
     for client in clients:
         client.send(True)
     return clients
@@ -198,9 +198,9 @@ class _Clients:
         self._readers.append(asyncio.create_task(self._read(number, connection)))
 
     async def _subscribe(self, number: int) -> None:
-        wanted = {"shard": number}
+        condition = {"shard": number}
         async with self._room:
-            message = self._idle.protocol.subscribe("idle", self._idle.collection, wanted)
+            message = self._idle.protocol.subscribe("idle", self._idle.collection, condition)
             await self._open[number].send(message)
             await self._ready[number].wait()
 

@@ -36,7 +36,7 @@ class Inserts:
         self._collection = collection
         self._shards = shards
         self._note = note
-        self._chance = random.Random(11)
+        self._rng = random.Random(11)
         self._begun_s = 0.0
         self._sent = 0
         #: The shards of documents without a response yet.
@@ -65,7 +65,7 @@ class Inserts:
             await asyncio.sleep(max(0.0, due_s - time.monotonic()))
             while len(self._unanswered) >= UNANSWERED:  # noqa: ASYNC110 -- a look now and then is cheap
                 await asyncio.sleep(0.01)
-            shard = self._chance.randrange(self._shards)
+            shard = self._rng.randrange(self._shards)
             key = f"w{self._sent}-{shard}"
             self._sent += 1
             self._unanswered[key] = shard

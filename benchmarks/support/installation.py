@@ -83,7 +83,7 @@ def installation() -> Iterator[Installation]:
 
 
 @contextmanager
-def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iterator[Web]:
+def web(installed: Installation, application: str, extra: Mapping[str, str]) -> Iterator[Web]:
     """Run one uvicorn process as the launcher does."""
     port = free_port()
     argv = [sys.executable, "-m", "uvicorn", application, "--host", "127.0.0.1"]
@@ -92,11 +92,11 @@ def web(place: Installation, application: str, extra: Mapping[str, str]) -> Iter
     else:
         argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
     argv += ["--port", str(port), "--no-access-log", "--log-level", "warning", "--no-proxy-headers"]
-    log = place.directory / f"web-{port}.log"
+    log = installed.directory / f"web-{port}.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
             argv,
-            env={**place.environment, **ENVIRONMENT, **extra},
+            env={**installed.environment, **ENVIRONMENT, **extra},
             cwd=ROOT,
             stdout=output,
             stderr=output,
@@ -128,11 +128,11 @@ def _wait_for_answer(port: int, child: subprocess.Popen[bytes], log: Path) -> No
     raise RuntimeError(f"the web server did not start:\n{log.read_text()[-2000:]}")
 
 
-def python(place: Installation, source: str, *arguments: str) -> str:
+def python(installed: Installation, source: str, *arguments: str) -> str:
     """Run a program in the application's environment and return the last line that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", source, *arguments],
-        env=place.environment,
+        env=installed.environment,
         cwd=ROOT,
         check=True,
         capture_output=True,
@@ -142,14 +142,14 @@ def python(place: Installation, source: str, *arguments: str) -> str:
 
 
 @contextmanager
-def service(place: Installation, command: str, extra: Mapping[str, str]) -> Iterator[Web]:
+def service(installed: Installation, command: str, extra: Mapping[str, str]) -> Iterator[Web]:
     """Run a service, `manage.py <command>`, and wait until it is ready."""
     port = free_port()
     argv = [sys.executable, str(ROOT / "manage.py"), command, "--port", str(port)]
-    log = place.directory / f"{command}.log"
+    log = installed.directory / f"{command}.log"
     with log.open("wb") as output:
         child = subprocess.Popen(
-            argv, env={**place.environment, **extra}, cwd=ROOT, stdout=output, stderr=output
+            argv, env={**installed.environment, **extra}, cwd=ROOT, stdout=output, stderr=output
         )
     try:
         _wait_until_ready(port, child, log)

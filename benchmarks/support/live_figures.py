@@ -12,7 +12,7 @@ from benchmarks.support.client import REALTIME, Protocol
 from benchmarks.support.report import Report, console, percentile
 from benchmarks.support.sampling import Sampling
 from benchmarks.support.servers import Servers
-from benchmarks.support.sockets import Crowd, Heard
+from benchmarks.support.sockets import Crowd, SubscriberResults
 
 FAN_OUT = 500
 #: The number of functions of a profile that are shown.
@@ -32,25 +32,25 @@ class Live:
 
     def one_of(self, report: Report, subscribers: int) -> None:
         """Measure writes that each match one of several subscribers."""
-        heard = sockets.run(self._one_of(subscribers))
+        result = sockets.run(self._one_of(subscribers))
         name = f"{self.prefix}one_of_{subscribers}"
         what = f"{self.writes_per_s:g} writes/s, each to one of {subscribers}"
-        _add_latencies(report, name, what, heard)
-        for service, seconds in heard.cpu_s.items():
-            ms = seconds / heard.written * 1000
+        _add_latencies(report, name, what, result)
+        for service, seconds in result.cpu_s.items():
+            ms = seconds / result.written * 1000
             report.add(f"{name}_{service}_cpu_ms", ms, "ms", f"CPU of {service} a write")
-        rate = heard.written / heard.cpu_s["web"]
+        rate = result.written / result.cpu_s["web"]
         goal = "" if self.prefix else ">= 1000"
         report.add(f"{name}_per_core", rate, "/s", "writes per core of the app server", goal)
-        report.add(f"{name}_subscribed", subscribers / heard.subscribing_s, "/s", "subscribed")
+        report.add(f"{name}_subscribed", subscribers / result.subscribing_s, "/s", "subscribed")
 
     def fan_out(self, report: Report) -> None:
         """Measure writes that each match all subscribers."""
         writes = max(5.0, self.writes_per_s / 30)
-        heard = sockets.run(self._crowd("many", FAN_OUT, FAN_OUT, writes))
+        result = sockets.run(self._crowd("many", FAN_OUT, FAN_OUT, writes))
         what = f"{writes:g} writes/s, each to all of {FAN_OUT}"
-        _add_latencies(report, f"{self.prefix}fan_out", what, heard)
-        rate = heard.delivered / heard.cpu_s["web"]
+        _add_latencies(report, f"{self.prefix}fan_out", what, result)
+        rate = result.delivered / result.cpu_s["web"]
         what = "events delivered per core of the app server"
         goal = "" if self.prefix else ">= 20000"
         report.add(f"{self.prefix}fan_out_per_core", rate, "/s", what, goal)
@@ -86,19 +86,19 @@ class Live:
         )
 
 
-def _add_latencies(report: Report, name: str, what: str, heard: Heard) -> None:
-    achieved = heard.written / heard.writing_s
+def _add_latencies(report: Report, name: str, what: str, result: SubscriberResults) -> None:
+    achieved = result.written / result.writing_s
     report.add(f"{name}_per_s", achieved, "/s", f"{what}: achieved")
-    report.add(f"{name}_expected", heard.expected, "", "expected events")
-    report.add(f"{name}_delivered", heard.delivered, "", "events that came")
-    lost = heard.expected - heard.delivered
-    report.add(f"{name}_lost", lost, "", "missing events", "<= 0")
-    report.add(f"{name}_disturbed", heard.disturbances, "", "status, reset and end frames")
+    report.add(f"{name}_expected", result.expected, "", "expected events")
+    report.add(f"{name}_delivered", result.delivered, "", "events that came")
+    n_lost = result.expected - result.delivered
+    report.add(f"{name}_lost", n_lost, "", "missing events", "<= 0")
+    report.add(f"{name}_disturbed", result.disturbances, "", "status, reset and end frames")
     for label, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)):
-        if heard.latencies_ms:
-            value = percentile(heard.latencies_ms, share)
+        if result.latencies_ms:
+            value = percentile(result.latencies_ms, share)
             report.add(f"{name}_{label}_ms", value, "ms", f"from the start of the write, {label}")
-    if heard.answers_ms:
+    if result.answers_ms:
         report.add(
-            f"{name}_ack_p50_ms", percentile(heard.answers_ms, 0.5), "ms", "write acknowledged"
+            f"{name}_ack_p50_ms", percentile(result.answers_ms, 0.5), "ms", "write acknowledged"
         )

@@ -28,13 +28,13 @@ from documents.models import Collection, Index
 from foundation.scope import scoped
 from tenants.models import Quota
 from tests.make import make_key, make_tenant
-made = make_tenant(plan="dedicated")
+account = make_tenant(plan="dedicated")
 names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
-Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
+Quota(tenant=account.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
+with scoped(tenant_id=account.tenant.id):
     held = Collection.objects.create(name="held")
     Index.objects.create(collection=held, name="shard", fields=[["shard", 1]], state="ready")
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
+key = make_key(account.tenant, scopes=["documents:read", "documents:write"])
 print(json.dumps({"key": key}))
 """
 KILLS = ("node", "grid", "relay", "valkey", "web")
@@ -46,7 +46,7 @@ LOOK_S = 0.02
 class Stack:
     """All servers of an installation, and a key of a tenant with a collection `held`."""
 
-    place: Installation
+    installed: Installation
     web: Restartable
     relay: Restartable
     grid: Restartable
@@ -68,7 +68,7 @@ class Stack:
         size = ("--write-partitions", write_partitions, "--query-partitions", query_partitions)
         subprocess.run(
             [sys.executable, "manage.py", "resize_grid", *map(str, size)],
-            env=self.place.environment,
+            env=self.installed.environment,
             cwd=ROOT,
             check=True,
             stdout=subprocess.DEVNULL,
@@ -92,7 +92,7 @@ class Stack:
 
     def valkey(self) -> redis.Redis:
         """Return a connection to the event layer."""
-        return redis.Redis.from_url(self.place.environment["REDIS_URL"])
+        return redis.Redis.from_url(self.installed.environment["REDIS_URL"])
 
     def _kill_node(self) -> None:
         nodes = json.loads(self.grid.fetch("/status"))["nodes"]
@@ -108,17 +108,17 @@ class Stack:
 def live_stack(grid: str) -> Iterator[Stack]:
     """Start everything, with nodes as processes or as Spark jobs."""
     with ExitStack() as opened:
-        place = opened.enter_context(installation())
-        made = json.loads(python(place, _MAKE))
+        installed = opened.enter_context(installation())
+        prepared = json.loads(python(installed, _MAKE))
         serve = "-m uvicorn rillbase_server.asgi:application --host 127.0.0.1 --no-access-log"
         serve += f" --http {HTTP_PROTOCOL} --ws {WEBSOCKET_PROTOCOL}"
         quiet = "--log-level warning --no-proxy-headers"
-        web = Restartable(place, "web", f"{serve} {quiet}".split(), "/healthz")
-        relay = Restartable(place, "relay", ["manage.py", "relay"], "/readyz")
+        web = Restartable(installed, "web", f"{serve} {quiet}".split(), "/healthz")
+        relay = Restartable(installed, "relay", ["manage.py", "relay"], "/readyz")
         kind = {"RILLBASE_GRID": grid}
-        nodes = Restartable(place, "grid", ["manage.py", "grid"], "/readyz", kind)
+        nodes = Restartable(installed, "grid", ["manage.py", "grid"], "/readyz", kind)
         opened.enter_context(running([web, relay, nodes]))
-        yield Stack(place, web, relay, nodes, made["key"])
+        yield Stack(installed, web, relay, nodes, prepared["key"])
 
 
 async def until(holds: Callable[[], bool], seconds: float) -> bool:

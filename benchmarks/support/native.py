@@ -19,12 +19,15 @@ def built(package: str, *, example: str | None = None, optimised: bool = True) -
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rillbase"
     )
     target = Path(os.environ.get("CARGO_TARGET_DIR") or Path(cache) / "target")
-    command = ["cargo", "build", "--quiet", f"--package={package}"]
-    if example:
-        command.append(f"--example={example}")
+    program = _PROGRAMS.get(package, package)
+    # Unoptimised programs are those that the tests of all crates have built already: a build of one
+    # package chooses other features of shared crates, and would compile these again.
+    packages = f"--package={package}" if optimised else "--workspace"
+    command = ["cargo", "build", "--quiet", packages]
+    command.append(f"--example={example}" if example else f"--bin={program}")
     if optimised:
         command.append("--release")
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
     subprocess.run(command, cwd=_NATIVE, env=environment, check=True)
-    place = target / ("release" if optimised else "debug")
-    return place / "examples" / example if example else place / _PROGRAMS.get(package, package)
+    directory = target / ("release" if optimised else "debug")
+    return directory / "examples" / example if example else directory / program

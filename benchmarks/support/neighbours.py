@@ -12,7 +12,7 @@ from benchmarks.support import hostile, sockets
 from benchmarks.support.hostile import Hostile
 from benchmarks.support.report import Report, median, percentile
 from benchmarks.support.signed_in import Requests, asking
-from benchmarks.support.sockets import Crowd, Heard
+from benchmarks.support.sockets import Crowd, SubscriberResults
 
 #: Rounds with the attack, each after one without it.
 ROUNDS = 3
@@ -66,13 +66,13 @@ def measure(report: Report, crowd: Crowd, other: Hostile, web: psutil.Process) -
 def _round(rounds: Rounds, crowd: Crowd) -> None:
     begun_s = time.monotonic()
     try:
-        heard: Heard = sockets.run(crowd)
+        result: SubscriberResults = sockets.run(crowd)
     except (OSError, RuntimeError, TimeoutError, AssertionError, WebSocketException):
         rounds.broken += 1
     else:
-        rounds.lost += heard.expected - heard.delivered
-        if heard.latencies_ms:
-            rounds.p99_ms.append(percentile(heard.latencies_ms, 0.99))
+        rounds.lost += result.expected - result.delivered
+        if result.latencies_ms:
+            rounds.p99_ms.append(percentile(result.latencies_ms, 0.99))
             return
     # No event arrived: count the length of the round, a lower bound of the latency.
     rounds.p99_ms.append(1000 * (time.monotonic() - begun_s))

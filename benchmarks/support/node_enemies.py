@@ -69,13 +69,13 @@ def _run(enemy: Enemy, settled: Event, over: Event) -> None:
 async def _harm(enemy: Enemy, settled: Event, over: Event) -> None:
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def held(more: bytes) -> _Streams:
+    async def opened(more: bytes) -> _Streams:
         async with gate:
             return await _enter(enemy, more)
 
     half = b"*2\r\n$4\r\nECHO\r\n$1000000\r\nand then"
-    idle = [held(b"") for _ in range(IDLE)] + [held(half) for _ in range(HALF)]
-    kept = await asyncio.gather(*idle)
+    idle = [opened(b"") for _ in range(IDLE)] + [opened(half) for _ in range(HALF)]
+    streams = await asyncio.gather(*idle)
     again = [_again(_announce, enemy), _again(_guess, enemy), _publish(enemy)]
     deaf = [_again(_follow, enemy) for _ in range(DEAF)]
     tasks = [asyncio.create_task(work) for work in (*again, *deaf)]
@@ -83,7 +83,7 @@ async def _harm(enemy: Enemy, settled: Event, over: Event) -> None:
     await asyncio.to_thread(over.wait)
     for task in tasks:
         task.cancel()
-    for _, writer in kept:
+    for _, writer in streams:
         writer.close()
 
 

@@ -45,13 +45,13 @@ class NodesLife:
     def _run(self) -> None:
         while not self._over.wait(LOOK_S):
             try:
-                found = self._look()
+                watches_by_node = self._look()
             except redis.RedisError:
                 continue
-            self._note(found, time.monotonic())
+            self._note(watches_by_node, time.monotonic())
 
-    def _note(self, found: dict[tuple[str, int], bool], now_s: float) -> None:
-        for node, watches in found.items():
+    def _note(self, watches_by_node: dict[tuple[str, int], bool], now_s: float) -> None:
+        for node, watches in watches_by_node.items():
             if node in self._before:
                 continue
             if node not in self._new:
@@ -63,10 +63,10 @@ class NodesLife:
 
     def _look(self) -> dict[tuple[str, int], bool]:
         """Return which node has which token, and whether it is ready."""
-        found = {}
+        watches_by_node = {}
         for key in self._valkey.scan_iter("{rillbase}:events:*:lease:*"):
             token, report = cast("list[bytes | None]", self._valkey.hmget(key, "token", "report"))
             if token is not None:
                 state = json.loads(report or b"{}").get("state")
-                found[key.decode(), int(token)] = state == "running"
-        return found
+                watches_by_node[key.decode(), int(token)] = state == "running"
+        return watches_by_node

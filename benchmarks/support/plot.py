@@ -64,8 +64,8 @@ class Plot:
         linear: type[_Axis] = _LinearAxis if self.linear else _Axis
         x_axis = _MeasuredAxis if self.sweep else linear
         y_axis = _LinearAxis if self.sweep else linear
-        given = [x for x, _ in points] + [mark.x for mark in self.marks]
-        xs = x_axis(given, _LEFT, _WIDTH - _RIGHT)
+        values = [x for x, _ in points] + [mark.x for mark in self.marks]
+        xs = x_axis(values, _LEFT, _WIDTH - _RIGHT)
         top = _TITLE_HEIGHT + _ROW_HEIGHT * len(self.lines)
         ys = y_axis([y for _, y in points], _HEIGHT - _BOTTOM, top)
         up = f"translate(18 {(top + _HEIGHT - _BOTTOM) / 2}) rotate(-90)"
@@ -79,7 +79,7 @@ class Plot:
             *_grid(xs, ys, top),
         ]
         for number, mark in enumerate(self.marks):
-            parts += _mark(mark, xs.place(mark.x), top, number)
+            parts += _mark(mark, xs.position(mark.x), top, number)
         for number, line in enumerate(self.lines):
             parts += _line(line, xs, ys, number)
         return "\n".join([*parts, "</g>", "</svg>", ""])
@@ -94,7 +94,7 @@ class _Axis:
         self._high = max(math.ceil(math.log10(max(positive))), self._low + 1)
         self._begin, self._end = begin, end
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         share = (math.log10(max(value, 10**self._low)) - self._low) / (self._high - self._low)
         return self._begin + share * (self._end - self._begin)
 
@@ -115,7 +115,7 @@ class _MeasuredAxis(_Axis):
         self._lowest = math.log10(self._values[0])
         self._width = math.log10(self._values[-1]) - self._lowest or 1.0
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         share = (math.log10(max(value, self._values[0])) - self._lowest) / self._width
         return self._begin + share * (self._end - self._begin)
 
@@ -133,7 +133,7 @@ class _LinearAxis(_Axis):
         self._step = next(by * power for by in (0.1, 0.2, 0.5, 1, 2) if most / (by * power) <= 10)
         self._most = math.ceil(most / self._step) * self._step
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         return self._begin + value / self._most * (self._end - self._begin)
 
     def steps(self) -> list[float]:
@@ -143,11 +143,11 @@ class _LinearAxis(_Axis):
 def _grid(xs: _Axis, ys: _Axis, top: float) -> list[str]:
     parts = []
     for value in xs.steps():
-        x = xs.place(value)
+        x = xs.position(value)
         parts.append(f'<path d="M{x:.1f} {top}V{_HEIGHT - _BOTTOM}" stroke="#ddd"/>')
         parts.append(_text(x, _HEIGHT - _BOTTOM + 18, _number(value), anchor="middle"))
     for value in ys.steps():
-        y = ys.place(value)
+        y = ys.position(value)
         parts.append(f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="#ddd"/>')
         parts.append(_text(_LEFT - 8, y + 4, _number(value), anchor="end"))
     return parts
@@ -155,12 +155,12 @@ def _grid(xs: _Axis, ys: _Axis, top: float) -> list[str]:
 
 def _line(line: Line, xs: _Axis, ys: _Axis, number: int) -> list[str]:
     colour = _COLOURS[number % len(_COLOURS)]
-    places = [(xs.place(x), ys.place(y)) for x, y in line.points]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    positions = [(xs.position(x), ys.position(y)) for x, y in line.points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
     row = _TITLE_HEIGHT + _ROW_HEIGHT * number
     return [
         f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
-        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in places),
+        *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>' for x, y in positions),
         f'<path d="M{_LEFT} {row - 4}h18" stroke="{colour}" stroke-width="2"/>',
         _text(_LEFT + 26, row, line.name),
     ]

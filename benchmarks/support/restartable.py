@@ -21,7 +21,7 @@ from rillbase_server.launcher.ports import free_port
 class Restartable:
     """One service of an installation."""
 
-    place: Installation
+    installed: Installation
     name: str
     arguments: list[str]
     probe: str
@@ -31,10 +31,10 @@ class Restartable:
 
     def start(self) -> None:
         """Start it, without waiting."""
-        with (self.place.directory / f"{self.name}.log").open("ab") as output:
+        with (self.installed.directory / f"{self.name}.log").open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, *self.arguments, "--port", str(self.port)],
-                env={**self.place.environment, **self.extra},
+                env={**self.installed.environment, **self.extra},
                 cwd=ROOT,
                 stdout=output,
                 stderr=output,
@@ -49,7 +49,7 @@ class Restartable:
                 time.sleep(0.1)
             else:
                 return
-        raise RuntimeError(f"{self.name} did not become ready: see {self.place.directory}")
+        raise RuntimeError(f"{self.name} did not become ready: see {self.installed.directory}")
 
     def fetch(self, path: str) -> bytes:
         address = f"http://127.0.0.1:{self.port}{path}"

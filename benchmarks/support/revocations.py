@@ -26,15 +26,15 @@ import django; django.setup()
 from tests.make import make_key, make_tenant
 from tenants.models import ApiKey, Quota
 from foundation.scope import scoped
-made = make_tenant(plan="dedicated")
+account = make_tenant(plan="dedicated")
 plenty = dict.fromkeys(("requests_per_s", "requests_burst", "api_keys", "connections"), 1000000)
-Quota(tenant=made.tenant, limits=plenty).save(using="staff")
-made_keys = [make_key(made.tenant) for _ in range(int(sys.argv[1]))]
+Quota(tenant=account.tenant, limits=plenty).save(using="staff")
+made_keys = [make_key(account.tenant) for _ in range(int(sys.argv[1]))]
 texts = {text.split("_")[2]: text for text in made_keys}
-with scoped(tenant_id=made.tenant.id):
+with scoped(tenant_id=account.tenant.id):
     rows = ApiKey.objects.filter(key_id__in=texts)
     keys = [[str(row.id), texts[row.key_id]] for row in rows]
-print(json.dumps({"slug": made.slug, "admin": made.admin_key, "keys": keys}))
+print(json.dumps({"slug": account.slug, "admin": account.admin_key, "keys": keys}))
 """
 
 
@@ -46,17 +46,17 @@ class _Tenant:
     keys: list[tuple[str, str]]
 
 
-def measure(report: Report, place: Installation, revocations: int) -> None:
+def measure(report: Report, installed: Installation, revocations: int) -> None:
     """Measure with Valkey, then with an address at which there is none."""
     nowhere = {"EVENTS_URL": "redis://127.0.0.1:1/0"}
     for name, what, settings, goal in (
         ("revocation", "from a revocation to the end of its connection at another server", {}, 100),
         ("revocation_alone", "the same while Valkey is unavailable", nowhere, 1000),
     ):
-        tenant = _Tenant(**json.loads(python(place, _MAKE_KEYS, str(revocations))))
+        tenant = _Tenant(**json.loads(python(installed, _MAKE_KEYS, str(revocations))))
         with (
-            web(place, "rillbase_server.asgi:application", settings) as here,
-            web(place, "rillbase_server.asgi:application", settings) as there,
+            web(installed, "rillbase_server.asgi:application", settings) as here,
+            web(installed, "rillbase_server.asgi:application", settings) as there,
         ):
             delays_ms = asyncio.run(_delays_ms(tenant, here.port, there.port))
         report.add(f"{name}_p50_ms", percentile(delays_ms, 0.5), "ms", f"{what}, median")
@@ -89,10 +89,10 @@ async def _closed_at(client: ClientConnection) -> float:
 
 
 def _revoke(tenant: _Tenant, key_id: str, port: int) -> float:
-    asked = urllib.request.Request(
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/v1/tenants/{tenant.slug}/api-keys/{key_id}",
         headers={"Authorization": f"Bearer {tenant.admin}"},
         method="DELETE",
     )
-    urllib.request.urlopen(asked, timeout=30).read()
+    urllib.request.urlopen(request, timeout=30).read()
     return time.perf_counter()

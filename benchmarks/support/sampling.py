@@ -41,10 +41,10 @@ class Function:
 def program() -> str:
     """Return the path of py-spy."""
     beside = Path(sys.executable).with_name("py-spy")
-    found = str(beside) if beside.exists() else shutil.which("py-spy")
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which("py-spy")
+    if path is None:
         raise SystemExit(_MISSING)
-    return found
+    return path
 
 
 @asynccontextmanager
@@ -64,9 +64,9 @@ async def sampled(sampling: Sampling | None) -> AsyncIterator[None]:
     finally:
         if spy.returncode is None:
             os.kill(spy.pid, signal.SIGINT)
-        _, said = await spy.communicate()
+        _, output = await spy.communicate()
     if spy.returncode:
-        raise RuntimeError(f"py-spy failed (it needs ptrace): {said.decode()[-1000:]}")
+        raise RuntimeError(f"py-spy failed (it needs ptrace): {output.decode()[-1000:]}")
 
 
 def functions(stacks: str) -> list[Function]:

@@ -32,10 +32,10 @@ INDEXES = {
 }
 text = {"type": "string"}
 schema = {"type": "object", "properties": {"title": text, "note": text}}
-made, other = make_tenant(plan="dedicated"), make_tenant()
+account, other = make_tenant(plan="dedicated"), make_tenant()
 names = ("requests_per_s", "requests_burst", "connections", "subscriptions")
-Quota(tenant=made.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
-with scoped(tenant_id=made.tenant.id):
+Quota(tenant=account.tenant, limits=dict.fromkeys(names, 1000000)).save(using="staff")
+with scoped(tenant_id=account.tenant.id):
     for name, indexes in INDEXES.items():
         options = {"schema": json.dumps(schema)} if name == "notes" else {}
         collection = Collection.objects.create(name=name, **options)
@@ -43,7 +43,7 @@ with scoped(tenant_id=made.tenant.id):
             Index.objects.create(collection=collection, name=index, fields=fields, state="ready")
 with scoped(tenant_id=other.tenant.id):
     Collection.objects.create(name="own")
-key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
+key = make_key(account.tenant, scopes=["documents:read", "documents:write"])
 print(json.dumps({"key": key, "other_key": other.admin_key, "other_tenant": other.slug}))
 """
 #: Limits of the app server if very many clients share one address.
@@ -59,7 +59,7 @@ class Servers:
     the usual quotas and the collection `own`.
     """
 
-    place: Installation
+    installed: Installation
     web: Web
     #: The app server and the other services of live queries, by name.
     processes: Mapping[str, psutil.Process]
@@ -75,13 +75,13 @@ def running(*, grid: str = "", connections: int = 0) -> Iterator[Servers]:
     The app server accepts its usual number of connections, or the requested number.
     """
     with ExitStack() as stack:
-        place = stack.enter_context(installation())
-        seeded = json.loads(python(place, _SEED))
+        installed = stack.enter_context(installation())
+        seeded = json.loads(python(installed, _SEED))
         processes = {}
         if grid:
-            processes["relay"] = stack.enter_context(service(place, "relay", {})).process
+            processes["relay"] = stack.enter_context(service(installed, "relay", {})).process
             kind = {"RILLBASE_GRID": grid}
-            processes["grid"] = stack.enter_context(service(place, "grid", kind)).process
+            processes["grid"] = stack.enter_context(service(installed, "grid", kind)).process
         settings = dict.fromkeys(_CONNECTION_SETTINGS, str(connections)) if connections else {}
-        app = stack.enter_context(web(place, "rillbase_server.asgi:application", settings))
-        yield Servers(place, app, {"web": app.process, **processes}, **seeded)
+        app = stack.enter_context(web(installed, "rillbase_server.asgi:application", settings))
+        yield Servers(installed, app, {"web": app.process, **processes}, **seeded)

@@ -59,8 +59,8 @@ class Crowd:
 
 
 @dataclass(slots=True)
-class Heard:
-    """What a run saw."""
+class SubscriberResults:
+    """What the subscribers received in a run."""
 
     written: int = 0
     refused: int = 0
@@ -77,26 +77,26 @@ class Heard:
     cpu_s: dict[str, float] = field(default_factory=dict)
 
 
-def run(crowd: Crowd) -> Heard:
+def run(crowd: Crowd) -> SubscriberResults:
     """Subscribe, write and receive, in another process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_run, (crowd,))
 
 
-def _run(crowd: Crowd) -> Heard:
+def _run(crowd: Crowd) -> SubscriberResults:
     return asyncio.run(_Run(crowd).go())
 
 
 class _Run:
     def __init__(self, crowd: Crowd) -> None:
         self._crowd = crowd
-        self._heard = Heard()
+        self._result = SubscriberResults()
         self._waiting = crowd.subscribers
         self._all_ready = asyncio.Event()
         self._room = asyncio.Semaphore(SUBSCRIBING)
 
-    async def go(self) -> Heard:
-        crowd, heard = self._crowd, self._heard
+    async def go(self) -> SubscriberResults:
+        crowd, result = self._crowd, self._result
         connections: list[ClientConnection] = []
         readers: list[asyncio.Task[None]] = []
         begun = time.perf_counter()
@@ -109,51 +109,51 @@ class _Run:
                 for number in range(first, last):
                     await self._subscribe(connection, number)
             await asyncio.wait_for(self._all_ready.wait(), READY_S)
-            heard.subscribing_s = time.perf_counter() - begun
+            result.subscribing_s = time.perf_counter() - begun
             before = _cpu_s(crowd.services)
             async with sampled(crowd.sampling):
                 await self._write_all()
-            heard.expected = (heard.written - heard.refused) * crowd.fan_out
+            result.expected = (result.written - result.refused) * crowd.fan_out
             end = time.perf_counter() + DRAIN_S
-            while heard.delivered < heard.expected and time.perf_counter() < end:  # noqa: ASYNC110
+            while result.delivered < result.expected and time.perf_counter() < end:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             after = _cpu_s(crowd.services)
-            heard.cpu_s = {name: after[name] - before[name] for name in after}
+            result.cpu_s = {name: after[name] - before[name] for name in after}
         finally:
             for reader in readers:
                 reader.cancel()
             for connection in connections:
                 await connection.close()
-        return heard
+        return result
 
     async def _subscribe(self, connection: ClientConnection, number: int) -> None:
         crowd = self._crowd
         await self._room.acquire()
-        wanted = {"shard": number // crowd.fan_out}
-        await connection.send(crowd.protocol.subscribe(f"s{number}", crowd.collection, wanted))
+        condition = {"shard": number // crowd.fan_out}
+        await connection.send(crowd.protocol.subscribe(f"s{number}", crowd.collection, condition))
 
     async def _listen(self, connection: ClientConnection) -> None:
-        heard, read = self._heard, self._crowd.protocol.read
+        result, read = self._result, self._crowd.protocol.read
         async for text in connection:
             now = time.time_ns()
             kind, sent = read(text)
             if kind == "event":
-                heard.delivered += 1
-                heard.latencies_ms.append((now - sent * 1000) / 1e6)
+                result.delivered += 1
+                result.latencies_ms.append((now - sent * 1000) / 1e6)
             elif kind == "ready":
                 self._room.release()
                 self._waiting -= 1
                 if not self._waiting:
                     self._all_ready.set()
             elif kind in ("status", "reset", "end", "error"):
-                heard.disturbances += 1
+                result.disturbances += 1
 
     async def _write_all(self) -> None:
-        crowd, heard = self._crowd, self._heard
+        crowd, result = self._crowd, self._result
         connection = await opened(crowd.port, crowd.key)
         sent: dict[str, float] = {}
         answered = asyncio.create_task(self._answers(connection, sent))
-        chance = random.Random(11)
+        rng = random.Random(11)
         begun = time.perf_counter()
         total = int(crowd.writes_per_s * crowd.seconds)
         for number in range(total):
@@ -164,26 +164,26 @@ class _Run:
             name = f"w{number}"
             sent[name] = time.perf_counter()
             document = {
-                "shard": chance.randrange(crowd.shards),
+                "shard": rng.randrange(crowd.shards),
                 "sent": time.time_ns() // 1000,
                 "text": f"write number {number}",
             }
             await connection.send(insert(name, crowd.collection, document))
-            heard.written += 1
+            result.written += 1
         end = time.perf_counter() + DRAIN_S
         while sent and time.perf_counter() < end:  # noqa: ASYNC110 -- a look now and then is cheap
             await asyncio.sleep(0.01)
-        heard.writing_s = time.perf_counter() - begun
+        result.writing_s = time.perf_counter() - begun
         answered.cancel()
         await connection.close()
 
     async def _answers(self, connection: ClientConnection, sent: dict[str, float]) -> None:
-        heard = self._heard
+        result = self._result
         async for text in connection:
             frame = json.loads(text)
             if frame["type"] in ("ack", "error"):
-                heard.answers_ms.append((time.perf_counter() - sent.pop(frame["id"])) * 1000)
-                heard.refused += frame["type"] == "error"
+                result.answers_ms.append((time.perf_counter() - sent.pop(frame["id"])) * 1000)
+                result.refused += frame["type"] == "error"
 
 
 def _cpu_s(services: Mapping[str, int]) -> dict[str, float]:
@@ -191,5 +191,5 @@ def _cpu_s(services: Mapping[str, int]) -> dict[str, float]:
     for name, pid in services.items():
         process = psutil.Process(pid)
         times = [member.cpu_times() for member in (process, *process.children(recursive=True))]
-        used[name] = float(sum(each.user + each.system for each in times))
+        used[name] = float(sum(part.user + part.system for part in times))
     return used

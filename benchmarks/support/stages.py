@@ -32,9 +32,9 @@ def entered(url: str, field: str) -> tuple[dict[float, float], dict[float, float
             *_, kind, number = key.split(b":")
             if not number.isdigit() or not (kind.isdigit() or kind == b"log"):
                 continue
-            found = logs if kind == b"log" else streams
+            times = logs if kind == b"log" else streams
             for at_ms, value in _values(client, key, marker):
-                found.setdefault(value, at_ms / 1000 - ahead_s)
+                times.setdefault(value, at_ms / 1000 - ahead_s)
     return streams, logs
 
 

@@ -20,7 +20,7 @@ from typing import TypedDict, cast
 _LIVE_BYTES_AN_OPERATION = 39
 
 
-class Measured(TypedDict):
+class StoreResults(TypedDict):
     """One store, medians over the rounds."""
 
     system: str
@@ -47,7 +47,7 @@ class Answer(TypedDict):
     polling_ceiling: float
     slower_than_first: dict[str, float]
     processor_by_first: dict[str, float]
-    systems: list[Measured]
+    systems: list[StoreResults]
 
 
 class CutOffError(Exception):
@@ -59,11 +59,11 @@ class Ending:
     """Whether this process was asked to end, and the program that ends first."""
 
     program: subprocess.Popen[str] | None = None
-    _asked: bool = False
+    _is_asked: bool = False
 
     def is_asked(self) -> bool:
         """Return whether it was asked to end."""
-        return self._asked
+        return self._is_asked
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
@@ -75,7 +75,7 @@ class Ending:
             signal.signal(signal.SIGTERM, before)
 
     def _ask(self, _number: int, _frame: object) -> None:
-        self._asked = True
+        self._is_asked = True
         if self.program:
             self.program.terminate()
 
@@ -132,6 +132,6 @@ class Stores:
         return cast("Answer", json.loads(newest))
 
 
-def of(answer: Answer, system: str) -> Measured:
+def of(answer: Answer, system: str) -> StoreResults:
     """Return the measurements of a system."""
-    return next(found for found in answer["systems"] if found["system"] == system)
+    return next(figures for figures in answer["systems"] if figures["system"] == system)

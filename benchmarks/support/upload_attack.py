@@ -47,16 +47,16 @@ class Bomb:
     encoding: str = ""
 
 
-async def run(port: int, key: str, made: Sequence[Bomb], duty: Duty) -> None:
+async def run(port: int, key: str, bombs: Sequence[Bomb], duty: Duty) -> None:
     """Attack until cancelled."""
     async with asyncio.TaskGroup() as attacks:
         for first in range(AT_ONCE):
-            attacks.create_task(_again(port, key, [*made[first:], *made[:first]], duty))
+            attacks.create_task(_again(port, key, [*bombs[first:], *bombs[:first]], duty))
 
 
-async def _again(port: int, key: str, made: Sequence[Bomb], duty: Duty) -> None:
+async def _again(port: int, key: str, bombs: Sequence[Bomb], duty: Duty) -> None:
     while True:
-        for bomb in made:
+        for bomb in bombs:
             await asyncio.to_thread(_upload, port, key, bomb)
             await asyncio.sleep(PAUSE_S)
             await duty.pause()

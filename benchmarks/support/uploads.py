@@ -35,7 +35,7 @@ class Workload:
     definition: Mapping[str, Any]
     tables: Callable[[int, int, int], dict[str, pa.Table]]
     #: The table whose single rows are read, its key column, and the key of the n-th row.
-    asked: str
+    queried_table: str
     key: str
     key_of: Callable[[int], int]
     #: The number of an upload's rows in that table.
@@ -51,8 +51,8 @@ class Workload:
 
     def body(self, number: int, rows: int, uploads: int) -> bytes:
         """Return an upload as Arrow streams, one after the other."""
-        found = self.tables(number, rows, uploads)
-        return b"".join(stream(name, table) for name, table in found.items())
+        tables = self.tables(number, rows, uploads)
+        return b"".join(stream(name, table) for name, table in tables.items())
 
 
 def key_of(number: int) -> int:

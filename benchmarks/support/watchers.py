@@ -28,7 +28,7 @@ Frame = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Watched:
+class WatchedSubscription:
     """The state of one subscription."""
 
     number: int
@@ -68,7 +68,7 @@ class Watchers:
 
     def __init__(self, port: int, key: str, collection: str, queries: int) -> None:
         self._port, self._key, self._collection = port, key, collection
-        self.watched = [Watched(number) for number in range(queries)]
+        self.watched = [WatchedSubscription(number) for number in range(queries)]
         #: The documents written, by shard.
         self._written: list[set[object]] = [set() for _ in range(queries)]
         self.tally = Tally()
@@ -118,7 +118,7 @@ class Watchers:
         """The number of documents written."""
         return sum(len(shard) for shard in self._written)
 
-    async def _keep(self, part: list[Watched]) -> None:
+    async def _keep(self, part: list[WatchedSubscription]) -> None:
         """Keep one connection's subscriptions, despite failures of the connection."""
         while True:
             with contextlib.suppress(OSError, WebSocketException, TimeoutError):
@@ -136,13 +136,15 @@ class Watchers:
     async def _open(self) -> ClientConnection:
         return await opened(self._port, self._key)
 
-    async def _subscribe(self, connection: ClientConnection, part: list[Watched]) -> None:
+    async def _subscribe(
+        self, connection: ClientConnection, part: list[WatchedSubscription]
+    ) -> None:
         for begin in range(0, len(part), SUBSCRIBING):
             several = part[begin : begin + SUBSCRIBING]
             for watched in several:
-                wanted = {"shard": watched.number}
+                condition = {"shard": watched.number}
                 name = str(watched.number)
-                await connection.send(subscribe(name, self._collection, wanted, watched.resume))
+                await connection.send(subscribe(name, self._collection, condition, watched.resume))
             while any(watched.state == "waiting" for watched in several):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -152,7 +154,7 @@ class Watchers:
             if (number := frame.get("id", "")).isdigit() and int(number) >= first:
                 self._take(self.watched[int(number)], frame)
 
-    def _take(self, watched: Watched, frame: Frame) -> None:
+    def _take(self, watched: WatchedSubscription, frame: Frame) -> None:
         match frame["type"]:
             case "result":
                 if frame["part"] == 0:
@@ -180,14 +182,14 @@ class Watchers:
                 pass
         watched.resume = frame.get("resume") or watched.resume
 
-    def _learn(self, watched: Watched, key: object) -> None:
+    def _learn(self, watched: WatchedSubscription, key: object) -> None:
         if key in watched.rows:
             return
         watched.rows.add(key)
         if key in self._written[watched.number]:
             self.missing -= 1
 
-    def _change(self, watched: Watched, state: str) -> None:
+    def _change(self, watched: WatchedSubscription, state: str) -> None:
         was, watched.state = watched.state == "live", state
         is_live = state == "live"
         self._not_live += was - is_live
