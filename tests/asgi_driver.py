@@ -18,9 +18,9 @@ class Answer:
     body: bytes = b""
 
     def header(self, name: str) -> str:
-        found = [value for key, value in self.headers if key == name]
-        assert len(found) == 1, f"{name}: {found}"
-        return found[0]
+        items = [value for key, value in self.headers if key == name]
+        assert len(items) == 1, f"{name}: {items}"
+        return items[0]
 
     def has(self, name: str) -> bool:
         return any(key == name for key, _ in self.headers)

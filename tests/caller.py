@@ -17,7 +17,7 @@ from tests.make import make_session
 
 @dataclass
 class Caller:
-    """Calls the API as somebody."""
+    """Calls the API with certain credentials."""
 
     base: str
     headers: dict[str, str] = field(default_factory=dict)

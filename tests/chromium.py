@@ -95,12 +95,20 @@ class Page:
         self._bindings[name] = take
         self.call("Runtime.addBinding", name=name)
 
-    def picture(self, file: Path, *, width: int, height: int, dark: bool = False) -> None:
-        """Save a screenshot of the page once it no longer changes."""
+    def set_screen(self, *, width: int, height: int, dark: bool = False) -> None:
+        """Lay the page out for a screen, without animations."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme, STILL])
+
+    def picture(self, file: Path, *, width: int, height: int, dark: bool = False) -> None:
+        """Save a screenshot of the page on a screen of this size."""
+        self.set_screen(width=width, height=height, dark=dark)
+        self.capture(file)
+
+    def capture(self, file: Path) -> None:
+        """Save a screenshot of the page once it no longer changes."""
         taken = self.call("Page.captureScreenshot", format="png")
         file.write_bytes(base64.b64decode(taken["data"]))
 
@@ -137,23 +145,27 @@ class Browser:
     """A running browser."""
 
     def __init__(self, port: int) -> None:
-        self._port = port
-        self._open = ExitStack()
+        self._address = f"http://127.0.0.1:{port}/json"
+        #: The browser's name of each, and what ends the connection to it.
+        self._pages: list[tuple[str, ExitStack]] = []
 
     def page(self) -> Page:
         """Open an empty page."""
-        asked = urllib.request.Request(
-            f"http://127.0.0.1:{self._port}/json/new?about:blank", method="PUT"
-        )
+        asked = urllib.request.Request(f"{self._address}/new?about:blank", method="PUT")
         with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as answer:
-            address = json.load(answer)["webSocketDebuggerUrl"]
-        socket = self._open.enter_context(connect(address, max_size=None, compression=None))
-        page = Page(socket)
-        self._open.callback(page.close)
+            opened = json.load(answer)
+        address, stack = opened["webSocketDebuggerUrl"], ExitStack()
+        self._pages.append((opened["id"], stack))
+        page = Page(stack.enter_context(connect(address, max_size=None, compression=None)))
+        stack.callback(page.close)
         return page
 
-    def close(self) -> None:
-        self._open.close()
+    def close_pages(self) -> None:
+        """Close all pages, which would otherwise go on with their timers and subscriptions."""
+        while self._pages:
+            name, stack = self._pages.pop()
+            stack.close()
+            urllib.request.urlopen(f"{self._address}/close/{name}", timeout=TIMEOUT_S).close()
 
 
 @contextmanager
@@ -176,7 +188,7 @@ def running(program: str) -> Iterator[Browser]:
             try:
                 yield browser
             finally:
-                browser.close()
+                browser.close_pages()
         finally:
             process.terminate()
             process.wait(timeout=TIMEOUT_S)

@@ -7,19 +7,21 @@ commit hooks, so pytest-django's database guard is disabled for the whole sessio
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from hypothesis import HealthCheck, settings
 from pytest_django import DjangoDbBlocker
 from xdist import is_xdist_controller, is_xdist_worker
 
-from tests.launched import Place
 from tests.launcher_command import reachable_directory
+from tests.launcher_process import LauncherDirectory
 from tests.own_valkey import OwnValkey
 from tests.servers import copy_template, running_servers
 
@@ -37,9 +39,24 @@ _SERVERS = pytest.StashKey[ExitStack]()
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the servers in the controller, which outlives the workers that share them."""
+    # A hash of a password takes 130 ms of a core by default.
+    Argon2PasswordHasher.time_cost = 1
+    Argon2PasswordHasher.memory_cost, Argon2PasswordHasher.parallelism = 8, 1
     if is_xdist_controller(session):
         servers = session.config.stash[_SERVERS] = ExitStack()
         servers.enter_context(running_servers())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Leave imported code and collected tests, half a million objects, to no garbage collection."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -108,10 +125,10 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def launcher_directory() -> Iterator[LauncherDirectory]:
     """A data directory in which a test can start a separate Rillbase."""
     with reachable_directory() as directory:
-        yield Place(directory)
+        yield LauncherDirectory(directory)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -76,6 +77,9 @@ def _choose_servers() -> None:
         ports.append(free_port(avoid=ports))
     postgres, valkey, node = ports
     os.environ.update(SETTINGS)
+    # Every process imports the code and the tests, and the first one leaves their bytecode.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ[DIRECTORY] = str(directory)
     os.environ["RILLBASE_EMAIL_URL"] = f"dir://{mails}"
     os.environ[POSTGRES] = f"postgresql://{SUPERUSER}:{PASSWORD}@127.0.0.1:{postgres}/postgres"

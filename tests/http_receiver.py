@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRequest:
     """One request that arrived. Header names are in lower case."""
 
     method: str
@@ -24,7 +24,7 @@ class Receiver:
     """Records requests and responds as configured."""
 
     url: str = ""
-    requests: list[Received] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     _status: int = 200
     _body: bytes = b""
 
@@ -36,7 +36,7 @@ class Receiver:
         length = int(handler.headers.get("Content-Length", "0"))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         body = handler.rfile.read(length)
-        self.requests.append(Received(handler.command, handler.path, headers, body))
+        self.requests.append(ReceivedRequest(handler.command, handler.path, headers, body))
         handler.send_response(self._status)
         handler.send_header("Content-Length", str(len(self._body)))
         handler.end_headers()

@@ -62,7 +62,7 @@ def reachable_directory() -> Iterator[Path]:
 
 def processes_below(directory: Path) -> Sequence[str]:
     """Return the command lines of all processes that mention `directory` or work in it."""
-    found = []
+    items = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
@@ -72,5 +72,5 @@ def processes_below(directory: Path) -> Sequence[str]:
         if int(entry.name) != os.getpid() and (
             str(directory) in command or str(directory) in where
         ):
-            found.append(f"{entry.name} {command}")
-    return found
+            items.append(f"{entry.name} {command}")
+    return items

@@ -32,16 +32,16 @@ class Mail:
     @property
     def token(self) -> str:
         """The token of the e-mail's link."""
-        found = _LINK.search(self.text)
-        assert found is not None, self.text
-        return found[2]
+        match = _LINK.search(self.text)
+        assert match is not None, self.text
+        return match[2]
 
     @property
     def page(self) -> str:
         """The page of the console that the link opens."""
-        found = _LINK.search(self.text)
-        assert found is not None, self.text
-        return found[1].rpartition("/")[2]
+        match = _LINK.search(self.text)
+        assert match is not None, self.text
+        return match[1].rpartition("/")[2]
 
 
 @lru_cache(maxsize=10_000)
@@ -56,20 +56,22 @@ def _read(path: Path) -> Mail:
 def mails_to(address: str) -> list[Mail]:
     """Return the e-mails to an address so far, oldest first."""
     folder = Path(environment().rillbase_email_url.removeprefix("dir://"))
-    found = (_read(path) for path in sorted(folder.glob("*.eml")))
-    return [mail for mail in found if mail.to == address]
+    result = (_read(path) for path in sorted(folder.glob("*.eml")))
+    return [mail for mail in result if mail.to == address]
 
 
 def next_mail(address: str, subject: str, *, already: int = 0) -> Mail:
     """Wait for a further e-mail with this subject, beyond those that had already arrived."""
 
-    def found() -> list[Mail]:
+    def new_mail() -> list[Mail]:
         return [mail for mail in mails_to(address) if mail.subject == subject]
 
     wait_until(
-        lambda: len(found()) > already, what=f"a mail {subject!r} to {address}", timeout_s=TIMEOUT_S
+        lambda: len(new_mail()) > already,
+        what=f"a mail {subject!r} to {address}",
+        timeout_s=TIMEOUT_S,
     )
-    return found()[-1]
+    return new_mail()[-1]
 
 
 def all_mails_to(address: str) -> list[Mail]:

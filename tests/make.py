@@ -20,7 +20,7 @@ _HASH = make_password(PASSWORD)
 
 
 @dataclass(frozen=True)
-class MadeTenant:
+class TenantAccount:
     """A tenant, its owner and an admin key."""
 
     tenant: Tenant
@@ -57,14 +57,14 @@ def make_user(
     return user
 
 
-def make_tenant(*, plan: str = "standard", owner: User | None = None) -> MadeTenant:
+def make_tenant(*, plan: str = "standard", owner: User | None = None) -> TenantAccount:
     """Create a tenant with an owner and an admin key."""
     owner = owner or make_user()
     tenant = Tenant(slug=unique("t"), name="Test tenant", plan_id=plan)
     with scoped(tenant_id=tenant.id, user_id=owner.id):
         tenant.save()
         Membership.objects.create(user=owner, role=Role.OWNER)
-    return MadeTenant(tenant, owner, make_key(tenant, scopes=[*DATA_SCOPES, "admin"]))
+    return TenantAccount(tenant, owner, make_key(tenant, scopes=[*DATA_SCOPES, "admin"]))
 
 
 def make_member(tenant: Tenant, role: Role, *, user: User | None = None) -> User:

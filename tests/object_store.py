@@ -47,8 +47,8 @@ class Store:
     def keys(self, prefix: str) -> list[str]:
         """Return the keys below a prefix, without those that represent folders."""
         with self.lock:
-            found = sorted(key for key in self.objects if key.startswith(prefix))
-        return [key for key in found if not key.endswith("/")]
+            result = sorted(key for key in self.objects if key.startswith(prefix))
+        return [key for key in result if not key.endswith("/")]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -64,28 +64,28 @@ class _Handler(BaseHTTPRequestHandler):
         return goes_on
 
     def do_HEAD(self) -> None:
-        found = self.store.objects.get(self._key)
-        if found is None and "/" in self._key.strip("/"):
+        result = self.store.objects.get(self._key)
+        if result is None and "/" in self._key.strip("/"):
             self._answer(404)
-        elif found is None:
+        elif result is None:
             self._answer(200)
         else:
-            self._answer(200, size=len(found[0]), since=found[1])
+            self._answer(200, size=len(result[0]), since=result[1])
 
     def do_GET(self) -> None:
         if "list-type" in self._asked:
             self._list()
             return
-        found = self.store.objects.get(self._key)
-        if found is None:
+        result = self.store.objects.get(self._key)
+        if result is None:
             self._answer(404, _xml("Error", "<Code>NoSuchKey</Code>"))
             return
-        content, since = found
-        wanted = self.headers.get("Range")
-        if wanted is None:
+        content, since = result
+        byte_range = self.headers.get("Range")
+        if byte_range is None:
             self._answer(200, content, since=since)
             return
-        first, _, last = wanted.removeprefix("bytes=").partition("-")
+        first, _, last = byte_range.removeprefix("bytes=").partition("-")
         begin, end = int(first), min(int(last or len(content)), len(content) - 1)
         span = f"bytes {begin}-{end}/{len(content)}"
         self._answer(206, content[begin : end + 1], since=since, Content_Range=span)
@@ -131,9 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
         prefix, delimiter = self._asked.get("prefix", ""), self._asked.get("delimiter", "")
         with self.store.lock:
             keys = sorted(key for key in self.store.objects if key.startswith(bucket))
-            found = {key.removeprefix(bucket): self.store.objects[key] for key in keys}
+            result = {key.removeprefix(bucket): self.store.objects[key] for key in keys}
         shown, folders = [], set()
-        for name, (content, since) in found.items():
+        for name, (content, since) in result.items():
             if not name.startswith(prefix):
                 continue
             below = name[len(prefix) :]
@@ -155,8 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def _asked(self) -> dict[str, str]:
-        asked = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
-        return {name: values[0] for name, values in asked.items()}
+        parameters = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
+        return {name: values[0] for name, values in parameters.items()}
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") == "chunked":
@@ -212,13 +212,13 @@ def _joined(source: SupportsLines) -> bytes:
     """Return the body of a chunked request, in which a line with its size precedes each chunk, and
     read the trailers.
     """
-    found = b""
+    result = b""
     while size := int(source.readline().partition(b";")[0], 16):
-        found += source.read(size)
+        result += source.read(size)
         source.readline()
     while source.readline().strip():
         pass
-    return found
+    return result
 
 
 def _xml(name: str, inner: str) -> bytes:

@@ -48,9 +48,9 @@ class Receiver:
                 self.spans.extend(scope.spans)
 
     def named(self, name: str) -> Span:
-        found = [span for span in self.spans if span.name == name]
-        assert len(found) == 1, [span.name for span in self.spans]
-        return found[0]
+        items = [span for span in self.spans if span.name == name]
+        assert len(items) == 1, [span.name for span in self.spans]
+        return items[0]
 
     def close(self) -> None:
         self._server.shutdown()

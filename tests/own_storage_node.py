@@ -76,5 +76,5 @@ class OwnStorageNode(OwnProcess):
         """Return a value from the metrics page."""
         with urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as page:
             lines = page.read().decode().splitlines()
-        found = [line.split() for line in lines if not line.startswith("#")]
-        return {words[0]: float(words[1]) for words in found}[name]
+        items = [line.split() for line in lines if not line.startswith("#")]
+        return {words[0]: float(words[1]) for words in items}[name]

@@ -23,6 +23,6 @@ def vectors(kind: str) -> list[PartitionVector]:
     rows = [line.split("\t") for line in _FILE.read_text().splitlines()[1:]]
     return [
         PartitionVector(bytes.fromhex(name), int(hashed or 0), int(partitions), int(partition))
-        for each, name, hashed, partitions, partition in rows
-        if each == kind
+        for row_kind, name, hashed, partitions, partition in rows
+        if row_kind == kind
     ]

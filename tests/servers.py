@@ -22,6 +22,8 @@ from tests.environment import DIRECTORY, PASSWORD, POSTGRES, ROOT, VALKEY, on_da
 from tests.own_node import OwnNode
 
 TEMPLATE = "rillbase_template"
+#: Each process of the run has pools of its own, as have the servers and nodes that it starts.
+SETTINGS = {"max_connections": "250"}
 
 
 @contextmanager
@@ -34,6 +36,7 @@ def running_servers() -> Iterator[None]:
         superuser_password=PASSWORD,
         port=urlsplit(os.environ[POSTGRES]).port,
         durable=False,
+        settings=SETTINGS,
     )
     valkey = EmbeddedValkey(
         directory / "valkey", password=PASSWORD, port=urlsplit(os.environ[VALKEY]).port

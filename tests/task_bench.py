@@ -22,10 +22,10 @@ from django.db import connections
 
 from foundation import request_context
 from foundation.tasks import failures, task
-from foundation.tasks.backoff import Backoff, RetryPolicy
 from foundation.tasks.definition import PERIODIC
+from foundation.tasks.retry_policy import RetryPolicy
 
-_IMPATIENT = RetryPolicy(attempts=3, backoff=Backoff(first_s=0.05, factor=1, longest_s=0.05))
+_IMPATIENT = RetryPolicy(max_retries=2, retry_backoff=0)
 
 failures.POSTPONED_S = 0.05
 

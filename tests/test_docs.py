@@ -31,8 +31,8 @@ def test_the_settings_page_is_up_to_date() -> None:
 def test_every_direct_dependency_has_its_reason() -> None:
     words = set(re.findall(r"[a-z0-9-]+", (ROOT / "docs/dependencies.md").read_text().lower()))
     for name in ("server", "runtime", "spark", "dev", "bootstrap"):
-        wanted = (ROOT / f"requirements/{name}.in").read_text()
-        direct = re.findall(r"^([A-Za-z][\w.-]*)", wanted, re.MULTILINE)
+        requirements = (ROOT / f"requirements/{name}.in").read_text()
+        direct = re.findall(r"^([A-Za-z][\w.-]*)", requirements, re.MULTILINE)
         assert {package.lower() for package in direct} <= words
 
 

@@ -24,8 +24,8 @@ CONTRACTING_SQL = re.compile(r"\b(DROP|TRUNCATE|RENAME|SET NOT NULL)\b", re.IGNO
 
 
 def migrations() -> list[Migration]:
-    found = MigrationLoader(None).disk_migrations
-    return [migration for (app, _), migration in sorted(found.items()) if app in OURS]
+    result = MigrationLoader(None).disk_migrations
+    return [migration for (app, _), migration in sorted(result.items()) if app in OURS]
 
 
 def contractions(migration: Migration) -> list[str]:

@@ -11,12 +11,12 @@ from aggregates.live.tokens import AggregateResumePoint, AggregateTokens
 from foundation import opaque_tokens
 from foundation.errors import InvalidBody
 from foundation.ids import uuid7
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 
-def inserted(things: MadeCollection) -> int:
-    found: dict[str, Any] = things.insert({"n": 1})
-    return int(found["id"]["$oid"], 16)
+def inserted(things: CollectionClient) -> int:
+    result: dict[str, Any] = things.insert({"n": 1})
+    return int(result["id"]["$oid"], 16)
 
 
 def test_the_difference_of_two_ids_does_not_reveal_the_number_of_other_inserts(server: str) -> None:

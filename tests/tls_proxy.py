@@ -62,7 +62,7 @@ def _accept(listener: socket.socket, context: ssl.SSLContext, port: int) -> None
 
 
 def _serve(client: socket.socket, context: ssl.SSLContext, port: int) -> None:
-    """One thread serves both directions: two threads on one TLS connection would block each
+    """Serve both directions in one thread: two threads on one TLS connection would block each
     other.
     """
     with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as near:

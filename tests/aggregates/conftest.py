@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.aggregates.made import Made
+    from tests.aggregates.aggregate_client import AggregateClient
 
 
 @pytest.fixture
-def requests_5m(server: str) -> Made:
-    """Requests to customers' endpoints, counted and timed."""
-    # Django has been set up by now.
-    from tests.aggregates.made import make_aggregate
+def requests_5m(server: str) -> AggregateClient:
+    """An aggregate of requests to customers' endpoints, with counts and durations."""
+    # Imported here because Django must be set up first.
+    from tests.aggregates.aggregate_client import make_aggregate
 
     return make_aggregate(server)

@@ -1,4 +1,4 @@
-"""What a view over documents has to answer: a GROUP BY, done by hand."""
+"""The expected result of a view over documents: a GROUP BY in Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEASURES: Json = {
     "people": {"op": "distinct", "field": "who.name"},
     "best": {"op": "top", "field": "who.name", "k": 3},
 }
-#: Of a view over a collection that is still to be named.
+#: The definition of a view, without the name of its collection.
 BY_KIND: Json = {
     "name": "by_kind",
     "dimensions": ["kind"],
@@ -39,20 +39,20 @@ def document(luck: random.Random, key: int) -> Json:
 
 
 def grouped(documents: Iterable[Json]) -> dict[str, Json]:
-    """Return what the view has to answer, by kind."""
+    """Return the view's expected result, by kind."""
     groups: defaultdict[str, list[Json]] = defaultdict(list)
     for one in documents:
         if one.get("on") is not False:
             groups[one["kind"]].append(one)
-    return {kind: _row(kind, found) for kind, found in groups.items()}
+    return {kind: _row(kind, documents) for kind, documents in groups.items()}
 
 
-def _row(kind: str, found: list[Json]) -> Json:
-    numbers = [one["n"] for one in found]
-    names = Counter(one["who"]["name"] for one in found)
+def _row(kind: str, documents: list[Json]) -> Json:
+    numbers = [one["n"] for one in documents]
+    names = Counter(one["who"]["name"] for one in documents)
     return {
         "kind": kind,
-        "count": len(found),
+        "count": len(documents),
         "total": sum(numbers),
         "least": min(numbers),
         "most": max(numbers),
@@ -62,5 +62,7 @@ def _row(kind: str, found: list[Json]) -> Json:
 
 
 def comparable(rows: Iterable[Json]) -> dict[str, Json]:
-    """Return an answer's rows in the same form: which of equals are the best is not said."""
+    """Return the rows of a result in a comparable form: the order among equal top values is
+    unspecified.
+    """
     return {row["kind"]: {**row, "best": [item["count"] for item in row["best"]]} for row in rows}

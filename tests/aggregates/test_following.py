@@ -1,4 +1,4 @@
-"""How a stream is read on without a gap, and what a document adds to a view."""
+"""Streams are followed without gaps; and the contribution of a document to a view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_stream_without_a_hole_is_read_on() -> None:
     contents: list[Image | Tick] = [image(), tick(7), image(), image(), tick(10)]
     for number, content in enumerate(contents):
         track.advance(f"{number}-0", content)
-    assert (track.place, track.incarnation) == ("4-0", ONE_LIFE)
+    assert (track.position, track.incarnation) == ("4-0", ONE_LIFE)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_tick_of_a_relay_that_was_outrun_proves_nothing() -> None:
     track.advance("1-0", tick(7, token=5))
     track.advance("2-0", tick(8, token=4, life=ANOTHER))
     track.advance("3-0", tick(9, token=5))
-    assert track.place == "3-0"
+    assert track.position == "3-0"
 
 
 def test_places_are_compared_as_numbers() -> None:
@@ -62,16 +62,22 @@ def test_places_are_compared_as_numbers() -> None:
 
 
 def shape(**definition: object) -> ViewProjection:
-    wanted = {"dimensions": ["kind"], "time": None, "measures": {}, "rollups": [], **definition}
-    return ViewProjection.of(wanted, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
+    full_definition = {
+        "dimensions": ["kind"],
+        "time": None,
+        "measures": {},
+        "rollups": [],
+        **definition,
+    }
+    return ViewProjection.of(full_definition, '{"on":{"$ne":false}}')  # type: ignore[arg-type]
 
 
 def bson(document: object) -> bytes:
     return Value.parse(json.dumps(document).encode()).bson()
 
 
-def test_the_node_is_told_what_a_view_needs_of_a_document() -> None:
-    wanted = shape(
+def test_the_node_receives_the_fields_of_a_document_that_a_view_needs() -> None:
+    full_definition = shape(
         dimensions=["customer.country"],
         time={"field": "at", "bucket": "1d"},
         measures={"sum": {"op": "sum", "field": "price"}, "count": {"op": "count"}},
@@ -82,7 +88,7 @@ def test_the_node_is_told_what_a_view_needs_of_a_document() -> None:
         "price": {"$numberDecimal": "1.50"},
         "secret": "x",
     }
-    change = json.loads(wanted.change(b"key", 3, bson(document)))
+    change = json.loads(full_definition.change(b"key", 3, bson(document)))
     assert change["version"] == 3
     assert change["row"] == {
         "customer": document["customer"],

@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from foundation.scope import scoped
-from tests.aggregates.made import Json, Made, make_aggregate
+from tests.aggregates.aggregate_client import AggregateClient, Json, make_aggregate
 from tests.aggregates.test_events import request
 from tests.caller import problem, with_key
 from tests.make import make_key
@@ -19,12 +19,12 @@ from tests.realtime.client import Client, greeted
 Frame = dict[str, Any]
 
 
-def key_of(made: Made) -> str:
-    return made.caller.headers["Authorization"].removeprefix("Bearer ")
+def key_of(aggregate: AggregateClient) -> str:
+    return aggregate.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-class Held:
-    """What a client holds of the frames that it is told."""
+class HeldRows:
+    """The rows that a client maintains from its frames."""
 
     def __init__(self, next_frame: Callable[[], Frame]) -> None:
         self._next = next_frame
@@ -65,71 +65,77 @@ class Held:
         return {row["customer"]: row["count"] for row in self.rows.values()}
 
 
-def subscribe(client: Client, made: Made, name: str = "a", **members: object) -> Held:
-    wanted = {"group_by": ["customer"], **members}
-    client.say(type="subscribe", id=name, aggregate=made.name, **wanted)
-    return Held(lambda: client.wait_for(lambda f: f.get("id") == name))
+def subscribe(
+    client: Client, aggregate: AggregateClient, name: str = "a", **members: object
+) -> HeldRows:
+    query_members = {"group_by": ["customer"], **members}
+    client.say(type="subscribe", id=name, aggregate=aggregate.name, **query_members)
+    return HeldRows(lambda: client.wait_for(lambda f: f.get("id") == name))
 
 
 def test_rows_are_returned_and_then_delivered_as_they_change(
-    server: str, requests_5m: Made
+    server: str, requests_5m: AggregateClient
 ) -> None:
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:
-        held = subscribe(client, requests_5m)
-        held.ready()
-        assert held.counts() == {"acme": 1}
-        (key,) = held.rows
+        subscription = subscribe(client, requests_5m)
+        subscription.ready()
+        assert subscription.counts() == {"acme": 1}
+        (key,) = subscription.rows
         assert json.loads(key) == {"customer": "acme"}
         requests_5m.add(request("acme", 30), request("bolt", 1))
-        held.until(lambda: held.counts() == {"acme": 2, "bolt": 1})
+        subscription.until(lambda: subscription.counts() == {"acme": 2, "bolt": 1})
         for _ in range(20):
             requests_5m.add(request("bolt", 1))
-        held.until(lambda: held.counts() == {"acme": 2, "bolt": 21})
-        assert held.rows[json.dumps({"customer": "bolt"})]["total"] == 21
+        subscription.until(lambda: subscription.counts() == {"acme": 2, "bolt": 21})
+        assert subscription.rows[json.dumps({"customer": "bolt"})]["total"] == 21
 
 
-def test_a_filter_decides_which_rows_are_delivered(server: str, requests_5m: Made) -> None:
+def test_a_filter_decides_which_rows_are_delivered(
+    server: str, requests_5m: AggregateClient
+) -> None:
     with greeted(server, key_of(requests_5m)) as client:
-        held = subscribe(client, requests_5m, filter={"customer": "acme"})
-        held.ready()
+        subscription = subscribe(client, requests_5m, filter={"customer": "acme"})
+        subscription.ready()
         requests_5m.add(request("bolt", 1), request("acme", 30))
-        held.until(lambda: held.counts() == {"acme": 1})
+        subscription.until(lambda: subscription.counts() == {"acme": 1})
 
 
 def test_rows_leave_the_watched_period_without_new_events(server: str) -> None:
-    made = make_aggregate(server, time={"field": "at", "bucket": "1s"})
-    made.add(request("acme", 10))
-    with greeted(server, key_of(made)) as client:
-        held = subscribe(client, made, **{"from": "-2s"})
-        held.ready()
-        held.until(lambda: not held.rows)
+    aggregate = make_aggregate(server, time={"field": "at", "bucket": "1s"})
+    aggregate.add(request("acme", 10))
+    with greeted(server, key_of(aggregate)) as client:
+        subscription = subscribe(client, aggregate, **{"from": "-2s"})
+        subscription.ready()
+        subscription.until(lambda: not subscription.rows)
 
 
-def test_a_reconnected_client_has_the_current_answer(server: str, requests_5m: Made) -> None:
+def test_a_reconnected_client_has_the_current_answer(
+    server: str, requests_5m: AggregateClient
+) -> None:
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:
-        held = subscribe(client, requests_5m)
-        held.ready()
+        subscription = subscribe(client, requests_5m)
+        subscription.ready()
         requests_5m.add(request("bolt", 10))
-        held.until(lambda: len(held.counts()) == 2)
+        subscription.until(lambda: len(subscription.counts()) == 2)
     requests_5m.add(request("acme", 10))
     with greeted(server, key_of(requests_5m)) as client:
-        again = subscribe(client, requests_5m, resume=held.resume)
-        again.rows, again.seq = dict(held.rows), held.seq
+        again = subscribe(client, requests_5m, resume=subscription.resume)
+        again.rows, again.seq = dict(subscription.rows), subscription.seq
         again.ready()
         requests_5m.add(request("cumulus", 10))
         again.until(lambda: again.counts() == {"acme": 2, "bolt": 1, "cumulus": 1})
 
 
-def test_a_token_of_another_query_is_refused(server: str, requests_5m: Made) -> None:
+def test_a_token_of_another_query_is_refused(server: str, requests_5m: AggregateClient) -> None:
     with greeted(server, key_of(requests_5m)) as client:
-        held = subscribe(client, requests_5m)
-        held.ready()
-        subscribe(client, requests_5m, "b", group_by=["app"], resume=held.resume)
-        refused = client.answer("b")
-        assert refused["error"]["code"] == "invalid_body"
-        assert refused["error"]["errors"][0]["pointer"] == "/resume"
+        subscription = subscribe(client, requests_5m)
+        subscription.ready()
+        subscribe(client, requests_5m, "b", group_by=["app"], resume=subscription.resume)
+        refusal = client.answer("b")
+        assert refusal["error"]["code"] == "invalid_body"
+        assert refusal["error"]["errors"][0]["pointer"] == "/resume"
 
 
 @pytest.mark.parametrize(
@@ -142,14 +148,16 @@ def test_a_token_of_another_query_is_refused(server: str, requests_5m: Made) -> 
     ],
 )
 def test_what_cannot_be_watched_is_refused(
-    server: str, requests_5m: Made, members: Json, code: str
+    server: str, requests_5m: AggregateClient, members: Json, code: str
 ) -> None:
     with greeted(server, key_of(requests_5m)) as client:
         client.say(**{"type": "subscribe", "id": "a", "aggregate": requests_5m.name, **members})
         assert client.answer("a")["error"]["code"] == code
 
 
-def test_a_dropped_aggregate_ends_its_subscriptions(server: str, requests_5m: Made) -> None:
+def test_a_dropped_aggregate_ends_its_subscriptions(
+    server: str, requests_5m: AggregateClient
+) -> None:
     requests_5m.add(request())
     with greeted(server, key_of(requests_5m)) as client:
         subscribe(client, requests_5m).ready()
@@ -158,24 +166,28 @@ def test_a_dropped_aggregate_ends_its_subscriptions(server: str, requests_5m: Ma
         assert end["error"]["code"] == "not_found"
 
 
-def test_a_key_without_the_scope_may_not_subscribe(server: str, requests_5m: Made) -> None:
-    with scoped(tenant_id=requests_5m.made.tenant.id):
-        key = make_key(requests_5m.made.tenant, scopes=["topics:read"])
+def test_a_key_without_the_scope_may_not_subscribe(
+    server: str, requests_5m: AggregateClient
+) -> None:
+    with scoped(tenant_id=requests_5m.account.tenant.id):
+        key = make_key(requests_5m.account.tenant, scopes=["topics:read"])
     with greeted(server, key) as client:
         client.say(type="subscribe", id="a", aggregate=requests_5m.name)
         assert client.answer("a")["error"]["code"] == "missing_scope"
 
 
-def test_two_tenants_with_one_name_watch_their_own(server: str, requests_5m: Made) -> None:
+def test_two_tenants_with_one_name_watch_their_own(
+    server: str, requests_5m: AggregateClient
+) -> None:
     other = make_aggregate(server)
     with greeted(server, key_of(requests_5m)) as client, greeted(server, key_of(other)) as stranger:
-        held, theirs = subscribe(client, requests_5m), subscribe(stranger, other)
-        held.ready()
+        subscription, theirs = subscribe(client, requests_5m), subscribe(stranger, other)
+        subscription.ready()
         theirs.ready()
         other.add(request("theirs"))
         theirs.until(lambda: theirs.counts() == {"theirs": 1})
         requests_5m.add(request("ours"))
-        held.until(lambda: held.counts() == {"ours": 1})
+        subscription.until(lambda: subscription.counts() == {"ours": 1})
 
 
 def streamed(answer: requests.Response) -> Iterator[Frame]:
@@ -190,7 +202,9 @@ def streamed(answer: requests.Response) -> Iterator[Frame]:
         event[name] = json.loads(value) if name == "data" else value
 
 
-def test_rows_come_as_events_too(server: str, requests_5m: Made) -> None:
+def test_rows_can_be_subscribed_to_by_server_sent_events(
+    server: str, requests_5m: AggregateClient
+) -> None:
     requests_5m.add(request("acme", 10))
     address = f"{server}{requests_5m.path}/live"
     query = {"group_by": '["customer"]'}
@@ -199,15 +213,15 @@ def test_rows_come_as_events_too(server: str, requests_5m: Made) -> None:
     ) as answer:
         assert answer.status_code == 200, answer.text
         frames = streamed(answer)
-        held = Held(lambda: next(frames))
-        held.ready()
-        assert held.counts() == {"acme": 1}
+        subscription = HeldRows(lambda: next(frames))
+        subscription.ready()
+        assert subscription.counts() == {"acme": 1}
         requests_5m.add(request("bolt", 10))
-        held.until(lambda: held.counts() == {"acme": 1, "bolt": 1})
-    headers = {**requests_5m.caller.headers, "Last-Event-ID": held.resume}
+        subscription.until(lambda: subscription.counts() == {"acme": 1, "bolt": 1})
+    headers = {**requests_5m.caller.headers, "Last-Event-ID": subscription.resume}
     with requests.get(address, query, headers=headers, stream=True, timeout=60) as answer:
         frames = streamed(answer)
-        again = Held(lambda: next(frames))
+        again = HeldRows(lambda: next(frames))
         again.ready()
     wrong = requests_5m.caller.get(f"{requests_5m.path}/live?group_by=customer")
     problem(wrong, 400, "invalid_parameter")
@@ -215,9 +229,9 @@ def test_rows_come_as_events_too(server: str, requests_5m: Made) -> None:
     problem(nowhere, 404, "not_found")
 
 
-def test_subscriptions_are_listed(server: str, requests_5m: Made) -> None:
+def test_subscriptions_are_listed(server: str, requests_5m: AggregateClient) -> None:
     with greeted(server, key_of(requests_5m)) as client:
         subscribe(client, requests_5m).ready()
-        path = f"/api/v1/tenants/{requests_5m.made.slug}/subscriptions"
+        path = f"/api/v1/tenants/{requests_5m.account.slug}/subscriptions"
         answer = requests_5m.caller.get(path)
         assert answer.status_code == 200, answer.text

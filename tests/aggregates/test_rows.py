@@ -1,4 +1,4 @@
-"""What a subscriber to rows is told, however slow it is."""
+"""What a subscriber to rows receives, however slow it is."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def row(customer: str, count: int) -> JsonObject:
     return {"customer": customer, "count": count, "previous": {"count": count - 1}}
 
 
-def told(rows: SubscriptionRows) -> list[tuple[str, str]]:
-    return [(each.match, json.loads(each.key)["customer"]) for each in rows.take()]
+def changes(rows: SubscriptionRows) -> list[tuple[str, str]]:
+    return [(row.match, json.loads(row.key)["customer"]) for row in rows.take()]
 
 
-def begun(*customers: str) -> SubscriptionRows:
+def with_groups(*customers: str) -> SubscriptionRows:
     rows = SubscriptionRows(frozenset({"count"}))
     rows.replace([row(customer, 1) for customer in customers])
     rows.all()
@@ -32,26 +32,26 @@ def test_rows_are_identified_by_their_grouping() -> None:
 
 
 def test_only_the_last_of_many_changes_is_delivered() -> None:
-    rows = begun("acme")
+    rows = with_groups("acme")
     for count in range(2, 50):
         rows.change([row("acme", count)], [])
     rows.change([row("bolt", 1)], [])
-    assert told(rows) == [("change", "acme"), ("add", "bolt")]
-    assert told(rows) == []
+    assert changes(rows) == [("change", "acme"), ("add", "bolt")]
+    assert changes(rows) == []
 
 
 def test_changes_that_cancel_out_are_not_delivered() -> None:
-    rows = begun("acme")
+    rows = with_groups("acme")
     rows.change([row("bolt", 1)], [])
     rows.change([row("acme", 2)], [{"customer": "bolt"}])
     rows.change([row("acme", 1)], [])
-    assert told(rows) == []
+    assert changes(rows) == []
 
 
 def test_a_new_answer_is_delivered_as_the_difference() -> None:
-    rows = begun("acme", "bolt")
+    rows = with_groups("acme", "bolt")
     rows.replace([row("bolt", 7), row("cumulus", 1)])
-    assert sorted(told(rows)) == [("add", "cumulus"), ("change", "bolt"), ("remove", "acme")]
+    assert sorted(changes(rows)) == [("add", "cumulus"), ("change", "bolt"), ("remove", "acme")]
 
 
 steps = st.lists(
@@ -63,7 +63,7 @@ steps = st.lists(
 def test_a_client_that_applies_all_changes_has_the_current_answer(
     history: list[tuple[str, int | None, bool]],
 ) -> None:
-    rows, there, held = begun(), dict[str, int](), dict[str, int]()
+    rows, there, held = with_groups(), dict[str, int](), dict[str, int]()
     for customer, count, has_room in history:
         if count is None:
             there.pop(customer, None)
@@ -72,11 +72,11 @@ def test_a_client_that_applies_all_changes_has_the_current_answer(
             there[customer] = count
             rows.change([row(customer, count)], [])
         if has_room:
-            for each in rows.take():
-                name = json.loads(each.key)["customer"]
-                assert (name in held) is (each.match != "add")
-                if each.row is None:
+            for item in rows.take():
+                name = json.loads(item.key)["customer"]
+                assert (name in held) is (item.match != "add")
+                if item.row is None:
                     del held[name]
                 else:
-                    held[name] = json.loads(each.row)["count"]
+                    held[name] = json.loads(item.row)["count"]
             assert held == there

@@ -1,4 +1,4 @@
-"""Views over collections: what a GROUP BY over the collection would answer."""
+"""Views over collections give the same result as a GROUP BY."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from tests.aggregates.backstage import running
+from tests.aggregates.background_service import running
 from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
 from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.aggregates.made import Json, Made
-    from tests.documents.collection import MadeCollection
+    from tests.aggregates.aggregate_client import AggregateClient, Json
+    from tests.documents.collection import CollectionClient
 
 
 @pytest.fixture(scope="module")
 def relay(valkey_url: str) -> Iterator[redis.Redis]:
-    """A relay behind the server; yields the event layer."""
+    """Runs a relay for the server; yields the event layer."""
     from documents.outbox.loop import RelayLoop
 
     with redis.Redis.from_url(valkey_url) as client:
@@ -40,22 +40,22 @@ def follower(relay: redis.Redis) -> Iterator[None]:
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     from tests.documents.collection import make_collection
 
     return make_collection(server)
 
 
-def make_view(things: MadeCollection, **members: object) -> Made:
-    from tests.aggregates.made import make_aggregate
+def make_view(things: CollectionClient, **members: object) -> AggregateClient:
+    from tests.aggregates.aggregate_client import make_aggregate
 
     source = {"collection": things.name, "filter": FILTER}
     definition = {**BY_KIND, "source": source, **members}
-    return make_aggregate(things.caller.base, made=things.made, **definition)
+    return make_aggregate(things.caller.base, account=things.account, **definition)
 
 
-def shown(view: Made) -> dict[str, Json]:
-    """Return what the view answers; nothing while it is being built."""
+def shown(view: AggregateClient) -> dict[str, Json]:
+    """Return the view's rows; None while it is being built."""
     answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"], "snapshot": "fresh"})
     if answer.status_code == 409:
         return {}
@@ -63,26 +63,26 @@ def shown(view: Made) -> dict[str, Json]:
     return comparable(answer.json()["rows"])
 
 
-def wanted_of(things: MadeCollection) -> dict[str, Json]:
+def wanted_of(things: CollectionClient) -> dict[str, Json]:
     return grouped(things.query(limit=10_000))
 
 
-def settle(view: Made, things: MadeCollection) -> None:
-    """Wait until the view shows what there is."""
-    wanted = wanted_of(things)
-    wait_until(lambda: shown(view) == wanted, what="the view to show what there is")
+def settle(view: AggregateClient, things: CollectionClient) -> None:
+    """Wait until the view reflects all documents."""
+    expected = wanted_of(things)
+    wait_until(lambda: shown(view) == expected, what="the view to show what there is")
 
 
-def state(view: Made) -> Json:
-    found: Json = view.caller.get(view.control_path).json()
-    return found
+def state(view: AggregateClient) -> Json:
+    body: Json = view.caller.get(view.control_path).json()
+    return body
 
 
-def is_active(view: Made) -> bool:
+def is_active(view: AggregateClient) -> bool:
     return bool(state(view)["state"] == "active")
 
 
-def write(things: MadeCollection, luck: random.Random, count: int) -> None:
+def write(things: CollectionClient, luck: random.Random, count: int) -> None:
     """Insert, replace, update and delete at random."""
     for _ in range(count):
         key = luck.randrange(30)
@@ -98,12 +98,12 @@ def write(things: MadeCollection, luck: random.Random, count: int) -> None:
 
 @pytest.mark.usefixtures("follower")
 @pytest.mark.parametrize("seed", range(3))
-def test_a_view_is_a_group_by_after_any_history(things: MadeCollection, seed: int) -> None:
+def test_a_view_is_a_group_by_after_any_history(things: CollectionClient, seed: int) -> None:
     luck = random.Random(seed)
     things.insert_many([document(luck, key) for key in range(10, 20)])
     view = make_view(things)
     with ThreadPoolExecutor(3) as writers:
-        # Some of it before the back-fill, some while it goes on, some behind it.
+        # Some writes before the backfill, some during it, some after it.
         for number in range(3):
             writers.submit(write, things, random.Random(10 * seed + number), 25)
     settle(view, things)
@@ -113,7 +113,7 @@ def test_a_view_is_a_group_by_after_any_history(things: MadeCollection, seed: in
 
 
 @pytest.mark.usefixtures("follower")
-def test_the_least_and_the_most_go_with_their_documents(things: MadeCollection) -> None:
+def test_the_least_and_the_most_go_with_their_documents(things: CollectionClient) -> None:
     view = make_view(things)
     for n in (1, 5, 9):
         things.insert({"_id": n, "kind": "a", "n": n, "who": {"name": f"w{n}"}})
@@ -126,7 +126,7 @@ def test_the_least_and_the_most_go_with_their_documents(things: MadeCollection) 
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_view_contains_its_snapshot(things: MadeCollection) -> None:
+def test_a_view_contains_its_snapshot(things: CollectionClient) -> None:
     view = make_view(things)
     things.insert({"_id": 1, "kind": "a", "n": 1, "who": {"name": "w"}})
     settle(view, things)
@@ -136,14 +136,14 @@ def test_a_view_contains_its_snapshot(things: MadeCollection) -> None:
 
 
 @pytest.mark.usefixtures("follower")
-def test_events_cannot_be_added_to_a_view(things: MadeCollection) -> None:
+def test_events_cannot_be_added_to_a_view(things: CollectionClient) -> None:
     view = make_view(things)
     problem(view.caller.post(f"{view.path}/events", {"kind": "a"}), 409, "conflict")
 
 
 @pytest.mark.usefixtures("follower")
 def test_queries_use_the_old_rows_until_a_rebuild_is_complete(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     things.insert_many([document(random.Random(5), key) for key in range(20)])
     view = make_view(things)
@@ -151,15 +151,15 @@ def test_queries_use_the_old_rows_until_a_rebuild_is_complete(
     generation = state(view)["generation"]
     snapshot = view.query()["snapshot"]
     assert view.caller.post(f"{view.control_path}:rebuild").status_code == 202
-    wanted = wanted_of(things)
+    expected = wanted_of(things)
 
     def rebuilt() -> bool:
-        assert shown(view) == wanted
+        assert shown(view) == expected
         for moment in ({}, {"snapshot": snapshot}):
-            asked = {"group_by": ["kind"], **moment}
-            answer = view.caller.post(f"{view.path}/query", asked)
-            # A snapshot that is older than a minute by now says so.
-            assert answer.status_code == 410 or comparable(answer.json()["rows"]) == wanted
+            body = {"group_by": ["kind"], **moment}
+            answer = view.caller.post(f"{view.path}/query", body)
+            # A snapshot that is older than a minute is reported as expired.
+            assert answer.status_code == 410 or comparable(answer.json()["rows"]) == expected
         return is_active(view)
 
     wait_until(rebuilt, what="the rebuild")
@@ -169,7 +169,7 @@ def test_queries_use_the_old_rows_until_a_rebuild_is_complete(
 
 
 @pytest.mark.usefixtures("follower")
-def test_changed_measures_are_backfilled_beside_the_old_ones(things: MadeCollection) -> None:
+def test_changed_measures_are_backfilled_beside_the_old_ones(things: CollectionClient) -> None:
     things.insert({"_id": 1, "kind": "a", "n": 4, "who": {"name": "w"}})
     view = make_view(things)
     settle(view, things)
@@ -180,23 +180,25 @@ def test_changed_measures_are_backfilled_beside_the_old_ones(things: MadeCollect
 
 
 @pytest.mark.usefixtures("follower")
-def test_a_view_of_a_dropped_collection_reports_it(things: MadeCollection) -> None:
+def test_a_view_of_a_dropped_collection_reports_it(things: CollectionClient) -> None:
     view = make_view(things)
     wait_until(lambda: is_active(view), what="the view")
-    path = f"/api/v1/tenants/{things.made.slug}/collections/{things.name}"
+    path = f"/api/v1/tenants/{things.account.slug}/collections/{things.name}"
     assert view.caller.delete(path).status_code == 204
     wait_until(lambda: state(view)["state"] == "failed", what="the view to notice")
     assert "deleted" in state(view)["error"]
     assert view.caller.delete(view.control_path).status_code == 204
 
 
-def test_a_briefly_interrupted_follower_resumes(things: MadeCollection, relay: redis.Redis) -> None:
+def test_a_briefly_interrupted_follower_resumes(
+    things: CollectionClient, relay: redis.Redis
+) -> None:
     from aggregates.following.follower import ViewFollower
     from aggregates.models import Aggregate
     from foundation.scope import scoped
 
     def generation() -> int:
-        with scoped(tenant_id=things.made.tenant.id):
+        with scoped(tenant_id=things.account.tenant.id):
             return Aggregate.objects.get(name=view.name).generation
 
     view = make_view(things)
@@ -209,7 +211,7 @@ def test_a_briefly_interrupted_follower_resumes(things: MadeCollection, relay: r
         settle(view, things)
         assert is_active(view)
         assert generation() >= before
-    # What was published meanwhile may be lost with the event layer: nobody can say what it was.
+    # What was published meanwhile may be lost with the event layer, and is unknown.
     write(things, random.Random(3), 20)
     relay.flushdb()
     with running(ViewFollower):
@@ -220,23 +222,23 @@ def test_a_briefly_interrupted_follower_resumes(things: MadeCollection, relay: r
 
 @pytest.mark.usefixtures("follower")
 def test_documents_that_cannot_be_evaluated_are_left_out_and_counted(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
-    """Those that are there when the view is made, and those that are written later."""
+    """Both those that exist when the view is created, and those that are written later."""
     costly = {"$expr": {"$gte": [{"$size": {"$range": [0, "$n"]}}, 0]}}
     things.insert_many([{"_id": 1, "kind": "a", "n": 4}, {"_id": 2, "kind": "a", "n": 10**8}])
     view = make_view(things, source={"collection": things.name, "filter": costly})
 
-    def counted(rows: int, left_out: int) -> bool:
+    def says_counts(rows: int, left_out: int) -> bool:
         answer = view.caller.post(f"{view.path}/query", {"group_by": ["kind"]}).json()
         rows_of = [row["count"] for row in answer.get("rows", [])]
         counts = [notice["count"] for notice in answer.get("notices", [])]
         received = [notice["count"] for notice in state(view)["notices"]]
         return (rows_of, counts, received) == ([rows], [left_out], [left_out])
 
-    wait_until(lambda: counted(1, 1), what="the view to say what it lacks")
+    wait_until(lambda: says_counts(1, 1), what="the view to say what it lacks")
     things.insert_many([{"_id": 3, "kind": "a", "n": 10**8}, {"_id": 4, "kind": "a", "n": 1}])
-    wait_until(lambda: counted(2, 2), what="the view to say what it lacks")
+    wait_until(lambda: says_counts(2, 2), what="the view to say what it lacks")
     assert state(view)["notices"][0]["code"] == "documents_not_evaluated"
 
     def logged() -> bool:
@@ -245,7 +247,7 @@ def test_documents_that_cannot_be_evaluated_are_left_out_and_counted(
         from tenants.models import ErrorEntry
 
         error_log.flush()
-        with scoped(tenant_id=things.made.tenant.id):
+        with scoped(tenant_id=things.account.tenant.id):
             entries = ErrorEntry.objects.filter(code="documents_not_evaluated", area="aggregate")
             return entries.exists()
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 
 @pytest.fixture
-def shop(server: str) -> Made:
+def shop(server: str) -> DatasetClient:
     """A dataset of orders and stock."""
-    # Django has been set up by now.
-    from tests.analytics.made import make_dataset
+    # Imported here because Django must be set up first.
+    from tests.analytics.dataset_client import make_dataset
 
     return make_dataset(server)

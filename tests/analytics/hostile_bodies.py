@@ -1,4 +1,4 @@
-"""Small uploads that stand for gigabytes, and mutations of ordinary ones."""
+"""Small uploads that decompress to gigabytes, and mutations of ordinary ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.analytics.made import ARROW, NDJSON, PARQUET, Json, as_arrow, as_lines
+from tests.analytics.dataset_client import ARROW, NDJSON, PARQUET, Json, as_arrow, as_lines
 
 KIB, MIB = 1024, 1024 * 1024
-#: Lengths and counts that decoders have not expected before.
+#: Lengths and counts that have broken decoders.
 _EXTREMES = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1)
 _ROWS = 200
 
 
 def repeated(text_bytes: int, rows: int) -> pa.Table:
-    """Return rows that all name one long text of a dictionary."""
+    """Return rows that all refer to one long text of a dictionary."""
     texts = pa.DictionaryArray.from_arrays(
         pa.array([0] * rows, pa.int32()), pa.array(["x" * text_bytes])
     )
@@ -42,7 +42,7 @@ def compressed_arrow(rows: pa.Table, codec: str) -> bytes:
 
 
 def views(text_bytes: int, rows: int) -> pa.Table:
-    """Return rows whose views all look at one long text."""
+    """Return rows whose views all refer to one long text."""
     view = struct.pack("<iiii", text_bytes, 0x78787878, 0, 0)
     buffers = [None, pa.py_buffer(view * rows), pa.py_buffer(b"x" * text_bytes)]
     column = pa.Array.from_buffers(pa.string_view(), rows, buffers)
@@ -50,14 +50,14 @@ def views(text_bytes: int, rows: int) -> pa.Table:
 
 
 def runs(rows: int) -> pa.Table:
-    """Return two runs that stand for many rows."""
+    """Return two runs that represent many rows."""
     ends = pa.array([1, rows], pa.int32())
     ids = pa.RunEndEncodedArray.from_arrays(ends, pa.array([1, 2], pa.int64()))
     return pa.table({"id": ids})
 
 
 def lying_length(codec: str) -> bytes:
-    """Return a compressed stream whose first buffer says that it has a terabyte."""
+    """Return a compressed stream whose first buffer claims to have a terabyte."""
     body = bytearray(compressed_arrow(pa.table({"id": list(range(1000))}), codec))
     magic = {"zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}[codec]
     place = body.index(magic) - 8
@@ -92,7 +92,7 @@ BOMBS: Mapping[str, Callable[[], tuple[bytes, str]]] = {
 
 
 def mutants(seed: int, count: int) -> Iterator[tuple[str, bytes, str]]:
-    """Yield mutated uploads with their names and media types; a seed always has the same ones."""
+    """Yield mutated uploads with their names and media types; a seed always gives the same ones."""
     rng = random.Random(seed)
     bases = list(_bases())
     for number in range(count):
@@ -142,7 +142,7 @@ def _overwrite(rng: random.Random, body: bytes) -> bytes:
     width = rng.choice((1, 2, 4, 8))
     value = rng.choice(_EXTREMES) % (1 << 8 * width)
     place = rng.randrange(len(body))
-    if rng.random() < 0.5:  # footers and schemas say most about everything else
+    if rng.random() < 0.5:  # footers and schemas describe everything else
         place = max(len(body) - 1 - rng.randrange(400), 0)
     return body[:place] + value.to_bytes(width, "little") + body[place + width :]
 

@@ -1,4 +1,4 @@
-"""A pipeline as a process of its own, and the parts of it that can be killed."""
+"""Runs a pipeline as a separate process, and finds the parts of it that can be killed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SETTINGS = {
     "RILLBASE_ANALYTICS_BATCH_AGE_S": "0.2",
     "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "1",
 }
-#: Java starts slowly where others work as well.
+#: Java starts slowly on a busy machine.
 START_TIMEOUT_S = 200.0
 
 
 @contextmanager
 def pipeline(workers: str, log: Path) -> Iterator[psutil.Process]:
-    """Run a pipeline; kill what is left of it."""
+    """Run a pipeline during the block; kill its remaining processes at the end."""
     with log.open("ab") as file:
         started = subprocess.Popen(
             [sys.executable, "manage.py", "pipeline", "--port", str(free_port())],
@@ -55,7 +55,7 @@ def workers_of(process: psutil.Process) -> list[psutil.Process]:
 
 
 def drivers_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return the JVM that hands tasks out."""
+    """Return the JVM of the driver, which assigns tasks."""
     return [child for child in below(process) if "SparkSubmit" in _line(child)]
 
 

@@ -1,4 +1,4 @@
-"""What a dataset has to hold: its uploads done one after the other, row by row."""
+"""A serial model of a dataset: uploads are applied one after the other, row by row."""
 
 from __future__ import annotations
 

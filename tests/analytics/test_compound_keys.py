@@ -1,4 +1,4 @@
-"""ID-keys of several parts: a host and a path, say, become one whole number."""
+"""ID-keys of several parts, such as a host and a path, are stored as one integer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from analytics.locations import namespace_of
 from analytics.pipeline.catalogue import open_catalogue
 from analytics.pipeline.decisions import PipelineStep
-from analytics.places import namespace_of
-from tests.analytics import backstage
-from tests.analytics.made import ARROW, NDJSON, as_arrow, as_lines, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import ARROW, NDJSON, as_arrow, as_lines, make_dataset
 from tests.caller import problem
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
 FILES: Json = {
     "name": "files",
@@ -27,7 +27,7 @@ FILES: Json = {
         }
     },
 }
-#: Joined without care, some of these would be the same.
+#: If simply concatenated, some of these would be equal.
 KEYS: list[Json] = [
     {"host": "b", "path": "/", "disk": 10},
     {"host": "a", "path": '/","b', "disk": 9},
@@ -41,14 +41,14 @@ STAGES = [None, PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY]
 
 
 @pytest.fixture
-def files(server: str) -> Made:
+def files(server: str) -> DatasetClient:
     return make_dataset(server, **FILES)
 
 
-def move(files: Made, stage: PipelineStep | None) -> None:
+def move(files: DatasetClient, stage: PipelineStep | None) -> None:
     for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
         if stage is not None and list(PipelineStep).index(step) <= list(PipelineStep).index(stage):
-            assert backstage.do(files, step)
+            assert pipeline_steps.do(files, step)
 
 
 def in_order(key: Json) -> list[Any]:
@@ -57,7 +57,7 @@ def in_order(key: Json) -> list[Any]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_key_of_several_parts_is_one_number_in_every_stage(
-    files: Made, stage: PipelineStep | None
+    files: DatasetClient, stage: PipelineStep | None
 ) -> None:
     files.insert("sizes", *({"file": key, "bytes": n} for n, key in enumerate(KEYS)))
     files.upload(
@@ -84,11 +84,11 @@ def test_a_key_of_several_parts_is_one_number_in_every_stage(
     assert ids == [{"id": n, **key} for n, key in enumerate(KEYS)]
 
 
-def test_keys_of_several_parts_come_and_go_in_columns(files: Made) -> None:
+def test_composite_keys_are_uploaded_and_returned_in_columns(files: DatasetClient) -> None:
     keys = [{"host": f"h{n % 3}", "path": f"/{n}", "disk": n % 2} for n in range(500)]
     sent = pa.table({"file": keys, "bytes": list(range(500))})
     assert files.send("uploads", as_arrow(sent), ARROW, table="sizes").status_code == 201
-    backstage.drain(files)
+    pipeline_steps.drain(files)
     answer = files.caller.call(
         "POST",
         f"{files.path}/query",
@@ -96,8 +96,8 @@ def test_keys_of_several_parts_come_and_go_in_columns(files: Made) -> None:
         Accept=ARROW,
     )
     with pa.ipc.open_stream(answer.content) as stream:
-        found = stream.read_all().to_pylist()
-    assert found == [{"file": key, "bytes": n} for n, key in enumerate(keys)]
+        rows = stream.read_all().to_pylist()
+    assert rows == [{"file": key, "bytes": n} for n, key in enumerate(keys)]
     table = open_catalogue().load_table((namespace_of(files.id), "file"))
     columns = table.scan(selected_fields=("id", "host", "path", "disk")).to_arrow()
     assert columns.sort_by("id").drop_columns(["id"]).to_pylist() == keys
@@ -113,7 +113,7 @@ def test_keys_of_several_parts_come_and_go_in_columns(files: Made) -> None:
         {"host": "a", "path": "/", "disk": 1, "more": 1},
     ],
 )
-def test_what_is_no_key_is_refused(files: Made, key: object) -> None:
+def test_what_is_no_key_is_refused(files: DatasetClient, key: object) -> None:
     lines = as_lines([{"sizes": {"file": key}}])
     problem(files.send("uploads", lines, NDJSON), 400, "invalid_upload")
     answer = files.caller.post(f"{files.path}/query", {"table": "sizes", "filter": {"copy": key}})
@@ -132,7 +132,7 @@ def test_what_is_no_key_is_refused(files: Made, key: object) -> None:
         {"host": "string", "a path": "string"},
     ],
 )
-def test_parts_that_make_no_sense_are_refused(files: Made, kind: Json) -> None:
+def test_parts_that_make_no_sense_are_refused(files: DatasetClient, kind: Json) -> None:
     address = files.control_path.rsplit("/", 1)[0]
     answer = files.caller.post(address, {**FILES, "name": "other", "id_keys": {"file": kind}})
     problem(answer, 400, "invalid_body")

@@ -7,26 +7,26 @@ import pytest
 from foundation.scope import scoped
 from tenants.models import AuditEntry, Quota
 from tenants.roles import Role
-from tests.analytics.made import SHOP, Json, datasets
+from tests.analytics.dataset_client import SHOP, Json, datasets
 from tests.caller import Caller, problem, signed_in, with_key
-from tests.make import MadeTenant, make_member, make_tenant
+from tests.make import TenantAccount, make_member, make_tenant
 
 POST: Json = {"columns": {"id": "int64", "by": "string"}, "key": ["id"], "views": {}}
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant()
 
 
 @pytest.fixture
-def admin(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def admin(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
 @pytest.fixture(scope="module")
-def lasting() -> MadeTenant:
-    """One for the tests that leave nothing behind."""
+def lasting() -> TenantAccount:
+    """A dataset for the tests that do not change it."""
     return make_tenant()
 
 
@@ -34,10 +34,10 @@ def with_table(name: str = "posts", **members: object) -> Json:
     return {"name": "a", "tables": {name: {**POST, **members}}}
 
 
-def test_a_dataset_is_created_as_described(admin: Caller, made: MadeTenant) -> None:
-    answer = admin.post(datasets(made), SHOP)
+def test_a_dataset_is_created_as_described(admin: Caller, account: TenantAccount) -> None:
+    answer = admin.post(datasets(account), SHOP)
     assert answer.status_code == 201, answer.text
-    assert answer.headers["Location"] == datasets(made, "shop")
+    assert answer.headers["Location"] == datasets(account, "shop")
     body = answer.json()
     orders = body["tables"]["orders"]
     assert list(orders["columns"]) == list(SHOP["tables"]["orders"]["columns"])
@@ -46,7 +46,7 @@ def test_a_dataset_is_created_as_described(admin: Caller, made: MadeTenant) -> N
     assert orders["views"]["by_customer"]["columns"] == list(orders["columns"])
     assert (body["state"], body["stored_bytes"], body["retention_s"]) == (0, 0, 600)
     assert admin.get("/v1/datasets/shop").json() == body
-    assert [item["name"] for item in admin.get(datasets(made)).json()["items"]] == ["shop"]
+    assert [item["name"] for item in admin.get(datasets(account)).json()["items"]] == ["shop"]
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ def test_a_dataset_is_created_as_described(admin: Caller, made: MadeTenant) -> N
     ],
 )  # fmt: skip
 def test_the_error_names_an_invalid_dataset_setting(
-    server: str, lasting: MadeTenant, body: object, pointer: str
+    server: str, lasting: TenantAccount, body: object, pointer: str
 ) -> None:
     admin = with_key(server, lasting.admin_key)
     details = problem(admin.post(datasets(lasting), body), 400, "invalid_body")
     assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
-def test_tables_and_columns_are_added_and_nothing_is_taken_away(
-    admin: Caller, made: MadeTenant
+def test_tables_and_columns_can_be_added_but_not_removed(
+    admin: Caller, account: TenantAccount
 ) -> None:
-    admin.post(datasets(made), with_table())
-    one = datasets(made, "a")
+    admin.post(datasets(account), with_table())
+    path = datasets(account, "a")
     wider: Json = {**POST, "columns": {**POST["columns"], "text": "string"}}
-    answer = admin.patch(one, {"tables": {"posts": wider, "more": POST}}).json()
+    answer = admin.patch(path, {"tables": {"posts": wider, "more": POST}}).json()
     assert list(answer["tables"]["posts"]["columns"]) == ["id", "by", "text"]
     assert answer["version"] == 2
     for tables, pointer in (
@@ -105,57 +105,61 @@ def test_tables_and_columns_are_added_and_nothing_is_taken_away(
             "/tables/posts/views",
         ),
     ):
-        refused = problem(admin.patch(one, {"tables": tables}), 400, "invalid_body")
-        assert [error["pointer"] for error in refused["errors"]] == [pointer]
-    assert admin.patch(one, {"retention_s": 60}).json()["retention_s"] == 60
+        refusal = problem(admin.patch(path, {"tables": tables}), 400, "invalid_body")
+        assert [error["pointer"] for error in refusal["errors"]] == [pointer]
+    assert admin.patch(path, {"retention_s": 60}).json()["retention_s"] == 60
 
 
-def test_a_name_is_taken_once(admin: Caller, made: MadeTenant) -> None:
-    admin.post(datasets(made), with_table())
-    problem(admin.post(datasets(made), with_table()), 409, "name_taken")
+def test_a_name_is_taken_once(admin: Caller, account: TenantAccount) -> None:
+    admin.post(datasets(account), with_table())
+    problem(admin.post(datasets(account), with_table()), 409, "name_taken")
 
 
-def test_a_dropped_dataset_is_gone_and_its_name_free(admin: Caller, made: MadeTenant) -> None:
-    first = admin.post(datasets(made), with_table()).json()
-    assert admin.delete(datasets(made, "a")).status_code == 204
-    problem(admin.get(datasets(made, "a")), 404, "not_found")
+def test_a_dropped_dataset_no_longer_exists_and_its_name_can_be_reused(
+    admin: Caller, account: TenantAccount
+) -> None:
+    first = admin.post(datasets(account), with_table()).json()
+    assert admin.delete(datasets(account, "a")).status_code == 204
+    problem(admin.get(datasets(account, "a")), 404, "not_found")
     problem(admin.get("/v1/datasets/a"), 404, "not_found")
-    assert admin.post(datasets(made), with_table()).json()["id"] != first["id"]
+    assert admin.post(datasets(account), with_table()).json()["id"] != first["id"]
 
 
-def test_changes_are_in_the_audit_log(admin: Caller, made: MadeTenant) -> None:
-    one = datasets(made, "a")
-    admin.post(datasets(made), with_table())
-    admin.patch(one, {"retention_s": 60})
-    admin.delete(one)
-    with scoped(tenant_id=made.tenant.id):
-        found = AuditEntry.objects.filter(target_type="dataset").order_by("pk")
-        assert [entry.action for entry in found] == [
+def test_changes_are_in_the_audit_log(admin: Caller, account: TenantAccount) -> None:
+    path = datasets(account, "a")
+    admin.post(datasets(account), with_table())
+    admin.patch(path, {"retention_s": 60})
+    admin.delete(path)
+    with scoped(tenant_id=account.tenant.id):
+        entries = AuditEntry.objects.filter(target_type="dataset").order_by("pk")
+        assert [entry.action for entry in entries] == [
             "dataset.created",
             "dataset.updated",
             "dataset.deleted",
         ]
 
 
-def test_the_quota_bounds_datasets(admin: Caller, made: MadeTenant) -> None:
-    with scoped(tenant_id=made.tenant.id):
-        Quota.objects.using("staff").create(tenant=made.tenant, limits={"datasets": 1})
-    assert admin.post(datasets(made), with_table()).status_code == 201
+def test_the_quota_bounds_datasets(admin: Caller, account: TenantAccount) -> None:
+    with scoped(tenant_id=account.tenant.id):
+        Quota.objects.using("staff").create(tenant=account.tenant, limits={"datasets": 1})
+    assert admin.post(datasets(account), with_table()).status_code == 201
     other = {**with_table(), "name": "b"}
-    problem(admin.post(datasets(made), other), 403, "quota_exceeded")
+    problem(admin.post(datasets(account), other), 403, "quota_exceeded")
 
 
-def test_viewers_see_datasets_and_change_none(server: str, admin: Caller, made: MadeTenant) -> None:
-    admin.post(datasets(made), with_table())
-    viewer = signed_in(server, make_member(made.tenant, Role.VIEWER))
-    assert viewer.get(datasets(made, "a")).status_code == 200
-    problem(viewer.patch(datasets(made, "a"), {"retention_s": 60}), 403, "forbidden")
-    problem(viewer.delete(datasets(made, "a")), 403, "forbidden")
+def test_viewers_see_datasets_and_change_none(
+    server: str, admin: Caller, account: TenantAccount
+) -> None:
+    admin.post(datasets(account), with_table())
+    viewer = signed_in(server, make_member(account.tenant, Role.VIEWER))
+    assert viewer.get(datasets(account, "a")).status_code == 200
+    problem(viewer.patch(datasets(account, "a"), {"retention_s": 60}), 403, "forbidden")
+    problem(viewer.delete(datasets(account, "a")), 403, "forbidden")
 
 
 def test_what_a_dropped_dataset_leaves_is_removed(server: str) -> None:
     from analytics.definitions.removal import remove
-    from tests.analytics.made import files_of, make_dataset
+    from tests.analytics.dataset_client import files_of, make_dataset
 
     shop = make_dataset(server)
     shop.insert("orders", {"id": 1})
@@ -168,10 +172,10 @@ def test_what_a_dropped_dataset_leaves_is_removed(server: str) -> None:
 
 def test_a_tenants_datasets_go_with_the_tenant(server: str) -> None:
     from tenants import purge
-    from tests.analytics.made import files_of, make_dataset
+    from tests.analytics.dataset_client import files_of, make_dataset
 
     shop = make_dataset(server)
     shop.insert("orders", {"id": 1})
-    purge.purge(shop.made.tenant.id)
-    assert purge.find_traces(shop.made.tenant.id) == []
+    purge.purge(shop.account.tenant.id)
+    assert purge.find_traces(shop.account.tenant.id) == []
     assert not files_of(shop.id).exists()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analytics.definitions.removal import remove_files
+from analytics.locations import namespace_of
 from analytics.models import Dataset, Run
 from analytics.pipeline import idle_pipeline, ledger
 from analytics.pipeline.catalogue import open_catalogue
@@ -24,15 +25,14 @@ from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.housekeeping import Housekeeping
 from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
-from analytics.places import namespace_of
-from tests.analytics import backstage
-from tests.analytics.made import files_of, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import files_of, make_dataset
 from tests.analytics.test_iceberg import by_pyiceberg, table_of
 from tests.waiting import TIMEOUT_S, wait_until
 
 if TYPE_CHECKING:
     from analytics.pipeline.workers import Workers
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def everything_is_due(settings_environment: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def running_coordinator(workers: Workers | None = None) -> Iterator[None]:
-    coordinator = Coordinator(workers or backstage.Inline(), lambda: None)
+    coordinator = Coordinator(workers or pipeline_steps.Inline(), lambda: None)
     coordinator._thread.start()
     try:
         yield
@@ -62,41 +62,43 @@ def moved_away(path: Path) -> Iterator[None]:
         aside.rename(path)
 
 
-def metadata_of(shop: Made, table: str) -> Path:
+def metadata_of(shop: DatasetClient, table: str) -> Path:
     return Path(table_of(shop, table).metadata_location.removeprefix("file://"))
 
 
-def untag(shop: Made, table: str, state: int) -> None:
-    """Leave the state of a process that died after a state's row and before its tags."""
+def untag(shop: DatasetClient, table: str, state: int) -> None:
+    """Simulate a process that died after writing a state's row and before writing its tags."""
     table_of(shop, table).manage_snapshots().remove_tag(f"state-{state}").commit()
     Run.unscoped.using("relay").filter(dataset_id=shop.id).update(tagged=False)
 
 
-def error_of(shop: Made) -> str:
+def error_of(shop: DatasetClient) -> str:
     return Dataset.unscoped.using("relay").get(pk=shop.id).pipeline_error
 
 
-def in_authority(shop: Made) -> int:
+def in_authority(shop: DatasetClient) -> int:
     return Dataset.unscoped.using("relay").get(pk=shop.id).authority_state
 
 
-def keep_no_states(shop: Made) -> None:
+def keep_no_states(shop: DatasetClient) -> None:
     Dataset.unscoped.using("relay").filter(pk=shop.id).update(retention_s=0)
 
 
-def test_a_state_gets_its_tags_although_nothing_is_uploaded_any_more(shop: Made) -> None:
+def test_a_state_gets_its_tags_although_nothing_is_uploaded_any_more(shop: DatasetClient) -> None:
     shop.insert("orders", {"id": 1})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     untag(shop, "orders", 1)
     with running_coordinator():
         wait_until(lambda: "state-1" in table_of(shop, "orders").refs(), what="the tag")
 
 
-def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(shop: Made) -> None:
+def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(
+    shop: DatasetClient,
+) -> None:
     shop.insert("orders", {"id": 1})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     untag(shop, "orders", 1)
-    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other = make_dataset(shop.caller.base, account=shop.account, name="other")
     with moved_away(metadata_of(shop, "orders")):
         shop.insert("orders", {"id": 2})
         with running_coordinator():
@@ -111,13 +113,13 @@ def test_a_catalogue_that_cannot_be_read_stops_its_dataset_and_no_other(shop: Ma
 
 @pytest.mark.parametrize("place", ["log", "location", "parent", "snapshot"])
 def test_metadata_that_names_files_of_others_stops_its_dataset_and_touches_none(
-    shop: Made, place: str
+    shop: DatasetClient, place: str
 ) -> None:
     shop.insert("orders", {"id": 1})
-    backstage.drain(shop)
-    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    pipeline_steps.drain(shop)
+    other = make_dataset(shop.caller.base, account=shop.account, name="other")
     other.insert("orders", {"id": 1})
-    backstage.drain(other)
+    pipeline_steps.drain(other)
     theirs = sorted(files_of(other.id).rglob("*.metadata.json"))
     path = metadata_of(shop, "orders")
     written = path.read_text()
@@ -150,57 +152,60 @@ def foreign(metadata: dict[str, Any], file: Path, place: str) -> dict[str, Any]:
             }
 
 
-class Replaced(backstage.Inline):
-    """Workers that are slow once, so that another process takes over and does the work."""
+class DelayedWorkers(pipeline_steps.Inline):
+    """Workers that are slow once, so that another process takes over."""
 
-    def __init__(self, shop: Made) -> None:
+    def __init__(self, shop: DatasetClient) -> None:
         self._shop = shop
         self._is_slow = True
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        found = super().run(pool, tasks)
+        results = super().run(pool, tasks)
         if self._is_slow:
             self._is_slow = False
             ledger.take_over()
-            backstage.drain(self._shop)
-        return found
+            pipeline_steps.drain(self._shop)
+        return results
 
 
-def test_a_replaced_process_cannot_roll_back_a_committed_snapshot(shop: Made) -> None:
+def test_a_replaced_process_cannot_roll_back_a_committed_snapshot(shop: DatasetClient) -> None:
     for number in range(2):
         shop.insert("orders", {"id": number, "customer": "ab"[number]})
-        backstage.do(shop, PipelineStep.SORT)
-        standing, wanted = backstage.standing_of(shop), backstage.due(shop, PipelineStep.AUTHORITY)
-        assert wanted is not None
+        pipeline_steps.do(shop, PipelineStep.SORT)
+        standing, planned = (
+            pipeline_steps.standing_of(shop),
+            pipeline_steps.due(shop, PipelineStep.AUTHORITY),
+        )
+        assert planned is not None
         with pytest.raises(StepSuperseded):
-            run_step(Replaced(shop), backstage.authority_of(shop), standing, wanted)
-        committed = backstage.standing_of(shop).authority
+            run_step(DelayedWorkers(shop), pipeline_steps.authority_of(shop), standing, planned)
+        committed = pipeline_steps.standing_of(shop).authority
         assert committed is not None
         assert committed.last == number + 1
         for table, snapshot in committed.snapshots.items():
-            found = table_of(shop, table).current_snapshot()
-            assert found is not None
-            assert found.snapshot_id == snapshot
+            result = table_of(shop, table).current_snapshot()
+            assert result is not None
+            assert result.snapshot_id == snapshot
     expected = shop.rows("orders", columns=["id", "customer", "count"])
     assert by_pyiceberg(table_of(shop, "orders"), "main") == expected
 
 
-def test_a_failed_cleanup_does_not_block_others(shop: Made) -> None:
-    other = make_dataset(shop.caller.base, made=shop.made, name="other")
-    for made in (shop, other):
+def test_a_failed_cleanup_does_not_block_others(shop: DatasetClient) -> None:
+    other = make_dataset(shop.caller.base, account=shop.account, name="other")
+    for dataset in (shop, other):
         for number in range(2):
-            made.insert("orders", {"id": number})
-            backstage.drain(made)
-        keep_no_states(made)
+            dataset.insert("orders", {"id": number})
+            pipeline_steps.drain(dataset)
+        keep_no_states(dataset)
 
-    def states(made: Made) -> set[str]:
-        return set(table_of(made, "orders").refs()) - {"main"}
+    def states(dataset: DatasetClient) -> set[str]:
+        return set(table_of(dataset, "orders").refs()) - {"main"}
 
-    def clean_up(made: Made) -> None:
+    def clean_up(dataset: DatasetClient) -> None:
         house = Housekeeping()
         try:
             house.poll()
-            wait_until(lambda: states(made) == {"state-2"}, what="the first state to be removed")
+            wait_until(lambda: states(dataset) == {"state-2"}, what="the first state to be removed")
         finally:
             house.close()
 
@@ -209,23 +214,23 @@ def test_a_failed_cleanup_does_not_block_others(shop: Made) -> None:
     clean_up(shop)
 
 
-def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Made) -> None:
+def test_metadata_of_removed_states_is_deleted_once_it_is_old(shop: DatasetClient) -> None:
     for number in range(4):
         shop.insert("orders", {"id": number, "customer": "ab"[number % 2]})
-        backstage.drain(shop)
+        pipeline_steps.drain(shop)
     keep_no_states(shop)
-    authority = backstage.authority_of(shop)
+    authority = pipeline_steps.authority_of(shop)
     collect(authority, shop.id)
 
-    def described() -> set[Path]:
+    def iceberg_files() -> set[Path]:
         return {path for path in (files_of(shop.id) / "iceberg").rglob("*") if path.is_file()}
 
-    before = described()
+    before = iceberg_files()
     assert sweep(authority, shop.id) == 0, "a commit in progress may refer to it"
     for path in before:
         os.utime(path, (0, 0))
     assert sweep(authority, shop.id) > 0
-    left = described()
+    left = iceberg_files()
     assert left < before
     # Each table keeps one manifest list, that of the last state.
     assert sum(path.name.startswith("snap-") for path in left) == 2
@@ -233,19 +238,19 @@ def test_what_described_states_that_are_gone_is_removed_once_it_is_old(shop: Mad
     for table in ("orders", "orders__by_customer"):
         assert by_pyiceberg(table_of(shop, table), "state-4") == expected
     shop.insert("orders", {"id": 9})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     assert len(by_pyiceberg(table_of(shop, "orders"), "state-5")) == 5
 
 
-class Late(backstage.Inline):
-    """Workers that write after their dataset was dropped and removed."""
+class Late(pipeline_steps.Inline):
+    """Workers that still write after their dataset has been removed."""
 
-    def __init__(self, shop: Made) -> None:
+    def __init__(self, shop: DatasetClient) -> None:
         self._shop = shop
         self.wrote = threading.Event()
 
     def run(self, pool: str, tasks: Sequence[str], group: str = "") -> list[str]:
-        found = super().run(pool, tasks)
+        results = super().run(pool, tasks)
         if not self.wrote.is_set():
             assert self._shop.caller.delete(self._shop.control_path).status_code == 204
             remove_files(self._shop.id)
@@ -253,10 +258,12 @@ class Late(backstage.Inline):
             late.parent.mkdir(parents=True)
             late.write_bytes(b"unused")
             self.wrote.set()
-        return found
+        return results
 
 
-def test_what_is_written_for_a_dataset_that_was_dropped_meanwhile_is_removed(shop: Made) -> None:
+def test_what_is_written_for_a_dataset_that_was_dropped_meanwhile_is_removed(
+    shop: DatasetClient,
+) -> None:
     folder, late = files_of(shop.id), Late(shop)
     shop.insert("orders", {"id": 1})
     with running_coordinator(late):
@@ -265,7 +272,7 @@ def test_what_is_written_for_a_dataset_that_was_dropped_meanwhile_is_removed(sho
     assert not open_catalogue().namespace_exists(namespace_of(shop.id))
 
 
-class Slow(backstage.Inline):
+class Slow(pipeline_steps.Inline):
     """Workers whose authority steps wait until the test lets them finish."""
 
     def __init__(self) -> None:
@@ -277,29 +284,31 @@ class Slow(backstage.Inline):
         return super().run(pool, tasks)
 
 
-def test_long_steps_of_a_stage_do_not_block_other_stages(shop: Made) -> None:
+def test_long_steps_of_a_stage_do_not_block_other_stages(shop: DatasetClient) -> None:
     slow, base = Slow(), shop.caller.base
     others = [
-        make_dataset(base, made=shop.made, name=f"slow-{n}") for n in range(2 * STEPS_AT_ONCE)
+        make_dataset(base, account=shop.account, name=f"slow-{n}") for n in range(2 * STEPS_AT_ONCE)
     ]
-    for made in others:
-        made.insert("orders", {"id": 1})
+    for account in others:
+        account.insert("orders", {"id": 1})
     with running_coordinator(slow):
         try:
-            for made in (*others, shop):
-                made.insert("orders", {"id": 2})
-                wait_until(partial(is_sorted, made), what="the upload to be sorted")
+            for account in (*others, shop):
+                account.insert("orders", {"id": 2})
+                wait_until(partial(is_sorted, account), what="the upload to be sorted")
         finally:
             slow.may_finish.set()
 
 
-def is_sorted(made: Made) -> bool:
-    unsorted: object = made.caller.get(f"{made.path}/pipeline").json()["stages"]["unsorted"]["rows"]
+def is_sorted(dataset: DatasetClient) -> bool:
+    unsorted: object = dataset.caller.get(f"{dataset.path}/pipeline").json()["stages"]["unsorted"][
+        "rows"
+    ]
     return unsorted == 0
 
 
 async def test_a_coordinator_that_cannot_be_started_ends_the_service(
-    shop: Made, monkeypatch: pytest.MonkeyPatch
+    shop: DatasetClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(_: object) -> Coordinator:
         raise OSError("there is no room for it")

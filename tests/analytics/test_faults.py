@@ -1,4 +1,6 @@
-"""What goes wrong behind an upload: nothing is lost, nothing is seen by halves, and it goes on."""
+"""Faults during the processing of uploads: nothing is lost, no upload is partly visible, and
+processing continues.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ import pytest
 from analytics.pipeline.decisions import BatchLimits, PipelineStep
 from analytics.pipeline.settle import EAGER
 from foundation.errors import StorageFull
-from tests.analytics import backstage
-from tests.analytics.made import ARROW, as_arrow, files_of, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import ARROW, as_arrow, files_of, make_dataset
 from tests.analytics.test_id_keys import WEB, by_key
 from tests.full_disk import full_disk
 from tests.waiting import wait_until
@@ -22,15 +24,15 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 ROWS = 40_000
 #: Runs are merged, and do not enter the authority.
 PATIENT = BatchLimits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
 
 
-def paths(made: Made) -> set[Path]:
-    return {path for path in files_of(made.id).rglob("*") if path.is_file()}
+def paths(dataset: DatasetClient) -> set[Path]:
+    return {path for path in files_of(dataset.id).rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize(
@@ -48,21 +50,21 @@ def test_a_stage_on_a_full_disk_leaves_nothing_and_is_done_again(
         assert web.send("uploads", as_arrow(rows), ARROW, table="visits").status_code == 201
         for before in (PipelineStep.REMAP, PipelineStep.SORT):
             if list(PipelineStep).index(before) < list(PipelineStep).index(step):
-                assert backstage.do(web, before)
+                assert pipeline_steps.do(web, before)
     count = {"group_by": [], "aggregates": {"n": {"op": "count"}}}
     known = paths(web)
     limits = PATIENT if step is PipelineStep.MERGE else EAGER
-    assert backstage.due(web, step, limits) is not None
+    assert pipeline_steps.due(web, step, limits) is not None
     with full_disk(100_000), pytest.raises(StorageFull):
-        backstage.do(web, step, limits=limits)
+        pipeline_steps.do(web, step, limits=limits)
     assert {path for path in paths(web) - known if "iceberg" not in path.parts} == set()
     assert web.rows("visits", **count) == [{"n": ROWS}]
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     assert web.rows("visits", **count, freshness="any") == [{"n": ROWS}]
     assert web.rows("page", **count, freshness="any") == [{"n": ROWS}]
 
 
-def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: Made) -> None:
+def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: DatasetClient) -> None:
     body = as_arrow(pa.table({"id": list(range(200_000))}))
     address = urlsplit(shop.caller.base)
     incoming = files_of(shop.id) / "incoming"
@@ -84,32 +86,32 @@ def test_an_upload_whose_client_breaks_off_leaves_nothing(shop: Made) -> None:
     assert shop.upload({"orders": {"id": 1}})["state"] == 1
 
 
-def test_a_file_that_is_gone_stops_its_dataset_and_no_other(shop: Made) -> None:
+def test_a_missing_file_stops_its_dataset_and_no_other(shop: DatasetClient) -> None:
     shop.insert("orders", {"id": 1})
     (path,) = paths(shop)
     kept = path.read_bytes()
     path.unlink()
-    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other = make_dataset(shop.caller.base, account=shop.account, name="other")
     other.insert("orders", {"id": 2})
     with pytest.raises(FileNotFoundError):
-        backstage.do(shop, PipelineStep.SORT)
-    backstage.drain(other)
+        pipeline_steps.do(shop, PipelineStep.SORT)
+    pipeline_steps.drain(other)
     assert len(other.rows("orders", freshness="any")) == 1
     path.write_bytes(kept)
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     assert len(shop.rows("orders", freshness="any")) == 1
 
 
-def test_passing_the_last_state_on_never_goes_back_in_time(server: str) -> None:
+def test_a_client_that_passes_on_its_last_state_never_reads_an_older_one(server: str) -> None:
     web = make_dataset(server, **WEB)
     state = 0
     for number in range(12):
         web.upload({"links": {"from": f"/{number % 3}", "to": "/x", "weight": number}})
         for step in (PipelineStep.REMAP, PipelineStep.SORT):
             if number % 2:
-                backstage.do(web, step)
+                pipeline_steps.do(web, step)
         if number == 7:
-            backstage.drain(web)
+            pipeline_steps.drain(web)
         for freshness in ("any", 3600, 0, "any"):
             answer = web.query("links", freshness=freshness, since=state)
             assert answer["state"] >= state

@@ -1,4 +1,4 @@
-"""Uploads that are made to harm: they are refused, and only their sender notices."""
+"""Malicious uploads are rejected, and affect only their sender."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from tests.analytics.dataset_client import NDJSON, PARQUET, as_lines, make_dataset
 from tests.analytics.hostile_bodies import BOMBS, mutants, parquet, repeated
-from tests.analytics.made import NDJSON, PARQUET, as_lines, make_dataset
 from tests.caller import problem
 from tests.own_server import another_server
 from tests.peak_memory import peak_memory
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
-#: What a bomb may add to the web server: its body comes through it.
+#: How much memory of the web server a decompression bomb may use, since its body passes through it.
 FLAT_MIB = 96
 
 
-def files(shop: Made) -> list[Path]:
-    from tests.analytics.made import files_of
+def files(shop: DatasetClient) -> list[Path]:
+    from tests.analytics.dataset_client import files_of
 
     return [path for path in files_of(shop.id).rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_rejected_without_affecting_the_web_server(
-    shop: Made, name: str, settings_environment: pytest.MonkeyPatch
+    shop: DatasetClient, name: str, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_UPLOAD_MEMORY_MIB", "256")
     body, media_type = BOMBS[name]()
@@ -46,7 +46,7 @@ def test_a_bomb_is_rejected_without_affecting_the_web_server(
     assert (shop.query("orders")["state"], files(shop)) == (0, [])
 
 
-def test_a_dictionary_of_long_texts_is_taken_within_bounds(shop: Made) -> None:
+def test_a_dictionary_of_long_texts_is_accepted_within_bounds(shop: DatasetClient) -> None:
     body = parquet(repeated(1024, 100_000))
     assert len(body) < 32_768
     answer = shop.send("uploads", body, PARQUET, table="orders")
@@ -55,7 +55,7 @@ def test_a_dictionary_of_long_texts_is_taken_within_bounds(shop: Made) -> None:
 
 
 def test_an_upload_names_the_limit_that_it_exceeds(
-    shop: Made, settings_environment: pytest.MonkeyPatch
+    shop: DatasetClient, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_UPLOAD_MEMORY_MIB", "128")
     body = parquet(pa.table({"id": [1], "customer": ["x" * 100_000_000]}))
@@ -65,7 +65,9 @@ def test_an_upload_names_the_limit_that_it_exceeds(
     assert "memory" in details["detail"]
 
 
-def test_bombs_of_one_tenant_leave_those_of_another_alone(server: str, shop: Made) -> None:
+def test_decompression_bombs_of_one_tenant_do_not_affect_another(
+    server: str, shop: DatasetClient
+) -> None:
     bomb, media_type = BOMBS["a Parquet dictionary"]()
     other = make_dataset(server)
     with ThreadPoolExecutor(8) as threads:
@@ -75,24 +77,24 @@ def test_bombs_of_one_tenant_leave_those_of_another_alone(server: str, shop: Mad
         ]
         for number in range(5):
             other.insert("orders", {"id": number})
-        answers = [each.result() for each in sent]
+        answers = [item.result() for item in sent]
     assert {answer.status_code for answer in answers} == {422}
     assert len(other.rows("orders")) == 5
 
 
-def test_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: Made) -> None:
+def test_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: DatasetClient) -> None:
     send_mutants(shop, seed=1, count=130)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_many_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: Made) -> None:
+def test_many_mutated_uploads_are_accepted_or_rejected_and_never_fail(shop: DatasetClient) -> None:
     seed = int(os.environ.get("RILLBASE_FUZZ_SEED", "2"))
     for round_ in range(10):
         send_mutants(shop, seed=seed + round_, count=1300)
 
 
-def send_mutants(shop: Made, seed: int, count: int) -> None:
+def send_mutants(shop: DatasetClient, seed: int, count: int) -> None:
     with ThreadPoolExecutor(4) as threads, peak_memory() as peak:
         for name, answer in threads.map(
             lambda mutant: (mutant[0], send_mutant(shop, *mutant[1:])), mutants(seed, count)
@@ -110,12 +112,12 @@ def send_mutants(shop: Made, seed: int, count: int) -> None:
     assert children_mib < 2048
 
 
-def send_mutant(shop: Made, body: bytes, media_type: str) -> Any:
+def send_mutant(shop: DatasetClient, body: bytes, media_type: str) -> Any:
     table = {} if media_type == NDJSON else {"table": "orders"}
     return shop.send("uploads", body, media_type, **table)
 
 
-def test_a_damaged_compressed_body_is_refused(shop: Made) -> None:
+def test_a_damaged_compressed_body_is_refused(shop: DatasetClient) -> None:
     whole = gzip.compress(as_lines([{"orders": {"id": number}} for number in range(1000)]))
     for body in (whole[:-20], whole[:100] + whole[120:], whole + b"more"):
         answer = shop.caller.call(
@@ -129,7 +131,7 @@ def test_a_damaged_compressed_body_is_refused(shop: Made) -> None:
     assert files(shop) == []
 
 
-def test_the_web_server_never_loads_the_decoder(shop: Made) -> None:
+def test_the_web_server_never_loads_the_decoder(shop: DatasetClient) -> None:
     with another_server() as other:
         caller = replace(shop.caller, base=other.url)
         lines = as_lines([{"orders": {"id": 1}}])

@@ -1,4 +1,4 @@
-"""A worker of the pipeline that hangs is lost, and the next application does its task."""
+"""A hung worker of the pipeline counts as lost, and the next application runs its task."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from analytics.pipeline.workers import WorkersLost
 
 
 def hang(task: str) -> str:
-    """Stand in for a task."""
+    """Replace a task by one that hangs."""
     if task == "hangs":
         os.kill(os.getpid(), signal.SIGSTOP)
     return task
 
 
 @pytest.mark.long
-# PySpark leaves its sockets open where the JVM was killed; a pipeline's process ends then.
+# PySpark leaves its sockets open if the JVM was killed. A pipeline's process ends then.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_job_of_a_hung_worker_is_lost_and_can_be_repeated(
     monkeypatch: pytest.MonkeyPatch,
@@ -30,7 +30,7 @@ def test_a_job_of_a_hung_worker_is_lost_and_can_be_repeated(
     workers = spark.SparkWorkers()
     try:
         assert workers.run("sorted", ["is done"] * 3) == ["is done"] * 3
-        # Now that workers run, tasks take no time.
+        # Once the workers are running, tasks finish quickly.
         monkeypatch.setattr(spark, "TASK_TIMEOUT_S", 5.0)
         with pytest.raises(WorkersLost):
             workers.run("sorted", ["is done", "hangs"])

@@ -1,4 +1,6 @@
-"""Keys that are stored as ids: each has one for ever, and answers are the same in every stage."""
+"""Keys that are stored as ids: a key's id never changes, and results are the same in every
+stage.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from analytics.locations import namespace_of
 from analytics.pipeline import ledger
 from analytics.pipeline.catalogue import open_catalogue
 from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
-from analytics.places import namespace_of
-from tests.analytics import backstage
-from tests.analytics.made import ARROW, as_arrow, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import ARROW, as_arrow, make_dataset
 from tests.analytics.serial import Serial
 from tests.caller import problem
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
-#: Visits know pages by their addresses, links have them twice, and visitors have keys of their own.
+#: Visits refer to pages by address, links refer to two pages, and visitors have separate keys.
 WEB: Json = {
     "name": "web",
     "id_keys": {"page": "string", "visitor": "int64"},
@@ -49,12 +51,12 @@ FRESHNESSES: tuple[object, ...] = (0, "any", 0.01, 3600)
 
 
 @pytest.fixture
-def web(server: str) -> Made:
+def web(server: str) -> DatasetClient:
     return make_dataset(server, **WEB)
 
 
 class Model:
-    """Rows with their keys, and which keys have come, in the order in which they came."""
+    """Rows with their keys, and all keys in the order of their first appearance."""
 
     def __init__(self) -> None:
         self.rows = Serial(WEB["tables"])
@@ -98,7 +100,7 @@ def page(rng: random.Random) -> str:
     return f"https://example.org/{rng.randrange(12)}"
 
 
-def send(web: Made, lines: list[tuple[str, str, Json]]) -> None:
+def send(web: DatasetClient, lines: list[tuple[str, str, Json]]) -> None:
     web.upload(*({table: row, "op": op} for table, op, row in lines))
 
 
@@ -107,7 +109,7 @@ def by_key(table: str, rows: list[Json]) -> list[Json]:
     return sorted(rows, key=lambda row: [row[name] for name in key])
 
 
-def check(web: Made, states: list[Model], rng: random.Random, **asked: object) -> None:
+def check(web: DatasetClient, states: list[Model], rng: random.Random, **asked: object) -> None:
     for table in WEB["tables"]:
         answer = web.query(table, **asked)
         assert by_key(table, answer["rows"]) == states[answer["state"]].rows.rows(table), asked
@@ -121,9 +123,9 @@ def check(web: Made, states: list[Model], rng: random.Random, **asked: object) -
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_key_has_one_id_for_ever_whatever_is_killed(web: Made, seed: int) -> None:
+def test_every_key_keeps_its_only_id_whatever_is_killed(web: DatasetClient, seed: int) -> None:
     rng = random.Random(seed)
-    states, workers = [Model()], backstage.Failing(rng, 0.2)
+    states, workers = [Model()], pipeline_steps.Failing(rng, 0.2)
     chances = (
         (PipelineStep.REMAP, 0.6),
         (PipelineStep.SORT, 0.6),
@@ -139,11 +141,11 @@ def test_every_key_has_one_id_for_ever_whatever_is_killed(web: Made, seed: int) 
         for step, likely in chances:
             if rng.random() < likely:
                 with contextlib.suppress(OSError):
-                    backstage.do(web, step, workers)
+                    pipeline_steps.do(web, step, workers)
         if rng.random() < 0.3:
             check(web, states, rng, freshness=rng.choice(FRESHNESSES))
             check(web, states, rng, state=rng.randrange(len(states)))
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     for freshness in FRESHNESSES:
         check(web, states, rng, freshness=freshness)
     for state in rng.sample(range(len(states)), 4):
@@ -154,7 +156,7 @@ def test_every_key_has_one_id_for_ever_whatever_is_killed(web: Made, seed: int) 
     "stage", [None, PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY]
 )
 def test_queries_name_keys_and_are_answered_with_keys(
-    web: Made, stage: PipelineStep | None
+    web: DatasetClient, stage: PipelineStep | None
 ) -> None:
     lines = [
         ("visits", "insert", {"page": "/b", "at": 1, "visitor": 9}),
@@ -166,7 +168,7 @@ def test_queries_name_keys_and_are_answered_with_keys(
     send(web, lines[2:])
     for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY):
         if stage is not None and list(PipelineStep).index(step) <= list(PipelineStep).index(stage):
-            assert backstage.do(web, step)
+            assert pipeline_steps.do(web, step)
 
     def places(**asked: object) -> list[int]:
         return [row["at"] for row in web.rows("visits", columns=["at"], **asked)]
@@ -191,40 +193,40 @@ def test_queries_name_keys_and_are_answered_with_keys(
     assert web.rows("page", filter={"id": 2}) == [{"key": "/c", "id": 2}]
 
 
-def test_ids_are_dense_over_many_uploads_in_columns(web: Made) -> None:
+def test_ids_are_dense_over_many_uploads_in_columns(web: DatasetClient) -> None:
     for first in (0, 1500, 3000):
         pages = [f"/{n % 4000}" for n in range(first, first + 2500)]
         rows = pa.table({"page": pages, "at": list(range(first, first + 2500))})
         assert web.send("uploads", as_arrow(rows), ARROW, table="visits").status_code == 201
         if first:
-            backstage.do(web, PipelineStep.REMAP)
-    backstage.drain(web)
+            pipeline_steps.do(web, PipelineStep.REMAP)
+    pipeline_steps.drain(web)
     ids = web.rows("page", order=[["id", 1]], limit=5000, freshness="any")
     assert ids == [{"key": f"/{n}", "id": n} for n in range(4000)]
     table = open_catalogue().load_table((namespace_of(web.id), "visits"))
-    found = table.scan(selected_fields=("page", "at")).to_arrow().sort_by("at").to_pylist()
-    assert found == [{"page": n % 4000, "at": n} for n in range(5500)]
+    result = table.scan(selected_fields=("page", "at")).to_arrow().sort_by("at").to_pylist()
+    assert result == [{"page": n % 4000, "at": n} for n in range(5500)]
 
 
-def test_ids_that_two_assign_count_once(web: Made) -> None:
+def test_ids_that_two_assign_count_once(web: DatasetClient) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b"})])
-    standing, wanted = backstage.standing_of(web), backstage.due(web, PipelineStep.REMAP)
-    assert wanted is not None
-    assert backstage.do(web, PipelineStep.REMAP)
+    standing, planned = pipeline_steps.standing_of(web), pipeline_steps.due(web, PipelineStep.REMAP)
+    assert planned is not None
+    assert pipeline_steps.do(web, PipelineStep.REMAP)
     with pytest.raises(StepSuperseded):
-        run_step(backstage.Inline(), backstage.authority_of(web), standing, wanted)
-    standing, wanted = backstage.standing_of(web), backstage.due(web, PipelineStep.SORT)
+        run_step(pipeline_steps.Inline(), pipeline_steps.authority_of(web), standing, planned)
+    standing, planned = pipeline_steps.standing_of(web), pipeline_steps.due(web, PipelineStep.SORT)
     ledger.take_over()
-    assert wanted is not None
+    assert planned is not None
     with pytest.raises(StepSuperseded):
-        run_step(backstage.Inline(), backstage.authority_of(web), standing, wanted)
-    backstage.drain(web)
+        run_step(pipeline_steps.Inline(), pipeline_steps.authority_of(web), standing, planned)
+    pipeline_steps.drain(web)
     assert len(web.rows("page", freshness="any")) == 2
 
 
-def test_the_pipeline_shows_uploads_whose_keys_have_ids(web: Made) -> None:
+def test_the_pipeline_shows_uploads_whose_keys_have_ids(web: DatasetClient) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b"})])
-    backstage.do(web, PipelineStep.REMAP)
+    pipeline_steps.do(web, PipelineStep.REMAP)
     send(web, [("links", "insert", {"from": "/a", "to": "/c"})])
     answer = web.caller.get(f"{web.path}/pipeline").json()
     assert [upload["stage"] for upload in answer["uploads"]] == ["unsorted", "remapped"]
@@ -232,16 +234,16 @@ def test_the_pipeline_shows_uploads_whose_keys_have_ids(web: Made) -> None:
     assert answer["stages"]["unsorted"]["first"] == 2
 
 
-def test_a_column_of_an_id_key_may_be_added(web: Made) -> None:
+def test_a_column_of_an_id_key_may_be_added(web: DatasetClient) -> None:
     send(web, [("links", "insert", {"from": "/a", "to": "/b", "weight": 1})])
     tables = web.caller.get(web.control_path).json()["tables"]
     tables["links"]["columns"]["by"] = "id:author"
-    wanted = {"tables": tables, "id_keys": {**WEB["id_keys"], "author": "string"}}
-    assert web.caller.patch(web.control_path, wanted).status_code == 200
+    planned = {"tables": tables, "id_keys": {**WEB["id_keys"], "author": "string"}}
+    assert web.caller.patch(web.control_path, planned).status_code == 200
     send(web, [("links", "update", {"from": "/a", "to": "/b", "by": "ada"})])
     expected = [{"from": "/a", "to": "/b", "weight": 1, "by": "ada"}]
     assert web.rows("links") == expected
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     assert web.rows("links", freshness="any") == expected
 
 
@@ -254,12 +256,12 @@ def test_a_column_of_an_id_key_may_be_added(web: Made) -> None:
         {"aggregates": {"sum": {"op": "sum", "column": "visitor"}}},
     ],
 )
-def test_what_keys_without_order_cannot_be_asked_is_refused(web: Made, asked: Json) -> None:
+def test_queries_that_need_ordered_keys_are_rejected(web: DatasetClient, asked: Json) -> None:
     answer = web.caller.post(f"{web.path}/query", {"table": "visits", **asked})
     assert answer.status_code == 400, answer.text
 
 
-def test_nobody_uploads_ids(web: Made) -> None:
+def test_uploads_cannot_contain_ids(web: DatasetClient) -> None:
     answer = web.send("uploads", as_arrow(pa.table({"key": ["/a"]})), ARROW, table="page")
     problem(answer, 400, "invalid_parameter")
 
@@ -273,13 +275,15 @@ def test_nobody_uploads_ids(web: Made) -> None:
         {"tables": {"a": {"columns": {"b": "id:"}, "key": ["b"]}}},
     ],
 )
-def test_definitions_whose_id_keys_make_no_sense_are_refused(web: Made, wrong: Json) -> None:
+def test_definitions_with_inconsistent_id_keys_are_rejected(
+    web: DatasetClient, wrong: Json
+) -> None:
     address = web.control_path.rsplit("/", 1)[0]
     answer = web.caller.post(address, {**WEB, "name": "other", **wrong})
     problem(answer, 400, "invalid_body")
 
 
-def test_an_id_key_stays_as_it_is(web: Made) -> None:
+def test_an_id_key_stays_as_it_is(web: DatasetClient) -> None:
     for id_keys in ({"page": "string"}, {"page": "int64", "visitor": "int64"}):
         answer = web.caller.patch(web.control_path, {"id_keys": id_keys})
         problem(answer, 400, "invalid_body")

@@ -1,4 +1,4 @@
-"""The pipeline as a process of its own, on a real Spark, killed again and again."""
+"""The pipeline as a separate process on a real Spark, killed repeatedly."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.analytics.made import make_dataset
+from tests.analytics.dataset_client import make_dataset
 from tests.analytics.processes import START_TIMEOUT_S, drivers_of, kill, pipeline, workers_of
 from tests.analytics.test_id_keys import WEB, Model, by_key, random_line, send
-from tests.analytics.zero import Readers, write
+from tests.analytics.zero_sums import Readers, write
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 pytestmark = pytest.mark.timeout(900)
 
 
-def reached(shop: Made) -> int:
+def reached(shop: DatasetClient) -> int:
     state: int = shop.query("stock", freshness="any")["state"]
     return state
 
 
-def has_all(shop: Made, uploads: int) -> None:
-    """Assert that the authority holds what all uploads have left, no row lost and none doubled."""
+def has_all(shop: DatasetClient, uploads: int) -> None:
+    """Assert that the authority holds the result of all uploads, without lost or duplicated
+    rows.
+    """
     wait_until(
         lambda: reached(shop) == uploads,
         what="the authority to have every upload",
@@ -43,7 +45,7 @@ def has_all(shop: Made, uploads: int) -> None:
 
 @pytest.mark.long
 def test_stages_on_spark_survive_its_workers_and_its_driver(
-    shop: Made, tmp_path: Path, settings_environment: pytest.MonkeyPatch
+    shop: DatasetClient, tmp_path: Path, settings_environment: pytest.MonkeyPatch
 ) -> None:
     log, rng = tmp_path / "pipeline.log", random.Random(2)
     with ExitStack() as reading:
@@ -53,11 +55,11 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(
             has_all(shop, 10)
             workers = workers_of(process)
             assert workers
-            # A worker that is gone fails its task, which is done again.
+            # The task of a killed worker fails and is repeated.
             kill(workers)
             write(shop, range(11, 21), rng)
             has_all(shop, 20)
-            # Without its JVM the process can do nothing more, and ends.
+            # Without its JVM the process cannot continue, and ends.
             kill(drivers_of(process))
             write(shop, range(21, 26), rng)
             process.wait(START_TIMEOUT_S)
@@ -65,15 +67,17 @@ def test_stages_on_spark_survive_its_workers_and_its_driver(
             write(shop, range(26, 31), rng)
             has_all(shop, 30)
             reading.close()
-            # However little there is, it is Spark that looks.
+            # Even small queries run on Spark.
             settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
-            asked = {"aggregates": {"sum": {"op": "sum", "column": "pieces"}}}
-            assert shop.rows("stock", group_by=["place"], **asked) == [{"place": "p", "sum": 0}]
+            query_body = {"aggregates": {"sum": {"op": "sum", "column": "pieces"}}}
+            assert shop.rows("stock", group_by=["place"], **query_body) == [
+                {"place": "p", "sum": 0}
+            ]
 
 
 @pytest.mark.long
 def test_a_pipeline_that_is_killed_again_and_again_loses_and_doubles_nothing(
-    shop: Made, tmp_path: Path
+    shop: DatasetClient, tmp_path: Path
 ) -> None:
     rng, uploads = random.Random(3), 600
     writer = threading.Thread(target=write, args=(shop, range(1, uploads + 1), rng))
@@ -87,7 +91,7 @@ def test_a_pipeline_that_is_killed_again_and_again_loses_and_doubles_nothing(
 
 
 @pytest.mark.long
-def test_ids_are_given_once_by_a_pipeline_that_is_killed_again_and_again(
+def test_a_pipeline_that_is_killed_repeatedly_assigns_each_id_once(
     server: str, tmp_path: Path
 ) -> None:
     web, model, rng = make_dataset(server, **WEB), Model(), random.Random(4)
@@ -112,8 +116,8 @@ def test_ids_are_given_once_by_a_pipeline_that_is_killed_again_and_again(
             timeout_s=START_TIMEOUT_S,
         )
     for name, keys in model.keys.items():
-        found = web.rows(name, order=[["id", 1]], freshness="any")
-        assert found == [{"key": key, "id": id_} for id_, key in enumerate(keys)]
+        rows = web.rows(name, order=[["id", 1]], freshness="any")
+        assert rows == [{"key": key, "id": id_} for id_, key in enumerate(keys)]
     for table in WEB["tables"]:
-        found = web.rows(table, freshness="any")
-        assert by_key(table, found) == model.rows.rows(table)
+        rows = web.rows(table, freshness="any")
+        assert by_key(table, rows) == model.rows.rows(table)

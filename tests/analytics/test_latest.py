@@ -1,4 +1,6 @@
-"""Operations on keys, put together by columns, against the same done row by row."""
+"""Compares operations on keys that are merged column by column with the same operations applied row
+by row.
+"""
 
 from __future__ import annotations
 
@@ -55,8 +57,8 @@ def stored(done: list[tuple[str, tuple[int, str], dict[str, Any]]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=its.stored)
 
 
-def as_rows(found: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = live_rows(found).to_pylist()
+def as_rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = live_rows(table).to_pylist()
     return rows
 
 
@@ -71,7 +73,7 @@ def test_merged_operations_equal_operations_in_order(
         serial.do("t", op, {"b": b, "a": a, **(given_values if op != "delete" else {})})
     whole = latest(stored(done), its.key, its.bits)
     assert as_rows(whole) == serial.rows("t")
-    # In whatever groups they are put together, the same is left.
+    # The result does not depend on the grouping of merges.
     places = sorted({0, *(cut for cut in cuts if cut < len(done)), len(done)})
     parts = [
         latest(stored(done[begin:end]), its.key, its.bits)
@@ -85,7 +87,7 @@ def test_merged_operations_equal_operations_in_order(
 @settings(max_examples=40, deadline=None)
 @given(sent=st.lists(st.lists(st.integers(-3, 9), max_size=8), max_size=4))
 def test_rows_of_one_number_keep_their_order(kind: pa.DataType, sent: list[list[int]]) -> None:
-    # In several parts, some of them sorted, as uploads and runs are.
+    # In several parts, some of them sorted, like uploads and runs.
     numbers = [number for part in sent for number in part]
     bits = pa.int32() if kind in (pa.int32(), pa.date32()) else pa.int64()
     keys = pa.chunked_array([pa.array(part, bits).view(kind) for part in sent], kind)
@@ -94,6 +96,6 @@ def test_rows_of_one_number_keep_their_order(kind: pa.DataType, sent: list[list[
     assert by_key(rows, ["key"])["place"].to_pylist() == expected
 
 
-def test_rows_whose_number_is_null_come_last() -> None:
+def test_rows_with_a_null_number_sort_last() -> None:
     rows = pa.table({"key": pa.array([2, None, 1, None], pa.int64()), "place": [0, 1, 2, 3]})
     assert by_key(rows, ["key"])["place"].to_pylist() == [2, 0, 1, 3]

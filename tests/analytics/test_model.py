@@ -1,4 +1,4 @@
-"""Random uploads over several tables, against a serial model: every state is what it has to be."""
+"""Random uploads to several tables, compared with a serial model: every state is correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.analytics.serial import Serial
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
 COLUMNS = {"orders": ("customer", "amount", "count"), "stock": ("pieces", "note")}
 
@@ -30,7 +30,7 @@ def random_value(rng: random.Random, column: str) -> Any:
 
 
 def random_line(rng: random.Random) -> tuple[str, str, Json, list[str]]:
-    """Return a table, what is done, the row, and which columns become null."""
+    """Return a table, an operation, a row, and the columns that become null."""
     table = rng.choice(["orders", "stock"])
     op = rng.choice(["insert", "insert", "update", "update", "delete"])
     row = random_row(rng, table)
@@ -57,20 +57,20 @@ def random_upload(rng: random.Random, model: Serial) -> list[Json]:
     return [as_line(*line) for line in lines]
 
 
-def check(shop: Made, states: list[Serial], **asked: object) -> None:
-    """Compare the answers for a freshness with what the model has at the state they name."""
+def check(shop: DatasetClient, states: list[Serial], **body: object) -> None:
+    """Compare the results for a freshness with the model at the state that they name."""
     for table in COLUMNS:
-        answer = shop.query(table, **asked)
+        answer = shop.query(table, **body)
         assert answer["rows"] == states[answer["state"]].rows(table), (
             table,
-            asked,
+            body,
             answer["state"],
         )
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_state_is_the_result_of_its_uploads_in_order(shop: Made, seed: int) -> None:
-    from tests.analytics.made import SHOP
+def test_every_state_is_the_result_of_its_uploads_in_order(shop: DatasetClient, seed: int) -> None:
+    from tests.analytics.dataset_client import SHOP
 
     rng = random.Random(seed)
     states = [Serial(SHOP["tables"])]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,29 +15,30 @@ import pytest
 
 from analytics import requests
 from analytics.definitions.removal import remove_files
+from analytics.locations import folder_of, namespace_of, root
 from analytics.pipeline.catalogue import _catalogue, open_catalogue
 from analytics.pipeline.collector import collect
 from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.workers import ThreadWorkers
-from analytics.places import folder_of, namespace_of, root
 from analytics.rows.file_store import files_in
 from analytics.rows.objects import objects
 from foundation.errors import Unavailable
-from tests.analytics import backstage
-from tests.analytics.made import ARROW, as_arrow, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import ARROW, as_arrow, make_dataset
 from tests.analytics.test_id_keys import WEB, Model, check, random_line, send
+from tests.analytics.test_sql import rows
 from tests.caller import problem
 from tests.object_store import Store, object_store
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 PREFIX = "/rows/installation/"
 
 
 def forget() -> None:
-    """Let go of what was opened for another store."""
+    """Close everything that was opened for another store."""
     open_catalogue().close()
     _catalogue.cache_clear()
     objects.cache_clear()
@@ -58,7 +62,7 @@ def store(settings_environment: pytest.MonkeyPatch) -> Iterator[Store]:
 
 
 @pytest.fixture
-def web(server: str, store: Store) -> Made:
+def web(server: str, store: Store) -> DatasetClient:
     return make_dataset(server, **WEB)
 
 
@@ -72,7 +76,7 @@ def running() -> Iterator[None]:
         coordinator.end()
 
 
-def test_every_stage_reads_and_writes_objects(web: Made, store: Store) -> None:
+def test_every_stage_reads_and_writes_objects(web: DatasetClient, store: Store) -> None:
     rng, states = random.Random(1), [Model()]
     for step in (PipelineStep.REMAP, PipelineStep.SORT, PipelineStep.AUTHORITY, None):
         model = states[-1].copy()
@@ -81,59 +85,79 @@ def test_every_stage_reads_and_writes_objects(web: Made, store: Store) -> None:
         send(web, lines)
         states.append(model)
         if step is not None:
-            backstage.do(web, step)
+            pipeline_steps.do(web, step)
         check(web, states, rng, freshness=0)
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     check(web, states, rng, freshness="any")
     check(web, states, rng, state=2)
     table = open_catalogue().load_table((namespace_of(web.id), "page"))
-    found = table.scan(selected_fields=("key", "id")).to_arrow().sort_by("id")
-    assert found["key"].to_pylist() == states[-1].keys["page"]
+    result = table.scan(selected_fields=("key", "id")).to_arrow().sort_by("id")
+    assert result["key"].to_pylist() == states[-1].keys["page"]
     assert table.location().startswith("s3://rows/installation/")
 
 
 def test_what_no_state_needs_is_removed_and_all_of_it_with_the_dataset(
-    web: Made, store: Store
+    web: DatasetClient, store: Store
 ) -> None:
     from analytics.models import Dataset, StoredFile
 
     for number in range(3):
         send(web, [("links", "insert", {"from": "/a", "to": f"/{number}"})])
-        backstage.drain(web)
+        pipeline_steps.drain(web)
     Dataset.unscoped.using("relay").filter(pk=web.id).update(retention_s=0)
-    assert collect(backstage.authority_of(web), web.id) > 0
+    assert collect(pipeline_steps.authority_of(web), web.id) > 0
     kept = StoredFile.unscoped.using("relay").filter(dataset_id=web.id)
     expected = {f"{PREFIX}{web.id}/{path}" for path in kept.values_list("path", flat=True)}
-    found = set(store.keys(f"{PREFIX}{web.id}/"))
-    assert {key for key in found if "/iceberg/" not in key} == expected
+    result = set(store.keys(f"{PREFIX}{web.id}/"))
+    assert {key for key in result if "/iceberg/" not in key} == expected
     assert len(web.rows("links")) == 3
     remove_files(web.id)
     assert store.keys(f"{PREFIX}{web.id}/") == []
 
 
 def test_large_queries_are_exchanged_through_the_store(
-    web: Made, settings_environment: pytest.MonkeyPatch
+    web: DatasetClient, settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", "0")
     for number in range(3):
         send(web, [("links", "insert", {"from": "/a", "to": f"/{number}"})])
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     with running():
         count = {"group_by": ["from"], "aggregates": {"n": {"op": "count"}}}
         assert web.rows("links", **count) == [{"from": "/a", "n": 3}]
     assert list(files_in(requests.folder_for(root(), web.id))) == []
 
 
-def test_a_store_that_does_not_answer_loses_nothing(web: Made, store: Store) -> None:
+def test_sql_reads_copies_of_objects(
+    web: DatasetClient, settings_environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings_environment.setattr(tempfile, "tempdir", str(tmp_path))
+    statement = 'SELECT "from", count(*) AS n FROM links GROUP BY ALL'
+    for number in range(1, 4):
+        send(web, [("links", "insert", {"from": "/a", "to": f"/{number}"})])
+        assert rows(web, statement) == [{"from": "/a", "n": number}]
+        pipeline_steps.drain(web)
+        assert rows(web, statement, freshness="any") == [{"from": "/a", "n": number}]
+    copies = tmp_path / "rillbase-analytics" / "copies" / str(web.id)
+    assert len(list(copies.iterdir())) > 3
+    settings_environment.setenv("RILLBASE_SQL_COPIES_MIB", "64")
+    (copies / "of-an-earlier-statement").write_bytes(bytes(2**26))
+    os.utime(copies / "of-an-earlier-statement", (0, 0))
+    send(web, [("links", "insert", {"from": "/a", "to": "/4"})])
+    assert rows(web, statement) == [{"from": "/a", "n": 4}]
+    assert not (copies / "of-an-earlier-statement").exists()
+
+
+def test_a_store_that_does_not_answer_loses_nothing(web: DatasetClient, store: Store) -> None:
     rows = as_arrow(pa.table({"from": ["/a"], "to": ["/b"], "weight": [1]}))
     assert web.send("uploads", rows, ARROW, table="links").status_code == 201
     store.is_away = True
     problem(web.send("uploads", rows, ARROW, table="links"), 503, "unavailable")
     problem(web.caller.post(f"{web.path}/query", {"table": "links"}), 503, "unavailable")
     with pytest.raises(Unavailable):
-        backstage.do(web, PipelineStep.REMAP)
+        pipeline_steps.do(web, PipelineStep.REMAP)
     store.is_away = False
-    backstage.drain(web)
+    pipeline_steps.drain(web)
     assert web.query("links", freshness="any")["state"] == 1
     assert len(web.rows("links")) == 1
     assert {path.name for path, _ in files_in(folder_of(web.id))}

@@ -1,4 +1,4 @@
-"""The stages: whatever they have come to, every state is answered as before."""
+"""The stages: however far they have progressed, every state gives the same results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.pipeline import blocks, changes, ledger
-from analytics.pipeline.collector import collect, sweep, with_leftovers
+from analytics.pipeline.collector import collect, datasets_with_leftovers, sweep
 from analytics.pipeline.decisions import BatchLimits, PipelineStep
 from analytics.pipeline.ledger import StepSuperseded
 from analytics.pipeline.steps import run_step
 from foundation.scope import scoped
-from tests.analytics import backstage
-from tests.analytics.made import SHOP, make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import SHOP, make_dataset
 from tests.analytics.serial import Serial
 from tests.analytics.test_model import check, random_upload
 from tests.caller import problem
@@ -25,41 +25,41 @@ from tests.caller import problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
 FRESHNESSES: tuple[object, ...] = (0, "any", 0.01, 3600)
 
 
-def stages(shop: Made, table: str = "orders", **asked: object) -> dict[str, int]:
-    read = shop.query(table, **asked)["read"]
+def stages(shop: DatasetClient, table: str = "orders", **body: object) -> dict[str, int]:
+    read = shop.query(table, **body)["read"]
     return {stage: figures["files"] for stage, figures in read.items() if figures["files"]}
 
 
-def test_an_upload_moves_from_stage_to_stage(shop: Made) -> None:
+def test_an_upload_moves_from_stage_to_stage(shop: DatasetClient) -> None:
     name = shop.insert("orders", {"id": 1}, {"id": 2})["id"]
 
     def stage() -> str:
-        found: str = shop.caller.get(f"{shop.path}/uploads/{name}").json()["stage"]
-        return found
+        result: str = shop.caller.get(f"{shop.path}/uploads/{name}").json()["stage"]
+        return result
 
     assert (stage(), stages(shop)) == ("unsorted", {"unsorted": 1})
-    assert backstage.do(shop, PipelineStep.SORT)
+    assert pipeline_steps.do(shop, PipelineStep.SORT)
     assert (stage(), stages(shop)) == ("sorted", {"sorted": 1})
     assert shop.query("orders", freshness="any")["rows"] == []
-    assert backstage.do(shop, PipelineStep.AUTHORITY)
+    assert pipeline_steps.do(shop, PipelineStep.AUTHORITY)
     assert (stage(), stages(shop)) == ("authority", {"authority": 1})
     assert [row["id"] for row in shop.rows("orders", freshness="any")] == [1, 2]
     assert stages(shop, filter={"id": 7}) == {}, "no file can hold this key"
 
 
-def test_eight_runs_of_a_level_become_one_of_the_next(shop: Made) -> None:
+def test_eight_runs_of_a_level_become_one_of_the_next(shop: DatasetClient) -> None:
     for number in range(8):
         shop.insert("orders", {"id": number % 3, "count": number})
-        assert backstage.due(shop, PipelineStep.MERGE) is None
-        assert backstage.do(shop, PipelineStep.SORT)
+        assert pipeline_steps.due(shop, PipelineStep.MERGE) is None
+        assert pipeline_steps.do(shop, PipelineStep.SORT)
     never = BatchLimits(scu_bytes=10**12, scu_age_s=0.0, authority_age_s=1e9)
     assert stages(shop) == {"sorted": 8}
-    assert backstage.do(shop, PipelineStep.MERGE, limits=never)
+    assert pipeline_steps.do(shop, PipelineStep.MERGE, limits=never)
     assert stages(shop) == {"merged": 1}
     assert [row["count"] for row in shop.rows("orders", columns=["count"])] == [6, 7, 5]
     assert shop.query("orders", state=5, columns=["count"])["rows"] == [
@@ -69,30 +69,30 @@ def test_eight_runs_of_a_level_become_one_of_the_next(shop: Made) -> None:
     ]
 
 
-def test_a_view_follows_what_its_key_does(shop: Made) -> None:
+def test_a_view_follows_what_its_key_does(shop: DatasetClient) -> None:
     by_ada: Json = {"customer": "ada"}
     shop.insert("orders", {"id": 1, "customer": "ada"}, {"id": 2, "customer": "bob"})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     shop.upload(
         {"orders": {"id": 1, "customer": "bob"}, "op": "update"},
         {"orders": {"id": 2}, "op": "delete"},
         {"orders": {"id": 3, "customer": "ada"}},
     )
     assert [row["id"] for row in shop.rows("orders", filter=by_ada)] == [3]
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     assert [row["id"] for row in shop.rows("orders", filter=by_ada)] == [3]
     assert [row["id"] for row in shop.rows("orders", filter={"customer": "bob"})] == [1]
 
 
 def test_what_does_not_fit_into_memory_reaches_views_in_parts(
-    shop: Made, monkeypatch: pytest.MonkeyPatch
+    shop: DatasetClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1)
     monkeypatch.setattr(changes, "PART_BYTES", 1)
     rng = random.Random(1)
     customers: dict[int, str] = {}
     for _ in range(3):
-        # Rows move between customers and some go, in each of several row groups.
+        # In each of several row groups, rows move between customers and some are deleted.
         ids = rng.sample(range(3_000), 2_000)
         gone, moved = ids[:200], {id_: f"c{rng.randrange(5)}" for id_ in ids[200:]}
         shop.upload(
@@ -100,17 +100,19 @@ def test_what_does_not_fit_into_memory_reaches_views_in_parts(
             *({"orders": {"id": id_, "customer": name}} for id_, name in moved.items()),
         )
         customers = {i: c for i, c in customers.items() if i not in gone} | moved
-        backstage.drain(shop)
+        pipeline_steps.drain(shop)
     for name in set(customers.values()):
-        found = shop.rows("orders", filter={"customer": name}, columns=["id"], limit=10_000)
-        assert [row["id"] for row in found] == sorted(i for i, c in customers.items() if c == name)
+        rows = shop.rows("orders", filter={"customer": name}, columns=["id"], limit=10_000)
+        assert [row["id"] for row in rows] == sorted(i for i, c in customers.items() if c == name)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_freshness_is_answered_from_whatever_stages_there_are(shop: Made, seed: int) -> None:
+def test_every_freshness_is_answered_from_the_stages_that_exist(
+    shop: DatasetClient, seed: int
+) -> None:
     rng = random.Random(seed)
     states = [Serial(SHOP["tables"])]
-    workers = backstage.Failing(rng, 0.2)
+    workers = pipeline_steps.Failing(rng, 0.2)
     for _ in range(25):
         model = states[-1].copy()
         shop.upload(*random_upload(rng, model))
@@ -122,74 +124,74 @@ def test_every_freshness_is_answered_from_whatever_stages_there_are(shop: Made, 
         ):
             if rng.random() < likely:
                 with contextlib.suppress(OSError):
-                    backstage.do(shop, step, workers)
+                    pipeline_steps.do(shop, step, workers)
         if rng.random() < 0.3:
             check(shop, states, freshness=rng.choice(FRESHNESSES))
             check(shop, states, state=rng.randrange(len(states)))
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     for freshness in FRESHNESSES:
         check(shop, states, freshness=freshness)
     assert set(stages(shop)) <= {"authority"}
     last = states[-1].rows("orders")
     for name in ("ada", "bob", ""):
         expected = [row for row in last if row["customer"] == name]
-        found = shop.rows("orders", filter={"customer": name})
-        assert found == expected
+        rows = shop.rows("orders", filter={"customer": name})
+        assert rows == expected
     for state in rng.sample(range(len(states)), 5):
         check(shop, states, state=state)
 
 
-def test_columns_that_are_added_later_go_through_all_stages(shop: Made) -> None:
+def test_columns_that_are_added_later_go_through_all_stages(shop: DatasetClient) -> None:
     shop.insert("stock", {"place": "a", "item": 1, "pieces": 1})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     tables = shop.caller.get(shop.control_path).json()["tables"]
     tables["stock"]["columns"]["colour"] = "string"
     assert shop.caller.patch(shop.control_path, {"tables": tables}).status_code == 200
     shop.insert("stock", {"place": "b", "item": 2, "colour": "red"})
     shop.upload({"stock": {"place": "a", "item": 1, "colour": "blue"}, "op": "update"})
-    wanted = [
+    stocked = [
         {"place": "a", "pieces": 1, "colour": "blue"},
         {"place": "b", "pieces": None, "colour": "red"},
     ]
     columns = ["place", "pieces", "colour"]
-    assert shop.rows("stock", columns=columns) == wanted
-    backstage.drain(shop)
-    assert shop.rows("stock", columns=columns) == wanted
+    assert shop.rows("stock", columns=columns) == stocked
+    pipeline_steps.drain(shop)
+    assert shop.rows("stock", columns=columns) == stocked
 
 
-def test_results_of_a_replaced_worker_are_ignored(shop: Made) -> None:
+def test_results_of_a_replaced_worker_are_ignored(shop: DatasetClient) -> None:
     shop.insert("orders", {"id": 1})
-    standing = backstage.standing_of(shop)
-    wanted = backstage.due(shop, PipelineStep.SORT)
-    assert wanted is not None
+    standing = pipeline_steps.standing_of(shop)
+    planned = pipeline_steps.due(shop, PipelineStep.SORT)
+    assert planned is not None
     ledger.take_over()
     with pytest.raises(StepSuperseded):
-        run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
+        run_step(pipeline_steps.Inline(), pipeline_steps.authority_of(shop), standing, planned)
     assert stages(shop) == {"unsorted": 1}
 
 
 @pytest.mark.parametrize("step", [PipelineStep.SORT, PipelineStep.AUTHORITY])
-def test_a_step_that_two_do_is_done_once(shop: Made, step: PipelineStep) -> None:
+def test_a_step_that_two_do_is_done_once(shop: DatasetClient, step: PipelineStep) -> None:
     shop.insert("orders", {"id": 1})
     if step is PipelineStep.AUTHORITY:
-        backstage.do(shop, PipelineStep.SORT)
-    standing, wanted = backstage.standing_of(shop), backstage.due(shop, step)
-    assert wanted is not None
-    assert backstage.do(shop, step)
+        pipeline_steps.do(shop, PipelineStep.SORT)
+    standing, planned = pipeline_steps.standing_of(shop), pipeline_steps.due(shop, step)
+    assert planned is not None
+    assert pipeline_steps.do(shop, step)
     with pytest.raises(StepSuperseded):
-        run_step(backstage.Inline(), backstage.authority_of(shop), standing, wanted)
+        run_step(pipeline_steps.Inline(), pipeline_steps.authority_of(shop), standing, planned)
     assert len(shop.rows("orders")) == 1
     shop.insert("orders", {"id": 2})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     assert len(shop.rows("orders", freshness="any")) == 2
 
 
 def test_an_unreadable_file_stops_its_dataset_with_a_reason(
-    shop: Made, settings_environment: pytest.MonkeyPatch
+    shop: DatasetClient, settings_environment: pytest.MonkeyPatch
 ) -> None:
     from analytics.models import Dataset, StoredFile
     from analytics.pipeline.coordinator import Coordinator
-    from tests.analytics.made import files_of
+    from tests.analytics.dataset_client import files_of
     from tests.waiting import wait_until
 
     settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
@@ -197,16 +199,16 @@ def test_an_unreadable_file_stops_its_dataset_with_a_reason(
     path = files_of(shop.id) / StoredFile.unscoped.using("relay").get(dataset_id=shop.id).path
     whole = path.read_bytes()
     path.write_bytes(b"nothing of the kind")
-    other = make_dataset(shop.caller.base, made=shop.made, name="other")
+    other = make_dataset(shop.caller.base, account=shop.account, name="other")
     other.insert("orders", {"id": 2})
 
     def error() -> str:
         return Dataset.unscoped.using("relay").get(pk=shop.id).pipeline_error
 
-    def is_sorted(made: Made) -> bool:
-        return "unsorted" not in stages(made)
+    def is_sorted(dataset: DatasetClient) -> bool:
+        return "unsorted" not in stages(dataset)
 
-    coordinator = Coordinator(backstage.Inline(), lambda: None)
+    coordinator = Coordinator(pipeline_steps.Inline(), lambda: None)
     coordinator._thread.start()
     try:
         wait_until(lambda: bool(error()), what="the pipeline to say what is wrong")
@@ -219,45 +221,45 @@ def test_an_unreadable_file_stops_its_dataset_with_a_reason(
         coordinator.end()
 
 
-def test_files_are_kept_for_as_long_as_a_state_may_be_asked_for(server: str) -> None:
+def test_files_are_kept_as_long_as_a_query_may_request_their_state(server: str) -> None:
     from analytics.models import StoredFile
-    from tests.analytics.made import files_of
+    from tests.analytics.dataset_client import files_of
 
     shop = make_dataset(server, retention_s=3600)
     for number in range(3):
         shop.insert("orders", {"id": number})
-        backstage.drain(shop)
-    authority = backstage.authority_of(shop)
-    assert shop.id in with_leftovers()
+        pipeline_steps.drain(shop)
+    authority = pipeline_steps.authority_of(shop)
+    assert shop.id in datasets_with_leftovers()
     assert collect(authority, shop.id) == 0
     assert len(shop.query("orders", state=1)["rows"]) == 1
-    with scoped(tenant_id=shop.made.tenant.id):
+    with scoped(tenant_id=shop.account.tenant.id):
         from analytics.models import Dataset
 
         Dataset.objects.filter(pk=shop.id).update(retention_s=0)
     assert collect(authority, shop.id) > 0
-    assert shop.id not in with_leftovers()
+    assert shop.id not in datasets_with_leftovers()
     answer = shop.caller.post(f"{shop.path}/query", {"table": "orders", "state": 1})
     problem(answer, 410, "state_expired")
     assert len(shop.rows("orders")) == 3
-    with scoped(tenant_id=shop.made.tenant.id):
+    with scoped(tenant_id=shop.account.tenant.id):
         kept = {files_of(shop.id) / file.path for file in StoredFile.objects.all()}
         size = sum(file.bytes for file in StoredFile.objects.all())
     folder = files_of(shop.id)
-    found = {path for path in folder.rglob("*") if path.is_file()}
-    assert {p for p in found if "iceberg" not in p.parts} == kept
+    result = {path for path in folder.rglob("*") if path.is_file()}
+    assert {p for p in result if "iceberg" not in p.parts} == kept
     assert shop.caller.get(shop.control_path).json()["stored_bytes"] == size
 
 
-def test_the_pipeline_shows_the_progress_of_uploads(shop: Made) -> None:
+def test_the_pipeline_shows_the_progress_of_uploads(shop: DatasetClient) -> None:
     def pipeline() -> Json:
-        found: Json = shop.caller.get(f"{shop.path}/pipeline").json()
-        return found
+        body: Json = shop.caller.get(f"{shop.path}/pipeline").json()
+        return body
 
     shop.insert("orders", {"id": 1}, {"id": 2})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     shop.insert("orders", {"id": 3})
-    backstage.do(shop, PipelineStep.SORT)
+    pipeline_steps.do(shop, PipelineStep.SORT)
     shop.insert("orders", {"id": 4})
     answer = pipeline()
     assert (answer["state"], answer["authority_state"], answer["error"]) == (3, 1, None)
@@ -277,7 +279,7 @@ def test_the_pipeline_shows_the_progress_of_uploads(shop: Made) -> None:
 
 
 async def test_the_first_upload_starts_the_coordinator(
-    shop: Made, settings_environment: pytest.MonkeyPatch, tmp_path: Path
+    shop: DatasetClient, settings_environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from analytics.pipeline.idle_pipeline import Pipeline
     from tests.background_service import running_service
@@ -291,20 +293,20 @@ async def test_the_first_upload_starts_the_coordinator(
         await until(lambda: pipeline.status()["leading"] is True, "the pipeline to lead")
 
 
-def test_unreferenced_files_are_removed_once_they_are_old(shop: Made) -> None:
-    from tests.analytics.made import files_of
+def test_unreferenced_files_are_removed_once_they_are_old(shop: DatasetClient) -> None:
+    from tests.analytics.dataset_client import files_of
 
     shop.insert("orders", {"id": 1})
-    backstage.drain(shop)
+    pipeline_steps.drain(shop)
     folder = files_of(shop.id)
     strays = [folder / "segments" / "a.arrow", folder / "authority" / "b.parquet"]
     known = [path for path in folder.rglob("*.parquet") if path.is_file()]
     for path in strays:
         path.write_bytes(b"begun and never ended")
-    assert sweep(backstage.authority_of(shop), shop.id) == 0, "it may still be on its way"
+    assert sweep(pipeline_steps.authority_of(shop), shop.id) == 0, "it may still be on its way"
     for path in [*strays, *known]:
         os.utime(path, (0, 0))
-    assert sweep(backstage.authority_of(shop), shop.id) == 2
+    assert sweep(pipeline_steps.authority_of(shop), shop.id) == 2
     assert not any(path.exists() for path in strays)
     assert all(path.exists() for path in known)
     assert len(shop.rows("orders")) == 1

@@ -1,4 +1,4 @@
-"""Queries: the five phases, which state is seen, and what is refused."""
+"""Queries: the five phases, the state that they read, and what is rejected."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tests.analytics.made import ARROW, make_dataset
+from tests.analytics.dataset_client import ARROW, make_dataset
 from tests.caller import problem
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
 ORDERS: list[Json] = [
     {"id": 1, "customer": "ada", "amount": 2.0, "count": 1, "paid": True, "day": "2026-11-01"},
@@ -23,10 +23,10 @@ ORDERS: list[Json] = [
 
 
 @pytest.fixture(scope="module")
-def orders(server: str) -> Made:
-    made = make_dataset(server)
-    made.insert("orders", *ORDERS)
-    return made
+def orders(server: str) -> DatasetClient:
+    dataset = make_dataset(server)
+    dataset.insert("orders", *ORDERS)
+    return dataset
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def orders(server: str) -> Made:
         ({"$nor": [{"$nor": [{"amount": {"$gt": 3}}]}]}, [2, 4]),
     ],
 )
-def test_a_filter_chooses_rows(orders: Made, where: Json, ids: list[int]) -> None:
+def test_a_filter_chooses_rows(orders: DatasetClient, where: Json, ids: list[int]) -> None:
     assert [row["id"] for row in orders.rows("orders", columns=["id"], filter=where)] == ids
 
 
@@ -78,7 +78,7 @@ def test_a_filter_chooses_rows(orders: Made, where: Json, ids: list[int]) -> Non
     ],
 )
 def test_a_filter_that_cannot_be_is_named(
-    orders: Made, where: Json, code: str, pointer: str
+    orders: DatasetClient, where: Json, code: str, pointer: str
 ) -> None:
     answer = orders.caller.post(f"{orders.path}/query", {"table": "orders", "filter": where})
     details = problem(answer, 400, code)
@@ -121,20 +121,22 @@ def test_a_filter_that_cannot_be_is_named(
         ({"table": "orders", "surprise": 1}, "invalid_body", "/surprise"),
     ],
 )
-def test_a_query_that_cannot_be_is_named(orders: Made, body: Json, code: str, pointer: str) -> None:
+def test_a_query_that_cannot_be_is_named(
+    orders: DatasetClient, body: Json, code: str, pointer: str
+) -> None:
     details = problem(orders.caller.post(f"{orders.path}/query", body), 400, code)
     assert [error["pointer"] for error in details["errors"]] == [pointer]
 
 
-def test_rows_are_ordered_and_counted_off(orders: Made) -> None:
-    found = orders.rows("orders", columns=["id"], order=[["customer", 1], ["id", -1]], limit=3)
-    assert [row["id"] for row in found] == [2, 1, 3]
-    found = orders.rows("orders", columns=["id"], order={"amount": -1}, limit=2)
-    assert [row["id"] for row in found] == [4, 2]
+def test_rows_are_ordered_and_counted_off(orders: DatasetClient) -> None:
+    rows = orders.rows("orders", columns=["id"], order=[["customer", 1], ["id", -1]], limit=3)
+    assert [row["id"] for row in rows] == [2, 1, 3]
+    rows = orders.rows("orders", columns=["id"], order={"amount": -1}, limit=2)
+    assert [row["id"] for row in rows] == [4, 2]
 
 
-def test_groups_have_aggregates_and_are_filtered_again(orders: Made) -> None:
-    asked: dict[str, Any] = {
+def test_groups_have_aggregates_and_are_filtered_again(orders: DatasetClient) -> None:
+    request: dict[str, Any] = {
         "group_by": ["customer"],
         "aggregates": {
             "orders": {"op": "count"},
@@ -147,7 +149,7 @@ def test_groups_have_aggregates_and_are_filtered_again(orders: Made) -> None:
         },
         "order": [["orders", -1]],
     }
-    ada, bob, nobody = orders.rows("orders", **asked)
+    ada, bob, nobody = orders.rows("orders", **request)
     assert ada == {
         "customer": "ada",
         "orders": 2,
@@ -160,7 +162,7 @@ def test_groups_have_aggregates_and_are_filtered_again(orders: Made) -> None:
     }
     assert (bob["priced"], bob["total"], bob["last"]) == (0, None, "2026-11-21T10:00:00.000000Z")
     assert (nobody["customer"], nobody["orders"]) == (None, 1)
-    assert orders.rows("orders", having={"orders": {"$gte": 2}}, **asked) == [ada]
+    assert orders.rows("orders", having={"orders": {"$gte": 2}}, **request) == [ada]
     everything = orders.rows("orders", group_by=[], aggregates={"n": {"op": "count"}})
     assert everything == [{"n": 4}]
     nothing = orders.rows("orders", filter={"id": 99}, aggregates={"n": {"op": "count"}})
@@ -168,37 +170,37 @@ def test_groups_have_aggregates_and_are_filtered_again(orders: Made) -> None:
 
 
 def test_a_sum_that_does_not_fit_is_refused(server: str) -> None:
-    made = make_dataset(server)
-    made.insert("stock", *({"place": "a", "item": n, "pieces": 2**62} for n in range(3)))
+    dataset = make_dataset(server)
+    dataset.insert("stock", *({"place": "a", "item": n, "pieces": 2**62} for n in range(3)))
     total: Json = {"total": {"op": "sum", "column": "pieces"}}
-    answer = made.caller.post(f"{made.path}/query", {"table": "stock", "aggregates": total})
+    answer = dataset.caller.post(f"{dataset.path}/query", {"table": "stock", "aggregates": total})
     problem(answer, 400, "sum_overflow")
 
 
 def test_numbers_that_json_lacks_are_extended_json(server: str) -> None:
-    made = make_dataset(server)
+    dataset = make_dataset(server)
     rows = pa.table({"id": [2**60], "amount": [float("inf")]})
-    from tests.analytics.made import as_arrow
+    from tests.analytics.dataset_client import as_arrow
 
-    made.send("uploads", as_arrow(rows), ARROW, table="orders")
-    assert made.rows("orders", columns=["id", "amount"]) == [
+    dataset.send("uploads", as_arrow(rows), ARROW, table="orders")
+    assert dataset.rows("orders", columns=["id", "amount"]) == [
         {"id": {"$numberLong": str(2**60)}, "amount": {"$numberDouble": "Infinity"}}
     ]
 
 
-def test_rows_come_as_an_arrow_stream(orders: Made) -> None:
+def test_rows_can_be_read_as_an_arrow_stream(orders: DatasetClient) -> None:
     answer = orders.caller.call(
         "POST", f"{orders.path}/query", {"table": "orders", "columns": ["id", "at"]}, Accept=ARROW
     )
     assert answer.headers["Content-Type"] == ARROW
     with pa.ipc.open_stream(answer.content) as reader:
-        found = reader.read_all()
-    assert found["id"].to_pylist() == [1, 2, 3, 4]
-    assert found.schema.field("at").type == pa.timestamp("us", "UTC")
-    assert found.schema.metadata[b"rillbase.state"] == b"1"
+        result = reader.read_all()
+    assert result["id"].to_pylist() == [1, 2, 3, 4]
+    assert result.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert result.schema.metadata[b"rillbase.state"] == b"1"
 
 
-def test_a_state_is_answered_again_as_it_was(shop: Made) -> None:
+def test_a_state_is_answered_again_as_it_was(shop: DatasetClient) -> None:
     for number in range(1, 4):
         shop.upload({"orders": {"id": number, "count": number}})
     shop.upload({"orders": {"id": 1}, "op": "delete"})
@@ -207,7 +209,7 @@ def test_a_state_is_answered_again_as_it_was(shop: Made) -> None:
         assert ([row["id"] for row in answer["rows"]], answer["state"]) == (ids, state)
 
 
-def test_a_query_can_request_a_time_or_a_minimum_state(shop: Made) -> None:
+def test_a_query_can_request_a_time_or_a_minimum_state(shop: DatasetClient) -> None:
     first = shop.upload({"orders": {"id": 1}})
     second = shop.upload({"orders": {"id": 2}})
     assert shop.query("orders", as_of="2026-01-01T00:00:00Z")["state"] == 0
@@ -219,24 +221,24 @@ def test_a_query_can_request_a_time_or_a_minimum_state(shop: Made) -> None:
     assert shop.query("orders", freshness=0)["state"] == 2
 
 
-def test_the_response_contains_what_was_read(orders: Made) -> None:
+def test_the_response_contains_what_was_read(orders: DatasetClient) -> None:
     answer = orders.query("orders", columns=["id"])
     assert answer["freshness_s"] == 0
     assert answer["read"]["unsorted"] == {"files": 1, "files_skipped": 0, "rows": 4}
     assert answer["read"]["authority"]["files"] == 0
 
 
-def test_columns_that_were_added_later_are_null_before(shop: Made) -> None:
+def test_columns_that_were_added_later_are_null_before(shop: DatasetClient) -> None:
     shop.insert("stock", {"place": "a", "item": 1, "pieces": 1})
     tables = shop.caller.get(shop.control_path).json()["tables"]
     tables["stock"]["columns"]["colour"] = "string"
     assert shop.caller.patch(shop.control_path, {"tables": tables}).status_code == 200
     shop.insert("stock", {"place": "a", "item": 2, "colour": "red"})
-    found = shop.rows("stock", columns=["item", "colour"])
-    assert found == [{"item": 1, "colour": None}, {"item": 2, "colour": "red"}]
+    rows = shop.rows("stock", columns=["item", "colour"])
+    assert rows == [{"item": 1, "colour": None}, {"item": 2, "colour": "red"}]
 
 
-def test_a_query_is_refused_by_its_bytes_before_it_is_parsed(orders: Made) -> None:
+def test_a_query_is_refused_by_its_bytes_before_it_is_parsed(orders: DatasetClient) -> None:
     listed = [1] * 1_500_000
     answer = orders.caller.post(f"{orders.path}/query", {"filter": {"id": {"$in": listed}}})
     problem(answer, 413, "body_too_large")

@@ -1,4 +1,4 @@
-"""Large queries run on the pipeline's workers, in pieces, and are answered as the others are."""
+"""Large queries run in pieces on the pipeline's workers, with the same results as other queries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from urllib.parse import urlsplit
 import pytest
 
 from analytics import requests
+from analytics.locations import root
 from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.decisions import PipelineStep
 from analytics.pipeline.scans import ScanRunner
 from analytics.pipeline.workers import ThreadWorkers
-from analytics.places import root
 from analytics.rows.file_store import files_in
 from foundation.lead import Lead
-from tests.analytics import backstage
-from tests.analytics.made import make_dataset
+from tests.analytics import pipeline_steps
+from tests.analytics.dataset_client import make_dataset
 from tests.analytics.test_id_keys import WEB, random_line, send
 from tests.caller import problem
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Json, Made
+    from tests.analytics.dataset_client import DatasetClient, Json
 
 QUERIES: tuple[Json, ...] = (
     {"table": "orders"},
@@ -74,7 +74,7 @@ ID_QUERIES: tuple[Json, ...] = (
 
 @pytest.fixture
 def in_pieces(settings_environment: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Have files of the authority small, and every query large."""
+    """Make the authority's files small, and treat every query as large."""
     from analytics.pipeline import tasks
 
     settings_environment.setattr(tasks, "FILE_BYTES", 1)
@@ -97,7 +97,7 @@ def running() -> Iterator[None]:
 
 @contextmanager
 def nobody_leading() -> Iterator[None]:
-    """Keep the pipelines of other tests from answering."""
+    """Prevent the pipelines of other tests from answering."""
     lead = Lead("pipeline")
     wait_until(lead.take, what="nobody to lead", timeout_s=300)
     try:
@@ -106,23 +106,23 @@ def nobody_leading() -> Iterator[None]:
         lead.end()
 
 
-def questions(shop: Made) -> set[str]:
-    """Return what is left of questions and answers."""
+def questions(shop: DatasetClient) -> set[str]:
+    """Return the remaining questions and answers."""
     return {path.name for path, _ in files_in(requests.folder_for(root(), shop.id))}
 
 
-def both(shop: Made, change: pytest.MonkeyPatch, asked: Json) -> tuple[Json, Json]:
-    """Return what a query is answered in pieces, and at once."""
+def both(shop: DatasetClient, change: pytest.MonkeyPatch, query_body: Json) -> tuple[Json, Json]:
+    """Return the results of a query run in pieces and run as a whole."""
     answers = []
     for most in ("0", "1000000"):
         change.setenv("RILLBASE_ANALYTICS_SCAN_ROWS", most)
-        answer = shop.query(**asked)
+        answer = shop.query(**query_body)
         answers.append({"rows": answer["rows"], "state": answer["state"]})
     return answers[0], answers[1]
 
 
-def fill(shop: Made, rng: random.Random) -> None:
-    """Leave rows in every stage."""
+def fill(shop: DatasetClient, rng: random.Random) -> None:
+    """Create rows in every stage."""
     for number in range(4):
         rows = [
             {
@@ -140,15 +140,15 @@ def fill(shop: Made, rng: random.Random) -> None:
         stock = [{"place": rng.choice("abc"), "item": n % 9, "pieces": n} for n in range(40)]
         shop.upload(*({"orders": row} for row in rows), *({"stock": row} for row in stock))
         if number == 1:
-            backstage.drain(shop)
+            pipeline_steps.drain(shop)
     gone = [{"orders": {"id": n}, "op": "delete"} for n in range(0, 200, 9)]
     shop.upload(*gone)
-    backstage.do(shop, PipelineStep.SORT)
+    pipeline_steps.do(shop, PipelineStep.SORT)
     shop.upload(*({"orders": {"id": n, "count": 9}, "op": "update"} for n in range(0, 200, 7)))
 
 
 def test_answers_are_the_same_in_pieces_and_at_once(
-    shop: Made, in_pieces: pytest.MonkeyPatch
+    shop: DatasetClient, in_pieces: pytest.MonkeyPatch
 ) -> None:
     from analytics.models import FileStage, StoredFile
 
@@ -159,9 +159,9 @@ def test_answers_are_the_same_in_pieces_and_at_once(
     assert files.count() > 3, "several pieces"
     in_pieces.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "1000")
     with running():
-        for asked in QUERIES:
-            found, expected = both(shop, in_pieces, asked)
-            assert found == expected, asked
+        for query_body in QUERIES:
+            actual, expected = both(shop, in_pieces, query_body)
+            assert actual == expected, query_body
         response = shop.query("orders", state=1)
         assert response["state"] == 1
         answer = shop.caller.post(
@@ -183,31 +183,31 @@ def test_keys_that_are_stored_as_ids_are_answered_in_pieces(
     for number in range(6):
         send(web, [random_line(rng) for _ in range(60)])
         if number == 2:
-            backstage.drain(web)
+            pipeline_steps.drain(web)
     in_pieces.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "1000")
     with running():
-        for asked in ID_QUERIES:
-            found, expected = both(web, in_pieces, asked)
-            assert found == expected, asked
+        for query_body in ID_QUERIES:
+            actual, expected = both(web, in_pieces, query_body)
+            assert actual == expected, query_body
 
 
 def test_a_sum_that_does_not_fit_is_refused_in_pieces_too(
-    shop: Made, in_pieces: pytest.MonkeyPatch
+    shop: DatasetClient, in_pieces: pytest.MonkeyPatch
 ) -> None:
     large = 2**62
     rows = [{"place": "a", "item": n, "pieces": large} for n in range(3)]
     shop.insert("stock", *rows)
     with running():
-        asked = {
+        query_body = {
             "table": "stock",
             "group_by": [],
             "aggregates": {"sum": {"op": "sum", "column": "pieces"}},
         }
-        problem(shop.caller.post(f"{shop.path}/query", asked), 400, "sum_overflow")
+        problem(shop.caller.post(f"{shop.path}/query", query_body), 400, "sum_overflow")
 
 
 def test_the_wait_for_a_missing_pipeline_is_limited(
-    shop: Made, in_pieces: pytest.MonkeyPatch
+    shop: DatasetClient, in_pieces: pytest.MonkeyPatch
 ) -> None:
     in_pieces.setattr("analytics.query.remote_scan.DEADLINE_S", 0.2)
     shop.insert("orders", {"id": 1})
@@ -218,7 +218,7 @@ def test_the_wait_for_a_missing_pipeline_is_limited(
 
 
 def test_the_request_of_a_disconnected_caller_is_withdrawn(
-    shop: Made, in_pieces: pytest.MonkeyPatch
+    shop: DatasetClient, in_pieces: pytest.MonkeyPatch
 ) -> None:
     shop.insert("orders", {"id": 1})
     address = urlsplit(shop.caller.base)
@@ -237,8 +237,8 @@ def test_the_request_of_a_disconnected_caller_is_withdrawn(
         wait_until(lambda: questions(shop) == set(), what="the question to be taken back")
 
 
-class Slow(backstage.Inline):
-    """Workers that are at it until somebody cancels."""
+class Slow(pipeline_steps.Inline):
+    """Workers that run until they are cancelled."""
 
     def __init__(self) -> None:
         self.begun, self.cancelled = threading.Event(), threading.Event()
@@ -252,10 +252,10 @@ class Slow(backstage.Inline):
         self.cancelled.set()
 
 
-def test_a_withdrawn_request_is_cancelled(shop: Made) -> None:
+def test_a_withdrawn_request_is_cancelled(shop: DatasetClient) -> None:
     workers = Slow()
     scans = ScanRunner(workers, lambda: None)
-    request = requests.ask(
+    request = requests.submit(
         requests.folder_for(root(), shop.id), "one", [json.dumps({"kind": "scan"})]
     )
     try:
@@ -265,11 +265,11 @@ def test_a_withdrawn_request_is_cancelled(shop: Made) -> None:
         scans.poll()
         assert workers.cancelled.is_set()
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             scans.poll()
             return not scans.busy
 
-        wait_until(ended, what="the question to be forgotten")
+        wait_until(has_ended, what="the question to be forgotten")
         assert requests.answered(request) is None
     finally:
         workers.cancelled.set()

@@ -1,4 +1,4 @@
-"""Two rows that are changed together are never seen apart, whatever goes on behind them."""
+"""Two rows that are changed together are always seen together, whatever the pipeline does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from analytics.pipeline.coordinator import Coordinator
 from analytics.pipeline.workers import ThreadWorkers
-from tests.analytics.zero import Readers, write
+from tests.analytics.zero_sums import Readers, write
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 UPLOADS = 30
 
@@ -31,14 +31,16 @@ def running() -> Iterator[None]:
         coordinator.end()
 
 
-def test_the_sum_is_always_zero(shop: Made, settings_environment: pytest.MonkeyPatch) -> None:
+def test_the_sum_is_always_zero(
+    shop: DatasetClient, settings_environment: pytest.MonkeyPatch
+) -> None:
     settings_environment.setenv("RILLBASE_ANALYTICS_BATCH_AGE_S", "0")
     settings_environment.setenv("RILLBASE_ANALYTICS_AUTHORITY_AGE_S", "0.3")
     readers = Readers(shop, 2)
     writer = threading.Thread(target=write, args=(shop, range(1, UPLOADS + 1), random.Random(1)))
     with readers:
         writer.start()
-        # One leads after the other while uploads go on.
+        # Coordinators take over from each other while uploads continue.
         while writer.is_alive():
             with running():
                 writer.join(timeout=1.0)

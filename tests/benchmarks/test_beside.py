@@ -1,4 +1,4 @@
-"""Comparing two checkouts: whose code runs, in which order, and what comes of it."""
+"""Comparing two checkouts: which code runs, in which order, and with which result."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def test_a_ratio_is_the_median_of_the_pairs_ratios() -> None:
     }
 
 
-def test_figures_that_only_one_checkout_has_are_left_out_and_nothing_is_divided_by_zero() -> None:
-    found = compare([{"lost": 0, "old": 1}], [{"lost": 3, "new": 1}])
+def test_results_of_only_one_checkout_are_omitted_and_nothing_is_divided_by_zero() -> None:
+    result = compare([{"lost": 0, "old": 1}], [{"lost": 3, "new": 1}])
 
-    assert found == {"lost": Comparison(0, 3, [])}
+    assert result == {"lost": Comparison(0, 3, [])}
 
 
 def test_what_starts_the_servers_is_each_checkouts_own_and_what_measures_them_is_lent(
@@ -52,12 +52,12 @@ def test_what_starts_the_servers_is_each_checkouts_own_and_what_measures_them_is
         file.parent.mkdir(exist_ok=True)
         file.touch()
 
-    found = lent(BENCHMARKS, tmp_path)
+    result = lent(BENCHMARKS, tmp_path)
 
-    assert found["stack.py"] == BENCHMARKS / "stack.py"
-    assert found["support/installation.py"] == tmp_path / "support/installation.py"
-    assert found["support/servers.py"] == BENCHMARKS / "support/servers.py"
-    assert found["support/forgotten.py"] == tmp_path / "support/forgotten.py"
+    assert result["stack.py"] == BENCHMARKS / "stack.py"
+    assert result["support/installation.py"] == tmp_path / "support/installation.py"
+    assert result["support/servers.py"] == BENCHMARKS / "support/servers.py"
+    assert result["support/forgotten.py"] == tmp_path / "support/forgotten.py"
 
 
 @pytest.mark.parametrize("benchmark", COMPARED)
@@ -102,13 +102,13 @@ def test_a_benchmark_of_a_checkout_beside_itself_has_the_figures_of_both() -> No
 
 def _imports(file: Path) -> list[str]:
     """Return the modules that a file imports, and `module.name` for each name from one."""
-    found = []
+    imported = []
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found += [name.name for name in node.names]
+            imported += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
-    return found
+            imported += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+    return imported
 
 
 def _run(benchmark: str, checkout: Path, *knobs: str) -> subprocess.CompletedProcess[str]:

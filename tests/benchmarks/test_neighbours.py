@@ -1,4 +1,4 @@
-"""What the benchmark of attacks blames on the attack."""
+"""What the benchmark of attacks attributes to the attack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read from the stacks of a profile."""
+"""Evaluating the stacks of a profile."""
 
 from __future__ import annotations
 

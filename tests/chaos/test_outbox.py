@@ -1,4 +1,4 @@
-"""Relays and the event layer are killed while documents are written: everything comes out.
+"""Relays and the event layer are killed while documents are written: every write is published.
 
 The long variant kills the servers of a whole installation, under writes over HTTP.
 """
@@ -25,7 +25,7 @@ from rillbase_native import Value, id_key
 from rillbase_server.launcher.ports import free_port
 from tests.documents.outbox.listener import Listener
 from tests.documents.outbox.sql_writer import SqlWriter, key_bytes
-from tests.launched import Place
+from tests.launcher_process import LauncherDirectory
 from tests.own_valkey import OwnValkey
 from tests.waiting import wait_until
 
@@ -35,7 +35,7 @@ DOCUMENTS = 40
 
 
 class RelayProcess:
-    """`manage.py relay`, to be killed and started again."""
+    """`manage.py relay`, which can be killed and restarted."""
 
     def __init__(self, valkey: OwnValkey, log: Path) -> None:
         self._environment = {**os.environ, "EVENTS_URL": valkey.url}
@@ -138,7 +138,7 @@ def test_a_relay_that_wakes_up_late_publishes_nothing(
         written(1, 2)
         slept.signal(signal.SIGSTOP)
         try:
-            # What it has read and not sent yet, if anything, is what it would send late.
+            # Anything that it has read and not sent yet would be sent late.
             written(3, 4)
             successor = _leader([relay for relay in relays if relay is not slept])
         finally:
@@ -153,17 +153,17 @@ def test_a_relay_that_wakes_up_late_publishes_nothing(
 
 
 def _leader(relays: list[RelayProcess]) -> RelayProcess:
-    """Wait until one of them leads."""
+    """Return the relay that leads, once there is one."""
     leader = relays[0]
 
-    def found() -> bool:
+    def has_leader() -> bool:
         nonlocal leader
-        # One that slept may believe for a moment that it leads beside another one.
+        # A relay that was suspended may believe for a moment that it still leads.
         leading = [relay for relay in relays if relay.leads()]
         leader = leading[0] if leading else leader
         return bool(leading)
 
-    wait_until(found, what="a leader", timeout_s=60)
+    wait_until(has_leader, what="a leader", timeout_s=60)
     return leader
 
 
@@ -178,13 +178,13 @@ def _kill_leader(relays: list[RelayProcess]) -> None:
 
 
 def _counts(listener: Listener) -> dict[str, tuple[bytes, int]]:
-    """Return what the last ticks said: each says something else."""
+    """Return the counts of the last ticks, which all differ."""
     return {name: (t.incarnation, t.count) for name, t in list(listener.ticks.items())}
 
 
 @dataclass
 class HttpWriters:
-    """Writers over HTTP, who remember what was acknowledged."""
+    """Writers over HTTP that remember acknowledged writes."""
 
     url: str
     headers: dict[str, str]
@@ -194,8 +194,8 @@ class HttpWriters:
     over: threading.Event = field(default_factory=threading.Event)
 
     def await_more(self, writes: int) -> None:
-        wanted = self.acknowledged + writes
-        wait_until(lambda: self.acknowledged >= wanted, what="writes to go on", timeout_s=90)
+        goal = self.acknowledged + writes
+        wait_until(lambda: self.acknowledged >= goal, what="writes to go on", timeout_s=90)
 
     def write(self, number: int) -> None:
         for count in itertools.count():
@@ -222,20 +222,20 @@ class HttpWriters:
 @pytest.mark.long
 @pytest.mark.timeout(KILL_S + 600)
 def test_acknowledged_writes_are_stored_and_published_whichever_process_is_killed(
-    place: Place,
+    launcher_directory: LauncherDirectory,
 ) -> None:
-    chance = random.Random(7)
-    with place.up() as launched:
+    rng = random.Random(7)
+    with launcher_directory.up() as launched:
         ready = launched.ready
         headers = {"Authorization": f"Bearer {ready['api_key']}"}
         collections = f"{ready['url']}/api/v1/tenants/{ready['tenant']}/collections"
-        made = requests.post(collections, json={"name": "chaos"}, headers=headers, timeout=60)
-        assert made.status_code == 201, made.text
-        collection = UUID(made.json()["id"])
+        created = requests.post(collections, json={"name": "chaos"}, headers=headers, timeout=60)
+        assert created.status_code == 201, created.text
+        collection = UUID(created.json()["id"])
         writers = HttpWriters(f"{ready['url']}/v1/collections/chaos", headers)
-        listener = Listener(place.valkey)
+        listener = Listener(launcher_directory.valkey)
         with listener.following():
-            kills = _kill_for(place, writers, chance)
+            kills = _kill_for(launcher_directory, writers, rng)
             wait_until(
                 lambda: all(
                     listener.has(collection, id_key(Value.parse(f'"{name}"'.encode())), version)
@@ -248,16 +248,18 @@ def test_acknowledged_writes_are_stored_and_published_whichever_process_is_kille
     assert kills >= 3
 
 
-def _kill_for(place: Place, writers: HttpWriters, chance: random.Random) -> int:
-    """Kill one process after another under load; return how many."""
+def _kill_for(
+    launcher_directory: LauncherDirectory, writers: HttpWriters, rng: random.Random
+) -> int:
+    """Kill one process after another under load; return the number of kills."""
     threads = [threading.Thread(target=writers.write, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
     kills, end = 0, time.monotonic() + KILL_S
     try:
         while time.monotonic() < end:
-            victim = chance.choice(["web", "postgres", "valkey", "background"])
-            pid = place.services()[victim]["pid"]
+            victim = rng.choice(["web", "postgres", "valkey", "background"])
+            pid = launcher_directory.services()[victim]["pid"]
             if pid is not None:
                 os.kill(pid, 9)
                 kills += 1
@@ -270,7 +272,9 @@ def _kill_for(place: Place, writers: HttpWriters, chance: random.Random) -> int:
 
 
 def _check_stored(writers: HttpWriters) -> None:
-    """Each document is there, in the acknowledged version or one whose answer was cut off."""
+    """Check that each document exists, in its acknowledged version or in one whose response was
+    lost.
+    """
     for name, version in writers.versions.items():
         answer = requests.get(
             f"{writers.url}/documents/{name}", headers=writers.headers, timeout=60

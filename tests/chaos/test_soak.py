@@ -1,9 +1,9 @@
-"""Minutes of kill -9, of every process in turn, under load: what was acknowledged is there.
+"""Every process is killed in turn for minutes, under load: nothing acknowledged is lost.
 
-Writers change a tenant again and again, each change under an idempotency key of its own and
-repeated until somebody acknowledges it. In the end the audit log holds each acknowledged change
-once, the tenant's webhook has been told of each, and limits hold. RILLBASE_SOAK_S says how many
-seconds of killing that is.
+Writers change a tenant repeatedly. Each change has its own idempotency key, and is retried until it
+is acknowledged. At the end the audit log has each acknowledged change once, the tenant's webhook
+has received each of them, and limits are still enforced. RILLBASE_SOAK_S is the duration in
+seconds.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ import pytest
 import requests
 
 from foundation.json_types import JsonObject
-from tests.launched import Launched, Place
 from tests.launcher_command import processes_below
+from tests.launcher_process import LauncherDirectory, RunningLauncher, sign_in
 from tests.tenants.webhooks.receivers import WebhookReceiver, webhook_receiver
 from tests.waiting import wait_until
 
 SOAK_S = int(os.environ.get("RILLBASE_SOAK_S", "180"))
-#: A message whose worker died comes back after five minutes, and a sweep looks every five.
+#: A message whose worker died is delivered again after five minutes, and a sweep runs every five
+#: minutes.
 DELIVERED_WITHIN_S = 900
 VICTIMS = ("web", "worker", "valkey", "postgres", "background", "launcher")
 WRITERS = 3
-#: Between two changes of a writer, so that the tenant's rate is not what is tested here.
+#: The pause between two changes of a writer, so that the tenant's rate limit is not reached.
 PAUSE_S = 0.2
 SLUG = "soaked"
 
@@ -42,7 +43,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(SOAK_S + DELIVERED_WITHIN_S 
 
 @dataclass
 class Load:
-    """Writers of one tenant, wherever the server is at the moment."""
+    """Writers of one tenant, which follow the server to its current address."""
 
     url: str
     token: str
@@ -93,45 +94,33 @@ class Load:
             cursor = f"&cursor={page['next_cursor']}"
 
 
-def sign_in(ready: dict[str, str]) -> str:
-    """Return a personal token of the demo's owner."""
-    with requests.Session() as browser:
-        login = {"email": ready["email"], "password": ready["password"]}
-        answer = browser.post(f"{ready['url']}/api/v1/auth/login", json=login, timeout=60)
-        csrf = {"X-CSRF-Token": answer.json()["csrf_token"]}
-        made = browser.post(
-            f"{ready['url']}/api/v1/me/tokens", json={"name": "soak"}, headers=csrf, timeout=60
-        )
-        return str(made.json()["secret"])
-
-
 @pytest.fixture
 def receiver() -> Iterator[WebhookReceiver]:
     with webhook_receiver() as running:
         yield running
 
 
-def kill(place: Place, launched: Launched, victim: str) -> None:
-    """Kill a process, and wait until another has taken its place."""
+def kill(launcher_directory: LauncherDirectory, launched: RunningLauncher, victim: str) -> None:
+    """Kill a process, and wait until it has been replaced."""
     if victim == "launcher":
         launched.process.send_signal(signal.SIGKILL)
         launched.process.wait()
         return
-    pid = place.services()[victim]["pid"]
+    pid = launcher_directory.services()[victim]["pid"]
     os.kill(pid, signal.SIGKILL)
 
-    def back() -> bool:
-        service = place.services()[victim]
+    def is_back() -> bool:
+        service = launcher_directory.services()[victim]
         return bool(service["state"] == "ready" and service["pid"] != pid)
 
-    wait_until(back, what=f"{victim} to be back", timeout_s=60)
+    wait_until(is_back, what=f"{victim} to be back", timeout_s=60)
 
 
 def test_nothing_that_was_acknowledged_is_lost_whatever_is_killed(
-    place: Place, receiver: WebhookReceiver
+    launcher_directory: LauncherDirectory, receiver: WebhookReceiver
 ) -> None:
-    chance = random.Random(20261121)
-    with place.up() as launched:
+    rng = random.Random(20261121)
+    with launcher_directory.up() as launched:
         load = Load(launched.ready["url"], sign_in(launched.ready))
         assert load.call("POST", "/api/v1/tenants", {"slug": SLUG, "name": "first"}).ok
         hook: JsonObject = {"name": "watch", "url": receiver.url, "events": ["tenant.updated"]}
@@ -148,26 +137,26 @@ def test_nothing_that_was_acknowledged_is_lost_whatever_is_killed(
     writers = [threading.Thread(target=load.write, args=(number,)) for number in range(WRITERS)]
     for writer in writers:
         writer.start()
-    rounds = _soak(place, load, chance)
+    rounds = _soak(launcher_directory, load, rng)
     load.over.set()
     for writer in writers:
         writer.join()
 
     assert len(load.acknowledged) > 2 * SOAK_S / 10
-    with place.up() as launched:
+    with launcher_directory.up() as launched:
         load.url = launched.ready["url"]
         _check_audit_log(load)
         _check_deliveries(load, receiver)
         _check_limits(load)
-    assert processes_below(place.data) == []
+    assert processes_below(launcher_directory.data) == []
     print(f"{rounds} kills, {len(load.acknowledged)} changes, failures: {dict(load.failures)}")  # noqa: T201
 
 
-def _soak(place: Place, load: Load, chance: random.Random) -> int:
-    """Kill one thing after the other until the time is over; return how many."""
+def _soak(launcher_directory: LauncherDirectory, load: Load, rng: random.Random) -> int:
+    """Kill one process after another until the time is over; return the number of kills."""
     deadline, rounds = time.monotonic() + SOAK_S, 0
     while time.monotonic() < deadline:
-        with place.up() as launched:
+        with launcher_directory.up() as launched:
             load.url = launched.ready["url"]
             victim = ""
             while victim != "launcher" and time.monotonic() < deadline:
@@ -177,14 +166,16 @@ def _soak(place: Place, load: Load, chance: random.Random) -> int:
                     what="a change to be acknowledged",
                     timeout_s=60,
                 )
-                victim = chance.choice(VICTIMS)
-                kill(place, launched, victim)
+                victim = rng.choice(VICTIMS)
+                kill(launcher_directory, launched, victim)
                 rounds += 1
     return rounds
 
 
 def _check_audit_log(load: Load) -> None:
-    """Each change is there once. One that nobody has seen acknowledged may be there too."""
+    """Check that each acknowledged change is present once. Unacknowledged changes may be present
+    too.
+    """
     audited = Counter(load.audited())
     assert set(load.acknowledged) <= set(audited)
     assert [name for name, times in audited.items() if times > 1] == []
@@ -192,7 +183,7 @@ def _check_audit_log(load: Load) -> None:
 
 
 def _check_deliveries(load: Load, receiver: WebhookReceiver) -> None:
-    def told() -> set[object]:
+    def delivered_types() -> set[object]:
         return {
             m.event["data"]["after"]["name"]  # type: ignore[index]
             for m in list(receiver.messages)
@@ -200,14 +191,16 @@ def _check_deliveries(load: Load, receiver: WebhookReceiver) -> None:
         }
 
     wait_until(
-        lambda: set(load.acknowledged) <= told(),
+        lambda: set(load.acknowledged) <= delivered_types(),
         what="the webhook to be told of every change",
         timeout_s=DELIVERED_WITHIN_S,
     )
 
 
 def _check_limits(load: Load) -> None:
-    """The tenant's burst is 200 and its rate 50 a second: more is refused, and never fails."""
+    """Check that calls beyond the tenant's burst of 200 and its rate of 50 a second are rejected
+    without failing.
+    """
     statuses: Counter[int] = Counter()
     begin = time.monotonic()
     while not statuses[429] and sum(statuses.values()) < 2000:

@@ -1,10 +1,10 @@
-"""Aggregates whatever is killed: a view is the GROUP BY of its collection, an event counts once.
+"""Aggregates under faults: a view equals the GROUP BY of its collection, and an event counts once.
 
-Writers change documents at random and add events, each event again and again under its name until
-it is acknowledged, while one part of the installation after another is killed, paused or emptied. A
-reader looks at one moment in two ways, which have to agree. At quiet points nobody writes: then the
-view has to come to show what grouping the documents shows, and the events have to sum up to what
-was acknowledged.
+Writers change documents at random and add events, retrying each event under its name until it is
+acknowledged, while one part of the installation after another is killed, paused or emptied. A
+reader queries each snapshot in two ways, whose results must agree. At quiet points nobody writes:
+then the view has to come to show what grouping the documents shows, and the events have to sum up
+to what was acknowledged.
 
 A run prints its seed and its story; RILLBASE_CHAOS_SEED repeats the choices of one, and
 RILLBASE_CHAOS_KILLS says how many kills the long one takes.
@@ -27,20 +27,20 @@ import redis
 import requests
 
 from tests.aggregates.grouping import BY_KIND, FILTER, comparable, document, grouped
-from tests.chaos.live.story import Story
+from tests.chaos.live.report import RunReport
 from tests.chaos.live.writers import Gate
-from tests.launched import Launched, Place
+from tests.launcher_process import LauncherDirectory, RunningLauncher
 from tests.waiting import wait_until
 
 KILLS = int(os.environ.get("RILLBASE_CHAOS_KILLS", "60"))
 SERVICES = ("background", "node", "postgres", "valkey", "web")
 VICTIMS = (*SERVICES, "empty valkey", "pause views", "rebuild", "background", "node")
 WRITERS, DOCUMENTS = 3, 30
-#: Between two kills.
+#: The pause between two kills.
 WRITES = 20
 KILLS_BETWEEN_QUIET_POINTS = 4
 CALL_TIMEOUT_S, RECOVERY_S = 60.0, 240.0
-#: Longer than after-images are kept, so that what was missed is gone.
+#: Longer than after-images are kept, so that missed ones are gone.
 PAUSE_S = 12.0
 GOOD, REFUSED, CONNECTION_ERRORS = 300, 500, requests.RequestException
 MOVES: dict[str, Any] = {
@@ -53,13 +53,17 @@ MOVES: dict[str, Any] = {
 
 @pytest.mark.long
 @pytest.mark.timeout(KILLS * 120)
-def test_views_and_events_are_exact_whatever_is_killed(place: Place) -> None:
-    story = Story(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
-    chance = Random(story.seed)
-    victims = [*dict.fromkeys(VICTIMS), *chance.choices(VICTIMS, k=KILLS)][:KILLS]
+def test_views_and_events_are_exact_whatever_is_killed(
+    launcher_directory: LauncherDirectory,
+) -> None:
+    report = RunReport(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
+    rng = Random(report.seed)
+    victims = [*dict.fromkeys(VICTIMS), *rng.choices(VICTIMS, k=KILLS)][:KILLS]
     try:
-        with place.up(RILLBASE_GRID="processes", RILLBASE_DEFAULT_PLAN="dedicated") as launched:
-            run = Run(place, launched, story)
+        with launcher_directory.up(
+            RILLBASE_GRID="processes", RILLBASE_DEFAULT_PLAN="dedicated"
+        ) as launched:
+            run = Run(launcher_directory, launched, report)
             with run.busy():
                 for number, victim in enumerate(victims, start=1):
                     run.write_more()
@@ -69,20 +73,20 @@ def test_views_and_events_are_exact_whatever_is_killed(place: Place) -> None:
                 run.write_more()
                 run.settle()
     finally:
-        story.end()
-    assert not story.faults, story.faults
+        report.end()
+    assert not report.faults, report.faults
 
 
 class Caller:
     """Calls the server for one thread."""
 
-    def __init__(self, launched: Launched) -> None:
+    def __init__(self, launched: RunningLauncher) -> None:
         self._url = launched.ready["url"]
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {launched.ready['api_key']}"
 
     def ask(self, method: str, path: str, body: Any = None) -> requests.Response | None:
-        """Return the answer; none while the server, or what is behind it, is away."""
+        """Return the response; None while the server or a service behind it is unavailable."""
         try:
             answer = self._session.request(
                 method, self._url + path, json=body, timeout=CALL_TIMEOUT_S
@@ -94,43 +98,43 @@ class Caller:
     def post(self, path: str, body: object) -> requests.Response | None:
         return self.ask("POST", path, body)
 
-    def rows(self, aggregate: str, **asked: object) -> dict[str, Any] | None:
-        """Return an answer of an aggregate; none if there is none at present."""
-        answer = self.post(f"/v1/aggregates/{aggregate}/query", asked)
+    def rows(self, aggregate: str, **query_body: object) -> dict[str, Any] | None:
+        """Return the rows of an aggregate; None while they are unavailable."""
+        answer = self.post(f"/v1/aggregates/{aggregate}/query", query_body)
         if answer is None or not answer.ok:
             return None
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body
 
 
 class Writer(threading.Thread):
     """Changes documents, and adds events until each is acknowledged."""
 
-    def __init__(self, number: int, caller: Caller, gate: Gate, story: Story) -> None:
+    def __init__(self, number: int, caller: Caller, gate: Gate, report: RunReport) -> None:
         super().__init__(name=f"writer-{number}", daemon=True)
         self.sum = self.count = 0
-        self._chance = Random(f"{story.seed} writer {number}")
-        self._caller, self._gate, self._story = caller, gate, story
+        self._rng = Random(f"{report.seed} writer {number}")
+        self._caller, self._gate, self._report = caller, gate, report
 
     def run(self) -> None:
         while self._gate.wait_open():
             self._change()
             self._move()
-            self._story.count("rounds")
+            self._report.count("rounds")
 
     def _change(self) -> None:
-        key = self._chance.randrange(DOCUMENTS)
+        key = self._rng.randrange(DOCUMENTS)
         path = f"/v1/collections/things/documents/~{key}"
-        match self._chance.randrange(4):
+        match self._rng.randrange(4):
             case 0:
                 self._caller.ask("DELETE", path)
             case 1:
-                self._caller.ask("PATCH", path, {"$inc": {"n": self._chance.randrange(-9, 9)}})
+                self._caller.ask("PATCH", path, {"$inc": {"n": self._rng.randrange(-9, 9)}})
             case _:
-                self._caller.ask("PUT", path, document(self._chance, key))
+                self._caller.ask("PUT", path, document(self._rng, key))
 
     def _move(self) -> None:
-        amount = self._chance.randrange(-99, 99)
+        amount = self._rng.randrange(-99, 99)
         name = f"{self.name}-{self.count}"
         event = {"event_id": name, "who": self.name, "by": amount}
         while not self._gate.over.is_set():
@@ -139,18 +143,18 @@ class Writer(threading.Thread):
                 self._gate.over.wait(0.1)
                 continue
             if answer.status_code >= GOOD:
-                self._story.fault(self.name, f"{answer.status_code} {answer.text}")
+                self._report.fault(self.name, f"{answer.status_code} {answer.text}")
             break
         self.sum += amount
         self.count += 1
 
 
 class Reader(threading.Thread):
-    """Looks at one moment by kind and as a whole."""
+    """Queries one snapshot by kind and in total."""
 
-    def __init__(self, caller: Caller, over: threading.Event, story: Story) -> None:
+    def __init__(self, caller: Caller, over: threading.Event, report: RunReport) -> None:
         super().__init__(name="reader", daemon=True)
-        self._caller, self._over, self._story = caller, over, story
+        self._caller, self._over, self._report = caller, over, report
 
     def run(self) -> None:
         while not self._over.wait(0.05):
@@ -164,32 +168,34 @@ class Reader(threading.Thread):
                 continue
             kinds = {name: sum(row[name] for row in first["rows"]) for name in ("count", "total")}
             if (whole["rows"] or [{"count": 0, "total": 0}])[0] != kinds:
-                self._story.fault("reader", f"{first} is not {whole}")
-            self._story.count("looks")
+                self._report.fault("reader", f"{first} is not {whole}")
+            self._report.count("looks")
 
 
 class Run:
-    """Everybody at work on an installation."""
+    """All writers and readers of an installation."""
 
-    def __init__(self, place: Place, launched: Launched, story: Story) -> None:
-        self._place, self._story = place, story
+    def __init__(
+        self, launcher_directory: LauncherDirectory, launched: RunningLauncher, report: RunReport
+    ) -> None:
+        self._place, self._report = launcher_directory, report
         self._gate = Gate(WRITERS)
         self._caller = Caller(launched)
         self._control = f"/api/v1/tenants/{launched.ready['tenant']}"
         view = {**BY_KIND, "source": {"collection": "things", "filter": FILTER}}
-        made: list[tuple[str, object]] = [
+        definitions: list[tuple[str, object]] = [
             ("collections", {"name": "things"}),
             ("aggregates", view),
             ("aggregates", MOVES),
         ]
-        for kind, body in made:
+        for kind, body in definitions:
             answer = self._caller.post(f"{self._control}/{kind}", body)
             assert answer is not None, kind
             assert answer.ok, answer.text
         self._writers = [
-            Writer(number, Caller(launched), self._gate, story) for number in range(WRITERS)
+            Writer(number, Caller(launched), self._gate, report) for number in range(WRITERS)
         ]
-        self._reader = Reader(Caller(launched), self._gate.over, story)
+        self._reader = Reader(Caller(launched), self._gate.over, report)
         self._hurts: dict[str, Callable[[], None]] = {
             "empty valkey": self._empty_valkey,
             "pause views": self._pause_views,
@@ -206,19 +212,19 @@ class Run:
             self._gate.end()
 
     def write_more(self) -> None:
-        """Wait until so much more was written."""
-        wanted = self._story.counts["rounds"] + WRITES
+        """Wait until that many more writes are acknowledged."""
+        target = self._report.counts["rounds"] + WRITES
         wait_until(
-            lambda: self._story.counts["rounds"] >= wanted or bool(self._story.faults),
+            lambda: self._report.counts["rounds"] >= target or bool(self._report.faults),
             what="writes to go on",
             timeout_s=RECOVERY_S,
         )
-        assert not self._story.faults, self._story.faults
+        assert not self._report.faults, self._report.faults
 
     def disrupt(self, victim: str) -> None:
-        self._story.record("killer", victim)
-        self._story.count(f"kill: {victim}")
-        # What was hurt a moment ago may not be there to be hurt again.
+        self._report.record("killer", victim)
+        self._report.count(f"kill: {victim}")
+        # A process that was just disrupted may not be running yet.
         with contextlib.suppress(ProcessLookupError, redis.RedisError):
             self._hurts.get(victim, lambda: self._signal(victim, signal.SIGKILL))()
 
@@ -243,9 +249,9 @@ class Run:
         self._caller.post(f"{self._control}/aggregates/by_kind:rebuild", None)
 
     def settle(self) -> None:
-        """Stop all writes, and wait until everything is as it has to be."""
+        """Stop all writes, and wait until all results are correct."""
         self._gate.close()
-        self._story.record("quiet", "no writer writes")
+        self._report.record("quiet", "no writer writes")
         counted = sum(one.count for one in self._writers), sum(one.sum for one in self._writers)
         for what, holds in (
             ("the view to show what there is", self._view_holds),
@@ -255,9 +261,9 @@ class Run:
                 wait_until(holds, what=what, timeout_s=RECOVERY_S)
             except AssertionError:
                 shown = self._caller.rows("by_kind", group_by=["kind"], snapshot="fresh")
-                self._story.record("quiet", f"{shown} and {self._moves()} for {counted}")
+                self._report.record("quiet", f"{shown} and {self._moves()} for {counted}")
                 raise
-        self._story.count("quiet points")
+        self._report.count("quiet points")
         self._gate.open()
 
     def _view_holds(self) -> bool:
@@ -274,8 +280,8 @@ class Run:
         return [item["document"] for item in answer.json()["items"]]
 
     def _moves(self) -> tuple[int, int] | None:
-        found = self._caller.rows("moves", group_by=[], snapshot="fresh")
-        if found is None:
+        rows = self._caller.rows("moves", group_by=[], snapshot="fresh")
+        if rows is None:
             return None
-        row = (found["rows"] or [{"n": 0, "sum": 0}])[0]
+        row = (rows["rows"] or [{"n": 0, "sum": 0}])[0]
         return row["n"], row["sum"]

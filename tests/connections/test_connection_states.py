@@ -21,7 +21,7 @@ from tests.make import make_key, make_tenant
 
 
 @pytest.mark.parametrize(("state", "to"), list(product(ConnectionPhase, ConnectionPhase)))
-def test_a_connection_makes_only_the_transitions_of_the_table(
+def test_a_connection_makes_only_the_transitions_in_the_table(
     state: ConnectionPhase, to: ConnectionPhase
 ) -> None:
     if to in TRANSITIONS[state]:
@@ -42,9 +42,9 @@ def test_every_state_leads_to_the_end_and_none_leads_back_to_the_greeting() -> N
 
 @pytest.fixture
 async def registry() -> AsyncIterator[ConnectionRegistry]:
-    found = ConnectionRegistry("tests")
-    yield found
-    await found.stop()
+    registry = ConnectionRegistry("tests")
+    yield registry
+    await registry.stop()
     await event_server.close()
     await limiter().aclose()
 
@@ -55,7 +55,7 @@ def key() -> str:
 
 
 class Client:
-    """A WebSocket without a socket."""
+    """A WebSocket connection without a network socket."""
 
     def __init__(self, registry: ConnectionRegistry) -> None:
         app = RealtimeConsumer.as_asgi(
@@ -76,10 +76,10 @@ class Client:
         return await self.next()
 
     async def next(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(await self.socket.receive_from(timeout=30))
-        return found
+        body: dict[str, Any] = json.loads(await self.socket.receive_from(timeout=30))
+        return body
 
-    async def closed(self) -> int:
+    async def close_code(self) -> int:
         frame = await self.socket.receive_output(timeout=30)
         assert frame["type"] == "websocket.close"
         await self.socket.disconnect()
@@ -101,11 +101,11 @@ async def test_an_authenticated_caller_gets_one_welcome(
 
 
 @pytest.mark.parametrize("kind", ["ping", "auth", "subscribe", "query"])
-async def test_nothing_comes_before_hello(registry: ConnectionRegistry, kind: str) -> None:
+async def test_messages_before_hello_are_rejected(registry: ConnectionRegistry, kind: str) -> None:
     client = await Client(registry).opened()
-    refused = await client.ask(type=kind, id="1")
-    assert refused["error"]["status"] == 401
-    assert await client.closed() == 4401
+    refusal = await client.ask(type=kind, id="1")
+    assert refusal["error"]["status"] == 401
+    assert await client.close_code() == 4401
     assert not registry.connections
 
 

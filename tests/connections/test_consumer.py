@@ -1,4 +1,4 @@
-"""What the consumer under every WebSocket does with messages, handshakes and failures."""
+"""How the consumer of all WebSocket protocols handles messages, handshakes and failures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from foundation.asgi import Receive, Send
 from foundation.errors import NotFound
 
 
-class Scripted(WebSocketConsumer):
-    """Serves connections as a test says."""
+class ScriptedConsumer(WebSocketConsumer):
+    """Serves connections as scripted by a test."""
 
     def __init__(self, serve: Serve | None) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Scripted(WebSocketConsumer):
 
 
 def connection(serve: Serve | None) -> WebsocketCommunicator:
-    return WebsocketCommunicator(Scripted.as_asgi(serve=serve), "/")
+    return WebsocketCommunicator(ScriptedConsumer.as_asgi(serve=serve), "/")
 
 
 async def echo(receive: Receive, send: Send) -> None:

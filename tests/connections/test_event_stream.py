@@ -31,7 +31,7 @@ REQUEST = {"type": "http.request", "body": b"", "more_body": False}
 DISCONNECT = {"type": "http.disconnect"}
 
 
-class Scripted:
+class ScriptedSubscription:
     """A kind of subscription, and the one subscription to it."""
 
     member = "anything"
@@ -45,7 +45,7 @@ class Scripted:
 
     async def open(
         self, subscriber: Subscriber, message: Value, outlet: SubscriptionOutlet
-    ) -> Scripted:
+    ) -> ScriptedSubscription:
         if self._raises is not None:
             raise self._raises
         self.is_opening = True
@@ -69,6 +69,9 @@ class Scripted:
     async def judge(self, subscriber: Subscriber) -> None:
         pass
 
+    def describe(self) -> JsonObject:
+        return {}
+
     def figures(self) -> JsonObject:
         return {}
 
@@ -79,8 +82,8 @@ class Scripted:
 
 @pytest.fixture
 def caller() -> ConnectionCaller:
-    made = make_tenant()
-    key = facts.key_facts(make_key(made.tenant).split("_")[2])
+    account = make_tenant()
+    key = facts.key_facts(make_key(account.tenant).split("_")[2])
     principal = key_principal(key, CredentialKind.SECRET_KEY, {})
     reference = CredentialReference(CredentialKind.SECRET_KEY, "", key.tenant.slug, "127.0.0.1")
     return ConnectionCaller(principal, key.tenant, reference)
@@ -94,7 +97,10 @@ async def registry() -> AsyncIterator[ConnectionRegistry]:
 
 
 def client_of(
-    registry: ConnectionRegistry, caller: ConnectionCaller, kind: Scripted, method: str = "GET"
+    registry: ConnectionRegistry,
+    caller: ConnectionCaller,
+    kind: ScriptedSubscription,
+    method: str = "GET",
 ) -> Any:
     answer = EventStreams(registry).answer(cast("Call", None), caller, kind, Value.parse(b"{}"))
     assert answer.app is not None
@@ -103,7 +109,7 @@ def client_of(
     return communicator(answer.app({"x-more": "1"}), scope)
 
 
-async def begun(client: Any) -> None:
+async def start_stream(client: Any) -> None:
     await client.send_input(REQUEST)
     start = await client.receive_output()
     assert (start["type"], start["status"]) == ("http.response.start", 200)
@@ -115,9 +121,9 @@ async def begun(client: Any) -> None:
 async def test_frames_arrive_as_events_until_the_client_hangs_up(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    kind = Scripted()
+    kind = ScriptedSubscription()
     client = client_of(registry, caller, kind)
-    await begun(client)
+    await start_stream(client)
     kind.say(1)
     event = await client.receive_output()
     assert event["body"] == b'event: event\ndata: {"type":"event","number":1}\n\n'
@@ -130,7 +136,7 @@ async def test_frames_arrive_as_events_until_the_client_hangs_up(
 async def test_a_disconnect_during_a_subscribe_cancels_it(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    kind = Scripted(opens=False)
+    kind = ScriptedSubscription(opens=False)
     client = client_of(registry, caller, kind)
     await client.send_input(REQUEST)
     await until(lambda: kind.is_opening, "the subscription to be opened")
@@ -143,7 +149,7 @@ async def test_a_disconnect_during_a_subscribe_cancels_it(
 async def test_an_error_before_the_first_byte_is_a_problem_document(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    client = client_of(registry, caller, Scripted(raises=NotFound("There is none.")))
+    client = client_of(registry, caller, ScriptedSubscription(raises=NotFound("There is none.")))
     await client.send_input(REQUEST)
     start = await client.receive_output()
     assert start["status"] == 404
@@ -156,7 +162,7 @@ async def test_an_error_before_the_first_byte_is_a_problem_document(
 
 
 async def test_a_body_is_rejected(registry: ConnectionRegistry, caller: ConnectionCaller) -> None:
-    kind = Scripted()
+    kind = ScriptedSubscription()
     client = client_of(registry, caller, kind)
     await client.send_input({"type": "http.request", "body": b"{}", "more_body": True})
     assert (await client.receive_output())["status"] == 413
@@ -168,7 +174,7 @@ async def test_a_body_is_rejected(registry: ConnectionRegistry, caller: Connecti
 async def test_a_frame_is_sent_once_the_client_has_read_it(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    kind, room, waiting = Scripted(), asyncio.Semaphore(2), asyncio.Event()
+    kind, room, waiting = ScriptedSubscription(), asyncio.Semaphore(2), asyncio.Event()
 
     async def send(message: object) -> None:
         if room.locked():
@@ -197,9 +203,9 @@ async def test_a_frame_is_sent_once_the_client_has_read_it(
 async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    kind = Scripted()
+    kind = ScriptedSubscription()
     client = client_of(registry, caller, kind)
-    await begun(client)
+    await start_stream(client)
     client.future.cancel()
     await until(lambda: kind.is_closed, "the subscription to be closed")
     assert not registry.connections
@@ -208,7 +214,7 @@ async def test_a_server_that_ends_in_a_hurry_ends_its_streams(
 async def test_a_head_request_leaves_no_subscription(
     registry: ConnectionRegistry, caller: ConnectionCaller
 ) -> None:
-    kind = Scripted()
+    kind = ScriptedSubscription()
     client = client_of(registry, caller, kind, "HEAD")
     await client.send_input(REQUEST)
     assert (await client.receive_output())["status"] == 200

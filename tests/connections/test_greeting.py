@@ -1,4 +1,4 @@
-"""Who may open a connection, and how it says who it is."""
+"""Who may open a connection, and how clients authenticate."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.waiting import wait_until
 
 
 def test_a_key_in_the_first_message_is_welcome(server: str) -> None:
-    made = make_tenant()
+    account = make_tenant()
     with opened(server) as client:
-        client.say(type="hello", token=make_key(made.tenant))
+        client.say(type="hello", token=make_key(account.tenant))
         welcome = client.next()
         assert welcome["type"] == "welcome"
         assert welcome["heartbeat_ms"] == 10_000
@@ -29,14 +29,14 @@ def test_a_key_in_the_first_message_is_welcome(server: str) -> None:
 
 
 def test_a_key_in_the_headers_is_welcome_at_once(server: str) -> None:
-    made = make_tenant()
-    with opened(server, {"Authorization": f"Bearer {make_key(made.tenant)}"}) as client:
+    account = make_tenant()
+    with opened(server, {"Authorization": f"Bearer {make_key(account.tenant)}"}) as client:
         assert client.next()["type"] == "welcome"
 
 
-def test_a_publishable_key_is_welcome_alone(server: str) -> None:
-    made = make_tenant()
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+def test_a_publishable_key_is_sufficient_by_itself(server: str) -> None:
+    account = make_tenant()
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server) as client:
         client.say(type="hello", key=key)
         assert client.next()["type"] == "welcome"
@@ -59,11 +59,11 @@ def test_unauthenticated_clients_are_disconnected(server: str, message: dict[str
 
 
 def test_cookies_open_nothing(server: str) -> None:
-    made = make_tenant()
-    cookie, _ = make_session(make_member(made.tenant, Role.OWNER))
-    headers = {"Cookie": f"rillbase_session={cookie}", "Rillbase-Tenant": made.slug}
+    account = make_tenant()
+    cookie, _ = make_session(make_member(account.tenant, Role.OWNER))
+    headers = {"Cookie": f"rillbase_session={cookie}", "Rillbase-Tenant": account.slug}
     with opened(server, headers) as client:
-        client.say(type="hello", tenant=made.slug)
+        client.say(type="hello", tenant=account.slug)
         assert client.closed()[0] == 4401
 
 
@@ -73,20 +73,20 @@ def test_a_first_message_of_more_than_8_kib_is_refused(server: str) -> None:
         assert client.closed()[0] == 1009
 
 
-def test_a_page_of_an_origin_that_is_not_listed_is_turned_away(server: str) -> None:
-    made = make_tenant()
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+def test_a_page_of_an_unlisted_origin_is_rejected(server: str) -> None:
+    account = make_tenant()
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, origin="https://evil.example") as client:
         client.say(type="hello", key=key)
         assert client.closed()[0] == 4403
 
 
 def test_a_page_of_a_listed_origin_is_welcome(server: str) -> None:
-    made = make_tenant()
-    Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(
+    account = make_tenant()
+    Tenant.objects.using("staff").filter(pk=account.tenant.pk).update(
         cors_origins=["https://app.example"]
     )
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, origin="https://app.example") as client:
         client.say(type="hello", key=key)
         assert client.next()["type"] == "welcome"
@@ -100,9 +100,9 @@ def test_another_subprotocol_is_refused_in_the_handshake(server: str) -> None:
 
 
 def test_a_tenant_has_no_more_connections_than_its_quota_allows(server: str) -> None:
-    made = make_tenant()
-    Quota(tenant=made.tenant, limits={"connections": 1}).save(using="staff")
-    key = make_key(made.tenant)
+    account = make_tenant()
+    Quota(tenant=account.tenant, limits={"connections": 1}).save(using="staff")
+    key = make_key(account.tenant)
     with greeted(server, key) as first:
         with opened(server) as second:
             second.say(type="hello", token=key)
@@ -125,25 +125,25 @@ def test_a_handshake_for_a_foreign_host_is_refused_by_a_problem_document(
 
 
 def connection_to(server: str) -> socket.socket:
-    """Return a connection to the server, over which any host may be asked for."""
+    """Return a connection to the server that can send any Host header."""
     parts = urlsplit(server)
     return socket.create_connection((parts.hostname, parts.port))
 
 
 def test_a_rejected_origin_is_in_the_tenants_error_log(server: str) -> None:
-    made = make_tenant()
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    account = make_tenant()
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, {"Origin": "https://elsewhere.example"}) as client:
         client.say(type="hello", key=key)
         assert client.next()["error"]["code"] == "forbidden"
         assert client.closed()[0] == 4403
-    errors = f"/api/v1/tenants/{made.slug}/errors"
+    errors = f"/api/v1/tenants/{account.slug}/errors"
 
     def entries() -> list[dict[str, object]]:
-        found: list[dict[str, object]] = (
-            with_key(server, made.admin_key).get(errors).json()["items"]
+        result: list[dict[str, object]] = (
+            with_key(server, account.admin_key).get(errors).json()["items"]
         )
-        return found
+        return result
 
     wait_until(lambda: len(entries()) == 1, what="the rejection to be in the error log")
     (entry,) = entries()

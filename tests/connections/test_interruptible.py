@@ -1,4 +1,4 @@
-"""How work ends that is interrupted."""
+"""How interrupted work ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def test_interrupted_work_ends_and_its_task_continues() -> None:
     await asyncio.sleep(0)
 
 
-async def test_an_interruption_at_the_moment_of_the_end_does_not_reach_what_follows() -> None:
+async def test_an_interruption_at_the_moment_of_completion_does_not_affect_later_work() -> None:
     work = Interruptible()
 
     async def interrupt_and_fail() -> None:

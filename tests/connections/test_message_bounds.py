@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 from tests.own_server import another_server
 from tests.peak_memory import peak_memory
@@ -28,7 +28,7 @@ CLIENTS, MOST_ADDED_MIB = 20, 256
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     return make_collection(server)
 
 
@@ -47,10 +47,10 @@ def _digits(count: int) -> str:
     ],
 )
 def test_any_oversized_part_of_a_query_is_rejected(
-    server: str, things: MadeCollection, member: str, code: str
+    server: str, things: CollectionClient, member: str, code: str
 ) -> None:
     large = {"a": {"$in": [1] * 100_000}}
-    with greeted(server, make_key(things.made.tenant)) as client:
+    with greeted(server, make_key(things.account.tenant)) as client:
         for kind in ("subscribe", "query"):
             # The name of the message follows its large part.
             client.say(**{member: large}, type=kind, id=kind, collection=things.name)
@@ -65,8 +65,8 @@ def _problem(client: Client, name: str) -> dict[str, Any]:
     return error
 
 
-def test_unknown_members_are_listed_up_to_a_bound(server: str, things: MadeCollection) -> None:
-    with greeted(server, make_key(things.made.tenant)) as client:
+def test_unknown_members_are_listed_up_to_a_bound(server: str, things: CollectionClient) -> None:
+    with greeted(server, make_key(things.account.tenant)) as client:
         client.say(
             type="subscribe", id="s", collection=things.name, **{f"m{n}": n for n in range(10_000)}
         )
@@ -77,7 +77,7 @@ def test_unknown_members_are_listed_up_to_a_bound(server: str, things: MadeColle
 
 @pytest.mark.parametrize("kind", ["subscribe", "insert"])
 def test_large_messages_of_many_clients_take_little_memory(
-    things: MadeCollection, kind: str
+    things: CollectionClient, kind: str
 ) -> None:
     part = {"subscribe": "filter", "insert": "document"}[kind]
     head = json.dumps({"type": kind, "id": "s", "collection": things.name})[:-1]
@@ -93,7 +93,7 @@ def test_large_messages_of_many_clients_take_little_memory(
     assert memory.added_mib < MOST_ADDED_MIB
 
 
-def _connected(url: str, things: MadeCollection) -> socket.socket:
+def _connected(url: str, things: CollectionClient) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", urlsplit(url).port or 80), timeout=60)
     key = f"Authorization: {things.caller.headers['Authorization']}"
     client.sendall(upgrade("/v1/realtime", "Sec-WebSocket-Protocol: rillbase.v1", key))

@@ -26,7 +26,7 @@ async def test_frames_leave_in_their_order_and_are_reported() -> None:
     assert (delivered, sizes, outgoing.is_empty) == ([b"a", b"bb", b"ccc"], [1, 2, 3], True)
 
 
-async def test_nothing_more_is_sent_to_a_client_that_is_gone() -> None:
+async def test_nothing_is_sent_to_a_client_that_has_disconnected() -> None:
     attempts: list[bytes] = []
     lost: list[bool] = []
 
@@ -79,3 +79,56 @@ async def test_a_reader_waits_for_room_until_the_client_has_received_enough() ->
     may_deliver.set()
     await asyncio.wait_for(waiting, TIMEOUT_S)
     await outgoing.finish()
+
+
+async def test_a_frame_that_can_be_delivered_at_once_is_not_queued() -> None:
+    delivered: list[bytes] = []
+    later: list[bytes] = []
+    sizes: list[int] = []
+    takes = True
+
+    def at_once(frame: bytes) -> bool:
+        if takes:
+            delivered.append(frame)
+        return takes
+
+    async def deliver(frame: bytes) -> None:
+        await asyncio.sleep(0)
+        later.append(frame)
+
+    outgoing = Outgoing(deliver, lambda: None, at_once)
+    outgoing.put(b"a", sizes.append)
+    assert (delivered, sizes, outgoing.is_empty) == ([b"a"], [1], True)
+    takes = False
+    outgoing.put(b"bb", sizes.append)
+    takes = True
+    # It must not overtake the frame before it.
+    outgoing.put(b"ccc", sizes.append)
+    assert (delivered, sizes, outgoing.is_empty) == ([b"a"], [1], False)
+    await until(lambda: outgoing.is_empty, "the others to leave")
+    assert (later, sizes) == ([b"bb", b"ccc"], [1, 2, 3])
+    await outgoing.close()
+    outgoing.put(b"d", sizes.append)
+    assert delivered == [b"a"]
+
+
+async def test_a_subscription_that_answers_each_frame_with_another_leaves_turns_to_others() -> None:
+    delivered: list[bytes] = []
+
+    async def deliver(frame: bytes) -> None:
+        await asyncio.sleep(0)
+        delivered.append(frame)
+
+    def at_once(frame: bytes) -> bool:
+        delivered.append(frame)
+        return True
+
+    outgoing = Outgoing(deliver, lambda: None, at_once)
+
+    def refill(_: int) -> None:
+        outgoing.put(b"change", refill)
+
+    outgoing.put(b"change", refill)
+    assert delivered == [b"change"]
+    await until(lambda: len(delivered) > 3, "further changes")
+    await outgoing.close()

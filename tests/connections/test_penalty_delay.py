@@ -31,14 +31,16 @@ def delay_of(clock: Clock, contention: Contention | None = None) -> PenaltyDelay
 
 def test_a_burst_of_rejections_delays_no_client() -> None:
     penalty_delay = delay_of(Clock())
-    assert [penalty_delay.refused("a") for _ in range(BURST)] == pytest.approx([0.0] * BURST)
+    assert [penalty_delay.count_rejection("a") for _ in range(BURST)] == pytest.approx(
+        [0.0] * BURST
+    )
 
 
 def test_beyond_a_burst_rejections_are_rate_limited() -> None:
     clock = Clock()
     penalty_delay = delay_of(clock)
     for _ in range(BURST + 5_000):
-        clock.now_s += penalty_delay.refused("a")
+        clock.now_s += penalty_delay.count_rejection("a")
     assert abs(clock.now_s - (100.0 + 5_000 / REFUSALS_PER_S)) < 0.01
 
 
@@ -49,24 +51,26 @@ def test_under_contention_rejections_are_slower() -> None:
     for _ in range(BURST + 1_000):
         contention.record("a")
         contention.record("b")
-        clock.now_s += penalty_delay.refused("a")
+        clock.now_s += penalty_delay.count_rejection("a")
     assert clock.now_s - 100.0 > 1_000 / REFUSALS_PER_S_CONTENDED
 
 
 def test_others_are_not_slowed_down() -> None:
     penalty_delay = delay_of(Clock())
-    while penalty_delay.refused("a") < 1 / REFUSALS_PER_S:
+    while penalty_delay.count_rejection("a") < 1 / REFUSALS_PER_S:
         pass
-    assert penalty_delay.refused("b") == 0.0
+    assert penalty_delay.count_rejection("b") == 0.0
 
 
 def test_after_a_calm_time_there_may_be_a_burst_again() -> None:
     clock = Clock()
     penalty_delay = delay_of(clock)
-    while penalty_delay.refused("a") < 1 / REFUSALS_PER_S:
+    while penalty_delay.count_rejection("a") < 1 / REFUSALS_PER_S:
         pass
     clock.now_s += 1.0
-    assert [penalty_delay.refused("a") for _ in range(BURST)] == pytest.approx([0.0] * BURST)
+    assert [penalty_delay.count_rejection("a") for _ in range(BURST)] == pytest.approx(
+        [0.0] * BURST
+    )
 
 
 def test_tenants_that_are_calm_are_forgotten() -> None:
@@ -74,5 +78,5 @@ def test_tenants_that_are_calm_are_forgotten() -> None:
     penalty_delay = delay_of(clock)
     for tenant in range(20 * REMEMBERED):
         clock.now_s += 1.0
-        penalty_delay.refused(tenant)
+        penalty_delay.count_rejection(tenant)
     assert len(penalty_delay._paid_s) <= REMEMBERED + 1

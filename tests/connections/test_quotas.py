@@ -1,4 +1,4 @@
-"""What a tenant may have open, over all server processes."""
+"""The limits on a tenant's open connections, over all server processes."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ async def processes(valkey_url: str) -> AsyncIterator[tuple[Process, Process]]:
     await event_server.close()
 
 
-async def test_all_processes_count_together(processes: tuple[Process, Process]) -> None:
+async def test_the_counts_of_all_processes_are_added_up(processes: tuple[Process, Process]) -> None:
     tenant, (one, two) = uuid4(), processes
     assert await one.take(tenant, 6, 2) == (6, 2)
     assert await two.take(tenant, 4, 8) == (10, 10)
     assert await two.take(tenant, 4, 9) == (10, 11)
-    # What was too many has not been counted.
+    # The rejected one was not counted.
     assert await one.take(tenant, 6, 2) == (10, 10)
 
 
@@ -48,7 +48,7 @@ async def test_released_usage_is_not_counted(processes: tuple[Process, Process])
     tenant, (one, two) = uuid4(), processes
     await one.take(tenant, 10, 0)
     one.open = ConnectionUsage(0, 0)
-    one.quotas.gone(tenant)
+    one.quotas.decreased(tenant)
     async with asyncio.timeout(30):
         while await two.take(tenant, 1, 0) != (1, 0):  # noqa: ASYNC110 -- Valkey is waited for
             await asyncio.sleep(0.01)

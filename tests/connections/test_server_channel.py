@@ -1,4 +1,4 @@
-"""What server processes send to each other, and what becomes of it when Valkey fails."""
+"""Messages between server processes, also when Valkey fails."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CancellationLosingLayer(RedisChannelLayer):  # type: ignore[misc]
         return message
 
 
-class Listening:
+class ReceivingChannel:
     """A process's channel, and what it has received."""
 
     def __init__(self, layer: RedisChannelLayer, tenants: set[UUID]) -> None:
@@ -86,14 +86,16 @@ class Listening:
     async def send(self, group: str = SERVERS, **members: object) -> None:
         await self.layer.group_send(group, {"type": NEWS, **members})
 
-    async def hears(self) -> None:
-        """Send until something is received: what is sent while Valkey is away is lost."""
+    async def until_received(self) -> None:
+        """Send until something is received: messages sent while Valkey is unavailable are lost."""
         before = len(self.received)
         # Not a timeout around the loop: the client can lose its cancellation.
         deadline = time.monotonic() + TIMEOUT_S
         while len(self.received) == before:
             assert time.monotonic() < deadline, "nothing was received"
-            with contextlib.suppress(Exception):  # whatever a client without a server raises
+            with contextlib.suppress(
+                Exception
+            ):  # any error of a client whose server is unavailable
                 async with asyncio.timeout(0.5):
                     await self.send()
             await asyncio.sleep(0.05)
@@ -102,14 +104,14 @@ class Listening:
 @asynccontextmanager
 async def listening(
     layer: RedisChannelLayer, tenants: set[UUID] | None = None
-) -> AsyncIterator[Listening]:
-    found = Listening(layer, tenants or set())
-    await found.channel.start()
-    await until(lambda: SERVERS in found.channel.groups, "the groups to be joined")
+) -> AsyncIterator[ReceivingChannel]:
+    channel = ReceivingChannel(layer, tenants or set())
+    await channel.channel.start()
+    await until(lambda: SERVERS in channel.channel.groups, "the groups to be joined")
     try:
-        yield found
+        yield channel
     finally:
-        await found.channel.stop()
+        await channel.channel.stop()
         await layer.close_pools()
 
 
@@ -134,16 +136,20 @@ def test_groups_are_joined_again_before_they_expire() -> None:
     assert due({"a"}, {"a": 0.0}, REJOIN_S) == ["a"]
 
 
-async def test_an_idle_channel_goes_on_with_the_connections_that_it_has(valkey: OwnValkey) -> None:
+def blocking_reads(valkey: OwnValkey) -> int:
+    """Return how many connections are in a blocking read, or were in one last."""
+    with valkey.client() as client:
+        return sum(connection["cmd"] == "bzpopmin" for connection in client.client_list())
+
+
+async def test_an_idle_channel_keeps_its_connections(valkey: OwnValkey) -> None:
     async with listening(layer_of(valkey, blocking_read_s=0.1)) as process:
         await until(lambda: reads(valkey) > 0, "the first blocking read")
         before = reads(valkey), connections(valkey)
         await until(lambda: reads(valkey) > before[0] + 3, "several reads without a message")
         await process.send(number=1)
         await until(lambda: len(process.received) == 1, "the message")
-        with valkey.client() as client:
-            listed = client.client_list()
-        assert len([each for each in listed if each["cmd"] == "bzpopmin"]) == 1
+        await until(lambda: blocking_reads(valkey) == 1, "the next blocking read")
     assert process.received[0]["number"] == 1
 
 
@@ -152,10 +158,10 @@ async def test_an_idle_channel_goes_on_with_the_connections_that_it_has(valkey: 
 async def test_ten_idle_minutes_lose_nothing(valkey: OwnValkey) -> None:
     async with listening(layer_of(valkey)) as process:
         with valkey.client() as client:
-            address = {each["addr"] for each in client.client_list()}
+            address = {connection["addr"] for connection in client.client_list()}
         await asyncio.sleep(600)
         with valkey.client() as client:
-            assert address & {each["addr"] for each in client.client_list()}
+            assert address & {connection["addr"] for connection in client.client_list()}
         await process.send()
         await until(lambda: len(process.received) == 1, "the message")
 
@@ -169,21 +175,21 @@ async def test_a_message_reaches_processes_with_connections_of_its_tenant(
         await here.send(tenant_group(tenant), number=1)
         await here.send(number=2)
         await until(lambda: len(here.received) == 2 and len(there.received) == 1, "the messages")
-    assert [each["number"] for each in here.received] == [1, 2]
-    assert [each["number"] for each in there.received] == [2]
+    assert [item["number"] for item in here.received] == [1, 2]
+    assert [item["number"] for item in there.received] == [2]
 
 
 async def test_a_tenants_group_is_joined_with_its_first_client(valkey: OwnValkey) -> None:
     tenants = set[UUID]()
-    found = Listening(layer_of(valkey), tenants)
-    await found.channel.start()
-    await until(lambda: SERVERS in found.channel.groups, "the groups to be joined")
+    channel = ReceivingChannel(layer_of(valkey), tenants)
+    await channel.channel.start()
+    await until(lambda: SERVERS in channel.channel.groups, "the groups to be joined")
     tenant = uuid4()
     tenants.add(tenant)
-    found.channel.tenants_changed()
-    await until(lambda: tenant_group(tenant) in found.channel.groups, "the tenant's group")
-    await found.channel.stop()
-    await found.layer.close_pools()
+    channel.channel.tenants_changed()
+    await until(lambda: tenant_group(tenant) in channel.channel.groups, "the tenant's group")
+    await channel.channel.stop()
+    await channel.layer.close_pools()
 
 
 async def test_a_malformed_message_is_passed_over(valkey: OwnValkey) -> None:
@@ -199,11 +205,11 @@ async def test_messages_arrive_again_after_valkey_was_killed_and_lost_its_data(
     valkey: OwnValkey,
 ) -> None:
     async with listening(layer_of(valkey)) as process:
-        await process.hears()
+        await process.until_received()
         valkey.kill()
         await until(lambda: not process.channel.groups, "the loss to be noticed")
         valkey.start()
-        await process.hears()
+        await process.until_received()
 
 
 async def test_messages_arrive_again_when_a_read_lost_its_cancellation(valkey: OwnValkey) -> None:
@@ -212,7 +218,7 @@ async def test_messages_arrive_again_when_a_read_lost_its_cancellation(valkey: O
     layer = CancellationLosingLayer(**settings)
     tenants = set[UUID]()
     async with listening(layer, tenants) as process:
-        await process.hears()
+        await process.until_received()
         layer.is_refusing = True
         tenants.add(uuid4())
         process.channel.tenants_changed()
@@ -220,17 +226,17 @@ async def test_messages_arrive_again_when_a_read_lost_its_cancellation(valkey: O
         layer.is_refusing = False
         with valkey.client() as client:
             client.flushall()
-        await process.hears()
+        await process.until_received()
 
 
 async def test_messages_arrive_again_after_valkey_was_stopped(valkey: OwnValkey) -> None:
     layer = layer_of(valkey, blocking_read_s=0.2, socket_timeout_s=1.0)
     async with listening(layer) as process:
-        await process.hears()
+        await process.until_received()
         valkey.freeze()
         await until(lambda: not process.channel.groups, "the loss to be noticed")
         valkey.thaw()
-        await process.hears()
+        await process.until_received()
 
 
 def test_sending_does_not_wait_while_valkey_is_stopped(valkey: OwnValkey) -> None:
@@ -244,5 +250,5 @@ def test_sending_does_not_wait_while_valkey_is_stopped(valkey: OwnValkey) -> Non
 
 
 def _as_layer(layer: RedisChannelLayer) -> BaseChannelLayer:
-    found: BaseChannelLayer = layer
-    return found
+    result: BaseChannelLayer = layer
+    return result

@@ -1,6 +1,7 @@
-"""What is changed at one server takes effect at the others at once, by a message.
+"""A change at one server takes effect at the others at once, by a message.
 
-The checks that repeat all of it every second are switched off here, unless Valkey is.
+The periodic checks, which have the same effect within a second, are disabled here unless Valkey is
+down.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tenants.credentials.changes import CredentialChanges
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.roles import Role
 from tests.caller import signed_in, with_key
-from tests.make import MadeTenant, make_key, make_member, make_tenant
+from tests.make import TenantAccount, make_key, make_member, make_tenant
 from tests.own_server import another_server
 from tests.own_valkey import OwnValkey
 from tests.realtime.client import greeted
@@ -50,9 +51,9 @@ def messages_only(server: str, valkey_url: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ConnectionRegistry, "judge", if_concerned)
 
 
-def revoke(server: str, made: MadeTenant, key: str) -> None:
-    caller = with_key(server, made.admin_key)
-    path = f"/api/v1/tenants/{made.slug}/api-keys"
+def revoke(server: str, account: TenantAccount, key: str) -> None:
+    caller = with_key(server, account.admin_key)
+    path = f"/api/v1/tenants/{account.slug}/api-keys"
     items = caller.get(path).json()["items"]
     (key_id,) = [item["id"] for item in items if item["key_id"] == key.split("_")[2]]
     assert caller.delete(f"{path}/{key_id}").ok
@@ -60,26 +61,26 @@ def revoke(server: str, made: MadeTenant, key: str) -> None:
 
 @pytest.mark.usefixtures("messages_only")
 def test_a_revoked_key_ends_its_connections_and_no_others(server: str) -> None:
-    made = make_tenant()
-    key, other = make_key(made.tenant), make_key(made.tenant)
+    account = make_tenant()
+    key, other = make_key(account.tenant), make_key(account.tenant)
     with greeted(server, key) as client, greeted(server, other) as neighbour:
-        revoke(server, made, key)
+        revoke(server, account, key)
         assert client.closed()[0] == 4401
         assert neighbour.ask("ping", "p")["type"] == "pong"
 
 
-def _remove_membership(made: MadeTenant, member: str) -> None:
-    with scoped(tenant_id=made.tenant.id):
+def _remove_membership(account: TenantAccount, member: str) -> None:
+    with scoped(tenant_id=account.tenant.id):
         Membership.objects.get(user__email=member).delete()
 
 
-def _suspend(made: MadeTenant, _: str) -> None:
-    tenant = Tenant.objects.using("staff").get(pk=made.tenant.pk)
+def _suspend(account: TenantAccount, _: str) -> None:
+    tenant = Tenant.objects.using("staff").get(pk=account.tenant.pk)
     tenant.state = Tenant.State.SUSPENDED
     tenant.save(using="staff")
 
 
-def _lock_out(_: MadeTenant, member: str) -> None:
+def _lock_out(_: TenantAccount, member: str) -> None:
     user = User.objects.using("staff").get(email=member)
     user.is_active = False
     user.save(using="staff")
@@ -90,24 +91,24 @@ def _lock_out(_: MadeTenant, member: str) -> None:
     "change", [_remove_membership, _suspend, _lock_out], ids=["member", "tenant", "user"]
 )
 def test_every_loss_of_access_ends_the_members_connections(
-    server: str, change: Callable[[MadeTenant, str], None]
+    server: str, change: Callable[[TenantAccount, str], None]
 ) -> None:
-    made = make_tenant()
-    member = make_member(made.tenant, Role.DEVELOPER)
+    account = make_tenant()
+    member = make_member(account.tenant, Role.DEVELOPER)
     token = signed_in(server, member).post("/api/v1/me/tokens", {"name": "t"}).json()["secret"]
-    with greeted(server, token, tenant=made.slug) as client:
-        change(made, member.email)
+    with greeted(server, token, tenant=account.slug) as client:
+        change(account, member.email)
         assert client.closed()[0] in (4401, 4403)
 
 
 @pytest.mark.usefixtures("messages_only")
 def test_changed_scopes_take_effect_immediately(server: str) -> None:
-    made = make_tenant()
-    text = make_key(made.tenant)
+    account = make_tenant()
+    text = make_key(account.tenant)
     with greeted(server, text) as client:
         unknown = client.ask("query", "1", collection="none")
         assert unknown["error"]["code"] == "not_found"
-        with scoped(tenant_id=made.tenant.id):
+        with scoped(tenant_id=account.tenant.id):
             key = ApiKey.objects.get(key_id=text.split("_")[2])
             key.scopes = ["topics:read"]
             key.save()
@@ -118,11 +119,11 @@ def test_changed_scopes_take_effect_immediately(server: str) -> None:
 
 
 def test_what_a_message_names_is_evicted_from_the_caches() -> None:
-    made = make_tenant()
-    key_id = make_key(made.tenant).split("_")[2]
+    account = make_tenant()
+    key_id = make_key(account.tenant).split("_")[2]
     known = facts.key_facts(key_id)
-    with scoped(tenant_id=made.tenant.id):
-        ApiKey.objects.filter(key_id=key_id).update(revoked_at=made.tenant.created_at)
+    with scoped(tenant_id=account.tenant.id):
+        ApiKey.objects.filter(key_id=key_id).update(revoked_at=account.tenant.created_at)
     facts.evict(CredentialChanges(keys={key_id}))
     with pytest.raises(InvalidCredentials):
         refuse_unusable_key(facts.key_facts(key_id))
@@ -142,7 +143,7 @@ class Tap:
 
     def types(self) -> set[str]:
         waiting = self._valkey.zrange(self._key, 0, -1)
-        return {msgpack.unpackb(each[12:])["type"] for each in waiting}
+        return {msgpack.unpackb(item[12:])["type"] for item in waiting}
 
 
 @pytest.fixture
@@ -156,29 +157,29 @@ def tap(valkey_url: str) -> Iterator[Callable[[str], Tap]]:
 def test_changes_of_a_dedicated_grid_are_announced_to_servers(
     tap: Callable[[str], Tap],
 ) -> None:
-    made = make_tenant()
-    heard = tap(server_messages.tenant_group(made.tenant.id))
-    epochs.add(made.tenant.pk, GridSize(1))
-    epochs.note_ready(epochs.in_force(made.tenant.pk)[-1].grid.epoch)
-    wait_until(lambda: heard.types() == {CHANGED}, what="the message of the grid")
-    heard.forget()
-    epochs.disown(made.tenant.pk)
-    wait_until(lambda: heard.types() == {CHANGED}, what="the message of its end")
+    account = make_tenant()
+    received = tap(server_messages.tenant_group(account.tenant.id))
+    epochs.add(account.tenant.pk, GridSize(1))
+    epochs.note_ready(epochs.dedicated_epochs(account.tenant.pk)[-1].grid.epoch)
+    wait_until(lambda: received.types() == {CHANGED}, what="the message of the grid")
+    received.forget()
+    epochs.disown(account.tenant.pk)
+    wait_until(lambda: received.types() == {CHANGED}, what="the message of its end")
 
 
 def test_a_stopping_server_announces_it(tap: Callable[[str], Tap]) -> None:
     with another_server() as other:
-        heard = tap(server_messages.SERVERS)
+        received = tap(server_messages.SERVERS)
         other.process.terminate()
         other.process.wait(60)
-        wait_until(lambda: STOPPING in heard.types(), what="the message of its end")
+        wait_until(lambda: STOPPING in received.types(), what="the message of its end")
 
 
 def test_a_revocation_takes_effect_although_valkey_has_stopped(valkey: OwnValkey) -> None:
-    made = make_tenant()
-    key = make_key(made.tenant)
+    account = make_tenant()
+    key = make_key(account.tenant)
     with another_server(EVENTS_URL=valkey.url) as other, greeted(other.url, key) as client:
         valkey.freeze()
-        revoke(other.url, made, key)
+        revoke(other.url, account, key)
         assert client.closed()[0] == 4401
         valkey.thaw()

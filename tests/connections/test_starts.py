@@ -29,21 +29,21 @@ class Principal:
 
 @dataclass
 class Caller:
-    """As much of a caller as starts look at."""
+    """The fields of a caller that `Starts` reads."""
 
     tenant: Tenant = field(default_factory=Tenant)
     principal: Principal = field(default_factory=Principal)
 
 
 class Outbox:
-    """Where frames would go."""
+    """Discards frames."""
 
     def put(self, frame: bytes, sent: object = None) -> None:
         raise AssertionError("nothing is sent before a subscription has started")
 
 
 class Quota:
-    """Admits so many and refuses a batch that would be one too many."""
+    """Admits a number of subscriptions, and rejects a batch that would exceed it."""
 
     def __init__(self, allowed: int) -> None:
         self.allowed = allowed
@@ -57,14 +57,15 @@ class Quota:
         self.allowed -= len(starts)
 
 
-def held(name: int) -> OpenSubscription:
+def subscription(name: int) -> OpenSubscription:
     return OpenSubscription(str(name), Outbox(), "request", lambda _: None)
 
 
 async def start_all(starts: Starts, number: int) -> list[BaseException | None]:
     caller = cast("ConnectionCaller", Caller())
     return await asyncio.gather(
-        *(starts.admit(held(n), caller, calls=1) for n in range(number)), return_exceptions=True
+        *(starts.admit(subscription(n), caller, calls=1) for n in range(number)),
+        return_exceptions=True,
     )
 
 
@@ -84,7 +85,7 @@ async def test_of_a_batch_that_is_too_much_as_many_start_as_may() -> None:
 async def test_a_cancelled_start_blocks_no_other() -> None:
     quota, caller = Quota(allowed=1_000), cast("ConnectionCaller", Caller())
     starts = Starts(BulkBudget(Contention()), [quota.take])
-    tasks = [asyncio.create_task(starts.admit(held(n), caller, calls=1)) for n in range(40)]
+    tasks = [asyncio.create_task(starts.admit(subscription(n), caller, calls=1)) for n in range(40)]
     await asyncio.sleep(0)
     for task in tasks[:20]:
         task.cancel()
@@ -94,23 +95,23 @@ async def test_a_cancelled_start_blocks_no_other() -> None:
 
 
 async def test_a_start_cancelled_during_its_rejection_blocks_no_other() -> None:
-    asked, caller = asyncio.Event(), cast("ConnectionCaller", Caller())
+    requested, caller = asyncio.Event(), cast("ConnectionCaller", Caller())
     answer = asyncio.Event()
 
     async def refuse_the_first(batch: Sequence[PendingStart]) -> None:
-        if not asked.is_set():
-            asked.set()
+        if not requested.is_set():
+            requested.set()
             await answer.wait()
             raise TooManySubscriptions
 
     starts = Starts(BulkBudget(Contention()), [refuse_the_first])
-    left = asyncio.create_task(starts.admit(held(0), caller, calls=1))
-    await asked.wait()
-    left.cancel()
-    await asyncio.gather(left, return_exceptions=True)
+    abandoned = asyncio.create_task(starts.admit(subscription(0), caller, calls=1))
+    await requested.wait()
+    abandoned.cancel()
+    await asyncio.gather(abandoned, return_exceptions=True)
     answer.set()
     async with asyncio.timeout(5):
-        await starts.admit(held(1), caller, calls=1)
+        await starts.admit(subscription(1), caller, calls=1)
 
 
 async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts() -> None:
@@ -125,12 +126,12 @@ async def test_a_start_that_is_cancelled_after_it_was_counted_no_longer_counts()
 
     async def count(starts: Sequence[PendingStart]) -> None:
         for start in starts:
-            counted.append(start.held.name)
-            start.held.counted(partial(counted.remove, start.held.name))
+            counted.append(start.subscription.name)
+            start.subscription.counted(partial(counted.remove, start.subscription.name))
         budget.charge(caller.tenant.id, 1.0)
 
     budget, caller = BulkBudget(Shared()), cast("ConnectionCaller", Caller())
-    starting = asyncio.create_task(Starts(budget, [count]).admit(held(1), caller, calls=1))
+    starting = asyncio.create_task(Starts(budget, [count]).admit(subscription(1), caller, calls=1))
     await until(lambda: bool(counted), "the start to be counted")
     assert not starting.done()
     starting.cancel()

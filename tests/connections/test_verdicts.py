@@ -1,4 +1,6 @@
-"""Credentials that cannot be judged end their own connection, and no other is passed over."""
+"""Credentials that cannot be checked end their own connection only; all others are still
+checked.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from foundation.errors import Internal
 
 @dataclass
 class Broken:
-    """A caller whose credentials raise when they are looked at."""
+    """A caller whose credentials raise an error when they are checked."""
 
     error: Exception
 
@@ -34,6 +36,6 @@ def test_an_error_in_one_callers_credentials_is_that_callers_verdict() -> None:
     assert isinstance(refused, Internal)
 
 
-def test_an_unavailable_database_gives_no_verdict() -> None:
+def test_an_unavailable_database_does_not_revoke_credentials() -> None:
     with pytest.raises(DatabaseError):
         _verdict(cast("ConnectionCaller", Broken(DatabaseError("away"))))

@@ -11,26 +11,27 @@ import pytest
 
 from tests import chromium
 from tests.chromium import Browser
+from tests.console.looking import KEPT_IN
 from tests.console.window import Window, sign_in
-from tests.realtime.live.conftest import Backstage, running
+from tests.realtime.live.conftest import BackgroundProcesses, running
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
-    from tests.make import MadeTenant
+    from tests.documents.collection import CollectionClient
+    from tests.make import TenantAccount
 
 PROGRAM = chromium.found()
 
-OpenWindow: TypeAlias = Callable[["MadeTenant"], Window]
+OpenWindow: TypeAlias = Callable[["TenantAccount"], Window]
 
 
 @pytest.fixture(scope="package")
-def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
-    with running(server, valkey_url) as backstage:
-        yield backstage
+def background(server: str, valkey_url: str) -> Iterator[BackgroundProcesses]:
+    with running(server, valkey_url) as background:
+        yield background
 
 
 @pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
+def shared_browser() -> Iterator[Browser]:
     if PROGRAM is None:
         pytest.skip("this machine has no Chromium")
     with chromium.running(PROGRAM) as browser:
@@ -38,40 +39,46 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
+def browser(shared_browser: Browser) -> Iterator[Browser]:
+    yield shared_browser
+    shared_browser.close_pages()
+
+
+@pytest.fixture
 def pictures(tmp_path: Path) -> Path:
     """The folder for screenshots; they are kept in RILLBASE_PICTURES if that is set."""
-    folder = Path(os.environ.get("RILLBASE_PICTURES") or tmp_path)
+    folder = Path(os.environ.get(KEPT_IN) or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @pytest.fixture
-def open_window(browser: Browser, server: str, backstage: Backstage) -> OpenWindow:
+def open_window(browser: Browser, server: str, background: BackgroundProcesses) -> OpenWindow:
     """Open windows of one session in which a tenant's owner has signed in."""
     from tests.make import make_session
 
     tokens: dict[str, str] = {}
 
-    def open_one(made: MadeTenant) -> Window:
-        token = tokens.setdefault(made.slug, make_session(made.owner)[0])
-        return sign_in(browser.page(), server, made, token)
+    def open_one(account: TenantAccount) -> Window:
+        token = tokens.setdefault(account.slug, make_session(account.owner)[0])
+        return sign_in(browser.page(), server, account, token)
 
     return open_one
 
 
 @pytest.fixture
-def notes(server: str) -> MadeCollection:
+def notes(server: str) -> CollectionClient:
     """A collection with three documents."""
     from tests.documents.collection import make_collection
 
-    made = make_collection(server, name="notes")
-    made.insert_many([{"_id": f"n{n}", "title": f"Note {n}", "rank": n} for n in range(3)])
-    return made
+    collection = make_collection(server, name="notes")
+    collection.insert_many([{"_id": f"n{n}", "title": f"Note {n}", "rank": n} for n in range(3)])
+    return collection
 
 
 @pytest.fixture
-def dedicated(server: str) -> MadeTenant:
-    """A tenant that may have a cluster, and datasets."""
+def dedicated(server: str) -> TenantAccount:
+    """A tenant with quotas for a cluster and for datasets."""
     from tests.make import make_tenant
 
     return make_tenant(plan="dedicated")

@@ -1,4 +1,4 @@
-"""A tenant's own matching grid in the console: wanted, looked at, changed, given up."""
+"""A tenant's dedicated grid in the console: created, inspected, resized and deleted."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from realtime.grid.size import GridSize
 from tests.console.conftest import OpenWindow
 from tests.console.looking import opened, take_pictures, violations
-from tests.realtime.pretended import pretended_grid
+from tests.realtime.fake_grid import fake_grid
 
 if TYPE_CHECKING:
-    from tests.make import MadeTenant
+    from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -45,7 +45,7 @@ CONDITIONS = [
 
 
 def test_a_dedicated_grid_shows_its_state_and_the_reason(
-    open_window: OpenWindow, dedicated: MadeTenant, pictures: Path, valkey_url: str
+    open_window: OpenWindow, dedicated: TenantAccount, pictures: Path, valkey_url: str
 ) -> None:
     from foundation.scope import scoped
     from realtime.models import Cluster
@@ -60,7 +60,7 @@ def test_a_dedicated_grid_shows_its_state_and_the_reason(
         Cluster.objects.update(conditions=CONDITIONS)
     window.sees("insufficient cpu", "[aria-label=Conditions]")
     window.sees(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
-    with pretended_grid(dedicated, GridSize(3), valkey_url, busy_ppm=720_000):
+    with fake_grid(dedicated, GridSize(3), valkey_url, busy_ppm=720_000):
         window.sees("72% of the time", "[aria-label=Cluster] .notice")
         take_pictures(window, pictures, "cluster", phone=(390, 1100))
         assert violations(window) == []

@@ -1,4 +1,4 @@
-"""Datasets in the console: made, uploaded to, watched through the stages, and asked."""
+"""Datasets in the console: created, uploaded to, observed through the stages, and queried."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pytest
 from tests.console.conftest import OpenWindow
 from tests.console.looking import opened, take_pictures, violations
 from tests.console.window import Window
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
-    from tests.make import MadeTenant
+    from tests.analytics.dataset_client import DatasetClient
+    from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -32,29 +33,30 @@ EDITOR = ".asking .editor-host"
 
 
 @pytest.fixture
-def posts(server: str) -> Made:
+def posts(server: str) -> DatasetClient:
     """A dataset of posts."""
-    from tests.analytics.made import make_dataset
+    from tests.analytics.dataset_client import make_dataset
 
     return make_dataset(server, name="posts", tables=TABLES)
 
 
 @pytest.fixture
-def window(open_window: OpenWindow, posts: Made) -> Window:
-    return opened(open_window, posts.made)
+def window(open_window: OpenWindow, posts: DatasetClient) -> Window:
+    return opened(open_window, posts.account)
 
 
 def test_a_dataset_is_created_and_its_mistakes_are_reported(
-    open_window: OpenWindow, dedicated: MadeTenant
+    open_window: OpenWindow, dedicated: TenantAccount
 ) -> None:
     window = opened(open_window, dedicated)
     window.open("/datasets")
     window.click("button", "New dataset")
-    window.type("dialog input", "posts")
-    window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["no"]}}')
+    window.click("dialog .definition-bar button", "JSON")
+    table = '{"name": "posts", "tables": {"posts": {"columns": {"id": "int64"}, "key": ["%s"]}}}'
+    window.write("dialog .editor-host", table % "no")
     window.click("dialog button.main", "Create dataset")
     window.sees("The column 'no' does not exist", "dialog [role=alert]")
-    window.write("dialog .editor-host", '{"posts": {"columns": {"id": "int64"}, "key": ["id"]}}')
+    window.write("dialog .editor-host", table % "id")
     window.click("dialog button.main", "Create dataset")
     window.sees("No uploads yet")
     window.click("header nav a", "Tables")
@@ -62,18 +64,22 @@ def test_a_dataset_is_created_and_its_mistakes_are_reported(
     assert window.complaints == []
 
 
-def test_a_file_is_uploaded_asked_for_and_seen_to_move(
-    window: Window, posts: Made, tmp_path: Path
+def test_an_uploaded_file_is_queried_and_moves_through_the_stages(
+    window: Window, posts: DatasetClient, tmp_path: Path
 ) -> None:
-    from tests.analytics.backstage import drain
+    from tests.analytics.pipeline_steps import drain
 
     file = tmp_path / "posts.parquet"
-    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS).append_column("x", [[1, 2]]), file)
+    wrong = [{**row, "likes": "many"} for row in ROWS]
+    pyarrow.parquet.write_table(pa.Table.from_pylist(wrong), file)
     window.open("/datasets/posts")
     window.click("header button", "Upload")
-    window.hand_over(file, "Upload")
-    window.sees("x", "dialog [role=alert]")
-    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS), file)
+    window.choose_file("dialog input[type=file]", file)
+    window.sees("2 of the 2 rows", "dialog [aria-label=Preview]")
+    window.sees("Row 1", "dialog [aria-label=Errors]")
+    window.click("dialog button.main", "Upload")
+    window.sees("likes", "dialog [role=alert]")
+    pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS).append_column("x", [[1, 2]]), file)
     window.hand_over(file, "Upload")
     window.sees("2 rows uploaded (state 1)", "dialog [role=status]")
     window.click("dialog footer button", "Close")
@@ -84,6 +90,15 @@ def test_a_file_is_uploaded_asked_for_and_seen_to_move(
     window.click(".asking button.main", "Run")
     window.sees("2 unsorted", ".dataset-told")
     assert window.texts(".dataset-rows tbody tr") == ["ada\t1\t3", "bob\t1\t1"]
+    window.page.call(
+        "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "out")
+    )
+    window.click("button[title='Export the result']")
+    window.click("[role=menuitem]", "CSV")
+    window.sees("posts-posts.csv exported", ".toast")
+    saved = tmp_path / "out" / "posts-posts.csv"
+    wait_until(lambda: saved.exists() and saved.stat().st_size > 0, what="the file to be saved")
+    assert [line.split(",")[0] for line in saved.read_text().splitlines()[1:]] == ["ada", "bob"]
     window.write(EDITOR, '{"columns": ["id", "nobody"]}')
     window.click(".asking button.main", "Run")
     window.sees("The column does not exist", "[role=alert]")
@@ -99,12 +114,12 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
     open_window: OpenWindow, server: str
 ) -> None:
     from analytics.pipeline.decisions import PipelineStep
-    from tests.analytics.backstage import do
-    from tests.analytics.made import make_dataset
+    from tests.analytics.dataset_client import make_dataset
+    from tests.analytics.pipeline_steps import do
     from tests.analytics.test_id_keys import WEB
 
     web = make_dataset(server, **WEB)
-    window = opened(open_window, web.made)
+    window = opened(open_window, web.account)
     window.open(f"/datasets/{web.name}")
     web.upload({"links": {"from": "/a", "to": "/b", "weight": 1}})
     window.sees("1", "[data-stage=unsorted] .stage-rows")
@@ -112,15 +127,15 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
     window.sees("1", "[data-stage=remapped] .stage-rows")
     window.sees("remapped", "[aria-label='Newest uploads']")
     do(web, PipelineStep.SORT)
-    # With the row come its two keys, which are rows of a table of their own.
+    # With the row, its two keys become rows of a separate table.
     window.sees("3", "[data-stage=sorted] .stage-rows")
     assert window.complaints == []
 
 
 @pytest.mark.long
-def test_a_dataset_page_is_accessible(window: Window, posts: Made, pictures: Path) -> None:
+def test_a_dataset_page_is_accessible(window: Window, posts: DatasetClient, pictures: Path) -> None:
     from analytics.pipeline.decisions import PipelineStep
-    from tests.analytics.backstage import do, drain
+    from tests.analytics.pipeline_steps import do, drain
 
     for first in (0, 4_000, 6_000):
         rows = [{"id": first + n, "author": f"author {n % 40}", "likes": n} for n in range(2_000)]

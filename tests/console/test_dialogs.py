@@ -1,4 +1,4 @@
-"""Nothing that was typed or shown once is lost to a single key press."""
+"""A single key press never loses typed text or a secret that is shown once."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from tests.caller import with_key
 from tests.console.conftest import OpenWindow
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
-    from tests.make import MadeTenant
+    from tests.documents.collection import CollectionClient
+    from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
-def control_plane(notes: MadeCollection, path: str) -> Any:
-    """Read something of the tenant's control plane."""
-    caller = with_key(notes.caller.base, notes.made.admin_key)
-    answer = caller.get(f"/api/v1/tenants/{notes.made.slug}/{path}")
+def control_plane(notes: CollectionClient, path: str) -> Any:
+    """Call the tenant's control plane."""
+    caller = with_key(notes.caller.base, notes.account.admin_key)
+    answer = caller.get(f"/api/v1/tenants/{notes.account.slug}/{path}")
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def test_the_first_escape_keeps_a_document_that_was_typed(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.click("button", "New")
     window.write("dialog .editor-host", '{"title": "Typed"}')
@@ -39,9 +39,9 @@ def test_the_first_escape_keeps_a_document_that_was_typed(
 
 
 def test_a_secret_is_not_closed_before_it_was_copied(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/keys")
     window.click("button", "New key")
     window.type("dialog input.input", "Reports")
@@ -63,14 +63,15 @@ def test_a_secret_is_not_closed_before_it_was_copied(
 
 
 def test_a_suggested_schema_is_shown_before_it_is_saved(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}/schema")
     window.click("button", "Infer from documents")
     window.sees("Review the schema, then save", ".toast")
-    shown = "document.querySelector('.editor-host')?.shadowRoot?.textContent"
-    window.wait(f"{shown}?.includes('rank')")
+    window.wait(
+        "[...document.querySelectorAll('.schema-row .input')].some(e => e.value === 'rank')"
+    )
     assert control_plane(notes, f"collections/{notes.name}")["schema"] is None
     window.click("button", "Save")
     window.sees("Schema saved", ".toast")
@@ -80,7 +81,7 @@ def test_a_suggested_schema_is_shown_before_it_is_saved(
 
 
 def test_the_audit_log_shows_one_kind_of_action(
-    open_window: OpenWindow, dedicated: MadeTenant
+    open_window: OpenWindow, dedicated: TenantAccount
 ) -> None:
     window = open_window(dedicated)
     window.open("/keys")

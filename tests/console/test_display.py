@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.console.conftest import OpenWindow
+from tests.console.looking import DESK, PHONE, Size
 from tests.console.window import Window
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 ROW = "[role=grid] .rows [data-key=n1]"
 
@@ -22,10 +23,16 @@ def point_at(window: Window, selector: str) -> None:
     window.wait(f"document.querySelector({selector!r}).matches(':hover')")
 
 
+def resize(window: Window, size: Size) -> None:
+    width, height = size
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    window.page.call("Emulation.setDeviceMetricsOverride", **metrics)
+
+
 def test_an_empty_chart_has_a_scale_and_a_span_of_time(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/activity")
     window.sees("From commit to client", "figure")
     window.sees("no data yet", "figure .scale")
@@ -34,9 +41,9 @@ def test_an_empty_chart_has_a_scale_and_a_span_of_time(
 
 
 def test_a_selected_row_looks_selected_under_the_pointer(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.click(f"{ROW} input[type=checkbox]")
@@ -48,13 +55,98 @@ def test_a_selected_row_looks_selected_under_the_pointer(
 
 
 def test_the_empty_state_of_a_collection_is_centred(
-    open_window: OpenWindow, notes: MadeCollection, server: str
+    open_window: OpenWindow, notes: CollectionClient, server: str
 ) -> None:
-    empty = make_collection(server, made=notes.made, name="blank")
-    window = open_window(notes.made)
+    empty = make_collection(server, account=notes.account, name="blank")
+    window = open_window(notes.account)
     window.open(f"/collections/{empty.name}")
     window.sees("No documents yet", ".empty")
     centre = "(({left, right}) => (left + right) / 2)"
     middle = f"{centre}(document.querySelector('.empty').getBoundingClientRect())"
     around = f"{centre}(document.querySelector('.empty').parentElement.getBoundingClientRect())"
     assert abs(window.evaluate(middle) - window.evaluate(around)) < 2
+
+
+def test_a_list_on_a_phone_is_cards_with_labels_and_never_scrolls_sideways(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    resize(window, PHONE)
+    window.open("/keys")
+    window.wait("document.querySelector('td .badge')")
+    label = "getComputedStyle(document.querySelector('td:nth-child({})'), '::before').content"
+    assert window.evaluate(label.format(2)) == '"Kind"'
+    assert window.evaluate(label.format(4)) == '"Scopes"'
+    frame = "document.querySelector('.table-wrap')"
+    assert window.evaluate(f"{frame}.scrollWidth <= {frame}.clientWidth")
+
+
+def test_activity_shows_the_last_hour_at_once(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    window.open("/activity")
+    window.sees("Documents written each minute", "figure")
+    window.sees("60 minutes ago", "figure .span-of-time")
+
+
+def test_the_playground_of_a_tenant_without_collections_says_what_to_do(
+    open_window: OpenWindow,
+) -> None:
+    from tests.make import make_tenant
+
+    window = open_window(make_tenant())
+    resize(window, DESK)
+    window.open("/playground")
+    window.sees("No collections yet", ".empty")
+    window.sees("No collections yet", ".side")
+    window.click(".empty a", "Get started")
+    window.sees("Set up the example")
+
+
+def test_activity_lists_the_latest_requests_and_says_what_to_do_when_it_is_quiet(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    from tests.make import make_tenant
+
+    window = open_window(notes.account)
+    window.open("/activity")
+    window.sees(f"/v1/collections/{notes.name}", "table")
+    window.click("a", "All requests")
+    window.wait("location.pathname.endsWith('/requests')")
+
+    quiet = open_window(make_tenant())
+    quiet.open("/activity")
+    quiet.sees("Nothing was written or sent in the last hour.", ".quiet")
+    quiet.click(".quiet a", "Open the playground")
+    quiet.wait("location.pathname.endsWith('/playground')")
+
+
+def test_the_open_page_is_in_view_in_a_long_sidebar(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    resize(window, (1280, 520))
+    window.open("/settings")
+    link = "document.querySelector('.side nav [aria-current=page]')"
+    window.wait(link)
+    window.sees("notes", ".side nav")
+    bottom = "getBoundingClientRect().bottom"
+    window.wait(f"{link}.{bottom} <= document.querySelector('.side nav').{bottom}")
+
+
+def test_headings_of_numbers_are_above_them(
+    open_window: OpenWindow, notes: CollectionClient, server: str
+) -> None:
+    from tests.storage_engine.topics.topic_client import make_topic
+
+    make_topic(server, account=notes.account, name="news")
+    window = open_window(notes.account)
+    resize(window, DESK)
+    misaligned = """[...document.querySelectorAll("tbody tr:first-child td.number")]
+        .filter((cell) => getComputedStyle(cell.closest("table").tHead.rows[0]
+            .cells[cell.cellIndex]).textAlign !== getComputedStyle(cell).textAlign).length"""
+    for path in ("/topics", "/requests", "/keys"):
+        window.open(path)
+        window.wait("document.querySelector('tbody td')")
+        assert window.evaluate(misaligned) == 0, path

@@ -1,4 +1,4 @@
-"""Documents in the console: live in every window, and never more than data."""
+"""Documents in the console: live in every window, and never interpreted as markup."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.console.window import Window
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 TITLE = "[data-key=n1] [aria-colindex='3']"
 
 
-def grid(open_window: OpenWindow, notes: MadeCollection) -> Window:
-    window = open_window(notes.made)
+def grid(open_window: OpenWindow, notes: CollectionClient) -> Window:
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.wait("document.querySelectorAll('[role=grid] .rows [role=row]').length === 3")
@@ -27,7 +27,7 @@ def grid(open_window: OpenWindow, notes: MadeCollection) -> Window:
 
 
 def test_an_edit_in_one_window_appears_and_flashes_in_another(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     here, there = grid(open_window, notes), grid(open_window, notes)
     here.double_click(TITLE)
@@ -42,7 +42,7 @@ def test_an_edit_in_one_window_appears_and_flashes_in_another(
 
 
 def test_escape_discards_what_was_typed_into_a_cell(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     window = grid(open_window, notes)
     window.double_click(TITLE)
@@ -58,7 +58,7 @@ def test_escape_discards_what_was_typed_into_a_cell(
 
 
 def test_a_cell_asks_before_it_changes_a_values_type(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     window = grid(open_window, notes)
     rank = "[data-key=n1] [aria-colindex='4']"
@@ -77,7 +77,9 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     assert notes.versions()["n1"] == 2
 
 
-def test_deleted_documents_can_be_restored(open_window: OpenWindow, notes: MadeCollection) -> None:
+def test_deleted_documents_can_be_restored(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
     window = grid(open_window, notes)
     window.click("[data-key=n0] input[type=checkbox]")
     window.click("[data-key=n2] input[type=checkbox]")
@@ -90,8 +92,8 @@ def test_deleted_documents_can_be_restored(open_window: OpenWindow, notes: MadeC
     wait_until(lambda: notes.ids() == ["n0", "n1", "n2"], what="what was deleted")
 
 
-def test_a_filter_narrows_and_what_comes_to_match_appears(
-    open_window: OpenWindow, notes: MadeCollection
+def test_a_filter_narrows_the_list_and_new_matches_appear(
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     window = grid(open_window, notes)
     window.click("button", "Filter")
@@ -107,7 +109,7 @@ def test_a_filter_narrows_and_what_comes_to_match_appears(
     window.sees('"filter":{"rank":2}', "dialog pre")
 
 
-def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: MadeCollection) -> None:
+def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: CollectionClient) -> None:
     evil = {
         "_id": "<svg onload=hacked=1>",
         "title": "<img src=x onerror=hacked=1>",
@@ -132,15 +134,15 @@ def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: MadeColl
     assert window.complaints == []
 
 
-def grid_of_four(open_window: OpenWindow, notes: MadeCollection) -> Window:
-    window = open_window(notes.made)
+def grid_of_four(open_window: OpenWindow, notes: CollectionClient) -> Window:
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.wait("document.querySelectorAll('[role=grid] .rows [role=row]').length === 4")
     return window
 
 
-def test_a_mistake_is_shown_where_it_is(open_window: OpenWindow, notes: MadeCollection) -> None:
-    window = open_window(notes.made)
+def test_a_mistake_is_shown_where_it_is(open_window: OpenWindow, notes: CollectionClient) -> None:
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}/indexes")
     window.click("button", "New index")
     window.type("dialog input.mono", "a, $b")
@@ -149,11 +151,11 @@ def test_a_mistake_is_shown_where_it_is(open_window: OpenWindow, notes: MadeColl
 
 
 @pytest.mark.long
-def test_ten_thousand_rows_are_in_reach_while_few_are_in_the_page(
-    open_window: OpenWindow, notes: MadeCollection
+def test_ten_thousand_rows_can_be_scrolled_while_the_page_has_few_of_them(
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     notes.insert_many([{"_id": f"z{n:05}", "title": f"Row {n}"} for n in range(9_997)])
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.sees("10,000 documents", "[data-testid=count]")
     scroll = "const g = document.querySelector('[role=grid]'); g.scrollTop = g.scrollHeight"

@@ -10,26 +10,26 @@ from tests.caller import problem
 from tests.console.conftest import OpenWindow
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_a_refused_call_appears_with_what_to_do_about_it(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/errors")
     window.sees("No errors")
     answer = notes.caller.post(f"{notes.path}/query", {"filter": {"$where": "<b>1</b>"}})
-    refused = problem(answer, 400, "unsupported_operator")
+    refusal = problem(answer, 400, "unsupported_operator")
     window.sees("unsupported_operator", "table")
     notes.caller.post(f"{notes.path}/documents", {"_id": "n1"})
     window.sees("duplicate_id", "table")
 
-    window.type("input[type=search]", refused["request_id"])
+    window.type("input[type=search]", refusal["request_id"])
     window.wait("document.querySelectorAll('tbody tr').length === 1")
     window.click("table button[aria-expanded]")
     window.sees("See the query language", ".remedy")
-    window.sees(refused["request_id"], ".facts")
+    window.sees(refusal["request_id"], ".facts")
     assert window.complaints == []

@@ -1,4 +1,4 @@
-"""From the printed link to a row that moves."""
+"""From the printed link to a row that changes live."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.chromium import Browser
 from tests.console.window import Window
-from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.conftest import BackgroundProcesses
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -32,7 +32,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """A folder and the origin that serves it, as a web server on one's machine does."""
+    """A folder and the origin that serves it, as a local web server does."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as serving:
         thread = threading.Thread(target=serving.serve_forever)
         thread.start()
@@ -42,14 +42,14 @@ def app(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def test_the_first_five_minutes(
-    browser: Browser, server: str, backstage: Backstage, app: tuple[Path, str]
+    browser: Browser, server: str, background: BackgroundProcesses, app: tuple[Path, str]
 ) -> None:
     from tenants.actions import local_links
     from tests.make import make_tenant
 
-    made = make_tenant()
-    token = local_links.do_issue(made.owner).partition("#")[2]
-    window = Window(browser.page(), server, made.slug)
+    account = make_tenant()
+    token = local_links.do_issue(account.owner).partition("#")[2]
+    window = Window(browser.page(), server, account.slug)
     window.page.open(f"{server}/sign-in#{token}")
     window.click("button", "Set it up")
     window.wait(f"document.querySelectorAll({json.dumps(BOARD)}).length === 4")
@@ -78,14 +78,19 @@ def test_the_first_five_minutes(
     ("language", "file"), [("Node.js", "app.mjs"), ("Python", "app.py")], ids=["node", "python"]
 )
 def test_the_snippets_run_as_they_are_shown(
-    browser: Browser, server: str, backstage: Backstage, tmp_path: Path, language: str, file: str
+    browser: Browser,
+    server: str,
+    background: BackgroundProcesses,
+    tmp_path: Path,
+    language: str,
+    file: str,
 ) -> None:
     from tenants.actions import local_links
     from tests.make import make_tenant
 
-    made = make_tenant()
-    token = local_links.do_issue(made.owner).partition("#")[2]
-    window = Window(browser.page(), server, made.slug)
+    account = make_tenant()
+    token = local_links.do_issue(account.owner).partition("#")[2]
+    window = Window(browser.page(), server, account.slug)
     window.page.open(f"{server}/sign-in#{token}")
     window.click("button", "Set it up")
     window.click(".steps .segments label, .steps .segments button", language)
@@ -120,7 +125,6 @@ def first_output(command: str, folder: Path) -> str:
 def let_in(window: Window, origin: str) -> None:
     """Add an origin in the settings, and wait until servers know it."""
     other = Window(window.page, window.base, window.tenant)
-    start = window.evaluate("location.pathname")
     (key,) = re.findall(r'"(rbp_[^"]+)"', window.texts(".steps pre")[0])
     other.open("/settings")
     other.wait("document.querySelector('textarea')")
@@ -138,5 +142,5 @@ def let_in(window: Window, origin: str) -> None:
         what="the origin to be let in",
         timeout_s=30,
     )
-    window.page.open(window.base + start)
+    window.open("/start")
     window.wait(f"document.querySelectorAll({json.dumps(BOARD)}).length === 4")

@@ -1,4 +1,4 @@
-"""What people do in the console from beginning to end, with everything real behind it."""
+"""Complete user flows in the console, on real servers."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ import pytest
 from tests.chromium import Browser
 from tests.console.conftest import OpenWindow
 from tests.console.window import Window, sign_in
-from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.conftest import BackgroundProcesses
 from tests.sdk.proxy import Proxy, through_proxy
 from tests.tenants.webhooks.receivers import webhook_receiver
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-#: What a webhook is sent to try it.
+#: The test event of a webhook.
 TEST = "webhook.test"
 
 
 @pytest.fixture
 def network(server: str) -> Iterator[Proxy]:
-    """What lies between the browser and the server."""
+    """A proxy between the browser and the server."""
     with through_proxy(server) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def far_window(
-    browser: Browser, network: Proxy, notes: MadeCollection, backstage: Backstage
+    browser: Browser, network: Proxy, notes: CollectionClient, background: BackgroundProcesses
 ) -> Window:
-    """A window behind the network."""
+    """A window that reaches the server through the proxy."""
     from tests.make import make_session
 
-    return sign_in(browser.page(), network.url, notes.made, make_session(notes.made.owner)[0])
+    return sign_in(browser.page(), network.url, notes.account, make_session(notes.account.owner)[0])
 
 
-def test_what_happened_while_the_network_was_away_is_shown_and_then_it_is_live_again(
-    far_window: Window, network: Proxy, notes: MadeCollection
+def test_changes_during_a_network_outage_are_shown_when_it_ends(
+    far_window: Window, network: Proxy, notes: CollectionClient
 ) -> None:
     window = far_window
     window.open(f"/collections/{notes.name}")
@@ -62,7 +62,7 @@ def test_what_happened_while_the_network_was_away_is_shown_and_then_it_is_live_a
 
 @pytest.mark.long
 def test_over_a_slow_network_pages_show_that_they_load(
-    far_window: Window, network: Proxy, notes: MadeCollection
+    far_window: Window, network: Proxy, notes: CollectionClient
 ) -> None:
     network.delay_s = 0.2
     far_window.open(f"/collections/{notes.name}")
@@ -74,9 +74,9 @@ def test_over_a_slow_network_pages_show_that_they_load(
 
 
 def test_an_ended_subscription_starts_again_and_misses_nothing(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    watcher, window = open_window(notes.made), open_window(notes.made)
+    watcher, window = open_window(notes.account), open_window(notes.account)
     watcher.open(f"/collections/{notes.name}")
     watcher.is_live()
     window.open("/subscriptions")
@@ -92,19 +92,19 @@ def test_an_ended_subscription_starts_again_and_misses_nothing(
 
 
 def test_a_file_is_imported_with_what_was_refused_and_exported_again(
-    open_window: OpenWindow, notes: MadeCollection, tmp_path: Path
+    open_window: OpenWindow, notes: CollectionClient, tmp_path: Path
 ) -> None:
     lines = [{"_id": f"i{number}", "title": f"Imported {number}"} for number in range(2_000)]
     file = tmp_path / "notes.ndjson"
     file.write_text("\n".join(json.dumps(line) for line in [*lines, {"_id": "n1"}]))
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.click("button[aria-label=More]")
     window.click("[role=menuitem]", "Import")
     window.hand_over(file, "Import")
     window.sees("2000 written, 0 skipped, 1 refused", "dialog [role=status]")
-    window.sees("line 2001", "dialog [role=status]")
+    window.sees("Line 2001", "dialog [role=status]")
     window.click("dialog footer button", "Close")
     window.sees("2,003 documents", "[data-testid=count]")
 
@@ -112,7 +112,7 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
         "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "out")
     )
     window.click("button[aria-label=More]")
-    window.click("[role=menuitem]", "Export")
+    window.click("[role=menuitem]", "Export as NDJSON")
     window.sees("notes.ndjson exported", ".toast")
     saved = tmp_path / "out" / "notes.ndjson"
 
@@ -126,11 +126,11 @@ def test_a_file_is_imported_with_what_was_refused_and_exported_again(
 
 @pytest.mark.long
 def test_a_webhook_is_created_delivers_redelivers_and_fails(
-    open_window: OpenWindow, notes: MadeCollection, backstage: Backstage
+    open_window: OpenWindow, notes: CollectionClient, background: BackgroundProcesses
 ) -> None:
-    backstage.start_worker()
+    background.start_worker()
     with webhook_receiver() as receiver:
-        window = open_window(notes.made)
+        window = open_window(notes.account)
         window.open("/webhooks")
         window.click("button", "New webhook")
         window.type("dialog label:nth-of-type(1) input", "Chat")
@@ -159,17 +159,17 @@ def test_a_webhook_is_created_delivers_redelivers_and_fails(
 @pytest.mark.long
 def test_an_invited_user_signs_up_and_becomes_a_member(
     open_window: OpenWindow,
-    notes: MadeCollection,
-    backstage: Backstage,
+    notes: CollectionClient,
+    background: BackgroundProcesses,
     browser: Browser,
     server: str,
 ) -> None:
     from tests.mailbox import mails_to, next_mail
     from tests.make import unique
 
-    backstage.start_worker()
+    background.start_worker()
     email = f"{unique('guest')}@example.test"
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/members")
     window.click("button", "Invite")
     window.type("dialog input[type=email]", email)
@@ -178,12 +178,12 @@ def test_an_invited_user_signs_up_and_becomes_a_member(
 
     wait_until(lambda: bool(mails_to(email)), what="the invitation to be sent")
     mail = next_mail(email, mails_to(email)[0].subject)
-    guest = Window(browser.page(), server, notes.made.slug)
+    guest = Window(browser.page(), server, notes.account.slug)
     guest.page.call("Network.clearBrowserCookies")
     guest.page.open(f"{server}/{mail.page}#token={mail.token}")
     guest.type("input[autocomplete=name]", "Ada Guest")
     guest.type("input[type=password]", "a long password")
     guest.click("button", "Create an account and join")
-    guest.wait(f"location.pathname.startsWith('/t/{notes.made.slug}')")
+    guest.wait(f"location.pathname.startsWith('/t/{notes.account.slug}')")
     guest.open(f"/collections/{notes.name}")
     guest.sees("Note 1", "[role=row]")

@@ -1,4 +1,4 @@
-"""The GraphQL page: an operation run, a subscription watched, the schema walked through."""
+"""The GraphQL page: running an operation, watching a subscription, and browsing the schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.console.conftest import OpenWindow
 from tests.console.window import Window
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -21,7 +21,7 @@ ANSWER = "document.querySelector('.graphql-answer .editor-host')?.shadowRoot?.te
 
 
 def with_history(window: Window, operations: list[str]) -> None:
-    """Let a window have run operations before, the first one last."""
+    """Give a window a history of operations, the first one most recent."""
     slot = f"rillbase:graphql:{window.tenant}"
     held = json.dumps(json.dumps(operations))
     window.open("/graphql")
@@ -31,9 +31,9 @@ def with_history(window: Window, operations: list[str]) -> None:
 
 
 def test_a_subscription_shows_events_and_a_query_its_response(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     with_history(window, [WATCH, READ])
     window.click("button", "Run")
     window.sees("READY", ".told")
@@ -48,10 +48,21 @@ def test_a_subscription_shows_events_and_a_query_its_response(
     assert window.complaints == []
 
 
-def test_the_schema_is_walked_through_and_searched(
-    open_window: OpenWindow, notes: MadeCollection
+def test_the_first_operation_reads_a_collection_of_the_tenant(
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
+    window.open("/graphql")
+    window.wait("document.querySelector('.graphql-schema li')")
+    window.click("button", "Run")
+    window.wait(f"({ANSWER})?.includes('totalCount')")
+    assert window.complaints == []
+
+
+def test_the_schema_is_walked_through_and_searched(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
     window.open("/graphql")
     # The window is narrow, so there is room for one part.
     window.click(".graphql-parts button", "Schema")

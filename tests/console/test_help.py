@@ -11,7 +11,7 @@ from tests.console.conftest import OpenWindow
 from tests.console.looking import ROOT, opened, violations
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -20,9 +20,9 @@ DOCS_PAGES = json.loads((ROOT / "console/src/shell/docs-pages.json").read_text()
 
 
 def test_the_docs_link_follows_the_open_page_and_tab(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     for path, target in {
         "/keys": "/docs/guide/authentication/#api-keys",
         f"/collections/{notes.name}": "/docs/guide/documents/",
@@ -33,9 +33,9 @@ def test_the_docs_link_follows_the_open_page_and_tab(
 
 
 def test_every_page_of_the_sidebar_has_a_page_of_the_documentation(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/usage")
     window.wait(f"document.querySelector('aside a[href$=\"/collections/{notes.name}\"]')")
     links = window.evaluate("[...document.querySelectorAll('aside nav a')].map((a) => a.pathname)")
@@ -44,13 +44,13 @@ def test_every_page_of_the_sidebar_has_a_page_of_the_documentation(
 
 
 def test_a_question_mark_lists_the_shortcuts_unless_it_is_typed(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = opened(open_window, notes.made)
+    window = opened(open_window, notes.account)
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.press("?")
-    window.sees("pages, collections and tenants", HELP)
+    window.sees("pages, collections, saved queries and tenants", HELP)
     assert violations(window) == []
     window.press("Escape")
     window.wait(f"!document.querySelector({HELP!r})")

@@ -12,7 +12,7 @@ from django.utils import timezone
 from tests.chromium import Browser
 from tests.console.looking import take_pictures, violations
 from tests.console.window import Window
-from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.conftest import BackgroundProcesses
 
 if TYPE_CHECKING:
     from tenants.models import User
@@ -52,14 +52,14 @@ def expired_token(user: User) -> str:
 
 
 @pytest.mark.parametrize("path", TITLES)
-def test_a_malformed_link_says_that_it_has_expired(guest: Window, path: str) -> None:
+def test_a_malformed_link_is_reported_as_expired(guest: Window, path: str) -> None:
     for token in ("", "cut-off", "a" * 200):
         follow(guest, path, token)
         guest.sees(TITLES[path], "h1")
 
 
 def test_an_expired_sign_in_link_offers_a_new_one(
-    guest: Window, backstage: Backstage, pictures: Path
+    guest: Window, background: BackgroundProcesses, pictures: Path
 ) -> None:
     from tests.make import make_user
 
@@ -75,7 +75,7 @@ def test_an_expired_sign_in_link_offers_a_new_one(
     guest.sees("we have sent a new link", "[role=status]")
 
 
-def test_links_that_the_server_does_not_know_offer_a_new_one(guest: Window) -> None:
+def test_the_page_of_an_unknown_link_offers_a_new_link(guest: Window) -> None:
     follow(guest, "verify-email", UNKNOWN)
     guest.click("button", "Verify the address")
     guest.sees(TITLES["verify-email"], "h1")

@@ -13,11 +13,11 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.console.conftest import OpenWindow
     from tests.console.window import Window
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-#: Rows and what is below them, from top to bottom, in words.
+#: The text of rows and of the documents below them, from top to bottom.
 LINES = """
 [...document.querySelectorAll(".rows > .row")]
   .map((row) => [new DOMMatrix(row.style.transform).m42, row])
@@ -27,11 +27,11 @@ LINES = """
 
 
 @pytest.fixture
-def tasks(notes: MadeCollection, server: str) -> MadeCollection:
-    """Tasks that refer to the notes of the same tenant: one to one, one to two, one to none."""
+def tasks(notes: CollectionClient, server: str) -> CollectionClient:
+    """Tasks that refer to notes of the same tenant: to one, to two, and to none."""
     from tests.documents.collection import make_collection
 
-    tasks = make_collection(server, made=notes.made, name="tasks")
+    tasks = make_collection(server, account=notes.account, name="tasks")
     tasks.insert_many(
         [
             {"_id": "t1", "about": "n0"},
@@ -54,10 +54,10 @@ def shows(window: Window, *lines: str) -> None:
     window.wait(f"JSON.stringify({LINES}) === JSON.stringify({list(lines)})")
 
 
-def test_documents_are_shown_below_those_that_refer_to_them_as_they_change(
-    open_window: OpenWindow, tasks: MadeCollection, notes: MadeCollection, pictures: Path
+def test_looked_up_documents_are_shown_and_updated_below_the_referring_ones(
+    open_window: OpenWindow, tasks: CollectionClient, notes: CollectionClient, pictures: Path
 ) -> None:
-    window = opened(open_window, tasks.made)
+    window = opened(open_window, tasks.account)
     window.open("/collections/tasks")
     window.wait("document.querySelector('[data-key=t1]')")
     look_up(window)
@@ -78,10 +78,10 @@ def test_documents_are_shown_below_those_that_refer_to_them_as_they_change(
 
 
 def test_undo_restores_the_document_without_its_lookups(
-    open_window: OpenWindow, tasks: MadeCollection
+    open_window: OpenWindow, tasks: CollectionClient
 ) -> None:
     before = tasks.query()
-    window = opened(open_window, tasks.made)
+    window = opened(open_window, tasks.account)
     window.open("/collections/tasks")
     window.wait("document.querySelector('[data-key=t1]')")
     look_up(window)
@@ -96,10 +96,10 @@ def test_undo_restores_the_document_without_its_lookups(
     assert tasks.query() == before
 
 
-def test_the_playground_looks_up_others_and_has_the_code_for_it(
-    open_window: OpenWindow, tasks: MadeCollection, pictures: Path
+def test_the_playground_runs_lookups_and_shows_code_for_them(
+    open_window: OpenWindow, tasks: CollectionClient, pictures: Path
 ) -> None:
-    window = opened(open_window, tasks.made)
+    window = opened(open_window, tasks.account)
     window.open("/playground")
     window.wait("document.querySelector('option')")
     window.evaluate(
@@ -134,7 +134,7 @@ def test_the_playground_looks_up_others_and_has_the_code_for_it(
 
 
 def test_the_list_of_subscriptions_shows_lookups(
-    open_window: OpenWindow, tasks: MadeCollection, server: str, pictures: Path
+    open_window: OpenWindow, tasks: CollectionClient, server: str, pictures: Path
 ) -> None:
     from tests.realtime.client import greeted
     from tests.realtime.live.answer import subscribe
@@ -144,7 +144,7 @@ def test_the_list_of_subscriptions_shows_lookups(
     with greeted(server, key_of(tasks)) as client:
         subscribe(client, "watched", collection="tasks", lookup=lookup)
         subscribe(client, "counted", collection="tasks", group={"by": ["about"], "measures": {}})
-        window = opened(open_window, tasks.made)
+        window = opened(open_window, tasks.account)
         window.open("/subscriptions")
         window.sees("with notes by about", "td")
         window.sees("grouped by about", "td")

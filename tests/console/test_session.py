@@ -11,20 +11,20 @@ from tests.console.conftest import OpenWindow
 from tests.console.window import Window
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_after_sign_in_the_requested_page_follows(
-    browser: Browser, server: str, notes: MadeCollection
+    browser: Browser, server: str, notes: CollectionClient
 ) -> None:
     from tests.make import PASSWORD
 
-    window = Window(browser.page(), server, notes.made.slug)
+    window = Window(browser.page(), server, notes.account.slug)
     window.page.call("Network.clearBrowserCookies")
     window.open("/keys")
-    window.type("input[name=email]", notes.made.owner.email)
+    window.type("input[name=email]", notes.account.owner.email)
     window.type("input[name=password]", "wrong password")
     window.click("button", "Sign in")
     window.sees("wrong", "[role=alert]")
@@ -37,35 +37,39 @@ def test_after_sign_in_the_requested_page_follows(
     )
 
 
-def test_a_session_that_is_ended_elsewhere_ends_here(
-    open_window: OpenWindow, notes: MadeCollection
+def test_a_session_ended_in_another_browser_ends_here(
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     from tenants.actions.sessions import do_end
     from tenants.models import UserSession
 
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/members")
-    window.sees(notes.made.owner.email)
-    do_end(UserSession.objects.using("auth").filter(user=notes.made.owner))
-    # The next call tells, whichever it is: that may be one which the page makes by itself.
+    window.sees(notes.account.owner.email)
+    do_end(UserSession.objects.using("auth").filter(user=notes.account.owner))
+    # The next call reveals it, which may be one that the page makes by itself.
     window.evaluate("document.querySelector('nav a[href$=usage]')?.click()")
     window.wait("document.querySelector('input[name=password]')")
 
 
-def test_a_subscription_is_listed_and_ended(open_window: OpenWindow, notes: MadeCollection) -> None:
-    watcher, window = open_window(notes.made), open_window(notes.made)
+def test_a_subscription_is_listed_and_ended(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    watcher, window = open_window(notes.account), open_window(notes.account)
     watcher.open(f"/collections/{notes.name}")
     watcher.is_live()
     window.open("/subscriptions")
     window.sees("notes", "table")
-    window.sees(notes.made.owner.email, "table")
+    window.sees(notes.account.owner.email, "table")
     window.click("table button", "End")
     window.click("dialog button.danger", "End it")
     watcher.wait("document.querySelector('[data-state=failed]')")
 
 
-def test_the_command_palette_goes_anywhere(open_window: OpenWindow, notes: MadeCollection) -> None:
-    window = open_window(notes.made)
+def test_the_command_palette_goes_anywhere(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
     window.open("/members")
     window.sees("Members", "h1")
     window.press("k", ctrl=True)

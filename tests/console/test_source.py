@@ -1,4 +1,4 @@
-"""The table that a collection follows, in the console: named, looked at, paused, removed."""
+"""The source of a collection in the console: declared, inspected, paused and removed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.console.looking import opened, take_pictures, violations
 from tests.launcher_command import reachable_directory
 
 if TYPE_CHECKING:
-    from tests.make import MadeTenant
+    from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_a_collection_follows_a_table_and_shows_its_state(
-    server: str, open_window: OpenWindow, dedicated: MadeTenant, pictures: Path
+    server: str, open_window: OpenWindow, dedicated: TenantAccount, pictures: Path
 ) -> None:
     from sources.following.service import FollowerService
-    from tests.aggregates.backstage import running
+    from tests.aggregates.background_service import running
     from tests.documents.collection import make_collection
     from tests.sources.upstream import database, running_server
 
-    make_collection(server, made=dedicated, name="orders")
+    make_collection(server, account=dedicated, name="orders")
     window = opened(open_window, dedicated)
     with (
         reachable_directory() as directory,

@@ -9,15 +9,15 @@ import pytest
 from tests.console.conftest import OpenWindow
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_a_page_that_cannot_be_loaded_reports_it_and_recovers(
-    open_window: OpenWindow, notes: MadeCollection
+    open_window: OpenWindow, notes: CollectionClient
 ) -> None:
-    window = open_window(notes.made)
+    window = open_window(notes.account)
     window.open("/members")
     window.sees("Members", "h1")
     window.page.call("Network.enable")

@@ -1,4 +1,4 @@
-"""A member asks in the console why a client got a change, or did not."""
+"""A member asks in the console why a client received a change, or did not."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from tests.realtime.live.test_bounds import key_of
 
 if TYPE_CHECKING:
     from tests.console.conftest import OpenWindow
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_the_path_of_a_change_is_explained_stage_by_stage(
-    open_window: OpenWindow, notes: MadeCollection, server: str, pictures: Path
+    open_window: OpenWindow, notes: CollectionClient, server: str, pictures: Path
 ) -> None:
-    wanted = {"archived": {"$ne": True}, "rank": {"$gte": 5}}
+    query_filter = {"archived": {"$ne": True}, "rank": {"$gte": 5}}
     with greeted(server, key_of(notes)) as client:
-        answer = subscribe(client, "watched", collection=notes.name, filter=wanted)
+        answer = subscribe(client, "watched", collection=notes.name, filter=query_filter)
         notes.insert({"_id": "high", "rank": 7})
         answer.until_shows([{"_id": "high", "rank": 7}])
         notes.insert({"_id": "low", "rank": 2})
-        window = opened(open_window, notes.made)
+        window = opened(open_window, notes.account)
         window.open("/subscriptions")
         window.click("button[aria-label=Details]")
         for document, stage, text in (

@@ -1,4 +1,4 @@
-"""A window of the console: what a person does in it, in few words."""
+"""A window of the console, with the actions of a person in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.chromium import Page
 
 if TYPE_CHECKING:
-    from tests.make import MadeTenant
+    from tests.make import TenantAccount
 
 #: Keys as the DevTools protocol names them: code, and the text that they enter.
 KEYS = {
@@ -18,11 +18,13 @@ KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),
     "ArrowDown": (40, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowRight": (39, ""),
     " ": (32, " "),
 }
 
 
-#: What the page's policy has refused becomes one of the page's complaints.
+#: Violations of the page's policy are collected like its errors.
 TELL_OF_REFUSALS = """
 addEventListener("securitypolicyviolation", (event) => {
   console.error("refused by the policy:", event.violatedDirective, event.blockedURI);
@@ -50,15 +52,15 @@ class Window:
         self.wait(f"({_all(within)}).some((e) => e.innerText.includes({json.dumps(text)}))")
 
     def is_live(self) -> None:
-        """Wait until the grid's foot says that silence means no change."""
+        """Wait until the grid's footer shows that the query is live."""
         self.wait("document.querySelector('[data-state=live]')")
 
     def click(self, selector: str, text: str = "") -> None:
-        """Click on the first element that fits, once it is there and may be clicked."""
+        """Click on the first matching element, once it exists and is enabled."""
         fits = f"(e) => e.innerText.includes({json.dumps(text)}) && !e.disabled"
-        found = f"({_all(selector)}).find({fits})"
-        self.wait(found)
-        self.page.evaluate(f"({found}).click()")
+        element = f"({_all(selector)}).find({fits})"
+        self.wait(element)
+        self.page.evaluate(f"({element}).click()")
 
     def double_click(self, selector: str) -> None:
         self.click(selector)
@@ -66,20 +68,31 @@ class Window:
         self.page.evaluate(f"document.querySelector({json.dumps(selector)}).dispatchEvent({event})")
 
     def type(self, selector: str, text: str) -> None:
-        """Replace what an input holds."""
-        found = f"document.querySelector({json.dumps(selector)})"
-        self.wait(found)
-        self.page.evaluate(f"{found}.focus(), {found}.select()")
+        """Replace the text of an input."""
+        element = f"document.querySelector({json.dumps(selector)})"
+        self.wait(element)
+        self.page.evaluate(f"{element}.focus(), {element}.select()")
         self.page.call("Input.insertText", text=text)
 
+    def select(self, selector: str, option: str) -> None:
+        """Choose an option of a select box by its value."""
+        element = f"document.querySelector({json.dumps(selector)})"
+        self.wait(
+            f"{element} && [...{element}.options].some((o) => o.value === {json.dumps(option)})"
+        )
+        self.page.evaluate(
+            f"{element}.value = {json.dumps(option)},"
+            f"{element}.dispatchEvent(new Event('change', {{bubbles: true}}))"
+        )
+
     def write(self, editor: str, text: str) -> None:
-        """Replace what an editor holds, which lives in a shadow root."""
+        """Replace the text of an editor, which is in a shadow root."""
         content = f"document.querySelector({json.dumps(editor)})?.shadowRoot?.querySelector"
         self.wait(f"{content}('.cm-content')")
         self.page.evaluate(f"{content}('.cm-content').focus()")
         self.press("a", ctrl=True)
         self.press("Backspace")
-        # The editor shows that it is empty with the next frame, and takes what is typed then.
+        # The editor is cleared with the next frame, and accepts text from then on.
         self.page.evaluate(
             "new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))"
         )
@@ -89,13 +102,13 @@ class Window:
         """Choose a file, as the browser's own dialogue does."""
         expression = f"document.querySelector({json.dumps(selector)})"
         self.wait(expression)
-        found = self.page.call("Runtime.evaluate", expression=expression)["result"]["objectId"]
-        self.page.call("DOM.setFileInputFiles", objectId=found, files=[str(file)])
+        element = self.page.call("Runtime.evaluate", expression=expression)["result"]["objectId"]
+        self.page.call("DOM.setFileInputFiles", objectId=element, files=[str(file)])
 
     def hand_over(self, file: Path, action: str) -> None:
-        """Choose a file in a dialogue, and have done with it what the button says."""
+        """Choose a file in a dialog, and click the button."""
         self.choose_file("dialog input[type=file]", file)
-        self.sees(file.name, "dialog button")
+        self.sees(file.name, "dialog .import-file")
         self.click("dialog button.main", action)
 
     def press(self, key: str, *, ctrl: bool = False) -> None:
@@ -106,26 +119,26 @@ class Window:
         self.page.call("Input.dispatchKeyEvent", type="keyUp", **event)
 
     def texts(self, selector: str) -> list[str]:
-        found: list[str] = self.page.evaluate(f"({_all(selector)}).map((e) => e.innerText)")
-        return found
+        texts: list[str] = self.page.evaluate(f"({_all(selector)}).map((e) => e.innerText)")
+        return texts
 
     def evaluate(self, expression: str) -> Any:
         return self.page.evaluate(expression)
 
     @property
     def complaints(self) -> list[str]:
-        """What the browser has complained about, refusals by the policy among it."""
+        """The errors of the page, including violations of its policy."""
         return self.page.complaints
 
 
-def sign_in(page: Page, base: str, made: MadeTenant, token: str) -> Window:
+def sign_in(page: Page, base: str, account: TenantAccount, token: str) -> Window:
     """Give a page the session's cookie, as signing in does."""
     # Models can be imported once Django is set up.
     from tenants.credentials import sessions
 
     page.call("Page.addScriptToEvaluateOnNewDocument", source=TELL_OF_REFUSALS)
     page.call("Network.setCookie", name=sessions.cookie_name(), value=token, url=base)
-    return Window(page, base, made.slug)
+    return Window(page, base, account.slug)
 
 
 def _all(selector: str) -> str:

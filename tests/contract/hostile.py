@@ -1,4 +1,4 @@
-"""What hostile clients send: values no member expects, and bodies with one in each place."""
+"""Input of hostile clients: unexpected values, and bodies with one at each position."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: Longer than an error text may repeat.
+#: Longer than what an error text may quote.
 LONG = "S" * 5_000
 ECHOED = "S" * 401
 
-#: As JSON text, so that what no JSON writer writes is among them.
+#: As JSON text, because some of them cannot be produced by a JSON writer.
 VALUES: Mapping[str, str] = {
     "null": "null",
     "true": "true",
@@ -67,7 +67,7 @@ _MARK = "\N{PILCROW SIGN}here"
 
 
 def places(body: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the way to each value in a body, the body itself first."""
+    """Yield the path to each value in a body, the body itself first."""
     yield at
     named = body if isinstance(body, dict) else {}
     numbered = dict(enumerate(body)) if isinstance(body, list) else {}
@@ -76,7 +76,7 @@ def places(body: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def with_value(body: object, place: tuple[str | int, ...], text: str) -> str:
-    """Return a body as JSON text in which one place holds this text instead."""
+    """Return a body as JSON text in which the value at a path is replaced by this text."""
     return json.dumps(_marked(body, place)).replace(json.dumps(_MARK), text)
 
 
@@ -89,7 +89,7 @@ def _marked(body: Any, place: tuple[str | int, ...]) -> object:
 
 
 def mutated(body: object) -> Iterator[tuple[str, str]]:
-    """Yield names of mutations and their texts: each value in each place."""
+    """Yield mutations with their names: each value at each path."""
     for place in places(body):
         for name, text in VALUES.items():
             yield f"/{'/'.join(map(str, place))} is {name}", with_value(body, place, text)

@@ -1,4 +1,5 @@
-"""PostgreSQL's disk is full: callers are told so by every protocol, and all goes on afterwards.
+"""PostgreSQL's disk is full: every protocol reports that to callers, and service resumes
+afterwards.
 
 The tables that tests fill lie in a tablespace on a small file system of its own.
 """
@@ -17,11 +18,11 @@ from psycopg import sql
 
 from rillbase_server.launcher.account import private_directory, server_account
 from tests.caller import signed_in, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.launcher_command import reachable_directory
 from tests.make import make_key, make_tenant
 from tests.realtime.client import greeted
-from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 from tests.small_disk import SmallDisk, small_disk
 
 TABLES = ("documents_document", "documents_collection", "tenants_auditentry")
@@ -31,17 +32,21 @@ TABLES = ("documents_document", "documents_collection", "tenants_auditentry")
 def disk(postgres_url: str) -> Iterator[SmallDisk]:
     """Move the tables to a small disk and back."""
     with reachable_directory() as folder, small_disk(folder / "disk", 24) as disk:
-        place = private_directory(disk.path / "tables", server_account())
+        folder_of_tables = private_directory(disk.path / "tables", server_account())
         with psycopg.connect(postgres_url, autocommit=True) as admin:
             admin.execute(
-                sql.SQL("CREATE TABLESPACE small LOCATION {}").format(sql.Literal(str(place)))
+                sql.SQL("CREATE TABLESPACE small LOCATION {}").format(
+                    sql.Literal(str(folder_of_tables))
+                )
             )
             try:
                 _move(admin, "small")
+                _leave_no_room(admin)
                 yield disk
             finally:
                 disk.empty()
                 _move(admin, "pg_default")
+                _vacuum_by_itself(admin)
                 admin.execute("DROP TABLESPACE small")
 
 
@@ -54,22 +59,37 @@ def _move(admin: psycopg.Connection, tablespace: str) -> None:
         )
 
 
+def _leave_no_room(admin: psycopg.Connection) -> None:
+    """Return the room of deleted rows to the disk, and let none become free: writes would fit."""
+    for table in TABLES:
+        name = sql.Identifier(table)
+        off = "autovacuum_enabled = false, toast.autovacuum_enabled = false"
+        admin.execute(sql.SQL(f"ALTER TABLE {{}} SET ({off})").format(name))
+        admin.execute(sql.SQL("VACUUM FULL {}").format(name))
+
+
+def _vacuum_by_itself(admin: psycopg.Connection) -> None:
+    for table in TABLES:
+        options = "autovacuum_enabled, toast.autovacuum_enabled"
+        admin.execute(sql.SQL(f"ALTER TABLE {{}} RESET ({options})").format(sql.Identifier(table)))
+
+
 @pytest.fixture
-def full(disk: SmallDisk, things: MadeCollection) -> Iterator[SmallDisk]:
+def full(disk: SmallDisk, things: CollectionClient) -> Iterator[SmallDisk]:
     disk.fill()
     yield disk
     disk.empty()
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
-    made = make_collection(server)
-    made.insert({"_id": "small"})
-    return made
+def things(server: str) -> CollectionClient:
+    collection = make_collection(server)
+    collection.insert({"_id": "small"})
+    return collection
 
 
 def _document(key: object = None) -> dict[str, object]:
-    """Return what no page has room for, however well it is compressed."""
+    """Return a document that does not fit on a page, however well it is compressed."""
     text = secrets.token_hex(100_000)
     return {"text": text} if key is None else {"_id": key, "text": text}
 
@@ -83,7 +103,7 @@ def _assert_full(answer: requests.Response) -> None:
 
 
 def test_writes_by_rest_are_rejected_until_there_is_space_and_reads_continue(
-    full: SmallDisk, things: MadeCollection
+    full: SmallDisk, things: CollectionClient
 ) -> None:
     for path, body in (
         ("documents", _document()),
@@ -99,7 +119,7 @@ def test_writes_by_rest_are_rejected_until_there_is_space_and_reads_continue(
 
 
 def test_a_call_rejected_by_a_full_disk_can_be_retried_with_its_idempotency_key(
-    full: SmallDisk, things: MadeCollection
+    full: SmallDisk, things: CollectionClient
 ) -> None:
     path, body = f"{things.path}/documents", _document("once")
     _assert_full(things.caller.post(path, body, Idempotency_Key="again"))
@@ -111,7 +131,7 @@ def test_a_call_rejected_by_a_full_disk_can_be_retried_with_its_idempotency_key(
 
 
 def test_an_import_stopped_by_a_full_disk_resumes_at_the_first_unwritten_line(
-    full: SmallDisk, things: MadeCollection
+    full: SmallDisk, things: CollectionClient
 ) -> None:
     lines = b"".join(json.dumps(_document(n)).encode() + b"\n" for n in range(50))
     path, media_type = f"{things.path}/import", "application/x-ndjson"
@@ -131,23 +151,23 @@ def test_an_import_stopped_by_a_full_disk_resumes_at_the_first_unwritten_line(
 
 @pytest.mark.usefixtures("full")
 def test_a_write_over_a_websocket_is_rejected_and_the_connection_stays_open(
-    server: str, things: MadeCollection
+    server: str, things: CollectionClient
 ) -> None:
-    with greeted(server, make_key(things.made.tenant)) as client:
-        refused = client.ask("insert", "1", collection=things.name, document=_document())
-        assert (refused["type"], refused["error"]["code"]) == ("error", "storage_full")
-        assert refused["error"]["status"] == 507
-        found = client.ask("query", "2", collection=things.name)
-        assert [item["id"] for item in found["items"]] == ["small"]
+    with greeted(server, make_key(things.account.tenant)) as client:
+        refusal = client.ask("insert", "1", collection=things.name, document=_document())
+        assert (refusal["type"], refusal["error"]["code"]) == ("error", "storage_full")
+        assert refusal["error"]["status"] == 507
+        result = client.ask("query", "2", collection=things.name)
+        assert [item["id"] for item in result["items"]] == ["small"]
 
 
 @pytest.mark.usefixtures("full")
 def test_a_mutation_by_graphql_is_refused_with_the_same_code(
-    server: str, things: MadeCollection
+    server: str, things: CollectionClient
 ) -> None:
-    asking = Asking(with_key(server, make_key(things.made.tenant)))
+    graphql = GraphqlCaller(with_key(server, make_key(things.account.tenant)))
     insert = "insertDocument(collection: $c, document: $d) { key }"
-    error = asking.refused(
+    error = graphql.refused(
         f"mutation ($c: String!, $d: JSON!) {{ {insert} }}", c=things.name, d=_document()
     )
     assert error["extensions"]["code"] == "storage_full"
@@ -156,11 +176,11 @@ def test_a_mutation_by_graphql_is_refused_with_the_same_code(
 
 @pytest.mark.usefixtures("full")
 def test_the_control_plane_rejects_changes_and_sessions_continue(
-    server: str, things: MadeCollection
+    server: str, things: CollectionClient
 ) -> None:
-    slug = things.made.slug
-    owner = signed_in(server, things.made.owner)
-    # Small rows find room on pages that are there already, but not for ever.
+    slug = things.account.slug
+    owner = signed_in(server, things.account.owner)
+    # Small rows fit on existing pages, but not for long.
     answers = (
         owner.post(f"/api/v1/tenants/{slug}/collections", {"name": f"c{number}"})
         for number in range(2_000)
@@ -171,15 +191,15 @@ def test_the_control_plane_rejects_changes_and_sessions_continue(
 
 
 def test_a_key_whose_use_cannot_be_recorded_is_still_valid(server: str, postgres_url: str) -> None:
-    made = make_tenant()
-    with _refused_updates(postgres_url, "tenants_apikey", made.tenant.id.hex):
-        answer = with_key(server, made.admin_key).get(f"/api/v1/tenants/{made.slug}")
+    account = make_tenant()
+    with _rejecting_updates(postgres_url, "tenants_apikey", account.tenant.id.hex):
+        answer = with_key(server, account.admin_key).get(f"/api/v1/tenants/{account.slug}")
     assert answer.status_code == 200
 
 
 @contextmanager
-def _refused_updates(postgres_url: str, table: str, tenant: str) -> Iterator[None]:
-    """Refuse changes of one tenant's rows as a full disk does."""
+def _rejecting_updates(postgres_url: str, table: str, tenant: str) -> Iterator[None]:
+    """Reject changes of one tenant's rows as a full disk does."""
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute(
             "CREATE FUNCTION refuse_update() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.aggregates.made import Made, make_aggregate
+from tests.aggregates.aggregate_client import AggregateClient, make_aggregate
 from tests.caller import problem
 from tests.own_server import another_server
 from tests.own_storage_node import OwnStorageNode
 from tests.small_disk import SmallDisk, small_disk
-from tests.storage_engine.topics.made import Topic, make_topic
+from tests.storage_engine.topics.topic_client import Topic, make_topic
 from tests.waiting import wait_until
 
-#: Writes are accepted again so soon after there is room.
+#: Writes must be accepted again this soon after space was freed.
 RECOVERY_S = 10.0
 LARGE = {"text": "x" * 50_000}
 EVENT = {"customer": "acme", "app": "shop", "endpoint": "/", "latency_ms": 1}
@@ -24,8 +24,8 @@ EVENT = {"customer": "acme", "app": "shop", "endpoint": "/", "latency_ms": 1}
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", size_mib=64) as found:
-        yield found
+    with small_disk(tmp_path / "disk", size_mib=64) as disk_path:
+        yield disk_path
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def publish(topic: Topic, **more: object) -> requests.Response:
     return topic.caller.post(f"{topic.path}/publications", {"id": "1", **more})
 
 
-def add(aggregate: Made) -> requests.Response:
+def add(aggregate: AggregateClient) -> requests.Response:
     return aggregate.caller.post(f"{aggregate.path}/events", EVENT)
 
 
@@ -52,7 +52,7 @@ def test_a_full_storage_node_refuses_writes_with_507_and_accepts_them_again(
     server_on_it: str, disk: SmallDisk
 ) -> None:
     topic = make_topic(server_on_it)
-    aggregate = make_aggregate(server_on_it, made=topic.made)
+    aggregate = make_aggregate(server_on_it, account=topic.account)
     assert (publish(topic).status_code, add(aggregate).status_code) == (201, 201)
     disk.fill(leave_bytes=2_000_000)
     published, answer = 1, publish(topic, data=LARGE)

@@ -1,4 +1,6 @@
-"""No body, parameter or header makes the server fail: whatever is wrong is named by a 4xx."""
+"""No body, parameter or header makes the server fail: every mistake results in a 4xx that names
+it.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,15 @@ import requests
 
 from foundation.errors import CATALOGUE
 from tenants.roles import DATA_SCOPES as SCOPES
+from tests.contract.contract_resources import (
+    NDJSON,
+    ContractResources,
+    contract_resources,
+    declared,
+)
 from tests.contract.hostile import ECHOED, mutated
-from tests.contract.world import NDJSON, World, declared, world
 
-#: Of every call's mutations, in the everyday suite.
+#: The number of mutations per call in the everyday suite.
 SAMPLE, SEED = 40, 20261123
 _DOCUMENTS, _TOPIC = "/v1/collections/{collection}", "/v1/topics/{topic}"
 _AGGREGATE, _DATASET = "/v1/aggregates/{aggregate}", "/v1/datasets/{dataset}"
@@ -64,6 +71,7 @@ BODIES: dict[str, list[Any]] = {
     f"POST {_DOCUMENTS}/count": [{"filter": _QUERY["filter"]}],
     f"POST {_DOCUMENTS}/explain": [_QUERY, _GROUPED],
     f"POST {_DOCUMENTS}/import": [{"_id": "line", "n": 1}],
+    f"POST {_DOCUMENTS}/import:preview": [{"_id": "line", "n": 1}],
     "POST /v1/transactions": [
         {"operations": [{"collection": "things", "insert": {"n": 1}, "if_version": 1}]}
     ],
@@ -135,6 +143,17 @@ BODIES: dict[str, list[Any]] = {
             "state": 1,
         },
     ],
+    f"POST {_DATASET}/sql": [
+        {
+            "sql": "SELECT count(*) AS n FROM orders WHERE id > $1",
+            "parameters": [1],
+            "limit": 5,
+            "timeout": 10,
+            "format": "csv",
+            "freshness": "any",
+        },
+        {"sql": "SELECT $a AS a", "parameters": {"a": {"$numberLong": "1"}}, "state": 0},
+    ],
     f"POST {_DATASET}/uploads": [
         {
             "orders": {
@@ -148,25 +167,30 @@ BODIES: dict[str, list[Any]] = {
             }
         }
     ],
+    f"POST {_DATASET}/uploads:preview": [{"id": 1, "customer": "c", "amount": 1.5}],
     f"POST {_DATASET}/uploads/{{upload}}:append": [{"orders": {"id": 1}}],
     f"POST {_DATASET}/uploads/{{upload}}:commit": [],
     f"POST {_DATASET}/uploads/{{upload}}:abort": [],
 }
 LINES = (
     f"POST {_DOCUMENTS}/import",
+    f"POST {_DOCUMENTS}/import:preview",
     f"POST {_DATASET}/uploads",
+    f"POST {_DATASET}/uploads:preview",
     f"POST {_DATASET}/uploads/{{upload}}:append",
 )
 ENDLESS = "text/event-stream"
 
 
 @pytest.fixture(scope="module")
-def there(server: str) -> World:
-    return world(server)
+def resources(server: str) -> ContractResources:
+    return contract_resources(server)
 
 
 def refused_well(answer: requests.Response) -> str:
-    """Return what is wrong with an answer; nothing: it did, or said well why it did not."""
+    """Return what is wrong with a response, or nothing if it succeeded or explains its error
+    properly.
+    """
     if answer.headers.get("Content-Type") == ENDLESS:
         answer.close()
         return ""
@@ -188,32 +212,36 @@ def test_every_call_with_a_body_has_one_here() -> None:
 
 
 def sent(name: str) -> list[tuple[str, str]]:
-    return [found for body in BODIES[name] for found in mutated(body)]
+    return [body_sent for body in BODIES[name] for body_sent in mutated(body)]
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_value_no_member_expects_is_refused(there: World, name: str) -> None:
+def test_a_value_no_member_expects_is_refused(resources: ContractResources, name: str) -> None:
     mutations = sent(name)
     picked = random.Random(SEED).sample(mutations, min(SAMPLE, len(mutations)))
-    found = list(failures(there, name, picked))
-    assert not found, "\n".join(found)
+    failed = list(failures(resources, name, picked))
+    assert not failed, "\n".join(failed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", BODIES)
-def test_no_value_in_any_place_makes_the_server_fail(there: World, name: str) -> None:
-    found = list(failures(there, name, sent(name)))
-    assert not found, "\n".join(found)
+def test_no_value_at_any_position_makes_the_server_fail(
+    resources: ContractResources, name: str
+) -> None:
+    failed = list(failures(resources, name, sent(name)))
+    assert not failed, "\n".join(failed)
 
 
-def failures(there: World, name: str, mutations: list[tuple[str, str]]) -> Iterator[str]:
-    operation, admin = declared()[name], there.key(*SCOPES)
+def failures(
+    resources: ContractResources, name: str, mutations: list[tuple[str, str]]
+) -> Iterator[str]:
+    operation, admin = declared()[name], resources.key(*SCOPES)
     media_type = NDJSON if name in LINES else "application/json"
     with requests.Session() as session:
         session.headers.update({**admin.headers, "Content-Type": media_type})
         for what, text in mutations:
             answer = session.request(
-                operation.method, there.base + there.path(operation), data=text.encode()
+                operation.method, resources.base + resources.path(operation), data=text.encode()
             )
             wrong = refused_well(answer)
             if wrong:

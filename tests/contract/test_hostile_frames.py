@@ -1,5 +1,5 @@
-"""Whatever a WebSocket client negotiates and sends, it hears the documented close code, the server
-logs no failure, and nothing of it stays in memory.
+"""Whatever a WebSocket client negotiates and sends, it receives the documented close code, the
+server logs no failure, and nothing of it stays in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rillbase_server.transport.tables import _tables
-from tests.contract.world import World, world
+from tests.contract.contract_resources import ContractResources, contract_resources
 from tests.rillbase_server.transport.hostile_frames import (
     CLOSE,
     MESSAGE_LIMIT,
@@ -34,17 +34,18 @@ FEW, MANY = range(120), range(120, 2_500)
 #: Where WebSockets are, and the subprotocol that each wants.
 PATHS = {"/v1/realtime": "rillbase.v1", "/graphql": "graphql-transport-ws"}
 RESET = "a reset"
-#: Codes with which the products close for what a message says; `docs/guide/websocket.md` has them.
+#: Codes with which products close a connection because of a message's content;
+#: `docs/guide/websocket.md` has them.
 OF_MESSAGES = {1008, 4400, 4401, 4403, 4409, 4429}
 
 
 @pytest.fixture(scope="module")
-def there(server: str) -> World:
-    return world(server)
+def resources(server: str) -> ContractResources:
+    return contract_resources(server)
 
 
 class Listener:
-    """Reads what the server sends, and fails on what no server may send."""
+    """Reads the server's frames, and fails on invalid ones."""
 
     def __init__(
         self, connection: socket.socket, compression: Compression | None, behind: bytes
@@ -101,13 +102,13 @@ def greeting(path: str, key: str) -> bytes:
     return json.dumps({"type": "hello", "token": key}).encode()
 
 
-def converse(there: World, seed: int) -> str:
-    """Have one conversation; return what was wrong with it."""
+def converse(resources: ContractResources, seed: int) -> str:
+    """Run one conversation; return what was wrong with it."""
     rng = random.Random(seed)
     path = rng.choice(list(PATHS))
     offered = offer(rng)
     is_greeted = rng.random() < 0.5
-    with socket.create_connection(("127.0.0.1", urlsplit(there.base).port or 0)) as connection:
+    with socket.create_connection(("127.0.0.1", urlsplit(resources.base).port or 0)) as connection:
         connection.settimeout(30)
         connection.sendall(upgrade(path, offered))
         answer, behind = read_response(connection)
@@ -118,14 +119,14 @@ def converse(there: World, seed: int) -> str:
         limit = MESSAGE_LIMIT if is_greeted else 8 * 1024
         client = Client(rng, compression, limit=limit)
         if is_greeted:
-            connection.sendall(client.say(greeting(path, there.made.admin_key)))
+            connection.sendall(client.say(greeting(path, resources.account.admin_key)))
             listener.frame()
-        made = client.converse()
-        send_cut(rng, connection, bytes(made.data))
-        return wrong_with(seed, made, heard(listener))
+        conversation = client.converse()
+        send_cut(rng, connection, bytes(conversation.data))
+        return complaint_about(seed, conversation, outcome_of(listener))
 
 
-def heard(listener: Listener) -> int | str | None:
+def outcome_of(listener: Listener) -> int | str | None:
     try:
         return listener.outcome()
     except ConnectionError:
@@ -134,12 +135,13 @@ def heard(listener: Listener) -> int | str | None:
         return "nothing"
 
 
-def wrong_with(seed: int, made: Conversation, outcome: int | str | None) -> str:
-    if outcome == made.code or (made.is_heard and outcome in OF_MESSAGES):
+def complaint_about(seed: int, conversation: Conversation, outcome: int | str | None) -> str:
+    if outcome == conversation.code or (conversation.is_heard and outcome in OF_MESSAGES):
         return ""
-    if outcome == RESET and made.code is not None and made.may_be_reset:
+    if outcome == RESET and conversation.code is not None and conversation.may_be_reset:
         return ""
-    return f"{seed}: {outcome} instead of {made.code} {len(made.data)} {bytes(made.data)[:300]!r}"
+    data = bytes(conversation.data)
+    return f"{seed}: {outcome} instead of {conversation.code} {len(data)} {data[:300]!r}"
 
 
 def upgrade(path: str, offered: str) -> bytes:
@@ -161,24 +163,24 @@ def send_cut(rng: random.Random, connection: socket.socket, data: bytes) -> None
             return
 
 
-def bombard(there: World, seeds: range, caplog: pytest.LogCaptureFixture) -> None:
+def bombard(resources: ContractResources, seeds: range, caplog: pytest.LogCaptureFixture) -> None:
     (table,) = _tables.values()
     with caplog.at_level(logging.WARNING):
-        found = [wrong for seed in seeds if (wrong := converse(there, seed))]
-    assert not found, "\n".join(found)
+        failed = [wrong for seed in seeds if (wrong := converse(resources, seed))]
+    assert not failed, "\n".join(failed)
     wait_until(lambda: not table._all, what="all connections to be forgotten")
     assert table.memory.used_bytes == 0
     assert not [record for record in caplog.records if record.exc_info], caplog.text
 
 
 def test_hostile_frames_are_answered_as_documented(
-    there: World, caplog: pytest.LogCaptureFixture
+    resources: ContractResources, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bombard(there, FEW, caplog)
+    bombard(resources, FEW, caplog)
 
 
 @pytest.mark.long
 def test_hostile_frames_are_answered_as_documented_at_length(
-    there: World, caplog: pytest.LogCaptureFixture
+    resources: ContractResources, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bombard(there, MANY, caplog)
+    bombard(resources, MANY, caplog)

@@ -1,4 +1,4 @@
-"""Addresses, parameters and headers that no client of good will sends."""
+"""URLs, parameters and headers that only malicious clients send."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tenants import error_log
 from tenants.models import ErrorEntry
 from tenants.roles import DATA_SCOPES
 from tests.caller import with_key
-from tests.contract.world import World, declared, world
+from tests.contract.contract_resources import ContractResources, contract_resources, declared
 from tests.make import make_tenant
 
 SEED, SAMPLE = 20261123, 700
 _KEY = re.compile(rb"rbk_test_[0-9A-Za-z]{16}_")
 
-#: As bytes on the wire; the server's HTTP reader refuses what is no header at all.
+#: As bytes on the wire; the server's HTTP reader rejects what is not a header.
 HEADER_VALUES = (
     b"",
     b"x",
@@ -191,19 +191,19 @@ Request = tuple[str, bytes, list[tuple[bytes, bytes]]]
 
 
 @pytest.fixture(scope="module")
-def there(server: str) -> World:
-    return world(server)
+def resources(server: str) -> ContractResources:
+    return contract_resources(server)
 
 
-def requests_of(there: World, seed: int, count: int) -> Iterator[Request]:
-    """Yield methods, addresses and headers, most of them right but for one thing or two."""
+def requests_of(resources: ContractResources, seed: int, count: int) -> Iterator[Request]:
+    """Yield methods, URLs and headers, most of them correct except for one or two mistakes."""
     dice = random.Random(seed)
-    key = there.key(*DATA_SCOPES).headers["Authorization"].encode()
-    others = [f"/api/v1/tenants/{there.made.slug}/{part}" for part in CONTROL]
+    key = resources.key(*DATA_SCOPES).headers["Authorization"].encode()
+    others = [f"/api/v1/tenants/{resources.account.slug}/{part}" for part in CONTROL]
     operations = list(declared().values())
     for _ in range(count):
         operation = dice.choice(operations)
-        method, path = operation.method, there.path(operation)
+        method, path = operation.method, resources.path(operation)
         if dice.random() < 0.2:
             method, path = "GET", dice.choice(others)
         if dice.random() < 0.4:
@@ -230,8 +230,8 @@ CONTROL = ("members", "audit-log", "errors", "usage", "api-keys", "collections",
 def answer_of(server: str, request: Request) -> tuple[int, bytes, bytes]:
     """Send a request over a connection of its own; return status, head and body of the answer.
 
-    Of an answer without an end the head is enough. None at all is the end of the connection,
-    which is how the server answers what is no HTTP.
+    Of an endless response, only the head is read. None means that the server ended the connection,
+    as it does if the input is not HTTP.
     """
     method, path, headers = request
     names = {name.lower() for name, _ in headers}
@@ -251,10 +251,10 @@ def answer_of(server: str, request: Request) -> tuple[int, bytes, bytes]:
 
 
 def _read(connection: socket.socket) -> tuple[bytes, bytes]:
-    found = b""
-    while b"\r\n\r\n" not in found and (part := connection.recv(65_536)):
-        found += part
-    head, _, rest = found.partition(b"\r\n\r\n")
+    result = b""
+    while b"\r\n\r\n" not in result and (part := connection.recv(65_536)):
+        result += part
+    head, _, rest = result.partition(b"\r\n\r\n")
     if b"text/event-stream" in head or b"content-length" not in head.lower():
         return head, b""
     while part := connection.recv(65_536):
@@ -262,12 +262,12 @@ def _read(connection: socket.socket) -> tuple[bytes, bytes]:
     return head, rest
 
 
-def wrong_with(answer: tuple[int, bytes, bytes]) -> str:
+def complaint_about(answer: tuple[int, bytes, bytes]) -> str:
     status, head, body = answer
     if status >= 500:
         return f"{status} {body[:200]!r}"
     if status < 400 or not body or b"x-request-id" not in head:
-        return ""  # done, without a body, or refused by the HTTP reader
+        return ""  # succeeded, without a body, or rejected by the HTTP reader
     if b"application/problem+json" not in head:
         return f"{status} is no problem document: {head!r}"
     problem = json.loads(body)
@@ -276,43 +276,45 @@ def wrong_with(answer: tuple[int, bytes, bytes]) -> str:
     return "" if len(body) < 4_000 else f"an answer of {len(body)} bytes"
 
 
-def failures(there: World, seed: int, count: int) -> Iterator[str]:
-    for request in requests_of(there, seed, count):
-        wrong = wrong_with(answer_of(there.base, request))
-        if wrong:
-            yield f"{request}: {wrong}"
+def failures(resources: ContractResources, seed: int, count: int) -> Iterator[str]:
+    for request in requests_of(resources, seed, count):
+        complaint = complaint_about(answer_of(resources.base, request))
+        if complaint:
+            yield f"{request}: {complaint}"
 
 
-def test_no_head_makes_the_server_fail(there: World) -> None:
-    found = list(failures(there, SEED, SAMPLE))
-    assert not found, "\n".join(found)
+def test_no_request_head_of_a_sample_makes_the_server_fail(resources: ContractResources) -> None:
+    failed = list(failures(resources, SEED, SAMPLE))
+    assert not failed, "\n".join(failed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(20))
-def test_no_head_of_many_makes_the_server_fail(there: World, seed: int) -> None:
-    found = list(failures(there, seed, 2_000))
-    assert not found, "\n".join(found)
+def test_no_request_head_makes_the_server_fail(resources: ContractResources, seed: int) -> None:
+    failed = list(failures(resources, seed, 2_000))
+    assert not failed, "\n".join(failed)
 
 
 def test_hostile_addresses_leave_the_error_log_working(server: str) -> None:
-    made = make_tenant()
-    caller = with_key(server, made.admin_key)
+    account = make_tenant()
+    caller = with_key(server, account.admin_key)
     for part in ("a%00b", "%F0%9F%98%80", "x" * 5_000):
         for path in (f"/v1/collections/{part}/documents", f"/v1/aggregates/{part}/live"):
             assert 400 <= caller.get(path).status_code < 500
     assert caller.get("/v1/collections/absent/documents").status_code == 404
     error_log.flush()
-    noted = ErrorEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
-    assert "GET /v1/collections/absent/documents" in noted.values_list("place", flat=True)
+    entries = ErrorEntry.unscoped.using("relay").filter(tenant_id=account.tenant.id)
+    assert "GET /v1/collections/absent/documents" in entries.values_list("place", flat=True)
 
 
 def test_an_error_that_cannot_be_stored_is_not_kept_before_all_others(server: str) -> None:
-    made = make_tenant()
+    account = make_tenant()
     log = error_log.ErrorLog()
-    log.note(made.tenant.id, error_log.Area.REQUEST, "x\0y", place="a\0b\ud800", actor="c\0d")
+    log.note(account.tenant.id, error_log.Area.REQUEST, "x\0y", place="a\0b\ud800", actor="c\0d")
     log.flush()
-    log.note(made.tenant.id, error_log.Area.REQUEST, "not_found", place="a\0b\ud800", actor="c\0d")
+    log.note(
+        account.tenant.id, error_log.Area.REQUEST, "not_found", place="a\0b\ud800", actor="c\0d"
+    )
     assert log.flush() == 1
-    (noted,) = ErrorEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
-    assert (noted.place, noted.actor) == ("a\ufffdb?", "c\ufffdd")
+    (entry,) = ErrorEntry.unscoped.using("relay").filter(tenant_id=account.tenant.id)
+    assert (entry.place, entry.actor) == ("a\ufffdb?", "c\ufffdd")

@@ -1,4 +1,4 @@
-"""No message over a connection makes the server fail, or ends what else the connection does."""
+"""No message over a connection makes the server fail, or affects other work of the connection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from websockets.exceptions import ConnectionClosed
 
 from foundation.errors import CATALOGUE
 from tenants.roles import DATA_SCOPES
+from tests.contract.contract_resources import ContractResources, contract_resources
 from tests.contract.hostile import ECHOED, mutated
 from tests.contract.test_hostile_bodies import BODIES
-from tests.contract.test_scopes import MESSAGES, greeted, heard
-from tests.contract.world import World, world
+from tests.contract.test_scopes import MESSAGES, graphql_connection, greeted
 from tests.realtime.client import Client
 from tests.realtime.client import opened as connected
-from tests.rillbase_server.graphql.listening import Listening
+from tests.rillbase_server.graphql.graphql_socket import GraphqlSocket
 
 SEED, SAMPLE = 20261123, 40
 _QUERY = BODIES["POST /v1/collections/{collection}/query"][0]
@@ -30,7 +30,7 @@ _SUBSCRIPTION = BODIES["POST /v1/topics/{topic}/subscriptions"][0]
 _ROWS = BODIES["POST /v1/aggregates/{aggregate}/query"][0]
 _WRITE = {"idempotency_key": "k", "if_version": 1}
 
-#: What each message can have besides what the table of scopes gives it.
+#: Members that each message can have besides those in the table of scopes.
 MORE: dict[str, dict[str, Any]] = {
     "insert": {"idempotency_key": "k"},
     "replace": _WRITE,
@@ -49,8 +49,8 @@ MORE: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def there(server: str) -> World:
-    return world(server)
+def resources(server: str) -> ContractResources:
+    return contract_resources(server)
 
 
 def messages_of(kind: str) -> list[tuple[str, str]]:
@@ -65,32 +65,36 @@ def test_every_message_has_its_members_here() -> None:
 
 @pytest.mark.parametrize("kind", MORE)
 def test_a_member_of_another_type_is_rejected_and_the_connection_stays_open(
-    there: World, kind: str
+    resources: ContractResources, kind: str
 ) -> None:
     picked = random.Random(SEED).sample(messages_of(kind), SAMPLE)
-    found = list(failures(there, picked))
-    assert not found, "\n".join(found)
+    failed = list(failures(resources, picked))
+    assert not failed, "\n".join(failed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", MORE)
-def test_no_member_of_any_type_makes_the_server_fail(there: World, kind: str) -> None:
-    found = list(failures(there, messages_of(kind)))
-    assert not found, "\n".join(found)
+def test_no_member_of_any_type_makes_the_server_fail(
+    resources: ContractResources, kind: str
+) -> None:
+    failed = list(failures(resources, messages_of(kind)))
+    assert not failed, "\n".join(failed)
 
 
-def failures(there: World, messages: list[tuple[str, str]]) -> Iterator[str]:
-    with greeted(there.key(*DATA_SCOPES)) as client:
+def failures(resources: ContractResources, messages: list[tuple[str, str]]) -> Iterator[str]:
+    with greeted(resources.key(*DATA_SCOPES)) as client:
         for number, (what, text) in enumerate(messages):
             client.say_raw(text)
             for frame in answers_to(client, f"p{number}"):
-                wrong = wrong_with(frame)
+                wrong = complaint_about(frame)
                 if wrong:
                     yield f"{what}: {wrong}"
 
 
 def answers_to(client: Client, name: str) -> Iterator[dict[str, Any]]:
-    """Yield what came by the time that the connection has answered a ping, and end what began."""
+    """Yield the frames received before the answer to a ping, and end the subscriptions that were
+    started.
+    """
     client.say(type="unsubscribe", id="m")
     client.say(type="ping", id=name)
     client.say(type="query", id=f"q{name}", collection="things", limit=1)
@@ -99,7 +103,7 @@ def answers_to(client: Client, name: str) -> Iterator[dict[str, Any]]:
             yield frame
 
 
-def wrong_with(frame: dict[str, Any]) -> str:
+def complaint_about(frame: dict[str, Any]) -> str:
     error = frame.get("error") or {}
     if error.get("status", 200) >= 500 or error.get("code", "not_found") not in CATALOGUE:
         return str(frame)[:300]
@@ -107,17 +111,17 @@ def wrong_with(frame: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("field", ["token", "key", "tenant"])
-def test_no_greeting_makes_the_server_fail(there: World, field: str) -> None:
+def test_no_greeting_makes_the_server_fail(resources: ContractResources, field: str) -> None:
     body = {"type": "hello", field: "x"}
     for what, text in random.Random(SEED).sample(list(mutated(body)), SAMPLE):
-        with connected(there.base, by_socket=True) as client:
+        with connected(resources.base, by_socket=True) as client:
             client.say_raw(text)
             frame = client.next()
-            assert not wrong_with(frame), (what, frame)
+            assert not complaint_about(frame), (what, frame)
             assert client.closed()[0] in (1008, 1009, 4400, 4401, 4403), what
 
 
-def test_no_message_of_graphql_makes_the_server_fail(there: World) -> None:
+def test_no_message_of_graphql_makes_the_server_fail(resources: ContractResources) -> None:
     body = {
         "id": "m",
         "type": "subscribe",
@@ -129,7 +133,7 @@ def test_no_message_of_graphql_makes_the_server_fail(there: World) -> None:
         },
     }
     for what, text in random.Random(SEED).sample(list(mutated(body)), 6 * SAMPLE):
-        with heard(there.key(*DATA_SCOPES)) as client:
+        with graphql_connection(resources.key(*DATA_SCOPES)) as client:
             client._connection.send(text)
             # The server may have closed the connection already.
             with suppress(ConnectionClosed):
@@ -137,7 +141,7 @@ def test_no_message_of_graphql_makes_the_server_fail(there: World) -> None:
             assert not failure_of(client), what
 
 
-def failure_of(client: Listening) -> str:
+def failure_of(client: GraphqlSocket) -> str:
     """Return what is wrong with the answer to a message, or with how the connection was closed."""
     try:
         text = str(client._connection.recv(timeout=30))
@@ -219,9 +223,11 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("field", ASKED)
-def test_no_variable_of_graphql_makes_the_server_fail(there: World, field: str) -> None:
+def test_no_variable_of_graphql_makes_the_server_fail(
+    resources: ContractResources, field: str
+) -> None:
     query, variables = ASKED[field]
-    caller = there.key(*DATA_SCOPES, "admin")
+    caller = resources.key(*DATA_SCOPES, "admin")
     for what, text in random.Random(SEED).sample(list(mutated(variables)), SAMPLE):
         raw = b'{"query":%b,"variables":%b}' % (json.dumps(query).encode(), text.encode())
         answer = caller.call("POST", "/graphql", raw=raw)

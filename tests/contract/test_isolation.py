@@ -1,6 +1,6 @@
 """Every address of the API, called with another tenant's credentials.
 
-The addresses come from the URL configuration itself, so a new one is walked from its first day.
+The URLs come from the URL configuration itself, so new ones are included automatically.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from analytics.urls import control_plane as analytics_control_plane
 from documents.urls import control_plane as documents_control_plane
 from foundation.scope import scoped
 from realtime.clusters.views import urlpatterns as cluster
+from rillbase_server.overview import urlpatterns as overview
 from storage_engine.urls import control_plane as topics_control_plane
 from tenants import keys
 from tenants.api import base
@@ -24,7 +25,7 @@ from tenants.api.urls import control_plane
 from tenants.models import PersonalToken
 from tests.caller import Caller, signed_in, with_key
 from tests.contract.victim import victim
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 
@@ -37,6 +38,7 @@ def tenant_routes() -> Iterator[str]:
         *aggregates_control_plane,
         *analytics_control_plane,
         *cluster,
+        *overview,
     ]:
         route = str(pattern.pattern)
         if "<str:tenant>" in route:
@@ -57,7 +59,7 @@ def address(route: str, slug: str, ids: dict[str, str]) -> str:
     return "/api/v1/" + re.sub(r"<\w+:(\w+)>", fill, route)
 
 
-def strangers(base: str) -> list[tuple[str, Caller, MadeTenant]]:
+def strangers(base: str) -> list[tuple[str, Caller, TenantAccount]]:
     other = make_tenant(plan="dedicated")
     return [
         ("admin key", with_key(base, other.admin_key), other),
@@ -72,7 +74,7 @@ def check_refused(answer: requests.Response, what: str) -> None:
 
 @pytest.mark.parametrize("route", list(tenant_routes()))
 def test_a_stranger_gets_nothing_from_another_tenants_address(server: str, route: str) -> None:
-    path = address(route, victim().made.slug, victim().ids)
+    path = address(route, victim().account.slug, victim().ids)
     for name, caller, _ in strangers(server):
         for method in METHODS:
             body: object = None if method in ("GET", "DELETE") else {}
@@ -108,7 +110,7 @@ def test_a_personal_token_bound_to_one_tenant_opens_no_other(server: str) -> Non
 def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The accessor in code stops filtering; lists still show the caller's own rows alone."""
+    """The manager in code stops filtering; lists still show only the caller's own rows."""
     from django.db import models
 
     from foundation.scope import ScopedManager
@@ -132,6 +134,6 @@ def test_with_the_first_wall_torn_down_the_second_still_hides_everything(
         answer = caller.get(f"/api/v1/tenants/{own.slug}/{part}")
         assert answer.status_code == 200, answer.text
         assert hidden.mark not in answer.text
-        assert hidden.made.owner.email not in answer.text
+        assert hidden.account.owner.email not in answer.text
     stolen = caller.get(f"/api/v1/tenants/{own.slug}/api-keys/{hidden.ids['key']}")
     assert stolen.status_code == 404

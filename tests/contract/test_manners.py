@@ -1,4 +1,4 @@
-"""What holds for every call: errors, bodies, preconditions, idempotency, lists, headers."""
+"""Conventions of all calls: errors, bodies, preconditions, idempotency, lists, headers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pytest
 from foundation.scope import scoped
 from tenants.models import ApiKey, Quota
 from tests.caller import Caller, anonymous, problem, signed_in, with_key
-from tests.make import MadeTenant, make_key, make_tenant, make_user
+from tests.make import TenantAccount, make_key, make_tenant, make_user
 
 SCOPES = ["documents:read"]
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant(plan="dedicated")
 
 
 @pytest.fixture
-def caller(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def caller(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
-def keys_path(made: MadeTenant) -> str:
-    return f"/api/v1/tenants/{made.slug}/api-keys"
+def keys_path(account: TenantAccount) -> str:
+    return f"/api/v1/tenants/{account.slug}/api-keys"
 
 
-def keys_count(made: MadeTenant) -> int:
-    with scoped(tenant_id=made.tenant.id):
+def keys_count(account: TenantAccount) -> int:
+    with scoped(tenant_id=account.tenant.id):
         return ApiKey.objects.count()
 
 
@@ -62,38 +62,38 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("name", BAD_BODIES)
 def test_a_bad_body_is_named_and_changes_nothing(
-    caller: Caller, made: MadeTenant, name: str
+    caller: Caller, account: TenantAccount, name: str
 ) -> None:
     raw, code = BAD_BODIES[name]
-    before = keys_count(made)
-    answer = caller.call("POST", keys_path(made), raw=raw)
+    before = keys_count(account)
+    answer = caller.call("POST", keys_path(account), raw=raw)
     body = problem(answer, 400, code)
     assert body["request_id"] == answer.headers["X-Request-Id"]
     assert body.get("detail") or body.get("errors")
-    assert keys_count(made) == before
+    assert keys_count(account) == before
 
 
-def test_the_error_points_to_an_unknown_field(caller: Caller, made: MadeTenant) -> None:
-    answer = caller.post(keys_path(made), {"name": "k", "scopes": SCOPES, "sc/o~pe": 1})
+def test_the_error_points_to_an_unknown_field(caller: Caller, account: TenantAccount) -> None:
+    answer = caller.post(keys_path(account), {"name": "k", "scopes": SCOPES, "sc/o~pe": 1})
     errors = problem(answer, 400, "invalid_body")["errors"]
     assert [(e["pointer"], e["code"]) for e in errors] == [("/sc~1o~0pe", "unknown_field")]
 
 
-def test_a_body_of_another_media_type_is_refused(caller: Caller, made: MadeTenant) -> None:
-    answer = caller.call("POST", keys_path(made), raw=b"a=b", Content_Type="text/plain")
+def test_a_body_of_another_media_type_is_refused(caller: Caller, account: TenantAccount) -> None:
+    answer = caller.call("POST", keys_path(account), raw=b"a=b", Content_Type="text/plain")
     problem(answer, 415, "unsupported_media_type")
 
 
-def test_too_large_a_body_is_refused(caller: Caller, made: MadeTenant) -> None:
+def test_too_large_a_body_is_refused(caller: Caller, account: TenantAccount) -> None:
     raw = b'{"name":"' + b"x" * 300_000 + b'"}'
-    problem(caller.call("POST", keys_path(made), raw=raw), 413, "body_too_large")
+    problem(caller.call("POST", keys_path(account), raw=raw), 413, "body_too_large")
 
 
-def test_methods_and_addresses_that_do_not_exist(caller: Caller, made: MadeTenant) -> None:
-    problem(caller.call("PUT", keys_path(made), {}), 405, "method_not_allowed")
+def test_methods_and_addresses_that_do_not_exist(caller: Caller, account: TenantAccount) -> None:
+    problem(caller.call("PUT", keys_path(account), {}), 405, "method_not_allowed")
     problem(caller.get("/api/v1/nothing-here"), 404, "not_found")
     problem(caller.get("/v1/nothing-here"), 404, "not_found")
-    problem(caller.get(f"{keys_path(made)}/not-a-uuid"), 404, "not_found")
+    problem(caller.get(f"{keys_path(account)}/not-a-uuid"), 404, "not_found")
     problem(caller.get("/api/v1/tenants/a%00b"), 404, "not_found")
 
 
@@ -106,11 +106,11 @@ def test_without_credentials_the_answer_says_how_to_authenticate(server: str) ->
 
 
 def test_a_cookie_needs_its_csrf_token_and_origin_for_changes(
-    server: str, made: MadeTenant
+    server: str, account: TenantAccount
 ) -> None:
-    caller = signed_in(server, made.owner)
+    caller = signed_in(server, account.owner)
     bare = Caller(server, {"Cookie": caller.headers["Cookie"]})
-    path = f"/api/v1/tenants/{made.slug}"
+    path = f"/api/v1/tenants/{account.slug}"
     assert bare.get(path).status_code == 200
     problem(bare.patch(path, {"name": "x"}), 403, "csrf_failed")
     problem(caller.patch(path, {"name": "x"}, Origin="https://evil.example"), 403, "csrf_failed")
@@ -130,38 +130,44 @@ def test_answers_carry_the_headers_of_the_contract(caller: Caller) -> None:
 
 
 def test_the_same_idempotency_key_with_another_body_is_refused(
-    caller: Caller, made: MadeTenant
+    caller: Caller, account: TenantAccount
 ) -> None:
-    caller.post(keys_path(made), {"name": "a", "scopes": SCOPES}, Idempotency_Key="k1")
-    before = keys_count(made)
-    answer = caller.post(keys_path(made), {"name": "b", "scopes": SCOPES}, Idempotency_Key="k1")
+    caller.post(keys_path(account), {"name": "a", "scopes": SCOPES}, Idempotency_Key="k1")
+    before = keys_count(account)
+    answer = caller.post(keys_path(account), {"name": "b", "scopes": SCOPES}, Idempotency_Key="k1")
     problem(answer, 422, "idempotency_mismatch")
-    assert keys_count(made) == before
+    assert keys_count(account) == before
 
 
-def test_an_idempotency_key_is_private_to_its_principal(server: str, made: MadeTenant) -> None:
+def test_an_idempotency_key_is_private_to_its_principal(
+    server: str, account: TenantAccount
+) -> None:
     body = {"name": "a", "scopes": SCOPES}
-    other = make_key(made.tenant, scopes=["admin"])
-    first = with_key(server, made.admin_key).post(keys_path(made), body, Idempotency_Key="same")
-    second = with_key(server, other).post(keys_path(made), body, Idempotency_Key="same")
+    other = make_key(account.tenant, scopes=["admin"])
+    first = with_key(server, account.admin_key).post(
+        keys_path(account), body, Idempotency_Key="same"
+    )
+    second = with_key(server, other).post(keys_path(account), body, Idempotency_Key="same")
     assert second.status_code == 201
     assert first.json()["id"] != second.json()["id"]
 
 
-def test_a_failed_call_leaves_its_idempotency_key_free(caller: Caller, made: MadeTenant) -> None:
+def test_a_failed_call_leaves_its_idempotency_key_free(
+    caller: Caller, account: TenantAccount
+) -> None:
     bad, good = {"name": "a"}, {"name": "a", "scopes": SCOPES}
-    problem(caller.post(keys_path(made), bad, Idempotency_Key="retry"), 400, "invalid_body")
-    assert caller.post(keys_path(made), good, Idempotency_Key="retry").status_code == 201
+    problem(caller.post(keys_path(account), bad, Idempotency_Key="retry"), 400, "invalid_body")
+    assert caller.post(keys_path(account), good, Idempotency_Key="retry").status_code == 201
 
 
 def test_many_callers_with_one_idempotency_key_make_one_thing(
-    caller: Caller, made: MadeTenant
+    caller: Caller, account: TenantAccount
 ) -> None:
-    before, statuses = keys_count(made), []
+    before, statuses = keys_count(account), []
     body = {"name": "a", "scopes": SCOPES}
 
     def call() -> None:
-        statuses.append(caller.post(keys_path(made), body, Idempotency_Key="race").status_code)
+        statuses.append(caller.post(keys_path(account), body, Idempotency_Key="race").status_code)
 
     threads = [threading.Thread(target=call) for _ in range(8)]
     for thread in threads:
@@ -169,70 +175,73 @@ def test_many_callers_with_one_idempotency_key_make_one_thing(
     for thread in threads:
         thread.join()
     assert set(statuses) <= {201, 409}
-    assert keys_count(made) == before + 1
+    assert keys_count(account) == before + 1
 
 
-def test_an_idempotency_key_must_be_printable(caller: Caller, made: MadeTenant) -> None:
+def test_an_idempotency_key_must_be_printable(caller: Caller, account: TenantAccount) -> None:
     answer = caller.post(
-        keys_path(made), {"name": "a", "scopes": SCOPES}, Idempotency_Key="x" * 201
+        keys_path(account), {"name": "a", "scopes": SCOPES}, Idempotency_Key="x" * 201
     )
     problem(answer, 400, "invalid_parameter")
 
 
-def test_a_list_is_paged_without_gaps_or_repeats(caller: Caller, made: MadeTenant) -> None:
-    wanted = {
-        caller.post(keys_path(made), {"name": "k", "scopes": SCOPES}).json()["id"] for _ in range(7)
+def test_a_list_is_paged_without_gaps_or_repeats(caller: Caller, account: TenantAccount) -> None:
+    expected = {
+        caller.post(keys_path(account), {"name": "k", "scopes": SCOPES}).json()["id"]
+        for _ in range(7)
     }
     seen: list[str] = []
     cursor = ""
     while True:
         suffix = f"&cursor={cursor}" if cursor else ""
-        page = caller.get(f"{keys_path(made)}?limit=3{suffix}").json()
+        page = caller.get(f"{keys_path(account)}?limit=3{suffix}").json()
         seen += [item["id"] for item in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
             break
     assert len(seen) == len(set(seen)) == 8
-    assert wanted <= set(seen)
+    assert expected <= set(seen)
 
 
 def test_cursors_of_other_lists_and_forged_ones_are_refused(
-    server: str, caller: Caller, made: MadeTenant
+    server: str, caller: Caller, account: TenantAccount
 ) -> None:
     for _ in range(2):
-        caller.post(keys_path(made), {"name": "k", "scopes": SCOPES})
-    cursor = caller.get(f"{keys_path(made)}?limit=1").json()["next_cursor"]
-    log = f"/api/v1/tenants/{made.slug}/audit-log"
+        caller.post(keys_path(account), {"name": "k", "scopes": SCOPES})
+    cursor = caller.get(f"{keys_path(account)}?limit=1").json()["next_cursor"]
+    log = f"/api/v1/tenants/{account.slug}/audit-log"
     other = make_tenant()
     other_path = keys_path(other)
     problem(caller.get(f"{log}?cursor={cursor}"), 400, "invalid_cursor")
     stranger = with_key(server, other.admin_key)
     problem(stranger.get(f"{other_path}?cursor={cursor}"), 400, "invalid_cursor")
     for forged in ("x", "AAAA", cursor[:-2], cursor + "AA", "x" * 2000, "é"):
-        problem(caller.get(f"{keys_path(made)}?cursor={forged}"), 400, "invalid_cursor")
+        problem(caller.get(f"{keys_path(account)}?cursor={forged}"), 400, "invalid_cursor")
     changed_filter = caller.get(f"{log}?limit=1&action=api_key.created").json()["next_cursor"]
     problem(caller.get(f"{log}?cursor={changed_filter}"), 400, "invalid_cursor")
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "201", "x", "1e3", "٣", "9" * 40])
-def test_a_bad_page_size_is_refused(caller: Caller, made: MadeTenant, limit: str) -> None:
-    problem(caller.get(f"{keys_path(made)}?limit={limit}"), 400, "invalid_parameter")
+def test_a_bad_page_size_is_refused(caller: Caller, account: TenantAccount, limit: str) -> None:
+    problem(caller.get(f"{keys_path(account)}?limit={limit}"), 400, "invalid_parameter")
 
 
 def test_a_tenant_beyond_its_rate_gets_retry_after(server: str) -> None:
-    made = make_tenant()
+    account = make_tenant()
     few = {"requests_per_s": 1, "requests_burst": 3}
-    Quota(tenant=made.tenant, limits=few).save(using="staff")
-    caller = with_key(server, made.admin_key)
-    refused = [a for a in (caller.get("/v1/whoami") for _ in range(10)) if a.status_code == 429]
-    assert refused, "ten calls within a second or two exceed a burst of three"
-    problem(refused[0], 429, "rate_limited")
-    assert int(refused[0].headers["Retry-After"]) >= 1
+    Quota(tenant=account.tenant, limits=few).save(using="staff")
+    caller = with_key(server, account.admin_key)
+    refusals = [a for a in (caller.get("/v1/whoami") for _ in range(10)) if a.status_code == 429]
+    assert refusals, "ten calls within a second or two exceed a burst of three"
+    problem(refusals[0], 429, "rate_limited")
+    assert int(refusals[0].headers["Retry-After"]) >= 1
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "%00", "' OR 1=1 --", "\u202e", "a" * 5000])
-def test_hostile_text_in_filters_is_only_text(caller: Caller, made: MadeTenant, text: str) -> None:
-    path = f"/api/v1/tenants/{made.slug}/audit-log?action={text}"
+def test_hostile_text_in_filters_is_only_text(
+    caller: Caller, account: TenantAccount, text: str
+) -> None:
+    path = f"/api/v1/tenants/{account.slug}/audit-log?action={text}"
     answer = caller.get(path)
     assert answer.status_code in (200, 400, 414, 431), answer.text
     if answer.status_code == 200:

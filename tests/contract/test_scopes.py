@@ -17,20 +17,20 @@ from connections.subscriptions import SubscriptionKinds
 from rillbase_server.live import MESSAGE_CALLS
 from tenants.roles import DATA_SCOPES, RETIRED_SCOPES
 from tests.caller import Caller, problem, with_key
+from tests.contract.contract_resources import ContractResources, begin, contract_resources, declared
 from tests.contract.test_isolation import address, tenant_routes
 from tests.contract.victim import victim
-from tests.contract.world import World, begin, declared, world
 from tests.realtime.client import Client
 from tests.realtime.client import opened as connected
-from tests.rillbase_server.graphql.listening import Listening
-from tests.rillbase_server.graphql.listening import opened as listening
+from tests.rillbase_server.graphql.graphql_socket import GraphqlSocket
+from tests.rillbase_server.graphql.graphql_socket import opened as listening
 
 ALONE = (*DATA_SCOPES, "admin", *RETIRED_SCOPES)
 READ, WRITE = "documents:read", "documents:write"
 _DOCUMENTS, _TOPIC = "/v1/collections/{collection}", "/v1/topics/{topic}"
 _AGGREGATE, _DATASET = "/v1/aggregates/{aggregate}", "/v1/datasets/{dataset}"
 
-#: The scope that each call needs; None: none.
+#: The scope that each call needs; None if it needs none.
 CALLS: dict[str, str | None] = {
     f"POST {_DOCUMENTS}/documents": WRITE,
     f"GET {_DOCUMENTS}/documents": READ,
@@ -46,6 +46,7 @@ CALLS: dict[str, str | None] = {
     f"POST {_DOCUMENTS}/count": READ,
     f"POST {_DOCUMENTS}/explain": READ,
     f"POST {_DOCUMENTS}/import": WRITE,
+    f"POST {_DOCUMENTS}/import:preview": WRITE,
     f"GET {_DOCUMENTS}/imports": WRITE,
     f"GET {_DOCUMENTS}/imports/{{id}}": WRITE,
     f"GET {_DOCUMENTS}/export": READ,
@@ -63,7 +64,9 @@ CALLS: dict[str, str | None] = {
     f"GET {_DATASET}": "analytics:read",
     f"GET {_DATASET}/pipeline": "analytics:read",
     f"POST {_DATASET}/query": "analytics:read",
+    f"POST {_DATASET}/sql": "analytics:read",
     f"POST {_DATASET}/uploads": "analytics:write",
+    f"POST {_DATASET}/uploads:preview": "analytics:write",
     f"GET {_DATASET}/uploads/{{upload}}": "analytics:read",
     f"POST {_DATASET}/uploads/{{upload}}:append": "analytics:write",
     f"POST {_DATASET}/uploads/{{upload}}:commit": "analytics:write",
@@ -72,7 +75,7 @@ CALLS: dict[str, str | None] = {
 #: Calls of documents that end users may not make, whatever their key carries.
 NOT_FOR_END_USERS = {f"POST {_DOCUMENTS}/explain"}
 
-#: Messages of the native protocol: what is subscribed to counts as a type of its own.
+#: Messages of the native protocol: `subscribe` counts as a separate type for each kind of source.
 MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "insert": (WRITE, {"collection": "things", "document": {}}),
     "replace": (WRITE, {"collection": "things", "key": "m", "document": {}}),
@@ -86,7 +89,7 @@ MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 _C, _K = 'collection: "things"', 'collection: "things", key: "g"'
-#: Fields of GraphQL that ask the data plane.
+#: Fields of GraphQL that call the data plane.
 FIELDS: dict[str, tuple[str, str]] = {
     "Query.documents": (READ, f"documents({_C}) {{ totalCount }}"),
     "Query.document": (READ, f"document({_K}) {{ id }}"),
@@ -135,7 +138,7 @@ FIELDS: dict[str, tuple[str, str]] = {
         'aggregateRows(aggregate: "requests_5m") { kind }',
     ),
 }
-#: Fields that ask the control plane, beside mutations that take the tenant.
+#: Fields that call the control plane, besides mutations with a tenant argument.
 CONTROL = {
     "Query.viewer",
     "Query.tenant",
@@ -145,12 +148,12 @@ CONTROL = {
 
 
 @pytest.fixture(scope="module")
-def there(server: str) -> World:
-    return world(server)
+def resources(server: str) -> ContractResources:
+    return contract_resources(server)
 
 
 def refusal_of(status: int, code: object, detail: object, needed: str) -> str:
-    """Return what is wrong with a refusal; nothing: it names the scope that is missing."""
+    """Return what is wrong with a rejection, or nothing if it names the missing scope."""
     if (status, code) == (403, "missing_scope") and needed in str(detail):
         return ""
     return f"{status} {code} {detail}"
@@ -168,7 +171,7 @@ def test_every_message_has_a_scope_in_the_table() -> None:
     assert MESSAGES.keys() == {*MESSAGE_CALLS, *sources}
 
 
-def test_every_field_of_graphql_is_in_a_table(there: World) -> None:
+def test_every_field_of_graphql_is_in_a_table(resources: ContractResources) -> None:
     schema = _schema()
     types = [schema.query_type, schema.mutation_type, schema.subscription_type]
     for kind in types:
@@ -189,17 +192,19 @@ def _schema() -> GraphQLSchema:
 
 
 @pytest.mark.parametrize("scope", ALONE)
-def test_a_key_with_one_scope_makes_the_calls_of_that_scope_alone(there: World, scope: str) -> None:
-    caller, wrong = there.key(scope), []
+def test_a_key_with_one_scope_can_make_only_the_calls_of_that_scope(
+    resources: ContractResources, scope: str
+) -> None:
+    caller, wrong = resources.key(scope), []
     for name, operation in declared().items():
-        answer = begin(caller, operation, there.path(operation))
+        answer = begin(caller, operation, resources.path(operation))
         needed = CALLS[name]
         if needed in (None, scope):
-            found = "" if answer.status_code not in (401, 403) else answer.text
+            result = "" if answer.status_code not in (401, 403) else answer.text
         else:
             body = answer.json() if answer.status_code >= 400 else {}
-            found = refusal_of(answer.status_code, body.get("code"), body.get("detail"), needed)
-        wrong += [f"{name}: {found}"] if found else []
+            result = refusal_of(answer.status_code, body.get("code"), body.get("detail"), needed)
+        wrong += [f"{name}: {result}"] if result else []
     assert wrong == []
 
 
@@ -211,7 +216,7 @@ def greeted(caller: Caller) -> Iterator[Client]:
 
 
 def answer_of(client: Client, number: int, kind: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Send a message and return what answers it, be it an acknowledgement or a first frame."""
+    """Send a message and return its answer: an acknowledgement or a first frame."""
     name = str(number)
     client.say(type=kind.partition(" ")[0], id=name, **members)
     frame = client.wait_for(lambda f: f.get("id") == name)
@@ -220,10 +225,10 @@ def answer_of(client: Client, number: int, kind: str, members: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("scope", ALONE)
-def test_a_key_with_one_scope_sends_the_messages_of_that_scope_alone(
-    there: World, scope: str
+def test_a_key_with_one_scope_can_send_only_the_messages_of_that_scope(
+    resources: ContractResources, scope: str
 ) -> None:
-    with greeted(there.key(scope)) as client:
+    with greeted(resources.key(scope)) as client:
         for number, (kind, (needed, members)) in enumerate(MESSAGES.items()):
             error = answer_of(client, number, kind, members)
             if needed == scope:
@@ -234,34 +239,34 @@ def test_a_key_with_one_scope_sends_the_messages_of_that_scope_alone(
 
 
 @contextmanager
-def heard(caller: Caller) -> Iterator[Listening]:
+def graphql_connection(caller: Caller) -> Iterator[GraphqlSocket]:
     with listening(caller.base, caller.headers) as client:
         client.say(type="connection_init")
         assert client.next() == {"type": "connection_ack"}
         yield client
 
 
-def errors_of(client: Listening, name: str, text: str) -> list[dict[str, Any]]:
+def errors_of(client: GraphqlSocket, name: str, text: str) -> list[dict[str, Any]]:
     """Run an operation and return the errors of its first answer; end it."""
     client.subscribe(name, text)
     first = client.next()
     assert first["id"] == name
     client.say(type="complete", id=name)
-    found = first.get("payload", [])
-    errors: list[dict[str, Any]] = found.get("errors", []) if isinstance(found, dict) else found
+    result = first.get("payload", [])
+    errors: list[dict[str, Any]] = result.get("errors", []) if isinstance(result, dict) else result
     return errors
 
 
 @pytest.mark.parametrize("scope", ALONE)
-def test_a_key_with_one_scope_asks_for_the_fields_of_that_scope_alone(
-    there: World, scope: str
+def test_a_key_with_one_scope_can_use_only_the_graphql_fields_of_that_scope(
+    resources: ContractResources, scope: str
 ) -> None:
-    caller = there.key(scope)
+    caller = resources.key(scope)
     for field, (needed, text) in FIELDS.items():
         kind = field.partition(".")[0].lower()
         whole = f"{kind} {{ {text} }}"
         if kind == "subscription":
-            with heard(caller) as client:
+            with graphql_connection(caller) as client:
                 errors = errors_of(client, "s", whole)
         else:
             errors = caller.post("/graphql", {"query": whole}).json().get("errors", [])
@@ -274,34 +279,38 @@ def test_a_key_with_one_scope_asks_for_the_fields_of_that_scope_alone(
 
 
 @pytest.mark.parametrize("scope", [*DATA_SCOPES, *RETIRED_SCOPES])
-def test_no_scope_of_the_data_plane_opens_the_control_plane(there: World, scope: str) -> None:
-    caller = there.key(scope)
+def test_no_scope_of_the_data_plane_opens_the_control_plane(
+    resources: ContractResources, scope: str
+) -> None:
+    caller = resources.key(scope)
     ids = victim().ids
     for route in tenant_routes():
-        problem(caller.get(address(route, there.made.slug, ids)), 403, "forbidden")
-    asked = f'{{ tenant(slug: "{there.made.slug}") {{ name }} }}'
-    (error,) = caller.post("/graphql", {"query": asked}).json()["errors"]
+        problem(caller.get(address(route, resources.account.slug, ids)), 403, "forbidden")
+    request = f'{{ tenant(slug: "{resources.account.slug}") {{ name }} }}'
+    (error,) = caller.post("/graphql", {"query": request}).json()["errors"]
     assert error["extensions"]["code"] == "forbidden"
 
 
-def test_the_scope_admin_opens_the_control_plane(there: World) -> None:
-    caller = there.key("admin")
-    assert caller.get(f"/api/v1/tenants/{there.made.slug}/members").status_code == 200
-    asked = f'{{ tenant(slug: "{there.made.slug}") {{ slug }} }}'
-    found = caller.post("/graphql", {"query": asked}).json()
-    assert found == {"data": {"tenant": {"slug": there.made.slug}}}
+def test_the_scope_admin_opens_the_control_plane(resources: ContractResources) -> None:
+    caller = resources.key("admin")
+    assert caller.get(f"/api/v1/tenants/{resources.account.slug}/members").status_code == 200
+    request = f'{{ tenant(slug: "{resources.account.slug}") {{ slug }} }}'
+    body = caller.post("/graphql", {"query": request}).json()
+    assert body == {"data": {"tenant": {"slug": resources.account.slug}}}
 
 
-def test_a_key_bound_to_another_collection_reaches_this_one_by_no_call(there: World) -> None:
-    caller = there.key(*DATA_SCOPES, collections=["elsewhere"])
+def test_a_key_bound_to_another_collection_reaches_this_one_by_no_call(
+    resources: ContractResources,
+) -> None:
+    caller = resources.key(*DATA_SCOPES, collections=["elsewhere"])
     for name, operation in declared().items():
         if "{collection}" in name:
-            problem(begin(caller, operation, there.path(operation)), 403, "forbidden")
+            problem(begin(caller, operation, resources.path(operation)), 403, "forbidden")
     body = {"operations": [{"collection": "things", "insert": {}}]}
     problem(caller.post("/v1/transactions", body), 403, "forbidden")
     looked_up = {"lookup": [{"from": "things", "local": "x", "as": "y"}]}
-    own = there.key(*DATA_SCOPES, collections=["things"])
-    assert own.post(f"{there.things.path}/query", looked_up).status_code == 200
+    own = resources.key(*DATA_SCOPES, collections=["things"])
+    assert own.post(f"{resources.things.path}/query", looked_up).status_code == 200
     ticket = {"live": {"collection": "things"}}
     problem(caller.post("/v1/realtime/tickets", ticket), 403, "forbidden")
     with greeted(caller) as client:
@@ -311,23 +320,25 @@ def test_a_key_bound_to_another_collection_reaches_this_one_by_no_call(there: Wo
     for field, (_, text) in FIELDS.items():
         if "things" in text and not field.startswith("Subscription"):
             kind = field.partition(".")[0].lower()
-            found = caller.post("/graphql", {"query": f"{kind} {{ {text} }}"}).json()
-            assert found["errors"][0]["extensions"]["code"] == "forbidden", field
+            content = caller.post("/graphql", {"query": f"{kind} {{ {text} }}"}).json()
+            assert content["errors"][0]["extensions"]["code"] == "forbidden", field
 
 
 @pytest.mark.parametrize("who", ["anonymous", "end_user"])
-def test_end_users_reach_documents_alone_whatever_their_key_carries(there: World, who: str) -> None:
-    caller: Caller = getattr(there, who)()
+def test_end_users_reach_only_documents_whatever_the_scopes_of_their_key(
+    resources: ContractResources, who: str
+) -> None:
+    caller: Caller = getattr(resources, who)()
     for name, operation in declared().items():
-        answer = begin(caller, operation, there.path(operation))
+        answer = begin(caller, operation, resources.path(operation))
         if (CALLS[name] or READ).startswith("documents:") and name not in NOT_FOR_END_USERS:
             assert answer.status_code != 401, name
             if CALLS[name] == READ:
                 assert answer.status_code != 403, (name, answer.text)
         else:
             problem(answer, 403, "forbidden")
-    problem(caller.get(f"/api/v1/tenants/{there.made.slug}/members"), 403, "forbidden")
-    ticket = {"live": {"topic": "news", "subscription_id": there.names["subscription"]}}
+    problem(caller.get(f"/api/v1/tenants/{resources.account.slug}/members"), 403, "forbidden")
+    ticket = {"live": {"topic": "news", "subscription_id": resources.names["subscription"]}}
     problem(caller.post("/v1/realtime/tickets", ticket), 403, "forbidden")
     with greeted(caller) as client:
         for number, (kind, (needed, members)) in enumerate(MESSAGES.items()):
@@ -336,34 +347,34 @@ def test_end_users_reach_documents_alone_whatever_their_key_carries(there: World
     for field, (needed, text) in FIELDS.items():
         if not needed.startswith("documents:") and not field.startswith("Subscription"):
             kind = field.partition(".")[0].lower()
-            found = caller.post("/graphql", {"query": f"{kind} {{ {text} }}"}).json()
-            assert found["errors"][0]["extensions"]["code"] == "forbidden", field
+            body = caller.post("/graphql", {"query": f"{kind} {{ {text} }}"}).json()
+            assert body["errors"][0]["extensions"]["code"] == "forbidden", field
 
 
-def test_a_retired_scope_is_accepted_and_permits_nothing(there: World) -> None:
-    admin = there.key("admin")
-    path = f"/api/v1/tenants/{there.made.slug}/api-keys"
+def test_a_retired_scope_is_accepted_and_permits_nothing(resources: ContractResources) -> None:
+    admin = resources.key("admin")
+    path = f"/api/v1/tenants/{resources.account.slug}/api-keys"
     keys = {}
     for kind in ("secret", "publishable"):
         body = {"name": "old", "kind": kind, "scopes": ["documents:read", "realtime"]}
-        made = admin.post(path, body)
-        assert made.status_code == 201, made.text
-        assert made.json()["scopes"] == ["documents:read", "realtime"]
-        keys[kind] = made.json()
-    page = Caller(there.base, {"Rillbase-Key": keys["publishable"]["key"]})
-    for caller in (page, with_key(there.base, keys["secret"]["secret"])):
+        created = admin.post(path, body)
+        assert created.status_code == 201, created.text
+        assert created.json()["scopes"] == ["documents:read", "realtime"]
+        keys[kind] = created.json()
+    page = Caller(resources.base, {"Rillbase-Key": keys["publishable"]["key"]})
+    for caller in (page, with_key(resources.base, keys["secret"]["secret"])):
         assert caller.get("/v1/whoami").json()["scopes"] == ["documents:read"]
 
 
-def test_a_key_that_may_only_write_is_not_shown_what_was_there(there: World) -> None:
-    there.things.insert({"_id": "kept", "secret": "s"})
-    writer = there.key(WRITE)
-    changed = writer.patch(f"{there.things.path}/documents/kept", {"$set": {"n": 1}})
+def test_a_write_only_key_does_not_see_existing_documents(resources: ContractResources) -> None:
+    resources.things.insert({"_id": "kept", "secret": "s"})
+    writer = resources.key(WRITE)
+    changed = writer.patch(f"{resources.things.path}/documents/kept", {"$set": {"n": 1}})
     assert changed.status_code == 200
     assert "secret" not in json.dumps(changed.json())
     merged = writer.call(
         "PATCH",
-        f"{there.things.path}/documents/kept",
+        f"{resources.things.path}/documents/kept",
         raw=b"{}",
         Content_Type="application/merge-patch+json",
     )

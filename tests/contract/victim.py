@@ -1,7 +1,7 @@
-"""A tenant with one of everything, each carrying a name that must never be seen elsewhere.
+"""A tenant with one resource of every kind, each with a name that other tenants must never see.
 
-What a new part of the product keeps for a tenant is made here too; the walk over all addresses
-(test_isolation.py) then looks for it.
+New kinds of resources are created here too; test_isolation.py then searches all responses for their
+names.
 """
 
 from __future__ import annotations
@@ -26,35 +26,36 @@ from tenants.models import (
     Invitation,
     Issuer,
     PersonalToken,
+    SavedQuery,
     Webhook,
     WebhookDelivery,
 )
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 
 FAR_AWAY = "2099-01-01T00:00:00Z"
 
-# What addresses name: by the parameter of the route.
+# The values of path parameters, by the parameter's name.
 Ids = dict[str, UUID | str]
 
 
 @dataclass(frozen=True)
 class Victim:
-    made: MadeTenant
+    account: TenantAccount
     mark: str
     ids: dict[str, str]
 
 
 @cache
 def victim() -> Victim:
-    made, mark = make_tenant(), f"private-{uuid4().hex}"
-    ids: Ids = {"user": made.owner.id}
-    with scoped(tenant_id=made.tenant.id, user_id=made.owner.id):
-        ids |= _ways_in(made, mark) | _notices(mark) | _data(mark)
-    _record_error(made, mark)
-    return Victim(made, mark, {name: str(value) for name, value in ids.items()})
+    account, mark = make_tenant(), f"private-{uuid4().hex}"
+    ids: Ids = {"user": account.owner.id}
+    with scoped(tenant_id=account.tenant.id, user_id=account.owner.id):
+        ids |= _ways_in(account, mark) | _notices(mark) | _data(mark)
+    _record_error(account, mark)
+    return Victim(account, mark, {name: str(value) for name, value in ids.items()})
 
 
-def _ways_in(made: MadeTenant, mark: str) -> Ids:
+def _ways_in(account: TenantAccount, mark: str) -> Ids:
     key = ApiKey.objects.create(
         kind="secret", name=mark, key_id=keys.mint(keys.Prefix.SECRET).key_id, secret_hash=b"x"
     )
@@ -66,8 +67,8 @@ def _ways_in(made: MadeTenant, mark: str) -> Ids:
         expires_at=FAR_AWAY,
     )
     token = PersonalToken.objects.create(
-        user=made.owner,
-        tenant=made.tenant,
+        user=account.owner,
+        tenant=account.tenant,
         name=mark,
         secret_hash=b"x",
         key_id=keys.mint(keys.Prefix.PERSONAL).key_id,
@@ -107,7 +108,9 @@ def _data(mark: str) -> Ids:
         due_at=FAR_AWAY,
         conditions=[{"message": mark}],
     )
+    saved = SavedQuery.objects.create(name=mark, kind="collection", source=mark[:60], query="{}")
     return {
+        "saved_query": saved.id,
         "collection": collection.name,
         "topic": topic.name,
         "aggregate": aggregate.name,
@@ -115,10 +118,10 @@ def _data(mark: str) -> Ids:
     }
 
 
-def _record_error(made: MadeTenant, mark: str) -> None:
+def _record_error(account: TenantAccount, mark: str) -> None:
     now = timezone.now()
     ErrorEntry.unscoped.using("relay").create(
-        tenant_id=made.tenant.id,
+        tenant_id=account.tenant.id,
         area="request",
         code="forbidden",
         place=mark,

@@ -1,1 +1,1 @@
-"""The documentation: what it shows is what happens, and its links lead somewhere."""
+"""The documentation: its examples work as shown, and its links are valid."""

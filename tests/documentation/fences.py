@@ -6,8 +6,10 @@ data-not-run  why the example cannot be run here
 data-until    the example goes on for ever; it is ended once its output has this text
 data-refused  how many of its calls the server refuses, as the page says
 data-is       what a block of JSON is: the `answer` to the request before it, the `messages` that a
-              client sends over a WebSocket, the `frames` that the server sends, or the `variables`
-              of the GraphQL operation before it
+              client sends over a WebSocket, the `frames` that the server sends, the `variables`
+              of the GraphQL operation before it, the `claims` of the token `eyJ…` of the requests
+              after it, or an `alternative` to the request before it; of a block of text: the
+              `output` of the program before it
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ DOCS = ROOT / "docs"
 #: their own, which plays them.
 SHOWN = frozenset({"", "text", "console", "yaml"})
 #: What the examples of a page are run as.
-RUN = frozenset({"sh", "http", "json", "graphql", "python", "js"})
+RUN = frozenset({"sh", "http", "json", "graphql", "sql", "python", "js"})
 
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w-]*) *(?:\{(?P<attributes>[^\n]*)\})?\n"
@@ -60,19 +62,20 @@ def fences(page: Path) -> list[Fence]:
     return [
         Fence(
             page,
-            source.count("\n", 0, found.start()) + 1,
-            found["language"],
-            dict(_ATTRIBUTE.findall(found["attributes"] or "")),
-            dedent(found["text"]),
+            source.count("\n", 0, match.start()) + 1,
+            match["language"],
+            dict(_ATTRIBUTE.findall(match["attributes"] or "")),
+            dedent(match["text"]),
         )
-        for found in _FENCE.finditer(source)
+        for match in _FENCE.finditer(source)
     ]
 
 
 def examples(page: Path) -> list[Fence]:
-    """Return those of a page's blocks that are run."""
+    """Return those of a page's blocks that are run or compared."""
     return [
         fence
         for fence in fences(page)
-        if fence.language not in SHOWN and "not-run" not in fence.attributes
+        if (fence.language not in SHOWN or fence.attributes.get("is") == "output")
+        and "not-run" not in fence.attributes
     ]

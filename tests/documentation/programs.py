@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tests.shell import Shell
 TIMEOUT_S = 120.0
 FAILED = "-- failed:"
 REFUSED = "-- refused --"
-#: Does what curl does, and says when the server refused.
+#: A wrapper of curl that reports error responses.
 _CURL = f"""#!/bin/sh
 "{{curl}}" --fail-with-body "$@"
 status=$?
@@ -26,7 +27,7 @@ echo '{REFUSED}' >&2
 
 
 class Terminal:
-    """A shell for the examples of a page: what one sets, the next one knows."""
+    """A shell for the examples of a page, which keeps variables between them."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
@@ -66,15 +67,17 @@ def terminal(folder: Path, **variables: str) -> Iterator[Terminal]:
         shell.close()
 
 
-def run_python(source: str, folder: Path) -> None:
-    """Run a page's Python with the SDK."""
+def run_python(source: str, folder: Path) -> str:
+    """Run a page's Python with the SDK. Return what it prints."""
     (folder / "example.py").write_text(source)
     paths = os.pathsep.join([str(ROOT / "sdk" / "python"), os.environ["PYTHONPATH"]])
-    _run([sys.executable, "-W", "error", "example.py"], folder, PYTHONPATH=paths)
+    return _run([sys.executable, "-W", "error", "example.py"], folder, PYTHONPATH=paths)
 
 
-def run_javascript(source: str, folder: Path) -> None:
-    """Run a page's JavaScript with the SDK and the packages that its tests use."""
+def run_javascript(source: str, folder: Path) -> str:
+    """Run a page's JavaScript with the SDK and the packages that its tests use. Return what it
+    prints.
+    """
     is_module = "require(" not in source
     name = "example.mjs" if is_module else "example.cjs"
     # Subscriptions would keep the program alive; the page is over.
@@ -85,10 +88,10 @@ def run_javascript(source: str, folder: Path) -> None:
     for package in ("graphql", "graphql-ws"):
         (modules / package).symlink_to(sdk / "node_modules" / package)
     # Node.js 20 has a WebSocket, behind this switch; later ones have it without.
-    _run(["node", "--experimental-websocket", name], folder)
+    return _run(["node", "--experimental-websocket", name], folder)
 
 
-def _run(argv: list[str], folder: Path, **variables: str) -> None:
+def _run(argv: list[str], folder: Path, **variables: str) -> str:
     ran = subprocess.run(
         argv,
         cwd=folder,
@@ -99,3 +102,10 @@ def _run(argv: list[str], folder: Path, **variables: str) -> None:
         check=False,
     )
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}"
+    return ran.stdout
+
+
+def prints(printed: str, shown: str) -> None:
+    """Check that a program prints what the page shows, where `…` stands for what differs."""
+    pattern = re.escape(shown.strip()).replace("…", ".*")
+    assert re.fullmatch(pattern, printed.strip()), f"{printed}\nis shown as\n{shown}"

@@ -1,23 +1,27 @@
-"""A reader who tries a page's examples, in their order, as one tenant of a running server."""
+"""Runs a page's examples in order, as one tenant of a running server."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import requests
 
-from tenants.models import ApiKey
-from tests.caller import signed_in
+from tests.documentation.account import Account
 from tests.documentation.fences import Fence
-from tests.documentation.programs import run_javascript, run_python, terminal
-from tests.documentation.shapes import covers, read
-from tests.make import MadeTenant, make_key, unique
+from tests.documentation.issuer import LocalIssuer
+from tests.documentation.programs import prints, run_javascript, run_python, terminal
+from tests.documentation.shapes import check_shape, read
+from tests.make import unique
 from tests.realtime.client import Client, opened
-from tests.rillbase_server.graphql.listening import greeted as graphql_greeted
+from tests.rillbase_server.graphql.graphql_socket import greeted as graphql_greeted
+from tests.waiting import wait_until
 
 Json = dict[str, Any]
 _HEADER = re.compile(r"^([A-Za-z-]+): (.*)$")
@@ -30,6 +34,7 @@ VARIABLES: Mapping[str, object] = {
     "resume": None,
 }
 
+PROGRAMS: Mapping[str, Callable[[str, Path], str]] = {"python": run_python, "js": run_javascript}
 #: What says that a message has had its effect.
 ANSWERS = {"hello": "welcome", "subscribe": "ready"}
 
@@ -37,32 +42,50 @@ ANSWERS = {"hello": "welcome", "subscribe": "ready"}
 class Reader:
     """One reader of one page."""
 
-    def __init__(self, base: str, made: MadeTenant, folder: Path) -> None:
+    def __init__(
+        self,
+        base: str,
+        account: Account,
+        folder: Path,
+        issuer: LocalIssuer | None = None,
+        database: str = "",
+        programs: Mapping[str, Callable[[str, Path], str]] = PROGRAMS,
+    ) -> None:
+        """Read as the owner of a tenant. The issuer stands for those that the page registers, the
+        database for the reader's own. By language, `programs` run the page's programs.
+        """
+        self._programs = programs
+        self._database = database
         self._base = base
-        self._made = made
+        self._issuer = issuer
+        self._account = account
         self._folder = folder
         self._stack = ExitStack()
         self._answer: object = None
         self._operation: tuple[str, Json | None] | None = None
         self._socket: Client | None = None
-        #: Frames that were heard while something else was waited for.
+        #: Frames that arrived while another one was awaited.
         self._frames: list[Json] = []
         self._awaited: list[tuple[Fence, Json]] = []
         self._terminal = self._stack.enter_context(
-            terminal(folder, URL=base, KEY=made.admin_key, RILLBASE_URL=base)
+            terminal(folder, URL=base, KEY=account.admin_key, RILLBASE_URL=base)
         )
         self._placeholders = self._found_placeholders()
+        if issuer is not None and issuer.is_registered:
+            self._sign(issuer.claims)
 
     def try_all(self, fences: Sequence[Fence]) -> None:
-        """Try the examples, each as what it is; programs of one language are one."""
+        """Run the examples by their kind; programs of one language form one program."""
         done: set[str] = set()
         with self._stack:
             for place, fence in enumerate(fences):
-                if fence.language in ("python", "js"):
+                if fence.language in PROGRAMS:
                     if fence.language not in done:
                         done.add(fence.language)
-                        self._program([one for one in fences if one.language == fence.language])
+                        self._program(fence.language, fences)
                     continue
+                if fence.language == "text":
+                    continue  # The program before it has been compared with it.
                 try:
                     self._try(fence, fences[place + 1 :])
                 except Exception as error:
@@ -76,37 +99,50 @@ class Reader:
             "http": lambda: self._request(fence),
             "json": lambda: self._json(fence),
             "graphql": lambda: self._graphql(fence, following[:1]),
+            "sql": lambda: self._sql(fence.text),
         }
         tries[fence.language]()
 
-    def _program(self, fences: Sequence[Fence]) -> None:
-        run = run_python if fences[0].language == "python" else run_javascript
-        source = "\n".join(self._filled(fence.text) for fence in fences)
+    def _program(self, language: str, fences: Sequence[Fence]) -> None:
+        parts = [fence for fence in fences if fence.language == language]
+        source = "\n".join(self._filled(fence.text) for fence in parts)
         try:
-            run(source, self._folder)
+            printed = self._programs[language](source, self._folder)
+            if shown := _output(language, fences):
+                prints(printed, shown)
         except Exception as error:
-            error.add_note(f"in the program of {fences[0].place}")
+            error.add_note(f"in the program of {parts[0].place}")
             raise
+
+    def _sql(self, text: str) -> None:
+        with psycopg.connect(self._database, autocommit=True) as connection:
+            connection.execute(text.encode())
 
     # Placeholders
 
-    def _found_placeholders(self) -> list[tuple[str, str]]:
-        tenant, owner = self._made.tenant, self._made.owner
-        publishable = make_key(
-            tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read", "documents:write"]
-        )
-        browser = signed_in(self._base, owner)
-        token = browser.post("/api/v1/me/tokens", {"name": "docs"}).json()["secret"]
+    def _found_placeholders(self) -> list[tuple[str, str | Callable[[re.Match[str]], str]]]:
+        account = self._account
         ws = self._base.replace("http", "ws", 1)
         return [
+            (r"postgresql://rillbase:…@[^\s\"]+", self._database),
             (r"http://127\.0\.0\.1:8080", self._base),
             (r"ws://127\.0\.0\.1:8080", ws),
-            (r"rbk_dev_(…|\.\.\.)", self._made.admin_key),
-            (r"rbp_dev_(…|\.\.\.)", publishable),
-            (r"rbt_(…|\.\.\.)", token),
-            (r"\btenants/acme\b", f"tenants/{tenant.slug}"),
-            (r"ada@example\.com", owner.email),
+            (r"rbk_dev_(…|\.\.\.)", self._account.admin_key),
+            (r"rbp_dev_(…|\.\.\.)", account.publishable_key),
+            (r"rbt_(…|\.\.\.)", account.personal_token),
+            (r"\btenants/acme\b", f"tenants/{account.slug}"),
+            (r"ada@example\.com", account.email),
         ]
+
+    def _sign(self, claims: Json) -> None:
+        """Let `eyJ…` be a token with these claims, and `eyJ…bob` the one of another user."""
+        assert self._issuer is not None, "the page needs an issuer"
+        issuer = self._issuer
+
+        def token(named: re.Match[str]) -> str:
+            return issuer.sign(claims | ({"sub": named[1]} if named[1] else {}))
+
+        self._placeholders.insert(0, (r"\beyJ…(\w*)", token))
 
     def _filled(self, text: str) -> str:
         for pattern, value in self._placeholders:
@@ -119,29 +155,47 @@ class Reader:
         head, _, body = self._filled(fence.text).partition("\n\n")
         first, *lines = head.splitlines()
         method, path = first.split(" ", 1)
-        headers = {"Authorization": f"Bearer {self._made.admin_key}"}
+        headers = {"Authorization": f"Bearer {self._account.admin_key}"}
         headers |= {name: value for line in lines for name, value in _HEADER.findall(line)}
         if body:
             headers.setdefault("Content-Type", "application/json")
+        if path.endswith("/issuers"):
+            assert self._issuer is not None, "the page needs an issuer"
+            body = json.dumps(self._issuer.adopt(json.loads(body)))
         answer = requests.request(
             method, self._base + path, data=body.encode() or None, headers=headers, timeout=60
         )
-        refused = int(fence.attributes.get("refused", "0"))
-        assert answer.ok == (refused == 0), f"{answer.status_code} {answer.text}"
+        expected_status = int(fence.attributes.get("refused", "0"))
+        assert answer.ok == (expected_status == 0), f"{answer.status_code} {answer.text}"
         self._answer = answer.json() if answer.content else None
+        if answer.ok and method == "POST" and path.endswith("/aggregates"):
+            self._await_rows(json.loads(body)["name"])
+
+    def _await_rows(self, aggregate: str) -> None:
+        """Wait until a view has been built, which takes less time than reading on."""
+        url = f"{self._base}/v1/aggregates/{aggregate}/query"
+        headers = {"Authorization": f"Bearer {self._account.admin_key}"}
+
+        def is_built() -> bool:
+            answer = requests.post(url, json={"snapshot": "fresh"}, headers=headers, timeout=60)
+            return answer.status_code != HTTPStatus.CONFLICT
+
+        wait_until(is_built, what="the view")
 
     def _json(self, fence: Fence) -> None:
         match fence.attributes.get("is"):
             case "answer":
                 (shown,) = read(fence.text)
-                covers(self._answer, shown)
+                check_shape(self._answer, shown)
             case "messages":
                 for message in read(self._filled(fence.text)):
                     self._say(message)
             case "frames":
                 self._awaited += [(fence, frame) for frame in read(fence.text)]
-            case "variables":
-                pass  # The operation before it has taken them.
+            case "claims":
+                self._sign(json.loads(fence.text))
+            case "variables" | "alternative":
+                pass  # The operation before it has taken them; it has a test of its own.
             case other:
                 raise AssertionError(f"{fence.place}: what is this JSON? {other}")
 
@@ -151,26 +205,26 @@ class Reader:
         if self._socket is None:
             self._socket = self._stack.enter_context(opened(self._base))
             if message["type"] != "hello":
-                self._say({"type": "hello", "token": self._made.admin_key})
+                self._say({"type": "hello", "token": self._account.admin_key})
         if message.get("idempotency_key") == "…":
             message["idempotency_key"] = unique("key")
         self._socket.say(**message)
         answer = ANSWERS.get(message["type"], "ack")
-        frame = self._heard((answer, "error"), message.get("id"))
+        frame = self._frame((answer, "error"), message.get("id"))
         assert frame["type"] == answer, frame
         self._frames.append(frame)
 
     def _hear(self) -> None:
-        """Wait until each frame that the page shows has come."""
+        """Wait until each frame that the page shows has arrived."""
         for fence, shown in self._awaited:
-            found = next((one for one in self._frames if _is_same(one, shown)), None)
+            result = next((one for one in self._frames if _is_same(one, shown)), None)
             try:
-                covers(found or self._heard((shown["type"],), shown.get("id")), shown)
+                check_shape(result or self._frame((shown["type"],), shown.get("id")), shown)
             except Exception as error:
                 error.add_note(f"in the frames at {fence.place}")
                 raise
 
-    def _heard(self, kinds: Sequence[str], identity: object) -> Json:
+    def _frame(self, kinds: Sequence[str], identity: object) -> Json:
         assert self._socket is not None, "nobody has said anything"
         return self._socket.wait_for(
             lambda frame: frame["type"] in kinds and frame.get("id") == identity
@@ -180,24 +234,34 @@ class Reader:
 
     def _graphql(self, fence: Fence, following: Sequence[Fence]) -> None:
         names = re.findall(r"\$(\w+)\s*:", fence.text)
-        known = {**VARIABLES, "slug": self._made.slug}
+        known = {**VARIABLES, "slug": self._account.slug}
         variables: Json = {name: known[name] for name in names}
         for after in following:
             if after.attributes.get("is") == "variables":
                 (given,) = read(after.text)
                 variables |= given
         if fence.text.lstrip().startswith("subscription"):
-            with graphql_greeted(self._base, token=self._made.admin_key) as listening:
+            with graphql_greeted(self._base, token=self._account.admin_key) as listening:
                 listening.subscribe("s", fence.text, **variables)
                 payload = listening.payload("s")
         else:
             payload = requests.post(
                 f"{self._base}/graphql",
                 json={"query": fence.text, "variables": variables},
-                headers={"Authorization": f"Bearer {self._made.admin_key}"},
+                headers={"Authorization": f"Bearer {self._account.admin_key}"},
                 timeout=60,
             ).json()
         assert "errors" not in payload, payload
+
+
+def _output(language: str, fences: Sequence[Fence]) -> str:
+    """Return what the page shows as the output of its programs in a language."""
+    shown, latest = "", ""
+    for fence in fences:
+        latest = fence.language if fence.language in PROGRAMS else latest
+        if fence.language == "text" and latest == language:
+            shown += fence.text
+    return shown
 
 
 def _is_same(frame: Json, shown: Json) -> bool:

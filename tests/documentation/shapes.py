@@ -25,25 +25,27 @@ def read(text: str) -> list[Any]:
     return values
 
 
-def covers(found: object, shown: object, place: str = "") -> None:
-    """Check that what was found has all the members that are shown, of the kinds that are shown.
+def check_shape(actual: object, shown: object, place: str = "") -> None:
+    """Check that the actual value has all members that are shown, with the same kinds of values.
 
     Values differ each time; of a list, which may be empty, the first element is shown for all.
     """
     match shown:
         case dict():
-            assert isinstance(found, dict), f"{place}: {found!r} is shown as {shown!r}"
-            missing = shown.keys() - found.keys()
-            assert not missing, f"{place}: {sorted(missing)} are shown, but only {found!r} is there"
+            assert isinstance(actual, dict), f"{place}: {actual!r} is shown as {shown!r}"
+            missing = shown.keys() - actual.keys()
+            assert not missing, (
+                f"{place}: {sorted(missing)} are shown, but only {actual!r} is there"
+            )
             for name, value in shown.items():
-                covers(found[name], value, f"{place}/{name}")
+                check_shape(actual[name], value, f"{place}/{name}")
         case list():
-            assert isinstance(found, list), f"{place}: {found!r} is shown as {shown!r}"
-            for first, value in zip(found[:1], shown[:1], strict=False):
-                covers(first, value, f"{place}/0")
+            assert isinstance(actual, list), f"{place}: {actual!r} is shown as {shown!r}"
+            for first, value in zip(actual[:1], shown[:1], strict=False):
+                check_shape(first, value, f"{place}/0")
         case bool() | int() | float() | str():
             numbers = (int, float)
-            alike = isinstance(found, numbers if isinstance(shown, numbers) else type(shown))
-            assert alike, f"{place}: {found!r} is shown as {shown!r}"
+            alike = isinstance(actual, numbers if isinstance(shown, numbers) else type(shown))
+            assert alike, f"{place}: {actual!r} is shown as {shown!r}"
         case _:
-            assert found is None, f"{place}: {found!r} is shown as null"
+            assert actual is None, f"{place}: {actual!r} is shown as null"

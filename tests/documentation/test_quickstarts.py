@@ -12,6 +12,17 @@ SHOWN = {
     "node": ["tasks.js"],
     "react": ["src/tasks.js", "src/Tasks.jsx"],
     "vue": ["src/tasks.js", "src/useLiveQuery.js", "src/Tasks.vue"],
+    "nextjs": [
+        "../shared/published-tasks.json",
+        "lib/server.js",
+        "lib/queries.js",
+        "app/page.jsx",
+        "app/actions.js",
+        "app/Tasks.jsx",
+    ],
+    "plain": ["index.html", "tasks.js"],
+    "fastapi": ["main.py", "page/tasks.js"],
+    "django": ["../shared/personal-tasks.json", "views.py", "static/tasks.js"],
     "svelte": ["src/tasks.js", "src/liveQuery.js", "src/Tasks.svelte"],
 }
 

@@ -72,7 +72,7 @@ def test_an_address_without_its_last_slash_leads_to_the_page(docs: str) -> None:
         assert response.headers["Location"] == urlsplit(address).path + "/"
 
 
-def test_a_page_that_does_not_exist_shows_that_of_the_site(docs: str) -> None:
+def test_a_missing_page_shows_the_not_found_page_of_the_site(docs: str) -> None:
     response = requests.get(f"{docs}guide/nowhere/", timeout=30)
     assert response.status_code == 404
     assert response.headers["Content-Type"].startswith("text/html")
@@ -131,7 +131,7 @@ def test_a_reader_searches_the_site_in_a_browser_under_a_strict_policy(docs: str
         page.wait(f"{SEARCH}?.querySelector('dialog[open] input') === {SEARCH}?.activeElement")
 
         def search() -> bool:
-            page.evaluate(f"{SEARCH}.querySelector('input').select()")
+            page.evaluate(f"{SEARCH}?.querySelector('input')?.select()")
             page.call("Input.insertText", text="webhook")
             return bool(page.evaluate(IS_FOUND))
 

@@ -21,7 +21,7 @@ PAGE = """<html><body>
 </body></html>"""
 
 
-def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
+def test_every_link_of_the_site_works_and_nothing_is_loaded_from_other_servers(
     site: Path,
 ) -> None:
     assert complaints(site) == []

@@ -1,4 +1,4 @@
-"""A collection to test with, and callers of its data plane."""
+"""A collection for tests, and callers of its data plane."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from documents.models import Collection, Index
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import Caller, with_key
-from tests.make import MadeTenant, make_key, make_tenant, unique
+from tests.make import TenantAccount, make_key, make_tenant, unique
 
 FIELD = tuple[str, int]
 
 
 @dataclass
-class MadeCollection:
+class CollectionClient:
     """A collection, and its data plane as the tenant's secret key sees it."""
 
-    made: MadeTenant
+    account: TenantAccount
     collection: Collection
     caller: Caller
 
@@ -37,8 +37,8 @@ class MadeCollection:
     def insert(self, document: object) -> dict[str, Any]:
         answer = self.caller.post(f"{self.path}/documents", document)
         assert answer.status_code == 201, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        body: dict[str, Any] = answer.json()
+        return body
 
     def insert_many(self, documents: Sequence[object]) -> None:
         operations = [{"insert": document} for document in documents]
@@ -64,7 +64,7 @@ class MadeCollection:
     def anonymous(self) -> Caller:
         """Return a caller with a publishable key and no token."""
         key = make_key(
-            self.made.tenant,
+            self.account.tenant,
             kind=ApiKey.Kind.PUBLISHABLE,
             scopes=["documents:read", "documents:write"],
         )
@@ -74,15 +74,15 @@ class MadeCollection:
 def make_collection(
     base: str,
     *,
-    made: MadeTenant | None = None,
+    account: TenantAccount | None = None,
     name: str = "",
     schema: object = None,
     rules: object = None,
     indexes: Sequence[tuple[str, Sequence[FIELD], bool]] = (),
-) -> MadeCollection:
+) -> CollectionClient:
     """Make a collection whose indexes are ready, with a tenant of its own unless one is given."""
-    made = made or make_tenant(plan="dedicated")
-    with scoped(tenant_id=made.tenant.id):
+    account = account or make_tenant(plan="dedicated")
+    with scoped(tenant_id=account.tenant.id):
         collection = Collection.objects.create(
             name=name or unique("things"),
             schema=None if schema is None else json.dumps(schema),
@@ -96,5 +96,5 @@ def make_collection(
                 unique=is_unique,
                 state=Index.State.READY,
             )
-    key = make_key(made.tenant, scopes=["documents:read", "documents:write"])
-    return MadeCollection(made, collection, with_key(base, key))
+    key = make_key(account.tenant, scopes=["documents:read", "documents:write"])
+    return CollectionClient(account, collection, with_key(base, key))

@@ -91,8 +91,8 @@ def daemon(directory: Path, kind: str, *options: str) -> Iterator[None]:
     with started(log, *argv, **variables) as process:
 
         def listens() -> bool:
-            said = f"Successfully started service 'spark{kind}'"
-            return said in log.read_text() or process.poll() is not None
+            log_line = f"Successfully started service 'spark{kind}'"
+            return log_line in log.read_text() or process.poll() is not None
 
         wait_until(listens, what=f"Spark's {kind}", timeout_s=START_TIMEOUT_S)
         assert process.poll() is None, log.read_text()
@@ -102,17 +102,17 @@ def daemon(directory: Path, kind: str, *options: str) -> Iterator[None]:
 def reports(url: str) -> dict[str, dict[str, object]]:
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
-            found: dict[str, dict[str, object]] = json.load(answer)["nodes"]
-            return found
+            body: dict[str, dict[str, object]] = json.load(answer)["nodes"]
+            return body
     except (URLError, OSError):
         return {}
 
 
 def all_watch(url: str) -> dict[str, dict[str, object]]:
     """Return the reports of all nodes, or none while one of them is not ready."""
-    found = reports(url)
-    watching = len(found) == 3 and all(node["state"] == "running" for node in found.values())
-    return found if watching else {}
+    result = reports(url)
+    watching = len(result) == 3 and all(node["state"] == "running" for node in result.values())
+    return result if watching else {}
 
 
 def test_nodes_run_as_spark_jobs_and_are_restarted_after_their_workers_are_killed(

@@ -15,13 +15,13 @@ import psycopg
 import pytest
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedValkey
+from rillbase_server.launcher.preflight import WITHOUT_SPARK
 from rillbase_server.launcher.process import identify
-from tests.launched import Place
 from tests.launcher_command import argv, environment, processes_below, reachable_directory, run
+from tests.launcher_process import LauncherDirectory
 from tests.waiting import wait_until
 
 SERVICES = {"postgres", "valkey", "node", "prepare", "web", "worker", "background", "grid", "demo"}
-
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -59,19 +59,23 @@ def is_sorted(ready: dict[str, str]) -> bool:
         return bool(json.load(answer)["stages"]["unsorted"]["rows"] == 0)
 
 
-def test_one_command_starts_everything_and_stop_leaves_no_process_running(place: Place) -> None:
-    with place.up() as launched:
+def test_one_command_starts_everything_and_stop_leaves_no_process_running(
+    launcher_directory: LauncherDirectory,
+) -> None:
+    with launcher_directory.up() as launched:
         ready = launched.ready
-        assert set(ready) == {"url", "email", "password", "tenant", "api_key"}
+        assert set(ready) == {"url", "email", "password", "tenant", "api_key", "publishable_key"}
         assert all(ready.values())
-        assert stat.S_IMODE(place.ready_file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(launcher_directory.ready_file.stat().st_mode) == 0o600
         assert get(f"{ready['url']}/readyz") == 200
 
         # Only the grid may start later: services that need it report that they wait.
         wait_until(
-            lambda: place.services()["grid"]["state"] == "ready", what="the grid", timeout_s=180
+            lambda: launcher_directory.services()["grid"]["state"] == "ready",
+            what="the grid",
+            timeout_s=180,
         )
-        services = place.services()
+        services = launcher_directory.services()
         assert set(services) >= SERVICES
         assert {services[name]["state"] for name in SERVICES - {"prepare"}} == {"ready"}
         assert all(services[name]["memory_bytes"] for name in SERVICES - {"prepare"})
@@ -79,21 +83,22 @@ def test_one_command_starts_everything_and_stop_leaves_no_process_running(place:
         upload(ready)
         wait_until(lambda: is_sorted(ready), what="the pipeline", timeout_s=180)
 
-        second = run("up", "--data-dir", place.data)
+        second = run("up", "--data-dir", launcher_directory.data)
         assert second.returncode == 12
         assert str(launched.process.pid) in second.stderr
 
-        stopped = run("stop", "--data-dir", place.data)
+        stopped = run("stop", "--data-dir", launcher_directory.data)
         assert stopped.returncode == 0
         assert launched.process.wait(timeout=60) == 0
     text = launched.output.read_text()
     assert ready["api_key"] in text
+    assert ready["publishable_key"] in text
     assert "\x1b" not in text
     assert "\r" not in text
-    assert not place.ready_file.exists()
-    assert processes_below(place.data) == []
-    assert place.status()["running"] is False
-    assert open_to_others(place.data) == []
+    assert not launcher_directory.ready_file.exists()
+    assert processes_below(launcher_directory.data) == []
+    assert launcher_directory.status()["running"] is False
+    assert open_to_others(launcher_directory.data) == []
 
 
 def open_to_others(data: Path) -> list[str]:
@@ -103,33 +108,37 @@ def open_to_others(data: Path) -> list[str]:
     account.
     """
     assert stat.S_IMODE(data.stat().st_mode) == (0o711 if os.geteuid() == 0 else 0o700)
-    found = list(data.rglob("*"))
-    assert {path.relative_to(data).parts[0] for path in found} >= {
+    files = list(data.rglob("*"))
+    assert {path.relative_to(data).parts[0] for path in files} >= {
         *("analytics", "logs", "node", "postgres", "run", "secrets.json", "valkey")
     }
     assert any(path.is_file() for path in (data / "analytics").rglob("*"))
-    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in files if not path.is_symlink()}
     return [f"{path} {mode:o}" for path, mode in modes.items() if mode & 0o077]
 
 
-def test_a_new_launcher_takes_over_the_data_and_logins_of_a_killed_one(place: Place) -> None:
-    with place.up("--workers", 2) as launched:
+def test_a_new_launcher_takes_over_the_data_and_logins_of_a_killed_one(
+    launcher_directory: LauncherDirectory,
+) -> None:
+    with launcher_directory.up("--workers", 2) as launched:
         before = launched.ready
-        pids = [s["pid"] for s in place.services().values() if s["pid"]]
+        pids = [s["pid"] for s in launcher_directory.services().values() if s["pid"]]
         assert len(pids) == len(SERVICES)  # all services except the one-shot, plus the launcher
         launched.process.send_signal(signal.SIGKILL)
         launched.process.wait()
-    with place.up() as launched:
+    with launcher_directory.up() as launched:
         after = launched.ready
         assert all(identify(pid) is None for pid in pids)
         assert {**after, "url": ""} == {**before, "url": ""}
         assert get(f"{after['url']}/readyz") == 200
         launched.process.send_signal(signal.SIGINT)
         assert launched.process.wait(timeout=60) == 0
-    assert processes_below(place.data) == []
+    assert processes_below(launcher_directory.data) == []
 
 
-def test_external_servers_are_used_instead_of_embedded_ones(place: Place) -> None:
+def test_external_servers_are_used_instead_of_embedded_ones(
+    launcher_directory: LauncherDirectory,
+) -> None:
     with (
         reachable_directory() as elsewhere,
         EmbeddedPostgres(elsewhere / "postgres", superuser_password="external") as postgres,
@@ -138,8 +147,9 @@ def test_external_servers_are_used_instead_of_embedded_ones(place: Place) -> Non
         with psycopg.connect(postgres.url, autocommit=True) as admin:
             admin.execute("CREATE DATABASE ours")
         database = postgres.url.rpartition("/")[0] + "/ours"
-        with place.up(DATABASE_URL=database, REDIS_URL=valkey.url) as launched:
-            services = place.services()
+        servers = {"DATABASE_URL": database, "REDIS_URL": valkey.url}
+        with launcher_directory.up(**servers, **WITHOUT_SPARK) as launched:
+            services = launcher_directory.services()
             assert {"postgres", "valkey"}.isdisjoint(services)
             ready = launched.ready
             assert get(f"{ready['url']}/readyz") == 200
@@ -147,28 +157,30 @@ def test_external_servers_are_used_instead_of_embedded_ones(place: Place) -> Non
             assert get(whoami, Authorization=f"Bearer {ready['api_key']}") == 200
         with psycopg.connect(database) as reader:
             assert reader.execute("SELECT slug FROM tenants_tenant").fetchall() == [("demo",)]
-        assert run("stop", "--data-dir", place.data).returncode in (0, 3)
-    assert processes_below(place.data) == []
+        assert run("stop", "--data-dir", launcher_directory.data).returncode in (0, 3)
+    assert processes_below(launcher_directory.data) == []
 
 
-def test_a_killed_web_server_is_restarted_and_the_restart_is_logged(place: Place) -> None:
-    with place.up("--no-demo") as launched:
+def test_a_killed_web_server_is_restarted_and_the_restart_is_logged(
+    launcher_directory: LauncherDirectory,
+) -> None:
+    with launcher_directory.up("--no-demo", **WITHOUT_SPARK) as launched:
         url = launched.ready["url"]
-        first = place.services()["web"]["pid"]
+        first = launcher_directory.services()["web"]["pid"]
         os.kill(first, signal.SIGKILL)
 
-        def back() -> bool:
-            web = place.services()["web"]
+        def is_back() -> bool:
+            web = launcher_directory.services()["web"]
             return bool(web["state"] == "ready" and web["pid"] != first)
 
-        wait_until(back, what="the restart of the web server", timeout_s=120)
-        assert place.services()["web"]["restarts"] == 1
+        wait_until(is_back, what="the restart of the web server", timeout_s=120)
+        assert launcher_directory.services()["web"]["restarts"] == 1
         assert get(f"{url}/readyz") == 200
     assert "web killed by signal 9; restarting it" in launched.output.read_text()
 
 
-def test_a_stop_during_startup_is_orderly(place: Place) -> None:
-    arguments = argv("up", "--data-dir", place.data, "--port", 0)
+def test_a_stop_during_startup_is_orderly(launcher_directory: LauncherDirectory) -> None:
+    arguments = argv("up", "--data-dir", launcher_directory.data, "--port", 0)
     with subprocess.Popen(arguments, env=environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -177,4 +189,4 @@ def test_a_stop_during_startup_is_orderly(place: Place) -> None:
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait(timeout=60) == 0
-    assert processes_below(place.data) == []
+    assert processes_below(launcher_directory.data) == []

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.foundation.test_spark import FOR_BLOCKS, FOR_ENDPOINT, PY4J_COMMAND, is_closed_to
-from tests.launched import Place
+from tests.launcher_process import LauncherDirectory
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -23,23 +23,27 @@ POSTGRES_LOGIN = b"user\0postgres\0database\0postgres\0\0"
 PASSWORD_WANTED = 10
 
 
-def test_every_socket_is_on_loopback_and_requires_a_secret(place: Place) -> None:
-    with place.up(RILLBASE_GRID="spark") as launched:
-        wait_until(lambda: grid_watches(place), what="the grid on Spark", timeout_s=START_S)
-        found = dict(listeners(psutil.Process(launched.process.pid)))
-        names = {process.name() for process in found.values()}
+def test_every_socket_is_on_loopback_and_requires_a_secret(
+    launcher_directory: LauncherDirectory,
+) -> None:
+    with launcher_directory.up(RILLBASE_GRID="spark") as launched:
+        wait_until(
+            lambda: grid_watches(launcher_directory), what="the grid on Spark", timeout_s=START_S
+        )
+        result = dict(listeners(psutil.Process(launched.process.pid)))
+        names = {process.name() for process in result.values()}
         assert any("java" in name for name in names)
         assert any("postgres" in name for name in names)
         assert any("valkey" in name for name in names)
-        kinds = {port: protection(port) for port in found}
+        kinds = {port: protection(port) for port in result}
         assert "none" not in kinds.values(), {
-            port: found[port].cmdline() for port, kind in kinds.items() if kind == "none"
+            port: result[port].cmdline() for port, kind in kinds.items() if kind == "none"
         }
         assert set(kinds.values()) == {"postgres", "resp", "http", "spark", "py4j"}
 
 
-def grid_watches(place: Place) -> bool:
-    grid = place.services()["grid"]
+def grid_watches(launcher_directory: LauncherDirectory) -> bool:
+    grid = launcher_directory.services()["grid"]
     return bool(grid["state"] == "ready" and not grid["condition"])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launched import Place
+from tests.launcher_process import LauncherDirectory
 from tests.own_valkey import free_port
 from tests.shell import Shell
 from tests.waiting import wait_until
@@ -37,9 +37,9 @@ def answers(shown: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in shown.splitlines() if line.startswith("{")]
 
 
-def test_the_tour_works_as_described(place: Place, shell: Shell) -> None:
+def test_the_tour_works_as_described(launcher_directory: LauncherDirectory, shell: Shell) -> None:
     blocks = tour(free_port())
-    with place.up() as launched:
+    with launcher_directory.up() as launched:
         ready = launched.ready
         shell.paste(
             f"export URL={ready['url']} EMAIL={ready['email']}"
@@ -64,8 +64,8 @@ def _documents(shell: Shell, blocks: Iterator[str]) -> None:
     assert me["tenant"] == "demo"
     (page,) = answers(shell.paste(next(blocks)))
     assert len(page["items"]) == 2  # type: ignore[arg-type]
-    made, changed_todo, refused = answers(shell.paste(next(blocks)))
-    assert (made["version"], changed_todo["version"]) == (1, 2)
+    created, changed_todo, refused = answers(shell.paste(next(blocks)))
+    assert (created["version"], changed_todo["version"]) == (1, 2)
     assert (refused["code"], refused["errors"][0]["pointer"]) == ("invalid_document", "/done")  # type: ignore[index]
     shell.paste(next(blocks))  # the live query
     shell.wait_for("watching")

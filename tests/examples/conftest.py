@@ -6,13 +6,29 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.launched import Place
+from tests import chromium
+from tests.chromium import Browser
 from tests.launcher_command import reachable_directory
+from tests.launcher_process import LauncherDirectory
 
 
 @pytest.fixture(scope="session")
-def installation() -> Iterator[dict[str, str]]:
+def ready() -> Iterator[dict[str, str]]:
+    """What the launcher prints."""
+    with reachable_directory() as directory, LauncherDirectory(directory).up() as launched:
+        yield launched.ready
+
+
+@pytest.fixture(scope="session")
+def installation(ready: dict[str, str]) -> dict[str, str]:
     """The variables that each page asks the reader to set."""
-    with reachable_directory() as directory, Place(directory).up() as launched:
-        ready = launched.ready
-        yield {"RILLBASE_URL": ready["url"], "RILLBASE_KEY": ready["api_key"]}
+    return {"RILLBASE_URL": ready["url"], "RILLBASE_KEY": ready["api_key"]}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    program = chromium.found()
+    if program is None:
+        pytest.skip("this machine has no Chromium")
+    with chromium.running(program) as browser:
+        yield browser

@@ -2,96 +2,73 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
+import sys
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 
-from tests import chromium
-from tests.chromium import Browser, Page
+from tests.chromium import Browser
+from tests.examples.serving import (
+    EXAMPLES,
+    changes_are_shown,
+    opened,
+    row_of,
+    run,
+    serving,
+    take_picture,
+)
 from tests.own_valkey import free_port
-from tests.waiting import wait_until
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FRAMEWORKS = ("react", "vue", "svelte")
+BUNDLED = ("react", "vue", "svelte", "nextjs")
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(300)]
 
-_ADD = """
-(() => {{
-  const field = document.querySelector("form input");
-  field.focus();
-  document.execCommand("insertText", false, {title!r});
-  document.querySelector("form button").click();
-}})()
-"""
+
+def server_of(name: str, port: int) -> Sequence[str]:
+    """Return the command that serves an example's page on this port."""
+    local = ("--host", "127.0.0.1", "--port", str(port))
+    match name:
+        case "plain":
+            return (sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1")
+        case "nextjs":
+            return ("npx", "next", "start", "--hostname", *local[1:])
+        case _:
+            return ("npx", "vite", "preview", *local, "--strictPort")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    program = chromium.found()
-    if program is None:
-        pytest.skip("this machine has no Chromium")
-    with chromium.running(program) as browser:
-        yield browser
-
-
-def npm(example: Path, *arguments: str, **variables: str) -> None:
-    subprocess.run(["npm", *arguments], cwd=example, env=os.environ | variables, check=True)
-
-
-@contextmanager
-def preview(example: Path, port: int) -> Iterator[str]:
-    """Serve the page that was built."""
-    url = f"http://127.0.0.1:{port}"
-    argv = ["npx", "vite", "preview", "--host", "127.0.0.1", "--port", str(port), "--strictPort"]
-    with subprocess.Popen(argv, cwd=example, start_new_session=True) as process:
-        try:
-            wait_until(lambda: responds(url), what=f"the page at {url}", timeout_s=60)
-            yield url
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-
-
-def responds(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as response:
-            return bool(response.status == 200)
-    except OSError:
-        return False
-
-
-def opened(browser: Browser, url: str) -> Page:
-    page = browser.page()
-    page.open(url)
-    page.wait("document.querySelector('.state.live')")
-    return page
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("name", ["plain", *BUNDLED])
 def test_changes_of_another_window_are_shown(
-    framework: str, installation: dict[str, str], request: pytest.FixtureRequest
+    name: str, installation: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
-    example, port = EXAMPLES / framework, free_port()
-    npm(example, "ci", "--no-audit", "--no-fund")
-    npm(example, "run", "prepare-tenant", ORIGIN=f"http://127.0.0.1:{port}", **installation)
-    npm(example, "run", "build")
+    example, port = EXAMPLES / name, free_port()
+    url = f"http://127.0.0.1:{port}"
+    run(example, "npm", "ci", "--no-audit", "--no-fund")
+    run(example, "npm", "run", "prepare-tenant", ORIGIN=url, **installation)
+    if name in BUNDLED:
+        run(example, "npm", "run", "build")
     # Without a browser, the build was checked at least.
     browser: Browser = request.getfixturevalue("browser")
-    title = f"Written by {framework}"
-    row = f"[...document.querySelectorAll('li')].find((r) => r.textContent.includes({title!r}))"
-    with preview(example, port) as url:
+    with serving(example, server_of(name, port), url):
         writer, reader = opened(browser, url), opened(browser, url)
-        writer.evaluate(_ADD.format(title=title))
-        reader.wait(row)
-        reader.evaluate(f"{row}.querySelector('input').click()")
-        writer.wait(f"{row}.querySelector('input').checked")
-        assert writer.evaluate("document.querySelector('[role=alert]')") is None
-        if pictures := os.environ.get("RILLBASE_PICTURES"):
-            writer.picture(Path(pictures) / f"quickstart-{framework}.png", width=900, height=600)
+        changes_are_shown(writer, reader, f"Written by {name}")
+        take_picture(writer, name)
         for page in (writer, reader):
             page.close()
+        if name == "nextjs":
+            is_rendered_by_the_server(browser, url, f"Written by {name}")
+
+
+def is_rendered_by_the_server(browser: Browser, url: str, title: str) -> None:
+    """The page has the tasks before any script runs, and none of its files has the secret key."""
+    with urllib.request.urlopen(url, timeout=30) as response:
+        assert title in response.read().decode()
+    page = browser.page()
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open(url)
+    assert page.evaluate(f"Boolean({row_of(title)})")
+    page.close()
+    settings = (EXAMPLES / "nextjs" / ".env.local").read_text()
+    (secret,) = (line.partition("=")[2] for line in settings.splitlines() if "=rbk_" in line)
+    sent = [*(EXAMPLES / "nextjs" / ".next" / "static").rglob("*.js")]
+    assert sent
+    assert [file for file in sent if secret in file.read_text()] == []

@@ -1,4 +1,5 @@
-"""Somebody with an account on this machine, Spark's own classes, and no secret, or a wrong one.
+"""An attacker with an account on this machine and Spark's own classes, without the secret or with a
+wrong one.
 
 `python -m tests.foundation.spark_intruder PORT [SECRET]` looks for the endpoint of the driver that
 can stop its executor, and prints `reached` or `refused`.

@@ -27,8 +27,8 @@ class Clock:
         return self.now_s
 
 
-class Shared(Contention):
-    """Somebody else is always there."""
+class ConstantContention(Contention):
+    """Contention, as if another tenant were always active."""
 
     @property
     def is_contended(self) -> bool:
@@ -43,7 +43,7 @@ def test_a_tenant_that_is_alone_never_waits() -> None:
 
 def test_under_contention_a_tenants_bulk_work_takes_no_more_than_its_share() -> None:
     clock = Clock()
-    budget = BulkBudget(Shared(), clock)
+    budget = BulkBudget(ConstantContention(), clock)
     begun_s, spent_s = clock.now_s, 0.0
     while clock.now_s < begun_s + 60:
         clock.now_s += budget.wait_s("a")
@@ -55,7 +55,7 @@ def test_under_contention_a_tenants_bulk_work_takes_no_more_than_its_share() -> 
 
 def test_all_bulk_work_together_takes_a_bounded_share() -> None:
     clock = Clock()
-    budget = BulkBudget(Shared(), clock)
+    budget = BulkBudget(ConstantContention(), clock)
     tenants = [f"tenant {number}" for number in range(20)]
     begun_s, spent_s = clock.now_s, 0.0
     while clock.now_s < begun_s + 60:
@@ -68,7 +68,7 @@ def test_all_bulk_work_together_takes_a_bounded_share() -> None:
 
 
 def test_a_tenant_without_debts_does_not_wait_for_those_of_others() -> None:
-    budget = BulkBudget(Shared(), Clock())
+    budget = BulkBudget(ConstantContention(), Clock())
     for number in range(50):
         budget.charge(f"greedy {number}", 5.0)
     assert budget.wait_s("modest") == 0
@@ -77,14 +77,14 @@ def test_a_tenant_without_debts_does_not_wait_for_those_of_others() -> None:
 
 
 def test_no_debt_keeps_a_tenant_waiting_for_very_long() -> None:
-    budget = BulkBudget(Shared(), Clock())
+    budget = BulkBudget(ConstantContention(), Clock())
     budget.charge("a", 1_000.0)
     assert budget.wait_s("a") == LONGEST_DEBT_S
 
 
 async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for() -> None:
     clock = Clock()
-    budget = BulkBudget(Shared(), clock, cpu_s=clock)
+    budget = BulkBudget(ConstantContention(), clock, cpu_s=clock)
 
     answered = asyncio.Event()
 
@@ -104,7 +104,7 @@ async def test_work_is_charged_with_its_own_steps_and_not_with_what_it_waits_for
 
 
 async def test_pieces_that_wait_continue_one_by_one_as_each_is_paid_for() -> None:
-    budget, continued = BulkBudget(Shared(), of_one=0.1, of_all=0.1), list[int]()
+    budget, continued = BulkBudget(ConstantContention(), of_one=0.1, of_all=0.1), list[int]()
     waits = list[float]()
 
     async def piece(number: int) -> None:
@@ -120,7 +120,7 @@ async def test_pieces_that_wait_continue_one_by_one_as_each_is_paid_for() -> Non
 
 
 async def test_a_cancelled_piece_does_not_keep_those_behind_it_waiting() -> None:
-    budget = BulkBudget(Shared(), of_one=0.1, of_all=0.1)
+    budget = BulkBudget(ConstantContention(), of_one=0.1, of_all=0.1)
     budget.charge("a", 0.001)
     first, second = (asyncio.create_task(budget.wait("a")) for _ in range(2))
     await asyncio.sleep(0)
@@ -155,7 +155,7 @@ async def test_metered_work_raises_what_it_raises_and_can_be_cancelled() -> None
 
 async def test_cancelled_work_releases_its_resources_immediately() -> None:
     class Message:
-        """Something large."""
+        """A large object."""
 
     async def read(message: Message) -> None:
         await asyncio.Event().wait()

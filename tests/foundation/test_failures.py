@@ -1,4 +1,4 @@
-"""What failures of the database and of disks come to for a caller."""
+"""How failures of the database and of disks are reported to callers."""
 
 import errno
 from pathlib import Path
@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from django.db import InternalError, OperationalError
 
-from analytics.rows.durable import written
+from analytics.rows.durable import durable_file
 from foundation.api.problems import translate
 from foundation.errors import StorageFull
 from foundation.failures import is_disk_full
@@ -29,7 +29,7 @@ def _wrapped(cause: psycopg.Error) -> Exception:
         OSError(errno.EDQUOT, "Disk quota exceeded"),
     ],
 )
-def test_a_full_disk_is_storage_full_and_says_when_to_try_again(raised: Exception) -> None:
+def test_a_full_disk_is_reported_as_storage_full_with_a_retry_time(raised: Exception) -> None:
     error = translate(raised)
     assert (error.status, error.code) == (507, "storage_full")
     assert "disk is full" in error.detail
@@ -75,11 +75,11 @@ def test_a_database_that_is_read_only_for_want_of_space_is_storage_full(
     settings_environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings_environment.setenv("RILLBASE_DATA_DIR", str(tmp_path))
-    refused = psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT")
-    assert translate(refused).code == "unavailable"
-    DataDirectory(tmp_path).make()
+    refusal = psycopg.errors.ReadOnlySqlTransaction("cannot execute INSERT")
+    assert translate(refusal).code == "unavailable"
+    DataDirectory(tmp_path).create()
     DataDirectory(tmp_path).write_stop.touch()
-    error = translate(refused)
+    error = translate(refusal)
     assert (error.status, error.code) == (507, "storage_full")
-    with pytest.raises(StorageFull), written(tmp_path / "upload"):
+    with pytest.raises(StorageFull), durable_file(tmp_path / "upload"):
         raise AssertionError("an upload must not begin")

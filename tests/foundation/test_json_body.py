@@ -1,4 +1,4 @@
-"""What callers are told about bodies that are not JSON."""
+"""The errors for bodies that are not JSON."""
 
 from __future__ import annotations
 

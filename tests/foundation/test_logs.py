@@ -46,11 +46,11 @@ def stream() -> io.StringIO:
 def logger(request: pytest.FixtureRequest, stream: io.StringIO) -> Iterator[logging.Logger]:
     handler = logging.StreamHandler(stream)
     handler.setFormatter({"json": JsonFormatter, "console": ConsoleFormatter}[request.param]())
-    found = logging.getLogger(f"tests.logs.{request.param}")
-    found.handlers, found.propagate = [handler], False
-    found.setLevel(logging.DEBUG)
-    yield found
-    found.handlers = []
+    result = logging.getLogger(f"tests.logs.{request.param}")
+    result.handlers, result.propagate = [handler], False
+    result.setLevel(logging.DEBUG)
+    yield result
+    result.handlers = []
 
 
 def json_line(**extra: object) -> dict[str, object]:
@@ -101,7 +101,7 @@ def test_no_secret_reaches_a_line_by_message_argument_field_or_exception(
     "name",
     ["password", "new_password", "secret", "api_key", "Cookie", "csrf_token", "access_token"],
 )
-def test_a_field_whose_name_says_secret_is_redacted_whatever_it_holds(name: str) -> None:
+def test_a_field_with_the_name_of_a_secret_is_redacted_whatever_its_value(name: str) -> None:
     assert json_line(**{name: "plain"})[name] == "[redacted]"
     assert json_line(body={name: ["plain"]})["body"] == {name: "[redacted]"}
 
@@ -113,7 +113,7 @@ def test_what_is_no_secret_stays_readable() -> None:
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_one_record_is_one_line_of_json_whatever_it_says(message: str, field: str) -> None:
+def test_a_record_is_one_line_of_json_whatever_its_content(message: str, field: str) -> None:
     record = logging.LogRecord("a", logging.INFO, "", 0, "%s", (message,), None)
     record.field = field
     line = JsonFormatter().format(record)
@@ -122,9 +122,7 @@ def test_one_record_is_one_line_of_json_whatever_it_says(message: str, field: st
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_nobody_can_forge_a_line_or_drive_the_terminal_in_console_format(
-    message: str, field: str
-) -> None:
+def test_logged_text_cannot_forge_a_line_or_control_the_terminal(message: str, field: str) -> None:
     record = logging.LogRecord("a", logging.INFO, "", 0, "%s", (message,), None)
     record.field = field
     line = ConsoleFormatter().format(record)
@@ -156,7 +154,7 @@ def test_a_mebibyte_of_hostile_text_is_redacted_in_linear_time(piece: str) -> No
     assert time.process_time() - begin < 20
 
 
-def test_a_secret_that_the_cut_goes_through_is_not_shown() -> None:
+def test_a_secret_at_the_truncation_point_is_not_shown() -> None:
     for secret in SECRETS:
         for shift in range(len(secret)):
             line = json_line(long="-" * (16384 - shift) + f" {secret}")
@@ -168,7 +166,7 @@ def test_long_text_is_cut_at_any_depth() -> None:
     assert len(str(line)) < 20_000
 
 
-def test_values_that_json_does_not_know_are_written_as_text() -> None:
+def test_values_that_json_lacks_are_written_as_text() -> None:
     line = json_line(error=ValueError("bad"), ratio=float("nan"), ids={1})
     assert (line["error"], line["ratio"], line["ids"]) == ("bad", "nan", [1])
 

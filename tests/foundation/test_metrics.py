@@ -35,11 +35,11 @@ def test_one_scrape_shows_all_workers_and_no_gauges_of_dead_ones(tmp_path: Path)
 
     dead = start("1", "stay")
     dead.communicate("\n")
-    living = start("0", "stay")
-    assert living.stdout is not None
-    assert living.stdout.readline() == "set\n"
+    running = start("0", "stay")
+    assert running.stdout is not None
+    assert running.stdout.readline() == "set\n"
     scraped, _ = start("1", "scrape").communicate()
-    living.communicate("\n")
+    running.communicate("\n")
     name = "rillbase_http_request_duration_seconds_count"
     assert f'{name}{{method="GET",route="api/v1/x",status="2xx"}} 3.0' in scraped
     assert "rillbase_http_requests_in_progress 2.0" in scraped

@@ -1,4 +1,4 @@
-"""The two walls between tenants, each without the other."""
+"""The two barriers between tenants, each tested without the other."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def test_reading_tenant_data_without_a_tenant_in_scope_raises() -> None:
         ApiKey.objects.count()
 
 
-def test_a_scope_shows_its_own_rows_only() -> None:
+def test_a_scope_sees_only_its_own_rows() -> None:
     mine, other = make_tenant(), make_tenant()
     with scoped(tenant_id=mine.tenant.id):
         assert {k.tenant_id for k in ApiKey.objects.all()} == {mine.tenant.id}
         assert not ApiKey.objects.filter(tenant_id=other.tenant.id).exists()
 
 
-def test_a_row_is_found_by_its_id_in_its_own_tenant_only() -> None:
+def test_a_row_is_found_by_its_id_only_in_its_own_tenant() -> None:
     mine, other = make_tenant(), make_tenant()
     with scoped(tenant_id=other.tenant.id):
         key = ApiKey.objects.get()
-        found = read_one(ApiKey, key.id)
-        assert found is not None
-        assert vars(found).keys() == vars(key).keys()
+        result = read_one(ApiKey, key.id)
+        assert result is not None
+        assert vars(result).keys() == vars(key).keys()
         for field in ApiKey._meta.concrete_fields:
-            assert getattr(found, field.attname) == getattr(key, field.attname), field
+            assert getattr(result, field.attname) == getattr(key, field.attname), field
     with scoped(tenant_id=mine.tenant.id):
         assert read_one(ApiKey, key.id) is None
     with pytest.raises(NoTenantInScope):
@@ -74,7 +74,7 @@ def test_the_database_refuses_rows_for_another_tenant() -> None:
         ApiKey(tenant=other.tenant, kind="secret", name="x", key_id="x", secret_hash=b"").save()
 
 
-def test_outside_a_transaction_the_database_shows_nothing() -> None:
+def test_outside_a_transaction_no_rows_are_visible() -> None:
     make_tenant()
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM tenants_apikey")

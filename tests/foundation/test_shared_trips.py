@@ -49,7 +49,7 @@ async def test_readers_of_different_length_share_round_trips(session: Counting) 
     assert session.trips == 5
 
 
-async def test_a_reader_that_fails_by_itself_fails_for_nobody_else(session: Counting) -> None:
+async def test_a_failure_of_one_reader_does_not_affect_the_others(session: Counting) -> None:
     async def fails(_: StatementRunner) -> int:
         raise ValueError("by itself")
 
@@ -58,7 +58,7 @@ async def test_a_reader_that_fails_by_itself_fails_for_nobody_else(session: Coun
     assert other == 12
 
 
-async def test_a_failed_statement_fails_for_all_that_went_with_it(session: Counting) -> None:
+async def test_a_failed_statement_fails_all_readers_of_the_round_trip(session: Counting) -> None:
     async def divide(session: StatementRunner) -> int:
         (result,) = await session.run([(_DIVIDE, (int8(0),))])
         return result.integer(0, 0)

@@ -1,4 +1,4 @@
-"""Whoever has an account on the machine, and is not the application, is refused by it."""
+"""Processes of other accounts on the machine are rejected by a Spark application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foundation.spark import MissingSecret, private_connections
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 60.0
-#: Spark's kind of message for a question, and a question for blocks that needs no serialized Java.
+#: Spark's message type of a request, and a request for blocks that needs no serialized Java object.
 RPC_REQUEST, OPEN_BLOCKS = 3, 0
 
 pytestmark = pytest.mark.timeout(240)
@@ -36,14 +36,16 @@ class Application:
         return [self.process, *self.process.children(recursive=True)]
 
     def ports(self) -> set[int]:
-        found = [c for each in self.family for c in each.net_connections() if c.status == "LISTEN"]
-        assert {c.laddr.ip.removeprefix("::ffff:") for c in found} == {"127.0.0.1"}
-        return {c.laddr.port for c in found}
+        listeners = [
+            c for process in self.family for c in process.net_connections() if c.status == "LISTEN"
+        ]
+        assert {c.laddr.ip.removeprefix("::ffff:") for c in listeners} == {"127.0.0.1"}
+        return {c.laddr.port for c in listeners}
 
 
 @contextmanager
 def running() -> Iterator[Application]:
-    """Run an application in processes of its own."""
+    """Run an application in separate processes."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.foundation.spark_application"],
         cwd=ROOT,
@@ -63,9 +65,9 @@ def running() -> Iterator[Application]:
 
 
 def is_closed_to(port: int, message: bytes) -> bool:
-    """Whether a server ends the connection over a message from somebody who is not known to it.
+    """Whether a server ends the connection after a message from an unauthenticated client.
 
-    One that admits anybody answers with an error and goes on listening.
+    One that admits everyone answers with an error and continues to listen.
     """
     with socket.create_connection(("127.0.0.1", port), timeout=5.0) as connection:
         connection.sendall(message)
@@ -91,14 +93,14 @@ def text(value: str) -> bytes:
 FOR_BLOCKS = question(
     bytes([OPEN_BLOCKS]) + text("app") + text("driver") + struct.pack(">I", 1) + text("rdd_0_0")
 )
-#: From nobody, to an endpoint; what follows would be a serialized object.
+#: The head of a message from an unknown sender to an endpoint; a serialized object would follow.
 FOR_ENDPOINT = question(
     b"\0\1" + struct.pack(">H", 9) + b"127.0.0.1" + struct.pack(">I", 1) + b"\0\1x"
 )
 PY4J_COMMAND = b"r\nu\njava.lang.System\nrj\ne\n"
 
 
-def test_a_driver_admits_nobody_who_lacks_its_secret() -> None:
+def test_a_driver_rejects_clients_without_its_secret() -> None:
     with running() as application:
         assert application.ports() >= {application.driver, application.blocks}
         assert is_closed_to(application.blocks, FOR_BLOCKS)
@@ -129,26 +131,26 @@ def test_spark_itself_cannot_call_a_driver_without_the_right_secret(secret: list
         assert ran.stdout.split()[-1] == "refused"
 
 
-def test_a_driver_on_this_machine_makes_its_own_secret_and_stays_on_loopback() -> None:
-    found = private_connections("local[2]", "", "/tmp/rillbase-x")
-    assert found["spark.driver.bindAddress"] == found["spark.driver.host"] == "127.0.0.1"
-    assert "spark.authenticate.secret" not in found
+def test_a_local_driver_creates_its_own_secret_and_listens_on_loopback() -> None:
+    options = private_connections("local[2]", "", "/tmp/rillbase-x")
+    assert options["spark.driver.bindAddress"] == options["spark.driver.host"] == "127.0.0.1"
+    assert "spark.authenticate.secret" not in options
 
 
 def test_a_standalone_cluster_needs_the_secret_of_its_master() -> None:
     with pytest.raises(MissingSecret):
         private_connections("spark://host:7077", "", "/tmp/rillbase-x")
-    found = private_connections("spark://host:7077", "s3cret", "/tmp/rillbase-x")
-    assert found["spark.authenticate.secret"] == "s3cret"
+    options = private_connections("spark://host:7077", "s3cret", "/tmp/rillbase-x")
+    assert options["spark.authenticate.secret"] == "s3cret"
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://host:7077", "k8s://https://host"])
 def test_all_connections_are_authenticated_and_encrypted(master: str) -> None:
-    found = private_connections(master, "s3cret", "/tmp/rillbase-x")
-    assert found["spark.authenticate"] == found["spark.network.crypto.enabled"] == "true"
-    assert found["spark.network.crypto.saslFallback"] == "false"
+    options = private_connections(master, "s3cret", "/tmp/rillbase-x")
+    assert options["spark.authenticate"] == options["spark.network.crypto.enabled"] == "true"
+    assert options["spark.network.crypto.saslFallback"] == "false"
 
 
 def test_workers_listen_behind_tcp_and_a_secret_where_the_path_of_a_socket_is_too_long() -> None:
-    found = private_connections("local[2]", "", "/tmp/" + "x" * 100)
-    assert not any("unix" in name for name in found)
+    options = private_connections("local[2]", "", "/tmp/" + "x" * 100)
+    assert not any("unix" in name for name in options)

@@ -1,4 +1,4 @@
-"""Nobody who asks for very much keeps others waiting, and whoever is alone loses nothing."""
+"""A party with much work does not delay others, and a party that is alone is not slowed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Clock:
         return self.now_s
 
 
-class Shared(Contention):
-    """Somebody else is always there."""
+class ConstantContention(Contention):
+    """Contention, as if another party were always active."""
 
     @property
     def is_contended(self) -> bool:
@@ -83,7 +83,7 @@ async def test_a_party_with_many_turns_delays_only_itself() -> None:
 
 
 async def test_under_contention_a_place_stays_unused_after_a_turn() -> None:
-    turns = TurnScheduler(1, 1, BulkBudget(Shared()), rests=3.0)
+    turns = TurnScheduler(1, 1, BulkBudget(ConstantContention()), rests=3.0)
     order: list[str] = []
 
     async def have(whose: str) -> None:
@@ -96,7 +96,7 @@ async def test_under_contention_a_place_stays_unused_after_a_turn() -> None:
 
 
 async def test_under_contention_a_long_turn_leaves_a_place_for_others() -> None:
-    turns, on = TurnScheduler(2, 1, BulkBudget(Shared())), asyncio.Event()
+    turns, on = TurnScheduler(2, 1, BulkBudget(ConstantContention())), asyncio.Event()
     having: list[str] = []
 
     async def have(whose: str) -> None:

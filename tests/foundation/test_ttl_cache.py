@@ -11,7 +11,7 @@ from tests.waiting import until
 
 
 class Source:
-    """Something that changes, whose readings end when they are let."""
+    """A changing value whose reads complete when the test allows it."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -20,22 +20,22 @@ class Source:
         self.cache = TtlCache(self._read, capacity=2, monotonic_s=lambda: self.now_s)
 
     async def _read(self, key: str, known: str | None) -> str:
-        found = f"{key}: {self.value}, after {known}" if known else f"{key}: {self.value}"
+        result = f"{key}: {self.value}, after {known}" if known else f"{key}: {self.value}"
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.readings.append((key, done))
         await done
-        return found
+        return result
 
     def ask(self, key: str, *, fresh: bool = False) -> asyncio.Task[str]:
         return asyncio.create_task(self.cache.get(key, fresh=fresh))
 
-    async def begun(self, number: int) -> None:
-        """Wait until a reading has begun."""
+    async def until_started(self, number: int) -> None:
+        """Wait until a read has started."""
         await until(lambda: len(self.readings) > number, "a reading")
 
     async def end(self, number: int, failure: Exception | None = None) -> None:
-        """Let a reading end, which has begun by then."""
-        await self.begun(number)
+        """Let a read complete, once it has started."""
+        await self.until_started(number)
         done = self.readings[number][1]
         if failure is None:
             done.set_result(None)
@@ -45,9 +45,9 @@ class Source:
 
 async def test_concurrent_callers_share_one_read() -> None:
     source = Source()
-    asked = [source.ask("a") for _ in range(100)]
+    reads = [source.ask("a") for _ in range(100)]
     await source.end(0)
-    assert await asyncio.gather(*asked) == ["a: first"] * 100
+    assert await asyncio.gather(*reads) == ["a: first"] * 100
     assert len(source.readings) == 1
 
 
@@ -67,7 +67,7 @@ async def test_a_value_is_cached_for_its_lifetime_and_no_longer() -> None:
 async def test_the_age_of_a_value_counts_from_the_start_of_its_read() -> None:
     source = Source()
     slow = source.ask("a")
-    await source.begun(0)
+    await source.until_started(0)
     source.now_s += TTL_S
     await source.end(0)
     assert await slow == "a: first"
@@ -80,7 +80,7 @@ async def test_the_age_of_a_value_counts_from_the_start_of_its_read() -> None:
 async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     source = Source()
     first, second = source.ask("a"), source.ask("a")
-    await source.begun(0)
+    await source.until_started(0)
     first.cancel()
     await source.end(0)
     assert await second == "a: first"
@@ -88,21 +88,21 @@ async def test_a_cancelled_caller_does_not_affect_the_others() -> None:
 
 async def test_a_failure_is_raised_for_all_callers_and_not_cached() -> None:
     source = Source()
-    asked = [source.ask("a") for _ in range(3)]
+    reads = [source.ask("a") for _ in range(3)]
     await source.end(0, LookupError("away"))
-    for each in asked:
+    for read in reads:
         with pytest.raises(LookupError):
-            await each
+            await read
     again = source.ask("a")
     await source.end(1)
     assert await again == "a: first"
 
 
 async def test_a_caller_can_bypass_the_cache() -> None:
-    """A reading that is under way may have looked before what the caller knows of happened."""
+    """A read in flight may have started before the change that the caller knows of."""
     source = Source()
     early = source.ask("a")
-    await source.begun(0)
+    await source.until_started(0)
     source.value = "second"
     certain = source.ask("a", fresh=True)
     await source.end(1)
@@ -114,7 +114,7 @@ async def test_a_caller_can_bypass_the_cache() -> None:
 async def test_a_slow_read_does_not_replace_a_later_one() -> None:
     source = Source()
     slow = source.ask("a")
-    await source.begun(0)
+    await source.until_started(0)
     source.value, source.now_s = "second", source.now_s + 0.1
     certain = source.ask("a", fresh=True)
     await source.end(1)
@@ -127,9 +127,9 @@ async def test_a_slow_read_does_not_replace_a_later_one() -> None:
 async def test_the_least_recently_read_value_is_evicted_first() -> None:
     source = Source()
     for number, key in enumerate("abc"):
-        asked = source.ask(key)
+        reads = source.ask(key)
         await source.end(number)
-        await asked
+        await reads
     assert await source.ask("c") == "c: first"
     again = source.ask("a")
     await source.end(3)

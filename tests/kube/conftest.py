@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from scripts import kube_tools
+from tests.kube.pod_logs import pytest_runtest_makereport  # noqa: F401 -- a hook of these tests
+from tests.kube.tenant_clusters import TenantClusters
+from tests.make import unique
+
 if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
+    from tests.kube.provisioner import Provisioner
 
 
 @pytest.fixture(scope="session")
@@ -20,3 +26,25 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     running = started(tmp_path_factory.mktemp("kubernetes"))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def provisioner(plane: ControlPlane) -> Provisioner:
+    if kube_tools.helm() is None:
+        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    from tests.kube.provisioner import Provisioner
+
+    return Provisioner(plane, unique("rb")[:20].rstrip("-"))
+
+
+@pytest.fixture
+def tenants(
+    provisioner: Provisioner,
+    server: str,
+    settings_environment: pytest.MonkeyPatch,
+) -> Iterator[TenantClusters]:
+    settings_environment.setenv("RILLBASE_CLUSTERS_NAME", provisioner.name)
+    settings_environment.setenv("RILLBASE_CLUSTERS_NAMESPACE", provisioner.namespace)
+    tenants = TenantClusters(provisioner, server)
+    yield tenants
+    tenants.close()

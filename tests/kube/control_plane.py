@@ -28,13 +28,14 @@ from tests.waiting import wait_until
 ADMIN_TOKEN = "administrators-token"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 60.0
-#: Objects are kept by the first two; by the others something comes of them.
+LOG_LINES = 20
+#: The first two store objects; the others act on them.
 KEEPING = ("etcd", "kube-apiserver")
 COMPONENTS = (*KEEPING, "kube-controller-manager", "kube-scheduler")
 
 
 class ControlPlane:
-    """Owns the processes. Each may be stopped and started again; etcd keeps what there is."""
+    """Owns the processes. Each may be stopped and restarted; etcd keeps all objects."""
 
     def __init__(self, folder: Path, components: Sequence[str] = COMPONENTS) -> None:
         self.folder = folder
@@ -54,7 +55,7 @@ class ControlPlane:
 
     @property
     def certificate(self) -> Path:
-        """What the API server's certificate is judged by."""
+        """The authority that signed the API server's certificate."""
         return self.folder / "certificates" / "apiserver.crt"
 
     def start(self, name: str) -> None:
@@ -73,6 +74,16 @@ class ControlPlane:
             ready = f"{self.url}/readyz"
             wait_until(lambda: self._answers(ready), what=name, timeout_s=START_TIMEOUT_S)
 
+    def problems(self) -> str:
+        """Describe what components report: which have ended, and the last lines of their logs."""
+        told = []
+        for name, process in self._processes.items():
+            ended = process.poll()
+            state = "runs" if ended is None else f"ended with {ended}"
+            lines = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()
+            told.append("\n".join((f"{name} {state}", *lines[-LOG_LINES:])))
+        return "\n".join(told)
+
     def signal(self, name: str, number: signal.Signals) -> None:
         """Kill, stop or continue a component."""
         process = self._processes[name]
@@ -81,7 +92,7 @@ class ControlPlane:
             process.wait()
 
     def close(self) -> None:
-        """End everything, those who ask before those who answer."""
+        """Stop all processes, clients before servers."""
         for process in reversed(self._processes.values()):
             process.send_signal(signal.SIGCONT)
             process.terminate()
@@ -92,7 +103,7 @@ class ControlPlane:
                 process.wait()
 
     def api(self, token: str = ADMIN_TOKEN) -> client.ApiClient:
-        """Return a client that is whoever has the token."""
+        """Return a client that authenticates with the token."""
         settings = client.Configuration()
         settings.host, settings.ssl_ca_cert = self.url, str(self.certificate)
         settings.api_key = {"authorization": f"Bearer {token}"}
@@ -106,7 +117,7 @@ class ControlPlane:
         ).stdout
 
     def apply(self, described: Mapping[str, Any]) -> None:
-        """Make an object, or change it to what is described."""
+        """Create an object, or change it as described."""
         self.kubectl("apply", "--filename", "-", given=yaml.safe_dump(dict(described)))
 
     def _answers(self, url: str) -> bool:
@@ -183,7 +194,7 @@ class ControlPlane:
             f"--service-account-private-key-file={self.folder / 'accounts.key'}",
             f"--root-ca-file={self.certificate}",
             "--use-service-account-credentials=true",
-            # Objects that go with their owners go soon.
+            # Objects whose owners are gone are deleted soon.
             "--concurrent-gc-syncs=4",
             "--namespace-sync-period=5s",
         ]
@@ -192,18 +203,12 @@ class ControlPlane:
         return self._as_admin()
 
     def _as_admin(self) -> list[str]:
-        names = ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig")
-        given = [f"--{name}={self.kubeconfig}" for name in names]
-        return [
-            *given,
-            "--leader-elect=false",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={free_port()}",
-        ]
+        # Nothing asks these components anything, and a port could be taken before they bind it.
+        return [f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--secure-port=0"]
 
 
 def started(folder: Path, components: Sequence[str] = COMPONENTS) -> ControlPlane:
-    """Return a running one, or skip the test with what would be needed."""
+    """Return a running control plane, or skip the test and say what is missing."""
     if kube_tools.program("kubernetes", "kube-apiserver") is None:
         pytest.skip("Kubernetes is not here: python -m scripts.kube_tools kubernetes")
     return ControlPlane(folder, components)

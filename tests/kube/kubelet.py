@@ -1,7 +1,7 @@
-"""What a kubelet does, as far as these tests need one: pods of a node start, get ready and end.
+"""A minimal kubelet for tests: pods of a node start, become ready and end.
 
-Most pods are only said to run: those of Jobs and of `helm test` end well at once, others stay
-ready. For pods that `command` picks, a process of this machine stands in.
+Most pods are only reported as running: those of Jobs and of `helm test` succeed at once, others
+stay ready. For pods that `command` selects, a process of this machine is started.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BEAT_S = 5.0
 CAPACITY = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "1Ti"}
 
 Pod = Any
-#: Command and environment of a pod that is run for real, made of its own.
+#: The command and environment of a process that runs in place of a pod.
 Command = Callable[[Pod, Mapping[str, str]], tuple[list[str], dict[str, str]]]
 
 
@@ -36,7 +36,7 @@ def _now() -> str:
 
 
 class Kubelet:
-    """One node, looked after by a thread."""
+    """One node, maintained by a thread."""
 
     def __init__(self, plane: ControlPlane, folder: Path, command: Command | None = None) -> None:
         # Dicts will do where the client's types ask for its own classes.
@@ -115,12 +115,12 @@ class Kubelet:
                 self._watch(pod)
 
     def _start(self, pod: Pod) -> None:
-        made = self._made(pod)
-        if made is None:
+        process = self._prepare_process(pod)
+        if process is None:
             ends = pod.spec.restart_policy in ("Never", "OnFailure")
             self._say(pod, "Succeeded" if ends else "Running")
             return
-        argv, environment = made
+        argv, environment = process
         directory = self._folder / pod.metadata.uid
         directory.mkdir(parents=True, exist_ok=True)
         with (self._folder / f"{pod.metadata.name}.log").open("wb") as log:
@@ -129,10 +129,13 @@ class Kubelet:
             )
         self._say(pod, "Running")
 
-    def _made(self, pod: Pod) -> tuple[list[str], dict[str, str]] | None:
+    def _prepare_process(self, pod: Pod) -> tuple[list[str], dict[str, str]] | None:
         if self._command is None:
             return None
-        given = {each.name: self._value(each, pod) for each in pod.spec.containers[0].env or []}
+        given = {
+            variable.name: self._value(variable, pod)
+            for variable in pod.spec.containers[0].env or []
+        }
         argv, environment = self._command(pod, given)
         return (argv, environment) if argv else None
 
@@ -179,14 +182,14 @@ class Kubelet:
             "conditions": [ready, ready_containers],
             "containerStatuses": [
                 {
-                    "name": each.name,
-                    "image": each.image,
+                    "name": container.name,
+                    "image": container.image,
                     "imageID": "",
                     "ready": runs,
                     "restartCount": 0,
                     "state": state,
                 }
-                for each in pod.spec.containers
+                for container in pod.spec.containers
             ],
         }
         self._core.patch_namespaced_pod_status(
@@ -195,5 +198,5 @@ class Kubelet:
 
 
 def machine_environment() -> dict[str, str]:
-    """What a process needs of this machine, whatever its pod says."""
+    """Environment variables that a process needs on this machine, whatever its pod says."""
     return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}

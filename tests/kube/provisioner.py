@@ -24,24 +24,29 @@ class Provisioner:
         values = {**MINIMAL, "clusters": {"enabled": True, "name": name}}
         done = template(values, namespace=self.namespace)
         assert done.returncode == 0, done.stderr
-        self.release = Release([each for each in yaml.safe_load_all(done.stdout) if each])
+        self.release = Release(
+            [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+        )
         self.account = f"{name}-provisioner"
         plane.kubectl("create", "namespace", self.namespace)
-        for each in self._objects():
-            plane.apply(each)
+        for manifest in self._objects():
+            plane.apply(manifest)
         token = plane.kubectl("--namespace", self.namespace, "create", "token", self.account)
         self.token = token.strip()
         wait_until(self._is_kept_in, what="the admission policy to be in force")
 
     def _objects(self) -> list[Object]:
-        found = self.release.of(
+        result = self.release.of(
             "ClusterRole",
             "ClusterRoleBinding",
             "ValidatingAdmissionPolicy",
             "ValidatingAdmissionPolicyBinding",
         )
         accounts = self.release.of("ServiceAccount")
-        return [*found, *(each for each in accounts if each["metadata"]["name"] == self.account)]
+        return [
+            *result,
+            *(account for account in accounts if account["metadata"]["name"] == self.account),
+        ]
 
     def _is_kept_in(self) -> bool:
         from realtime.clusters.kubernetes.server import ApiServerRejection
@@ -60,16 +65,16 @@ class Provisioner:
         return ApiServer(self.plane.api(self.token))
 
     def rules(self, role: str) -> list[Object]:
-        """Return the rules of one of its roles, as the chart has them."""
-        (found,) = [
-            each
-            for each in self.release.of("ClusterRole")
-            if each["metadata"]["name"] == f"{self.name}-{role}"
+        """Return the rules of one of the account's roles in the chart."""
+        (cluster_role,) = [
+            manifest
+            for manifest in self.release.of("ClusterRole")
+            if manifest["metadata"]["name"] == f"{self.name}-{role}"
         ]
-        rules: list[Object] = found["rules"]
+        rules: list[Object] = cluster_role["rules"]
         return rules
 
     def give(self, role: str, rules: list[Object]) -> None:
-        """Replace the rules of one of its roles."""
+        """Replace the rules of one of the account's roles."""
         change = json.dumps({"rules": rules})
         self.plane.kubectl("patch", "clusterrole", f"{self.name}-{role}", "--patch", change)

@@ -15,7 +15,7 @@ from tests.make import unique
 if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
 
-#: Claims that the chart makes and that stay when it is uninstalled.
+#: Volume claims of the chart that remain when it is uninstalled.
 CLAIMS = (
     "data-rb-rillbase-postgresql-0",
     "data-rb-rillbase-storage-node-0",
@@ -35,7 +35,7 @@ class Installation:
             self.offer(claim)
 
     def offer(self, claim: str, *, capacity: str = "20Gi", mode: str = "ReadWriteOnce") -> None:
-        """Make a volume for a claim: nobody provides any here."""
+        """Create a volume for a claim: there is no provisioner of volumes here."""
         volume = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
@@ -61,7 +61,9 @@ class Installation:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr + self.kubectl("get", "pods,jobs,events")
+        assert done.returncode == 0, "\n".join(
+            (done.stderr, self.kubectl("get", "pods,jobs,events"), self.plane.problems())
+        )
         return done.stdout
 
     def kubectl(self, *arguments: str) -> str:
@@ -71,5 +73,7 @@ class Installation:
         return self.kubectl("get", kinds, "--output", "name").split()
 
     def secret(self) -> dict[str, str]:
-        found = yaml.safe_load(self.kubectl("get", "secret", "rb-rillbase-secrets", "-o", "yaml"))
-        return {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+        manifest = yaml.safe_load(
+            self.kubectl("get", "secret", "rb-rillbase-secrets", "-o", "yaml")
+        )
+        return {key: base64.b64decode(value).decode() for key, value in manifest["data"].items()}

@@ -1,4 +1,4 @@
-"""The chart as helm renders it, for a number of values that people would give."""
+"""The chart as helm renders it, for several typical sets of values."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _EVERYTHING = {
     },
     "networkPolicies": {"callers": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
 }
-#: By name, what people might give.
+#: Typical values, by name.
 MATRIX: Mapping[str, Mapping[str, Any]] = {
     "minimal": MINIMAL,
     "external servers": _EXTERNAL,
@@ -104,28 +104,34 @@ class Release:
     objects: list[Object]
 
     def of(self, *kinds: str) -> list[Object]:
-        return [each for each in self.objects if each["kind"] in kinds]
+        return [manifest for manifest in self.objects if manifest["kind"] in kinds]
 
     def one(self, kind: str, end: str) -> Object:
-        """Return the object of a kind whose name ends so."""
-        found = [each for each in self.of(kind) if each["metadata"]["name"].endswith(end)]
-        assert len(found) == 1, (kind, end, [each["metadata"]["name"] for each in self.of(kind)])
-        return found[0]
+        """Return the object of a kind whose name has this suffix."""
+        items = [
+            manifest for manifest in self.of(kind) if manifest["metadata"]["name"].endswith(end)
+        ]
+        assert len(items) == 1, (
+            kind,
+            end,
+            [manifest["metadata"]["name"] for manifest in self.of(kind)],
+        )
+        return items[0]
 
     def pods(self) -> Iterator[tuple[str, Object]]:
-        """All pods that may come of it: their parts, and what they are like."""
-        for each in self.of("Deployment", "StatefulSet", "Job"):
-            yield _part(each), each["spec"]["template"]
-        for each in self.of("Pod"):
-            yield _part(each), each
-        for each in self.of("ConfigMap"):
-            if "pod.yaml" in each["data"]:
-                pod = yaml.safe_load(each["data"]["pod.yaml"])
+        """All pods that its objects may create, by part, with their templates."""
+        for manifest in self.of("Deployment", "StatefulSet", "Job"):
+            yield _part(manifest), manifest["spec"]["template"]
+        for manifest in self.of("Pod"):
+            yield _part(manifest), manifest
+        for manifest in self.of("ConfigMap"):
+            if "pod.yaml" in manifest["data"]:
+                pod = yaml.safe_load(manifest["data"]["pod.yaml"])
                 yield _part(pod), pod
 
 
-def _part(each: Object) -> str:
-    part: str = each["metadata"]["labels"]["app.kubernetes.io/component"]
+def _part(manifest: Object) -> str:
+    part: str = manifest["metadata"]["labels"]["app.kubernetes.io/component"]
     return part
 
 
@@ -134,24 +140,24 @@ def containers(pod: Object) -> list[Object]:
 
 
 def secret_file(config_map: Object) -> str:
-    """Return where driver and executors find the secret by which they know each other."""
+    """Return the path of the secret with which driver and executors authenticate each other."""
     lines = config_map["data"]["spark-defaults.conf"].splitlines()
-    (line,) = [each for each in lines if each.startswith("spark.authenticate.secret.file ")]
+    (line,) = [line for line in lines if line.startswith("spark.authenticate.secret.file ")]
     path: str = line.split(" ", 1)[1]
     return path
 
 
 def assert_reads_spark_secret(pod: Object, secret: str, keys: set[str]) -> None:
     """Have a pod find that secret where `secret_file` says, out of a Secret with these keys."""
-    (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == "spark-secret"]
+    (volume,) = [entry for entry in pod["spec"]["volumes"] if entry["name"] == "spark-secret"]
     assert volume["secret"]["secretName"] == secret
-    ((key, path),) = [(each["key"], each["path"]) for each in volume["secret"]["items"]]
+    ((key, path),) = [(item["key"], item["path"]) for item in volume["secret"]["items"]]
     assert key in keys
     (mount,) = [
-        each
+        item
         for container in pod["spec"]["containers"]
-        for each in container["volumeMounts"]
-        if each["name"] == "spark-secret"
+        for item in container["volumeMounts"]
+        if item["name"] == "spark-secret"
     ]
     assert mount["readOnly"]
     assert f"{mount['mountPath']}/{path}" == "/etc/rillbase/spark-secret/spark-secret"
@@ -184,7 +190,7 @@ def template(
 
 
 def rendered(name: str) -> Release:
-    """Return what one of the matrix renders to."""
+    """Return the rendering of one set of values."""
     return _rendered(name)
 
 
@@ -192,14 +198,14 @@ def rendered(name: str) -> Release:
 def _rendered(name: str) -> Release:
     done = template(MATRIX[name])
     assert done.returncode == 0, done.stderr
-    return Release([each for each in yaml.safe_load_all(done.stdout) if each])
+    return Release([manifest for manifest in yaml.safe_load_all(done.stdout) if manifest])
 
 
 def matches(selector: Object, labels: Object) -> bool:
     wanted = selector.get("matchLabels", {})
     expressions = selector.get("matchExpressions", [])
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        labels.get(each["key"]) in each["values"] for each in expressions
+        labels.get(expression["key"]) in expression["values"] for expression in expressions
     )
 
 

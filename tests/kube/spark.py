@@ -1,4 +1,4 @@
-"""Spark on the real Kubernetes of the tests: what images do for its pods, done by this machine."""
+"""Spark on the tests' Kubernetes: processes of this machine run in place of its images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def as_executor(pod: Any, given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """What the image does for an executor's pod, with this machine's Java, Spark and servers."""
+    """Run an executor's pod as its image would, with this machine's Java, Spark and servers."""
     from tests.kube.kubelet import machine_environment
 
     if (pod.metadata.labels or {}).get("spark-role") != "executor":
@@ -64,10 +64,10 @@ def driver_pod(
     (folder / "pods").mkdir()
     kubelet = Kubelet(release.plane, folder / "pods", as_executor)
     try:
-        # Servers are those of the tests: what is of use here are rights and settings.
+        # Servers are those of the tests; only rights and settings are taken from the release.
         release.helm("install", "rb", str(CHART), values=values)
-        made = release.kubectl("get", "deployment", account, "-o", "yaml")
-        template = yaml.safe_load(made)["spec"]["template"]["spec"]
+        created = release.kubectl("get", "deployment", account, "-o", "yaml")
+        template = yaml.safe_load(created)["spec"]["template"]["spec"]
         driver = {"apiVersion": "v1", "kind": "Pod", "spec": {**template, "initContainers": []}}
         name = {"name": "driver", "namespace": release.namespace}
         release.plane.apply({**driver, "metadata": name})
@@ -102,7 +102,6 @@ def managed(command: str, folder: Path, *, port: int, **more: str) -> Iterator[N
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        print(path.read_text()[-6000:])  # noqa: T201 -- shown when it failed
 
 
 def lay_out(
@@ -116,11 +115,11 @@ def lay_out(
     def kubectl(*arguments: str) -> str:
         return plane.kubectl("--namespace", namespace, *arguments)
 
-    found = yaml.safe_load(kubectl("get", "configmap", config_map, "-o", "yaml"))
+    manifest = yaml.safe_load(kubectl("get", "configmap", config_map, "-o", "yaml"))
     directory = folder / "spark"
     directory.mkdir()
     (directory / "token").write_text(kubectl("create", "token", account).strip())
-    (directory / "pod.yaml").write_text(found["data"]["pod.yaml"])
+    (directory / "pod.yaml").write_text(manifest["data"]["pod.yaml"])
     secret = directory / "spark-secret"
     secret.write_text(secrets.token_hex())
     here = {
@@ -134,7 +133,7 @@ def lay_out(
         "spark.driver.blockManager.port": str(free_port()),
         "spark.executor.memoryOverhead": "384m",
     }
-    lines = found["data"]["spark-defaults.conf"].splitlines()
+    lines = manifest["data"]["spark-defaults.conf"].splitlines()
     kept = [line for line in lines if line.split(" ")[0] not in here]
     text = "\n".join([*kept, *(f"{name} {value}" for name, value in here.items())])
     (directory / "spark-defaults.conf").write_text(text + "\n")

@@ -1,4 +1,4 @@
-"""What helm makes of the chart is what Kubernetes takes, and what the programs are."""
+"""The rendered chart is valid for Kubernetes, and matches the programs."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from tests.kube.rendering import (
     template,
 )
 
+pytestmark = pytest.mark.kube
+
 
 @every_values
 def test_helm_finds_no_fault(name: str) -> None:
@@ -46,28 +48,30 @@ def schema(version: str, kind: str) -> Any:
     return jsonschema_rs.validator_for(json.loads((folder / version / f"{kind}.json").read_text()))
 
 
-def complaints(version: str, each: Object) -> list[str]:
-    group, _, number = each["apiVersion"].rpartition("/")
-    validator = schema(version, kube_tools.file_name(group, number, each["kind"]))
-    where = f"{each['kind']} {each['metadata']['name']}"
-    return [f"{where}: {error.message[:300]}" for error in validator.iter_errors(each)]
+def complaints(version: str, manifest: Object) -> list[str]:
+    group, _, number = manifest["apiVersion"].rpartition("/")
+    validator = schema(version, kube_tools.file_name(group, number, manifest["kind"]))
+    where = f"{manifest['kind']} {manifest['metadata']['name']}"
+    return [f"{where}: {error.message[:300]}" for error in validator.iter_errors(manifest)]
 
 
 @pytest.mark.parametrize("version", kube_tools.SUPPORTED)
 @every_values
 def test_every_supported_kubernetes_accepts_every_field(name: str, version: str) -> None:
     release = rendered(name)
-    found = [text for each in release.objects for text in complaints(version, each)]
+    complaints_found = [
+        text for manifest in release.objects for text in complaints(version, manifest)
+    ]
     templates = [pod for part, pod in release.pods() if part.endswith("executor")]
-    found += [
+    complaints_found += [
         text
         for pod in templates
         for text in complaints(version, {**pod, "metadata": {**pod["metadata"], "name": "x"}})
     ]
-    assert found == []
+    assert complaints_found == []
 
 
-def test_a_schema_refuses_what_kubernetes_would_not_know() -> None:
+def test_the_values_schema_rejects_fields_unknown_to_kubernetes() -> None:
     version = kube_tools.SUPPORTED[0]
     deployment = json.loads(json.dumps(rendered("minimal").one("Deployment", "-app")))
     deployment["spec"]["template"]["spec"]["containers"][0]["securityContxt"] = {}
@@ -96,9 +100,11 @@ def test_the_error_names_implausible_values(change: Object, said: str) -> None:
     assert said in done.stderr
 
 
-def test_a_long_release_name_still_makes_names() -> None:
+def test_a_long_release_name_gives_valid_names() -> None:
     done = template(MINIMAL, release="a-release-with-a-name-as-long-as-helm-allows-it-to-be")
-    names = [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout) if each]
+    names = [
+        manifest["metadata"]["name"] for manifest in yaml.safe_load_all(done.stdout) if manifest
+    ]
     assert max(len(name) for name in names) <= 63
 
 
@@ -108,14 +114,20 @@ def test_the_chart_is_of_the_programs_release() -> None:
 
 
 def variables(pod: Object) -> set[str]:
-    return {each["name"] for container in containers(pod) for each in container.get("env", [])}
+    return {
+        variable["name"] for container in containers(pod) for variable in container.get("env", [])
+    }
 
 
 @every_values
 def test_every_setting_is_one_that_the_programs_read(name: str) -> None:
     known = {field.upper() for field in Environment.model_fields} | {"RILLBASE_NODE_TOKEN"}
     for part, pod in rendered(name).pods():
-        ours = {each for each in variables(pod) if each.startswith(("RILLBASE_", "DATABASE_"))}
+        ours = {
+            variable
+            for variable in variables(pod)
+            if variable.startswith(("RILLBASE_", "DATABASE_"))
+        }
         assert ours <= known, part
 
 
@@ -139,23 +151,29 @@ def test_only_the_migrations_log_in_as_the_administrator_of_the_database() -> No
 
 @every_values
 def test_no_secret_is_anywhere_but_in_the_secret(name: str) -> None:
-    others = [each for each in rendered(name).objects if each["kind"] != "Secret"]
+    others = [manifest for manifest in rendered(name).objects if manifest["kind"] != "Secret"]
     text = json.dumps(others)
     for word in ("mail-password", "database-password", "valkey-password@"):
         assert word not in text
 
 
 @every_values
-def test_spark_s_drivers_and_executors_know_each_other_by_a_file_from_the_secret(name: str) -> None:
+def test_spark_drivers_and_executors_authenticate_with_a_file_from_the_secret(name: str) -> None:
     release = rendered(name)
-    maps = [each for each in release.of("ConfigMap") if "spark-defaults.conf" in each["data"]]
+    maps = [
+        manifest
+        for manifest in release.of("ConfigMap")
+        if "spark-defaults.conf" in manifest["data"]
+    ]
     own = release.of("Secret")
-    for each in maps:
-        assert secret_file(each) == "/etc/rillbase/spark-secret/spark-secret"
-    with_files = {"grid", "pipeline"} & {each["metadata"]["name"].split("-")[-2] for each in maps}
+    for manifest in maps:
+        assert secret_file(manifest) == "/etc/rillbase/spark-secret/spark-secret"
+    with_files = {"grid", "pipeline"} & {
+        manifest["metadata"]["name"].split("-")[-2] for manifest in maps
+    }
     parts = {"grid": "executor", "pipeline": "pipeline-executor"}
     for part, pod in release.pods():
-        if part in with_files or part in {parts[each] for each in with_files}:
+        if part in with_files or part in {parts[name] for name in with_files}:
             secret = own[0]["metadata"]["name"] if own else "mine"
             keys = set(own[0]["data"]) if own else {"spark-secret"}
             assert_reads_spark_secret(pod, secret, keys)
@@ -165,11 +183,11 @@ def test_an_existing_secret_is_used_and_none_is_created() -> None:
     release = rendered("own secret")
     assert release.of("Secret") == []
     references = [
-        each["valueFrom"]["secretKeyRef"]["name"]
+        variable["valueFrom"]["secretKeyRef"]["name"]
         for _, pod in release.pods()
         for container in containers(pod)
-        for each in container.get("env", [])
-        if "secretKeyRef" in each.get("valueFrom", {})
+        for variable in container.get("env", [])
+        if "secretKeyRef" in variable.get("valueFrom", {})
     ]
     assert set(references) == {"mine"}
 
@@ -178,21 +196,23 @@ def test_an_existing_secret_is_used_and_none_is_created() -> None:
 def test_every_key_that_is_referred_to_is_in_the_secret(name: str) -> None:
     release = rendered(name)
     referred = [
-        each["valueFrom"]["secretKeyRef"]
+        variable["valueFrom"]["secretKeyRef"]
         for _, pod in release.pods()
         for container in containers(pod)
-        for each in container.get("env", [])
-        if "secretKeyRef" in each.get("valueFrom", {})
+        for variable in container.get("env", [])
+        if "secretKeyRef" in variable.get("valueFrom", {})
     ]
     described = (CHART / "values.yaml").read_text()
-    assert all(each["key"] in described for each in referred)
-    made = {secret["metadata"]["name"] for secret in release.of("Secret")}
+    assert all(variable["key"] in described for variable in referred)
+    secret_names = {secret["metadata"]["name"] for secret in release.of("Secret")}
     # The keys of an object store are in a Secret of their own, which is not the chart's.
-    stranger = {each["name"] for each in referred} - made
+    stranger = {variable["name"] for variable in referred} - secret_names
     assert stranger <= {"mine", "store-keys"}
     for secret in release.of("Secret"):
         name = secret["metadata"]["name"]
-        assert {each["key"] for each in referred if each["name"] == name} <= set(secret["data"])
+        assert {variable["key"] for variable in referred if variable["name"] == name} <= set(
+            secret["data"]
+        )
         assert secret["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
@@ -205,7 +225,7 @@ def test_all_but_servers_wait_for_the_migrations(name: str) -> None:
         assert waits != (servers or part in never), part
 
 
-def test_an_upgrade_goes_from_the_storage_node_to_the_grid_to_the_app_to_the_workers() -> None:
+def test_an_upgrade_replaces_the_storage_node_then_the_grid_then_the_app_then_the_workers() -> None:
     pods = dict(rendered("minimal").pods())
     waits = {part: pod["spec"]["initContainers"][0]["command"][5:] for part, pod in pods.items()
              if "initContainers" in pod["spec"]}  # fmt: skip
@@ -216,17 +236,17 @@ def test_an_upgrade_goes_from_the_storage_node_to_the_grid_to_the_app_to_the_wor
 
 
 @every_values
-def test_whatever_selects_pods_selects_some(name: str) -> None:
+def test_every_selector_matches_at_least_one_pod(name: str) -> None:
     release = rendered(name)
     pods = labels_of_pods(release)
-    for each in release.of("Deployment", "StatefulSet", "PodDisruptionBudget"):
-        selector = each["spec"]["selector"]
-        found = [part for part, labels in pods.items() if matches(selector, labels)]
-        assert found == [each["metadata"]["labels"]["app.kubernetes.io/component"]]
-    for each in release.of("NetworkPolicy"):
-        assert any(matches(each["spec"]["podSelector"], labels) for labels in pods.values())
-    for each in release.of("HorizontalPodAutoscaler"):
-        target = each["spec"]["scaleTargetRef"]["name"]
+    for manifest in release.of("Deployment", "StatefulSet", "PodDisruptionBudget"):
+        selector = manifest["spec"]["selector"]
+        complaints_found = [part for part, labels in pods.items() if matches(selector, labels)]
+        assert complaints_found == [manifest["metadata"]["labels"]["app.kubernetes.io/component"]]
+    for manifest in release.of("NetworkPolicy"):
+        assert any(matches(manifest["spec"]["podSelector"], labels) for labels in pods.values())
+    for manifest in release.of("HorizontalPodAutoscaler"):
+        target = manifest["spec"]["scaleTargetRef"]["name"]
         assert "replicas" not in release.one("Deployment", target)["spec"]
 
 
@@ -251,7 +271,7 @@ def test_each_service_leads_to_a_port_of_its_pods_and_monitors_to_a_service(name
 
 def test_clients_are_notified_before_a_pod_is_killed() -> None:
     pod = rendered("minimal").one("Deployment", "-app")["spec"]["template"]["spec"]
-    settings = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
+    settings = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
     assert (settings["RILLBASE_DRAIN_S"], pod["terminationGracePeriodSeconds"]) == ("30", 60)
 
 
@@ -283,10 +303,10 @@ def test_the_files_of_datasets_may_be_in_a_store_instead() -> None:
     release = rendered("object store")
     assert not [c for c in release.of("PersistentVolumeClaim") if "analytics" in str(c)]
     for part, pod in release.pods():
-        mounts = [each["name"] for each in pod["spec"]["containers"][0].get("volumeMounts", [])]
+        mounts = [mount["name"] for mount in pod["spec"]["containers"][0].get("volumeMounts", [])]
         assert "analytics" not in mounts
         if part in {"app", "worker", "pipeline", "pipeline-executor"}:
-            given = {each["name"]: each for each in pod["spec"]["containers"][0]["env"]}
+            given = {variable["name"]: variable for variable in pod["spec"]["containers"][0]["env"]}
             assert given["RILLBASE_ANALYTICS_DIR"]["value"] == "s3://rillbase/analytics"
             assert given["AWS_ENDPOINT_URL"]["value"] == "http://minio.storage:9000"
             assert given["AWS_REGION"]["value"] == "here-1"
@@ -298,16 +318,18 @@ def test_the_files_of_datasets_may_be_in_a_store_instead() -> None:
 
 def test_what_is_kept_is_on_volumes_that_outlive_the_release() -> None:
     kept = {
-        each["metadata"]["name"]: each["spec"]["persistentVolumeClaimRetentionPolicy"]
-        for each in rendered("minimal").of("StatefulSet")
-        if "volumeClaimTemplates" in each["spec"]
+        manifest["metadata"]["name"]: manifest["spec"]["persistentVolumeClaimRetentionPolicy"]
+        for manifest in rendered("minimal").of("StatefulSet")
+        if "volumeClaimTemplates" in manifest["spec"]
     }
     assert set(kept) == {
         "rb-rillbase-postgresql",
         "rb-rillbase-storage-node",
         "rb-rillbase-valkey-broker",
     }
-    assert all(each == {"whenDeleted": "Retain", "whenScaled": "Retain"} for each in kept.values())
+    assert all(
+        policy == {"whenDeleted": "Retain", "whenScaled": "Retain"} for policy in kept.values()
+    )
 
 
 def test_the_files_of_the_chart_are_packed(tmp_path: Path) -> None:
@@ -321,10 +343,12 @@ def _mib(quantity: str) -> int:
 
 
 @every_values
-def test_an_app_pod_has_room_for_all_that_its_settings_let_it_take(name: str) -> None:
+def test_the_memory_limit_of_an_app_pod_covers_its_settings(name: str) -> None:
     pods = [pod for part, pod in rendered(name).pods() if part == "app"]
-    (app,) = [each for pod in pods for each in containers(pod) if each["name"] == "app"]
-    given = {each["name"]: each.get("value", "") for each in app["env"]}
+    (app,) = [
+        container for pod in pods for container in containers(pod) if container["name"] == "app"
+    ]
+    given = {variable["name"]: variable.get("value", "") for variable in app["env"]}
     messages = Environment.model_fields["rillbase_message_memory_mib"].default
     uploads = int(given["RILLBASE_UPLOAD_WORKERS"]) * int(given["RILLBASE_UPLOAD_MEMORY_MIB"])
     taken = int(given["RILLBASE_LIVE_MEMORY_MIB"]) + messages + uploads

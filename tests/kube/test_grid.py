@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
     from tests.kube.release import Installation
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 START_TIMEOUT_S = 400.0
 VALUES = {**MINIMAL, "grid": {"master": "kubernetes", "executor": {"requestCpu": "100m"}}}
 
@@ -53,11 +53,11 @@ class Grid:
         """Return the reports of all nodes, or none while one of them does not watch."""
         try:
             with urllib.request.urlopen(f"{self.url}/status", timeout=10) as answer:
-                found: dict[str, dict[str, Any]] = json.load(answer)["nodes"]
+                body: dict[str, dict[str, Any]] = json.load(answer)["nodes"]
         except (URLError, OSError):
             return {}
-        watching = len(found) == 3 and all(node["state"] == "running" for node in found.values())
-        return found if watching else {}
+        watching = len(body) == 3 and all(node["state"] == "running" for node in body.values())
+        return body if watching else {}
 
 
 @pytest.fixture
@@ -68,14 +68,14 @@ def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]
         pytest.skip("helm is not here: python -m scripts.kube_tools helm")
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
-    made, port = Installation(plane), free_port()
-    with spark.driver_pod(made, "grid", VALUES, tmp_path) as variables:
+    installation, port = Installation(plane), free_port()
+    with spark.driver_pod(installation, "grid", VALUES, tmp_path) as variables:
         there = {"RILLBASE_GRID": "spark", "RILLBASE_GRID_MASTER": f"k8s://{plane.url}"}
         with (
             spark.managed("relay", tmp_path, port=free_port()),
             spark.managed("grid", tmp_path, port=port, **variables, **there),
         ):
-            yield Grid(made, f"http://127.0.0.1:{port}")
+            yield Grid(installation, f"http://127.0.0.1:{port}")
 
 
 def test_nodes_run_in_pods_that_heal_and_need_no_api_server_meanwhile(
@@ -126,5 +126,5 @@ def test_nodes_run_in_pods_that_heal_and_need_no_api_server_meanwhile(
         finally:
             plane.start("kube-apiserver")
         todos.insert({"_id": "d"})
-        answer.until_shows([{"_id": each} for each in "abcd"])
+        answer.until_shows([{"_id": key} for key in "abcd"])
         assert {name: node["token"] for name, node in grid.nodes().items()} == tokens

@@ -18,7 +18,7 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 WAIT = ("--wait", "--wait-for-jobs", "--timeout", "300s")
 KINDS = (
     "deployments,statefulsets,jobs,services,configmaps,serviceaccounts,poddisruptionbudgets,"
@@ -54,9 +54,9 @@ def test_a_release_lives_from_install_to_uninstall(installation: Installation) -
     # The second app server is the autoscaler's, which looks every fifteen seconds.
     wait_until(lambda: ready_pods(installation) == sorted(ours + servers), what="all pods")
     assert installation.names("jobs") == ["job.batch/rb-rillbase-migrations-1"]
-    made = installation.secret()
-    assert len(made["secret-key"]) == 48
-    assert len(set(made.values())) == len(made)
+    secret = installation.secret()
+    assert len(secret["secret-key"]) == 48
+    assert len(set(secret.values())) == len(secret)
 
     assert "Succeeded" in installation.helm("test", "rb")
 
@@ -65,11 +65,11 @@ def test_a_release_lives_from_install_to_uninstall(installation: Installation) -
     )
     assert ready_pods(installation).count("worker") == 3
     assert installation.names("jobs") == ["job.batch/rb-rillbase-migrations-2"]
-    assert installation.secret() == made
+    assert installation.secret() == secret
 
     installation.helm("rollback", "rb", "1", *WAIT)
     wait_until(lambda: ready_pods(installation).count("worker") == 2, what="two workers")
-    assert installation.secret() == made
+    assert installation.secret() == secret
 
     installation.helm("uninstall", "rb", "--wait", "--timeout", "300s")
     left = [
@@ -78,12 +78,12 @@ def test_a_release_lives_from_install_to_uninstall(installation: Installation) -
         if name not in ("configmap/kube-root-ca.crt", "serviceaccount/default")
     ]
     assert left == []
-    assert installation.secret() == made
+    assert installation.secret() == secret
     claims = installation.names("persistentvolumeclaims")
-    assert claims == [f"persistentvolumeclaim/{each}" for each in CLAIMS]
+    assert claims == [f"persistentvolumeclaim/{name}" for name in CLAIMS]
 
     installation.helm("install", "rb", str(CHART), *WAIT, values=MINIMAL)
-    assert installation.secret() == made
+    assert installation.secret() == secret
 
 
 def test_every_object_of_every_values_is_admitted(installation: Installation) -> None:
@@ -109,7 +109,7 @@ def test_every_object_of_every_values_is_admitted(installation: Installation) ->
         ("pipeline", {"analytics": {"enabled": True, "pipeline": {"master": "kubernetes"}}}),
     ],
 )
-def test_a_driver_may_do_what_spark_asks_and_nothing_else(
+def test_a_driver_may_do_what_spark_needs_and_nothing_else(
     installation: Installation, driver: str, values: dict[str, Any]
 ) -> None:
     installation.helm("install", "rb", str(CHART), values={**MINIMAL, **values})

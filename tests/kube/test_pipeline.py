@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from scripts import kube_tools
-from tests.analytics.made import make_dataset
+from tests.analytics.dataset_client import make_dataset
 from tests.analytics.test_id_keys import WEB
 from tests.kube import spark
 from tests.kube.rendering import MINIMAL
@@ -24,10 +24,10 @@ from tests.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
     from tests.kube.control_plane import ControlPlane
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 START_TIMEOUT_S = 400.0
 EXECUTORS = 2
 VALUES = {
@@ -43,14 +43,14 @@ VALUES = {
 SETTINGS = {"RILLBASE_ANALYTICS_BATCH_AGE_S": "0", "RILLBASE_ANALYTICS_AUTHORITY_AGE_S": "1"}
 
 
-def send(web: Made, first: int) -> None:
+def send(web: DatasetClient, first: int) -> None:
     """Upload links between ten pages, three uploads from `first` on."""
     for number in range(first, first + 3):
         links = [{"from": f"/{number}", "to": f"/{n}", "weight": n} for n in range(10)]
         web.upload(*({"links": link} for link in links))
 
 
-def wait_for(web: Made, state: int) -> None:
+def wait_for(web: DatasetClient, state: int) -> None:
     wait_until(
         lambda: web.query("links", freshness="any")["state"] == state,
         what="the authority to have every upload",
@@ -86,7 +86,7 @@ def test_stages_run_in_pods_and_are_done_again_where_one_is_deleted(
             for pod in pods:
                 owner = pod["metadata"]["ownerReferences"][0]
                 assert (owner["kind"], owner["name"]) == ("Pod", "driver")
-                mounts = [each["name"] for each in pod["spec"]["containers"][0]["volumeMounts"]]
+                mounts = [mount["name"] for mount in pod["spec"]["containers"][0]["volumeMounts"]]
                 assert "analytics" in mounts
                 assert os.environ["RILLBASE_SECRET_KEY"] not in json.dumps(pod)
             release.kubectl("delete", *before, "--wait=false")

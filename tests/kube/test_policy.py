@@ -1,4 +1,6 @@
-"""No pod of the chart may do more than it needs: Pod Security's "restricted", and further."""
+"""No pod of the chart may do more than it needs: Pod Security's "restricted" level, and
+stricter.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ from tests.kube.rendering import (
     rendered,
 )
 
+pytestmark = pytest.mark.kube
 ALLOWED_VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
-#: Who calls the API server, where it does so at all.
+#: The parts that call the API server.
 CALLS_THE_API = {"grid", "pipeline", "provisioner"}
 
 
@@ -58,12 +61,12 @@ def test_every_container_has_resource_requests_and_limits(name: str) -> None:
 
 
 @every_values
-def test_whatever_stays_has_all_probes(name: str) -> None:
+def test_every_long_running_pod_has_all_probes(name: str) -> None:
     release = rendered(name)
-    for each in release.of("Deployment", "StatefulSet"):
-        for container in each["spec"]["template"]["spec"]["containers"]:
+    for manifest in release.of("Deployment", "StatefulSet"):
+        for container in manifest["spec"]["template"]["spec"]["containers"]:
             probes = {"startupProbe", "livenessProbe", "readinessProbe"}
-            assert probes <= set(container), each["metadata"]["name"]
+            assert probes <= set(container), manifest["metadata"]["name"]
 
 
 @every_values
@@ -85,15 +88,15 @@ def test_images_are_named_in_full_and_never_latest(name: str) -> None:
 
 def calls(pod: Object) -> set[tuple[str, int]]:
     """Return the servers that a pod's settings and arguments name, and their ports."""
-    found = set()
+    missing = set()
     for container in containers(pod):
-        texts = [str(each.get("value", "")) for each in container.get("env", [])]
+        texts = [str(variable.get("value", "")) for variable in container.get("env", [])]
         texts += container.get("command", [])
         for text in texts:
             parts = urlsplit(text.replace("$(", "").replace(")", ""))
             if parts.hostname and parts.hostname.startswith("rb-"):
-                found.add((parts.hostname, parts.port or 80))
-    return found
+                missing.add((parts.hostname, parts.port or 80))
+    return missing
 
 
 def allows(policy: Object, way: str, pod: Object, peer: Object, port: int) -> bool:
@@ -104,18 +107,18 @@ def allows(policy: Object, way: str, pod: Object, peer: Object, port: int) -> bo
     for rule in policy["spec"].get(way, []):
         peers = rule.get(side)
         meant = peers is None or any(
-            "podSelector" in each and matches(each["podSelector"], peer) for each in peers
+            "podSelector" in entry and matches(entry["podSelector"], peer) for entry in peers
         )
         ports = rule.get("ports")
-        if meant and (ports is None or port in [each["port"] for each in ports]):
+        if meant and (ports is None or port in [entry["port"] for entry in ports]):
             return True
     return False
 
 
 def is_open(release: Release, caller: Object, server: Object, port: int) -> bool:
     policies = release.of("NetworkPolicy")
-    goes_out = any(allows(each, "egress", caller, server, port) for each in policies)
-    comes_in = any(allows(each, "ingress", server, caller, port) for each in policies)
+    goes_out = any(allows(policy, "egress", caller, server, port) for policy in policies)
+    comes_in = any(allows(policy, "ingress", server, caller, port) for policy in policies)
     return goes_out and comes_in
 
 
@@ -123,19 +126,19 @@ def is_open(release: Release, caller: Object, server: Object, port: int) -> bool
 def test_every_way_that_is_needed_is_open_on_both_sides(name: str) -> None:
     release = rendered(name)
     pods = labels_of_pods(release)
-    services = {each["metadata"]["name"]: each for each in release.of("Service")}
+    services = {service["metadata"]["name"]: service for service in release.of("Service")}
     for part, pod in release.pods():
         for host, port in calls(pod):
             service = services[host.split(".")[0]]
             server = service["spec"]["selector"]["app.kubernetes.io/component"]
             (target,) = (
-                each["containerPort"]
+                item["containerPort"]
                 for other, template in release.pods()
                 if other == server
                 for container in containers(template)
-                for each in container.get("ports", [])
+                for item in container.get("ports", [])
                 for way in service["spec"]["ports"]
-                if way["port"] == port and way["targetPort"] == each["name"]
+                if way["port"] == port and way["targetPort"] == item["name"]
             )
             assert is_open(release, pods[part], pods[server], target), (part, host, port)
 
@@ -159,7 +162,9 @@ def test_drivers_of_tenants_grids_have_the_rights_of_the_shared_one() -> None:
 def test_the_provisioner_may_bind_two_roles_and_write_none() -> None:
     release = rendered("everything")
     everywhere = release.one("ClusterRole", "-provisioner")["rules"]
-    roles = {each["metadata"]["name"].rpartition("-")[2] for each in release.of("ClusterRole")}
+    roles = {
+        manifest["metadata"]["name"].rpartition("-")[2] for manifest in release.of("ClusterRole")
+    }
     assert roles == {"provisioner", "tenant", "driver"}
     for rule in everywhere:
         if "clusterroles" in rule["resources"]:
@@ -171,8 +176,14 @@ def test_the_provisioner_may_bind_two_roles_and_write_none() -> None:
 
 def test_workers_leave_clusters_to_the_provisioner() -> None:
     pods = dict(rendered("everything").pods())
-    (worker,) = [each for each in containers(pods["worker"]) if each["name"] == "worker"]
-    (ours,) = [each for each in containers(pods["provisioner"]) if each["name"] == "provisioner"]
+    (worker,) = [
+        container for container in containers(pods["worker"]) if container["name"] == "worker"
+    ]
+    (ours,) = [
+        container
+        for container in containers(pods["provisioner"])
+        if container["name"] == "provisioner"
+    ]
     assert worker["command"][-2:] == ["--exclude-queues", "clusters"]
     assert ours["command"][-2:] == ["--queues", "clusters"]
     assert "--exclude-queues" not in str(dict(rendered("minimal").pods())["worker"])

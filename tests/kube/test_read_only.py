@@ -1,4 +1,4 @@
-"""Our programs need to write nowhere but to the two folders that the chart gives them.
+"""Our programs write only to the two folders that the chart mounts.
 
 Each runs with the command of the chart, in a mount namespace in which everything else is read-only.
 """
@@ -6,6 +6,7 @@ Each runs with the command of the chart, in a mount namespace in which everythin
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import urllib.error
@@ -20,13 +21,10 @@ from tests.kube.rendering import containers, rendered
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(600)]
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 240.0
-#: Inside of the namespace `/tmp` is the test's own folder; so is what the chart mounts below /var.
-CLOSED = 'mount --bind "$1" /tmp && mount -o remount,ro,bind / && shift && exec "$@"'
-
-
+TEMPORARY = Path("/tmp")
 UNSHARED = ("unshare", "--mount", "--propagation", "private")
 
 
@@ -38,19 +36,42 @@ def _may_close() -> bool:
         return False
 
 
+def closing(scratch: Path) -> str:
+    """Return the commands that make everything read-only but `/tmp`, which is the test's own folder
+    then; so is what the chart mounts below /var. A checkout in `/tmp` stays where it is.
+    """
+    commands = []
+    if ROOT.is_relative_to(TEMPORARY):
+        place = shlex.quote(str(scratch / ROOT.relative_to(TEMPORARY)))
+        commands += [
+            f"mkdir -p {place}",
+            f"mount --bind {shlex.quote(str(ROOT))} {place}",
+            f"mount -o remount,ro,bind {place}",
+        ]
+    commands += [
+        f"mount --rbind {shlex.quote(str(scratch))} {TEMPORARY}",
+        "mount -o remount,ro,bind /",
+        f"cd {shlex.quote(str(ROOT))}",
+        'exec "$@"',
+    ]
+    return " && ".join(commands)
+
+
 needs_namespaces = pytest.mark.skipif(not _may_close(), reason="no mount namespace can be made")
 
 
 @contextmanager
-def closed(command: list[str], scratch: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Run a program that can write to `scratch` only; yields it and its output."""
+def running_read_only(
+    command: list[str], scratch: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run a program that can write only to `scratch`; yields it and its output."""
     (scratch / "data").mkdir(parents=True)
     log = scratch.with_suffix(".log")
     environment = {**os.environ, "HOME": "/tmp", "TMPDIR": "/tmp", "RILLBASE_DATA_DIR": "/tmp/data"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*UNSHARED, "sh", "-c", CLOSED, "sh", str(scratch), *command],
+            [*UNSHARED, "sh", "-c", closing(scratch), "sh", *command],
             cwd=ROOT,
             env=environment,
             stdout=output,
@@ -70,9 +91,9 @@ def closed(command: list[str], scratch: Path) -> Iterator[tuple[subprocess.Popen
 def command_of(part: str, port: int) -> list[str]:
     """Return the chart's command of a part, on this machine's Python, port and folder."""
     pods = dict(rendered("minimal").pods())
-    (container,) = [each for each in containers(pods[part]) if each["name"] == part]
+    (container,) = [container for container in containers(pods[part]) if container["name"] == part]
     here = {"python": sys.executable, "0.0.0.0": "127.0.0.1"}
-    ports = {str(each["containerPort"]): str(port) for each in container.get("ports", [])}
+    ports = {str(entry["containerPort"]): str(port) for entry in container.get("ports", [])}
     words = [str(word).replace("/var/lib/rillbase", "/tmp/data") for word in container["command"]]
     return [(here | ports).get(word, word) for word in words]
 
@@ -89,7 +110,7 @@ def is_ready(port: int) -> bool:
 @pytest.mark.parametrize("part", ["app", "relay", "beat"])
 def test_servers_get_ready_and_write_nowhere_else(part: str, tmp_path: Path) -> None:
     port = free_port()
-    with closed(command_of(part, port), tmp_path / "scratch") as (process, log):
+    with running_read_only(command_of(part, port), tmp_path / "scratch") as (process, log):
         wait_until(
             lambda: is_ready(port) or process.poll() is not None,
             what=f"{part} to be ready",
@@ -100,10 +121,10 @@ def test_servers_get_ready_and_write_nowhere_else(part: str, tmp_path: Path) -> 
 
 
 @needs_namespaces
-def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
+def test_a_worker_reports_that_it_is_alive(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     mark = scratch / "data" / "ready"
-    with closed(command_of("worker", free_port()), scratch) as (process, log):
+    with running_read_only(command_of("worker", free_port()), scratch) as (process, log):
         wait_until(
             lambda: mark.exists() or process.poll() is not None,
             what="the worker to be ready",
@@ -119,5 +140,5 @@ def test_a_worker_gives_signs_of_life(tmp_path: Path) -> None:
 def test_the_migrations_and_the_wait_for_them_end_well(tmp_path: Path) -> None:
     waiting = [sys.executable, "manage.py", "await_servers", "--storage"]
     for number, command in enumerate((command_of("migrations", 0), waiting)):
-        with closed(command, tmp_path / f"scratch{number}") as (process, log):
+        with running_read_only(command, tmp_path / f"scratch{number}") as (process, log):
             assert process.wait(START_TIMEOUT_S) == 0, log.read_text()

@@ -1,4 +1,6 @@
-"""The provisioner's rights are those that it needs: without any one of them something fails."""
+"""The provisioner has exactly the rights that it needs: without any one of them, an operation
+fails.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,6 @@ from uuid import uuid4
 import pytest
 
 from realtime.grid.size import GridSize
-from scripts import kube_tools
 from tests.kube.rendering import Object
 from tests.make import unique
 from tests.waiting import wait_until
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
     from tests.kube.control_plane import ControlPlane
     from tests.kube.provisioner import Provisioner
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kube, pytest.mark.timeout(900)]
 
 NO_WAIT = "--wait=false"
-#: How soon a binding counts everywhere: what is still refused then is refused for good.
+#: How long a new binding takes to apply everywhere; what is still rejected then is rejected for
+#: good.
 SETTLED_S = 3.0
-#: By role: resource and verb of every right, as the chart gives it.
+#: Resource and verb of every right in the chart, by role.
 RIGHTS = {
     "provisioner": {
         "namespaces": ("get", "list", "create", "patch", "delete"),
@@ -49,18 +51,9 @@ RIGHTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def provisioner(plane: ControlPlane) -> Provisioner:
-    if kube_tools.helm() is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
-    from tests.kube.provisioner import Provisioner
-
-    return Provisioner(plane, unique("rb")[:20].rstrip("-"))
-
-
-def wished(provisioner: Provisioner) -> ClusterSpec:
-    """Return the wish of a tenant that nobody has heard of."""
-    from tests.realtime.clusters.wishes import INSTALLATION, USUAL
+def desired_spec(provisioner: Provisioner) -> ClusterSpec:
+    """Return the specification of an unknown tenant's cluster."""
+    from tests.realtime.clusters.cluster_specs import INSTALLATION, USUAL
 
     ours = replace(INSTALLATION, name=provisioner.name, namespace=provisioner.namespace)
     return replace(USUAL, installation=ours, tenant_id=uuid4())
@@ -72,15 +65,15 @@ def live(provisioner: Provisioner) -> None:
     from realtime.clusters.kubernetes.events import event
     from realtime.clusters.kubernetes.objects.naming import common
     from realtime.clusters.kubernetes.server import Reference
-    from realtime.clusters.kubernetes.steps import ApplyStep, Verb, take
+    from realtime.clusters.kubernetes.steps import ApplyStep, Verb, apply_steps
 
-    server, first = provisioner.server(), wished(provisioner)
+    server, first = provisioner.server(), desired_spec(provisioner)
     space = Reference("Namespace", "", first.namespace)
     server.find("Namespace", "", common(first))
     other = replace(first, grids=(GridSpec(1002, GridSize(4)),), node_size="medium")
     try:
         for wanted in (first, other):
-            _patiently(lambda wanted=wanted: list(take(server, wanted)))  # type: ignore[misc]
+            _patiently(lambda wanted=wanted: list(apply_steps(server, wanted)))  # type: ignore[misc]
             server.find("Pod", wanted.namespace, common(wanted))
         now = datetime.datetime.now(datetime.UTC)
         server.create_event(
@@ -93,10 +86,10 @@ def live(provisioner: Provisioner) -> None:
 
 
 def _patiently(work: Callable[[], object]) -> None:
-    """Do something that the provisioner may do once its own new binding is known."""
+    """Retry until the provisioner's new binding applies."""
     from realtime.clusters.kubernetes.server import ApiServerRejection
 
-    def done() -> bool:
+    def is_done() -> bool:
         try:
             work()
         except ApiServerRejection as refused:
@@ -106,13 +99,13 @@ def _patiently(work: Callable[[], object]) -> None:
 
     rejections = list[ApiServerRejection]()
     try:
-        wait_until(done, what="the binding to count", timeout_s=SETTLED_S)
+        wait_until(is_done, what="the binding to count", timeout_s=SETTLED_S)
     except AssertionError:
         raise rejections[-1] from None
 
 
 def _refusal(provisioner: Provisioner) -> str:
-    """Return what is refused, or nothing."""
+    """Return the rejected right, or nothing."""
     from realtime.clusters.kubernetes.server import ApiServerRejection
 
     try:
@@ -158,10 +151,14 @@ def test_each_permission_is_necessary(
 ) -> None:
     rules = provisioner.rules(role)
     others = [
-        {**rule, "resources": [each], "verbs": [v for v in rule["verbs"] if (each, v) != lost]}
+        {
+            **rule,
+            "resources": [resource],
+            "verbs": [v for v in rule["verbs"] if (resource, v) != lost],
+        }
         for lost in [(resource, verb)]
         for rule in rules
-        for each in rule["resources"]
+        for resource in rule["resources"]
     ]
     provisioner.give(role, [rule for rule in others if rule["verbs"]])
     try:
@@ -181,7 +178,7 @@ def test_it_may_touch_nothing_but_tenants_namespaces(
     elsewhere: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique("x")}}
     with pytest.raises(ApiServerRejection, match="may change only"):
         server.apply(elsewhere)
-    (binding, _) = bindings(wished(provisioner))
+    (binding, _) = bindings(desired_spec(provisioner))
     stolen = {**binding, "metadata": {"name": "stolen", "namespace": "kube-system"}}
     with pytest.raises(ApiServerRejection, match="may change only"):
         server.apply(stolen)

@@ -1,4 +1,4 @@
-"""What an index is asked for contains every document that matches, and in the order of the sort."""
+"""The bounds with which an index is read cover every matching document, in the order of the sort."""
 
 from __future__ import annotations
 
@@ -125,33 +125,33 @@ def entries_of(body: bytes, fields: list[tuple[str, int]]) -> list[bytes] | None
         return None
 
 
-def check_superset(documents: list[dict[str, Any]], asked: object, fields: Any) -> None:
-    wanted = parsed(asked)
-    if wanted is None:
+def check_superset(documents: list[dict[str, Any]], filter_text: object, fields: Any) -> None:
+    query_filter = parsed(filter_text)
+    if query_filter is None:
         return
-    bounds = wanted.bounds(fields)
+    bounds = query_filter.bounds(fields)
     if bounds is None:
         return
     for body in bodies(documents):
         entries = entries_of(body, fields)
-        if entries is None or not wanted.matches(body, NOW_MS):
+        if entries is None or not query_filter.matches(body, NOW_MS):
             continue
         inside = any(
             low <= key and (high is None or key < high)
             for key in entries
             for low, high in bounds.ranges
         )
-        assert inside, (Value.from_bson(body).ejson(), asked, fields)
+        assert inside, (Value.from_bson(body).ejson(), filter_text, fields)
 
 
 def check_order(
-    documents: list[dict[str, Any]], asked: object, fields: Any, *, reverse: bool
+    documents: list[dict[str, Any]], filter_text: object, fields: Any, *, reverse: bool
 ) -> None:
     """Reading an index in order gives what sorting gives, or says that it cannot."""
-    wanted = parsed(asked)
-    if wanted is None:
+    query_filter = parsed(filter_text)
+    if query_filter is None:
         return
-    bounds = wanted.bounds(fields)
+    bounds = query_filter.bounds(fields)
     equalities = bounds.equalities if bounds else 0
     rest = fields[equalities:]
     if not rest:
@@ -166,7 +166,7 @@ def check_order(
             return
         key = id_key(id_of(body))
         rows += [(key, 1, 0, 0, body, entry) for entry in entries]
-    if bounds and restricts_sort(wanted, fields, bounds) and any(row[5] == b"" for row in rows):
+    if bounds and restricts_sort(query_filter, fields, bounds) and any(row[5] == b"" for row in rows):
         return
     ranges = bounds.ranges if bounds else [(b"", None)]
     read = [
@@ -179,23 +179,23 @@ def check_order(
     every = {row[0]: (*row[:5], None) for row in rows}
     after: bytes | None = None
     for _ in range(20):
-        sorted_afterwards = _selection(wanted, sort, after)
+        sorted_afterwards = _selection(query_filter, sort, after)
         sorted_afterwards.feed(list(every.values()))
-        in_order = _selection(wanted, sort, after).by_index(fields, bounds, reverse)
+        in_order = _selection(query_filter, sort, after).by_index(fields, bounds, reverse)
         if in_order.feed(read) == "misplaced":
             return
         items, following, _ = sorted_afterwards.finish()
         same, other, _ = in_order.finish()
-        assert same == items, (asked, fields, reverse)
+        assert same == items, (filter_text, fields, reverse)
         assert (other is None) == (following is None)
         if following is None:
             return
         after = following[0]
 
 
-def _selection(wanted: Filter, sort: Sort, after: bytes | None) -> Selection:
+def _selection(query_filter: Filter, sort: Sort, after: bytes | None) -> Selection:
     return Selection(
-        wanted,
+        query_filter,
         sort,
         offset=0,
         limit=2,
@@ -209,32 +209,32 @@ def _selection(wanted: Filter, sort: Sort, after: bytes | None) -> Selection:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=5), FILTERS, INDEXES)
 def test_every_match_has_an_entry_inside_the_bounds(
-    documents: list[dict[str, Any]], asked: object, fields: list[tuple[str, int]]
+    documents: list[dict[str, Any]], filter_text: object, fields: list[tuple[str, int]]
 ) -> None:
-    check_superset(documents, asked, fields)
+    check_superset(documents, filter_text, fields)
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(DOCUMENTS, min_size=1, max_size=6), FILTERS, INDEXES, st.booleans())
 @example(
     documents=[{"a": [], "b": []}],
-    asked={"a": []},
+    filter_text={"a": []},
     fields=[("a", 1), ("b", 1)],
     reverse=False,
 )
 @example(
     documents=[{"a": [1], "b": []}],
-    asked={"a": [1]},
+    filter_text={"a": [1]},
     fields=[("a", 1), ("b", 1)],
     reverse=False,
 )
 def test_an_index_read_in_order_agrees_with_sorting(
     documents: list[dict[str, Any]],
-    asked: object,
+    filter_text: object,
     fields: list[tuple[str, int]],
     reverse: bool,  # noqa: FBT001
 ) -> None:
-    check_order(documents, asked, fields, reverse=reverse)
+    check_order(documents, filter_text, fields, reverse=reverse)
 
 
 @pytest.mark.long
@@ -243,9 +243,9 @@ def test_an_index_read_in_order_agrees_with_sorting(
 @given(st.lists(DOCUMENTS, min_size=10, max_size=20), FILTERS, INDEXES, st.booleans())
 def test_bounds_and_orders_hold_for_a_million_pairs(
     documents: list[dict[str, Any]],
-    asked: object,
+    filter_text: object,
     fields: list[tuple[str, int]],
     reverse: bool,  # noqa: FBT001
 ) -> None:
-    check_superset(documents, asked, fields)
-    check_order(documents, asked, fields, reverse=reverse)
+    check_superset(documents, filter_text, fields)
+    check_order(documents, filter_text, fields, reverse=reverse)

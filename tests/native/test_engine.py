@@ -43,7 +43,7 @@ def test_a_batch_over_all_keyspaces_survives_a_reopen(tmp_path: Path) -> None:
         assert engine.stats()["sequence"] == sequence
 
 
-def test_a_scan_is_bounded_and_goes_both_ways(tmp_path: Path) -> None:
+def test_a_scan_is_bounded_and_works_in_both_directions(tmp_path: Path) -> None:
     with opened(tmp_path) as engine:
         put(engine, a="1", b="2", c="3", d="4")
         assert list(engine.scan("left", b"b", b"d")) == [(b"b", b"2"), (b"c", b"3")]
@@ -51,7 +51,7 @@ def test_a_scan_is_bounded_and_goes_both_ways(tmp_path: Path) -> None:
         assert [key for key, _ in backwards] == [b"d", b"c", b"b"]
 
 
-def test_a_long_scan_gives_every_entry_once(tmp_path: Path) -> None:
+def test_a_long_scan_returns_every_entry_once(tmp_path: Path) -> None:
     keys = [f"{number:05}".encode() for number in range(5000)]
     with opened(tmp_path) as engine:
         batch = engine.batch()
@@ -62,7 +62,7 @@ def test_a_long_scan_gives_every_entry_once(tmp_path: Path) -> None:
         assert [key for key, _ in engine.scan("left")] == keys
 
 
-def test_a_range_is_deleted_and_an_expired_value_is_gone(tmp_path: Path) -> None:
+def test_deleted_ranges_and_expired_values_are_not_found(tmp_path: Path) -> None:
     with opened(tmp_path) as engine:
         put(engine, a="1", b="2", c="3")
         batch = engine.batch()
@@ -184,9 +184,9 @@ def test_a_backup_reports_its_progress(tmp_path: Path) -> None:
     received: list[tuple[int, int]] = []
     with opened(tmp_path / "database") as engine:
         put(engine, **{f"key{number}": "value" for number in range(100)})
-        found = engine.backup(tmp_path / "backup", lambda done, total: received.append((done, total)))
+        result = engine.backup(tmp_path / "backup", lambda done, total: received.append((done, total)))
     assert received == sorted(received)
-    assert received[-1] == (2 * found["table_bytes"], 2 * found["table_bytes"])
+    assert received[-1] == (2 * result["table_bytes"], 2 * result["table_bytes"])
 
 
 def test_a_head_finds_its_keys_of_any_tail(tmp_path: Path) -> None:

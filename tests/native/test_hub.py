@@ -50,19 +50,19 @@ def query() -> LiveQuery:
     )
 
 
-def said(kind: int, count: int, rest: bytes) -> tuple[str, bytes]:
+def notification(kind: int, count: int, rest: bytes) -> tuple[str, bytes]:
     """Return what the only filter node says, and its place in the log."""
     head = struct.pack(">BBBHQQ", 1, kind, 0, 0, 1, count)
     return f"{NOW_US // 1000}-{count}", head + rest
 
 
 def active(query: LiveQuery, count: int) -> tuple[str, bytes]:
-    return said(ACTIVE, count, query.hash + struct.pack(">QQQ", 1, 7, 1))
+    return notification(ACTIVE, count, query.hash + struct.pack(">QQQ", 1, 7, 1))
 
 
 def tick(count: int) -> tuple[str, bytes]:
     proof = struct.pack(">QQQ", NOW_US, 1, 1) + b"i" * 16 + struct.pack(">QQI", 9, 9, 0)
-    return said(TICK, count, proof)
+    return notification(TICK, count, proof)
 
 
 @pytest.fixture
@@ -86,9 +86,9 @@ def frames(hub: Hub) -> list[JsonObject]:
 
 
 def items(result: JsonObject) -> list[JsonObject]:
-    found = result["items"]
-    assert isinstance(found, list)
-    return [item for item in found if isinstance(item, dict)]
+    actual = result["items"]
+    assert isinstance(actual, list)
+    return [item for item in actual if isinstance(item, dict)]
 
 
 def opened(hub: Hub, query: LiveQuery) -> None:
@@ -101,16 +101,16 @@ def opened(hub: Hub, query: LiveQuery) -> None:
 
 
 def test_an_unregistered_query_is_requested_once(hub: Hub) -> None:
-    wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER, connection=1)
+    live_query = query()
+    hub.attach(1, "s1", live_query, 0, holder=HOLDER, connection=1)
+    hub.attach(2, "s2", live_query, 0, holder=HOLDER, connection=1)
     (request,) = hub.take_requests()
     assert isinstance(request, RegisterQuery)
-    assert request.query == wanted.hash
+    assert request.query == live_query.hash
     assert hub.take_requests() == []
 
 
-def test_the_result_comes_first_and_then_that_it_is_ready(hub: Hub) -> None:
+def test_the_result_precedes_ready(hub: Hub) -> None:
     opened(hub, query())
     result, ready = frames(hub)
     assert (result["type"], ready["type"]) == ("result", "ready")
@@ -137,7 +137,7 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
     assert figures is not None
     assert (figures.waiting_bytes, figures.result_bytes) == (memory.outboxes, memory.results)
     assert hub.has_room()
-    wanted = LiveQuery.read(query().definition())
+    live_query = LiveQuery.read(query().definition())
     large = body(json.dumps({"_id": "b", "text": "x" * 300_000}))
     narrow = Hub(
         b"secret",
@@ -149,32 +149,32 @@ def test_what_subscriptions_take_is_measured_and_bounded(hub: Hub) -> None:
         memory_bytes=1_000_000,
         trace_bytes=100_000,
     )
-    narrow.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
+    narrow.attach(1, "s1", live_query, 0, holder=HOLDER, connection=1)
     narrow.take_requests()
-    asked = narrow.asked(wanted.hash)
+    asked = narrow.asked(live_query.hash)
     assert asked is not None
-    narrow.registered(wanted.hash, asked, 1, "1-1", "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
+    narrow.registered(live_query.hash, asked, 1, "1-1", "0-0", (5, 5, []), [(b"b", 1, 0, 0, large)])
     (request,) = narrow.take_requests()
     assert isinstance(request, FailQuery)
     assert request.code == "result_too_large"
 
 
 def test_a_refused_query_ends_with_its_problem(hub: Hub) -> None:
-    wanted = query()
-    hub.attach(1, "s1", wanted, 0, holder=HOLDER, connection=1)
-    hub.refused(wanted.hash, '{"code":"result_too_large"}')
+    live_query = query()
+    hub.attach(1, "s1", live_query, 0, holder=HOLDER, connection=1)
+    hub.refused(live_query.hash, '{"code":"result_too_large"}')
     [frame] = hub.poll(10)
     assert (frame.subscription, frame.is_last) == (1, True)
     assert json.loads(frame.text)["error"] == {"code": "result_too_large"}
 
 
 def test_a_resumed_client_reads_the_log_from_its_token(hub: Hub) -> None:
-    wanted = query()
-    opened(hub, wanted)
+    live_query = query()
+    opened(hub, live_query)
     token = str(frames(hub)[-1]["resume"])
     hub.take_requests()
     hub.read(0, [tick(3)])
-    hub.attach(2, "s2", wanted, 0, holder=HOLDER, connection=1, resume=token)
+    hub.attach(2, "s2", live_query, 0, holder=HOLDER, connection=1, resume=token)
     hub.tick(NOW_US + 600_000)
     (request,) = hub.take_requests()
     assert isinstance(request, ReplayLog)
@@ -185,10 +185,10 @@ def test_a_resumed_client_reads_the_log_from_its_token(hub: Hub) -> None:
 
 
 def test_a_token_of_another_principal_is_answered_by_a_fresh_result(hub: Hub) -> None:
-    wanted = query()
-    opened(hub, wanted)
+    live_query = query()
+    opened(hub, live_query)
     token = str(frames(hub)[-1]["resume"])
-    hub.attach(2, "s2", wanted, 0, holder=b"x" * 16, connection=1, resume=token)
+    hub.attach(2, "s2", live_query, 0, holder=b"x" * 16, connection=1, resume=token)
     assert [frame["type"] for frame in frames(hub)] == ["reset", "result", "ready"]
 
 

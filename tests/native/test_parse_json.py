@@ -67,7 +67,7 @@ def _refuse(constant: str) -> float:
     raise json.JSONDecodeError("not in the grammar", constant, 0)
 
 
-def test_the_error_tells_code_line_column_offset_and_pointer() -> None:
+def test_an_error_has_code_line_column_offset_and_pointer() -> None:
     with pytest.raises(JsonError, match=r"^expected a value at line 2 column 5$") as raised:
         parse_json('{"é":\n[1, x]}'.encode())
     error = raised.value
@@ -113,7 +113,7 @@ def test_limits_are_the_callers() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["[]", bytearray(b"[]"), None, 1])
-def test_only_bytes_are_taken(wrong: object) -> None:
+def test_only_bytes_are_accepted(wrong: object) -> None:
     with pytest.raises(TypeError):
         parse_json(wrong)  # type: ignore[arg-type]
 

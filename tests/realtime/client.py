@@ -36,7 +36,7 @@ class Client:
         self._connection.send(text)
 
     def next(self, timeout_s: float = TIMEOUT_S) -> Frame:
-        """Return the next frame that is no sign of life."""
+        """Return the next frame that is not a heartbeat."""
         if self._kept:
             return self._kept.pop(0)
         return self._receive(timeout_s)
@@ -48,7 +48,7 @@ class Client:
                 return frame
 
     def wait_for(self, wanted: Callable[[Frame], bool], *, timeout_s: float = TIMEOUT_S) -> Frame:
-        """Return the next frame that is wanted; others are kept for later."""
+        """Return the next matching frame; others are kept for later."""
         for place, frame in enumerate(self._kept):
             if wanted(frame):
                 return self._kept.pop(place)
@@ -77,7 +77,7 @@ class Client:
         return received.code, received.reason
 
     def closed_by_death(self) -> None:
-        """Read until the connection is gone without a word."""
+        """Read until the connection breaks without a close frame."""
         with pytest.raises(ConnectionClosedError):
             self._receive_all()
 

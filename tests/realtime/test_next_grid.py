@@ -19,5 +19,5 @@ def test_a_new_grid_is_followed_when_all_its_nodes_watch() -> None:
     assert next_grid([OLD, NEW], NEW, newest_watches=True) is None
 
 
-def test_a_retired_grid_is_left_at_once() -> None:
+def test_hubs_leave_a_retired_grid_at_once() -> None:
     assert next_grid([NEW], OLD, newest_watches=False) == NEW

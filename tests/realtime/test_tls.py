@@ -27,14 +27,14 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.fixture
 def by_tls(valkey: OwnValkey, certificate: tuple[Path, Path]) -> Iterator[str]:
-    """The event layer's address, without who vouches for it."""
+    """The event layer's URL, without the certificate authority."""
     port = urlsplit(valkey.url).port
     assert port is not None
     with tls_in_front_of(port, *certificate) as port:
         yield f"rediss://127.0.0.1:{port}/0"
 
 
-def vouched(url: str, certificate: tuple[Path, Path]) -> str:
+def trusting(url: str, certificate: tuple[Path, Path]) -> str:
     return f"{url}?ssl_ca_certs={quote(str(certificate[0]), safe='')}"
 
 
@@ -62,7 +62,7 @@ def node(url: str) -> GridNode:
 async def test_a_node_watches_over_tls(
     grid: GridLayer, by_tls: str, certificate: tuple[Path, Path]
 ) -> None:
-    watching = node(vouched(by_tls, certificate))
+    watching = node(trusting(by_tls, certificate))
     threading.Thread(target=watching.run, args=(os.getppid(),), daemon=True).start()
     try:
         await until(lambda: '"running"' in watching.report(), "the node to watch")
@@ -72,7 +72,7 @@ async def test_a_node_watches_over_tls(
         watching.stop()
 
 
-async def test_a_node_does_not_speak_to_a_server_for_which_nobody_vouches(
+async def test_a_node_rejects_a_server_without_a_trusted_certificate(
     grid: GridLayer, by_tls: str
 ) -> None:
     lost = node(by_tls)
@@ -86,13 +86,13 @@ async def test_a_node_does_not_speak_to_a_server_for_which_nobody_vouches(
 
 
 async def test_servers_speak_tls_too(by_tls: str, certificate: tuple[Path, Path]) -> None:
-    url = vouched(by_tls, certificate)
+    url = trusting(by_tls, certificate)
     wire = ValkeyWire(url, connect_timeout_s=10, answer_timeout_s=10)
     sockets = ValkeySockets(url, connect_timeout_s=10, answer_timeout_s=10)
     try:
         await wire.call("SET", "key", b"x" * 100_000)
-        found = await asyncio.to_thread(sockets.call, "STRLEN", "key")
-        assert found == 100_000
+        result = await asyncio.to_thread(sockets.call, "STRLEN", "key")
+        assert result == 100_000
     finally:
         await wire.aclose()
         sockets.close()

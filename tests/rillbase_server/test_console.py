@@ -56,7 +56,9 @@ def test_the_page_has_no_inline_script_and_names_nothing_elsewhere(server: str) 
 
 
 def test_scripts_are_cached_forever_and_sent_compressed(server: str) -> None:
-    script = next(name for name in first_load() if name.endswith(".js"))
+    scripts = [name for name in first_load() if name.endswith(".js")]
+    # Tiny files are sent as they are.
+    script = max(scripts, key=lambda name: (DIST / name).stat().st_size)
     answer = requests.get(
         f"{server}/static/console/{script}", headers={"Accept-Encoding": "gzip"}, timeout=30
     )
@@ -74,14 +76,14 @@ def test_the_first_load_is_small() -> None:
 def first_load() -> set[str]:
     """Return the files that the page loads before anything is opened."""
     manifest = json.loads((DIST / "manifest.json").read_text())
-    found: set[str] = set()
+    files: set[str] = set()
     waiting = ["index.html"]
     while waiting:
         part = manifest[waiting.pop()]
-        if part["file"] not in found:
-            found |= {part["file"], *part.get("css", ())}
+        if part["file"] not in files:
+            files |= {part["file"], *part.get("css", ())}
             waiting += part.get("imports", ())
-    return found
+    return files
 
 
 def test_the_sdk_may_be_loaded_by_pages_of_other_origins(server: str) -> None:
@@ -92,9 +94,9 @@ def test_the_sdk_may_be_loaded_by_pages_of_other_origins(server: str) -> None:
 
 
 def test_a_page_of_another_origin_cannot_use_the_session(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     evil = {"Origin": "https://evil.example"}
     problem(caller.patch(path, {"name": "Taken"}, **evil), 403, "csrf_failed")
     caller.headers.pop("X-CSRF-Token")
@@ -102,10 +104,10 @@ def test_a_page_of_another_origin_cannot_use_the_session(server: str) -> None:
 
 
 def test_members_see_the_grid_and_strangers_do_not(server: str) -> None:
-    made = make_tenant()
-    path = f"/api/v1/tenants/{made.slug}/cluster"
+    account = make_tenant()
+    path = f"/api/v1/tenants/{account.slug}/cluster"
     problem(anonymous(server).get(path), 401, "unauthenticated")
-    answer = signed_in(server, made.owner).get(path)
+    answer = signed_in(server, account.owner).get(path)
     assert answer.status_code == 200, answer.text
     for grid in answer.json()["grids"]:
         kinds = [node["kind"] for node in grid["nodes"]]

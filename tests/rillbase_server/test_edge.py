@@ -1,4 +1,4 @@
-"""What holds for every request, whatever application stands behind the edge."""
+"""The edge's guarantees for every request, whatever the application behind it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def hello(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 
 async def read_all(_scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with the size of the body; like Django, say nothing once the client has gone."""
+    """Respond with the size of the body; like Django, send nothing once the client has gone."""
     size = 0
     while True:
         message = await receive()
@@ -278,14 +278,14 @@ async def test_a_client_that_leaves_before_the_answer_is_recorded_as_such(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        """Say nothing, as Django does when its client has gone."""
+        """Send nothing, as Django does when its client has gone."""
 
     with caplog.at_level(logging.INFO, "rillbase.request"):
         await ask(edge(app), http_scope("POST", "/api/v1/x"))
     assert caplog.records[-1].__dict__["status"] == 499
 
 
-async def test_a_websocket_is_named_and_its_client_known() -> None:
+async def test_a_websocket_has_a_request_id_and_a_client_address() -> None:
     seen: dict[str, str] = {}
 
     async def app(scope: Scope, _receive: Receive, _send: Send) -> None:

@@ -61,7 +61,7 @@ async def test_the_gate_is_narrow_again_after_a_burst_of_timeouts() -> None:
     await late
 
 
-async def test_a_cancelled_wait_takes_no_place() -> None:
+async def test_a_cancelled_wait_does_not_occupy_a_slot() -> None:
     gate = Gate(1, LONG_S)
     await gate.enter()
     quitter, next_one = asyncio.create_task(gate.enter()), asyncio.create_task(gate.enter())

@@ -1,4 +1,4 @@
-"""What probes and scrapers are told, with everything there and with parts of it away."""
+"""Responses to probes and scrapers, also while services are unavailable."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_server_whose_writes_are_stopped_is_ready_and_reports_it(
     settings_environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     directory = DataDirectory(tmp_path)
-    directory.make()
+    directory.create()
     settings_environment.setenv("RILLBASE_DATA_DIR", str(tmp_path))
     assert (await get("/readyz")).json()["dependencies"]["disk"]["state"] == "up"
     directory.write_stop.touch()
@@ -126,7 +126,7 @@ async def test_metrics_show_waiting_tasks_and_the_database_pool(
     assert 'rillbase_celery_queue_length{queue="default"} NaN' in answer.body.decode()
 
 
-async def test_metrics_ask_for_the_token_when_one_is_set(
+async def test_metrics_require_the_token_if_one_is_set(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:
     settings_environment.setenv("RILLBASE_METRICS_TOKEN", "let-me-in")
@@ -154,7 +154,7 @@ async def test_production_without_a_token_has_no_metrics(
 
 @contextmanager
 def process(**variables: str) -> Iterator[str]:
-    """Run the real server in a process of its own; yields its base URL."""
+    """Run the real server in a separate process; yields its base URL."""
     port = free_port()
     running = subprocess.Popen(
         [

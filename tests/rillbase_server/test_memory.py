@@ -1,4 +1,4 @@
-"""What every process would pay for, though few need it, is loaded by those who do."""
+"""Modules that few processes need are loaded only by those."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ django.setup()
 from rillbase_server.celery import app
 app.loader.import_default_modules()
 """
-#: All that a server loads before somebody asks it something, and Django's views with it.
+#: Everything that a server loads before its first request, including Django's views.
 SERVER = """
 import rillbase_server.asgi
 from django.urls import get_resolver

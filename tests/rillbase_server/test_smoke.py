@@ -1,4 +1,4 @@
-"""What `helm test` asks, and what it makes of the answers."""
+"""The checks of `helm test`, and how it evaluates the responses."""
 
 from __future__ import annotations
 

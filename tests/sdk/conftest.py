@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.realtime.live.conftest import Backstage, running
+from tests.realtime.live.conftest import BackgroundProcesses, running
 from tests.sdk.driver import Program, program
 from tests.sdk.javascript import compiled
 from tests.sdk.proxy import Proxy, through_proxy
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 PYTHON_SDK = Path(__file__).resolve().parents[2] / "sdk" / "python"
 #: Each SDK, as a program that the tests control.
@@ -24,14 +24,14 @@ PROGRAMS = ["javascript", "python"]
 
 
 @pytest.fixture(scope="package")
-def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
+def background(server: str, valkey_url: str) -> Iterator[BackgroundProcesses]:
     # Starting takes longer beside two browsers and compilers.
-    with running(server, valkey_url) as backstage:
-        yield backstage
+    with running(server, valkey_url) as background:
+        yield background
 
 
 @pytest.fixture
-def todos(server: str, backstage: Backstage) -> MadeCollection:
+def todos(server: str, background: BackgroundProcesses) -> CollectionClient:
     # Models can be imported once Django has been set up.
     from tests.documents.collection import make_collection
 
@@ -47,7 +47,7 @@ def network(server: str) -> Iterator[Proxy]:
 
 @pytest.fixture(params=PROGRAMS)
 def client(
-    request: pytest.FixtureRequest, network: Proxy, todos: MadeCollection
+    request: pytest.FixtureRequest, network: Proxy, todos: CollectionClient
 ) -> Iterator[Program]:
     """A client that reaches the server through the network, with the collection's own key."""
     argv = {
@@ -65,6 +65,6 @@ def client(
         yield client
 
 
-def options_of(network: Proxy, todos: MadeCollection) -> dict[str, object]:
+def options_of(network: Proxy, todos: CollectionClient) -> dict[str, object]:
     key = todos.caller.headers["Authorization"].removeprefix("Bearer ")
     return {"url": network.url, "key": key, "silenceMs": 4000}

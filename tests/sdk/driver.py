@@ -1,4 +1,4 @@
-"""A client program that is told what to do and reports what it sees, a line of JSON each."""
+"""A client program that executes commands and reports what it sees, in lines of JSON."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Reports:
             return [report for report in self._all if report["name"] == name]
 
     def wait_for(self, name: str, wanted: Callable[[Report], bool]) -> Report:
-        """Return the newest report of that name as soon as it is the wanted one."""
+        """Return the newest report of that name as soon as it matches."""
         return self._wait(name, lambda reports: reports[-1:], wanted)
 
     def saw(self, name: str, wanted: Callable[[Report], bool]) -> Report:
-        """Return the first report of that name that is the wanted one, however short its time."""
+        """Return the first matching report of that name, however briefly it was current."""
         return self._wait(name, lambda reports: reports, wanted)
 
     def _wait(
@@ -49,16 +49,16 @@ class Reports:
         with self._more:
             while True:
                 reports = [report for report in self._all if report["name"] == name]
-                found = next((report for report in among(reports) if wanted(report)), None)
-                if found is not None:
-                    return found
+                result = next((report for report in among(reports) if wanted(report)), None)
+                if result is not None:
+                    return result
                 rest = deadline - time.monotonic()
                 assert rest > 0, f"{name}: waited in vain; newest: {reports[-1:]}"
                 self._more.wait(rest)
 
 
 class Client(Protocol):
-    """A client in whatever language, as tests use it."""
+    """A client in any language, as tests use it."""
 
     reports: Reports
 
@@ -67,7 +67,7 @@ class Client(Protocol):
 
 
 class Program:
-    """A client in a process of its own."""
+    """A client in a separate process."""
 
     def __init__(self, argv: list[str], **variables: str) -> None:
         self.reports = Reports()

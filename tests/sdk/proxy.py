@@ -1,4 +1,4 @@
-"""A TCP proxy that plays a bad network: it cuts, refuses, goes silent, and delays."""
+"""A TCP proxy that simulates a bad network: it cuts, rejects, stalls and delays connections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Line:
 
 
 class Proxy:
-    """Forwards connections to a server. Its switches may be turned at any time."""
+    """Forwards connections to a server. Its behaviour may be changed at any time."""
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -53,17 +53,19 @@ class Proxy:
 
     def cut(self) -> None:
         """Reset every connection."""
-        for line in self._taken():
+        for line in self._taken_lines():
             line.cut()
 
     def go_silent(self) -> None:
-        """Let every present connection stand, and carry nothing more; later ones work."""
-        for line in self._taken():
+        """Keep every current connection open but forward nothing more; later ones work."""
+        for line in self._taken_lines():
             line.flows.clear()
 
     def half_close(self) -> None:
-        """Tell every client that nothing more comes, and go on taking what it sends."""
-        for line in self._taken():
+        """Half-close every connection: send nothing more to clients, but continue to read from
+        them.
+        """
+        for line in self._taken_lines():
             with contextlib.suppress(OSError):
                 line.ends[0].shutdown(socket.SHUT_WR)
 
@@ -71,7 +73,7 @@ class Proxy:
         self._listener.close()
         self.cut()
 
-    def _taken(self) -> list[Line]:
+    def _taken_lines(self) -> list[Line]:
         with self._lock:
             return list(self._lines)
 

@@ -12,7 +12,7 @@ from rillbase.shapes import Document
 
 
 class Driver:
-    """One client that is told what to do."""
+    """One client that executes commands."""
 
     def __init__(self) -> None:
         self._client: AsyncClient | None = None
@@ -47,8 +47,8 @@ class Driver:
         try:
             await self._perform(command)
         except RillbaseError as error:
-            said = {"code": error.code, "places": _places(error)}
-            tell(command["name"], error=said, documents=[], state="failed")
+            problem = {"code": error.code, "places": _places(error)}
+            tell(command["name"], error=problem, documents=[], state="failed")
 
     def _perform(self, command: Document) -> Coroutine[Any, Any, None]:
         perform: Coroutine[Any, Any, None] = getattr(self, f"_{command['do']}")(command)

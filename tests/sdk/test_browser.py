@@ -19,14 +19,14 @@ import pytest
 from tests import chromium
 from tests.caller import with_key
 from tests.chromium import Browser, Page
-from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.conftest import BackgroundProcesses
 from tests.sdk.driver import Reports, ask, shows
 from tests.sdk.javascript import SDK, report, tool
 from tests.sdk.proxy import Proxy, through_proxy
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = chromium.found()
@@ -87,14 +87,14 @@ class InPage:
 
 
 @pytest.fixture
-def open_todos(server: str, backstage: Backstage, origin: str) -> MadeCollection:
+def open_todos(server: str, background: BackgroundProcesses, origin: str) -> CollectionClient:
     """A collection in which everybody may do everything, from the page's origin."""
     # Models can be imported once Django is set up.
     from tests.documents.collection import make_collection
 
     todos = make_collection(server, rules=EVERYTHING)
-    members = with_key(server, todos.made.admin_key)
-    tenant = f"/api/v1/tenants/{todos.made.slug}"
+    members = with_key(server, todos.account.admin_key)
+    tenant = f"/api/v1/tenants/{todos.account.slug}"
     assert members.patch(tenant, {"cors_origins": [origin]}).status_code == 200
     # The server looks again after a second at whom it has looked up before.
     page = todos.anonymous()
@@ -122,7 +122,7 @@ def client(browser: Browser, origin: str) -> InPage:
 
 
 def test_a_page_subscribes_writes_and_survives_a_bad_network(
-    client: InPage, open_todos: MadeCollection, network: Proxy
+    client: InPage, open_todos: CollectionClient, network: Proxy
 ) -> None:
     todos = open_todos
     key = todos.anonymous().headers["Rillbase-Key"]
@@ -133,8 +133,8 @@ def test_a_page_subscribes_writes_and_survives_a_bad_network(
     network.cut()
     todos.insert({"_id": "a", "n": 1})
     shows(client, "q", [{"_id": "a", "n": 1}, {"_id": "b", "n": 2}])
-    refused = ask(client, "update", "u", collection=todos.name, id="none", body={"$set": {"n": 1}})
-    assert refused["error"]["code"] == "not_found"
+    refusal = ask(client, "update", "u", collection=todos.name, id="none", body={"$set": {"n": 1}})
+    assert refusal["error"]["code"] == "not_found"
     assert client.page.complaints == []
 
 
@@ -144,7 +144,7 @@ def test_a_secret_key_is_refused_in_a_page(client: InPage) -> None:
 
 
 def test_components_follow_a_query_and_a_document(
-    client: InPage, open_todos: MadeCollection, server: str
+    client: InPage, open_todos: CollectionClient, server: str
 ) -> None:
     todos, page = open_todos, client.page
     todos.insert({"_id": "b", "text": "second"})
@@ -185,9 +185,9 @@ def opened(browser: Browser, address: str) -> Page:
 
 
 def test_the_ideas_show_in_one_window_what_happens_in_another(
-    browser: Browser, open_todos: MadeCollection, server: str
+    browser: Browser, open_todos: CollectionClient, server: str
 ) -> None:
-    with example("ideas", server, open_todos.made.admin_key) as address:
+    with example("ideas", server, open_todos.account.admin_key) as address:
         here, there = opened(browser, address), opened(browser, address)
         assert here.evaluate("document.querySelector('.idea .title').textContent") == (
             "Four-day week"
@@ -201,9 +201,9 @@ def test_the_ideas_show_in_one_window_what_happens_in_another(
 
 
 def test_a_chat_message_appears_in_its_room_and_is_announced_in_others(
-    browser: Browser, open_todos: MadeCollection, server: str
+    browser: Browser, open_todos: CollectionClient, server: str
 ) -> None:
-    with example("chat", server, open_todos.made.admin_key) as address:
+    with example("chat", server, open_todos.account.admin_key) as address:
         here, there = opened(browser, address), opened(browser, f"{address}/#kitchen")
         here.wait("document.querySelector('#messages').innerText.includes('espresso')")
         there.evaluate("document.querySelector('#author').value = 'Grace'")
@@ -215,10 +215,10 @@ def test_a_chat_message_appears_in_its_room_and_is_announced_in_others(
         assert here.complaints + there.complaints == []
 
 
-def test_the_shop_shows_orders_as_they_come(
-    browser: Browser, open_todos: MadeCollection, server: str
+def test_the_shop_shows_new_orders(
+    browser: Browser, open_todos: CollectionClient, server: str
 ) -> None:
-    with example("shop", server, open_todos.made.admin_key) as address:
+    with example("shop", server, open_todos.account.admin_key) as address:
         page = opened(browser, address)
         page.wait("Number(document.querySelector('#orders').textContent) >= 3")
         page.wait("document.querySelectorAll('#queue tr').length >= 2")

@@ -14,7 +14,7 @@ from tests.sdk.proxy import Proxy, through_proxy
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,18 +26,18 @@ def document(n: int) -> dict[str, Any]:
     return {"_id": f"d{n:02}", "n": n}
 
 
-def told(report: dict[str, Any]) -> list[str]:
-    """Return which documents a report of `follow` tells about."""
+def identities(report: dict[str, Any]) -> list[str]:
+    """Return the ids of the documents in a report of `follow`."""
     event = report["event"]
     return [d["_id"] for d in event["documents"]] if "documents" in event else [event["id"]]
 
 
-def heard(client: Program) -> list[str]:
-    return [identity for report in client.reports.of("f") for identity in told(report)]
+def received_ids(client: Program) -> list[str]:
+    return [identity for report in client.reports.of("f") for identity in identities(report)]
 
 
 def test_a_watched_query_shows_the_answer_and_every_change(
-    client: Program, todos: MadeCollection
+    client: Program, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a", "n": 2})
     client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=2)
@@ -50,7 +50,7 @@ def test_a_watched_query_shows_the_answer_and_every_change(
 
 
 def test_groups_are_queried_and_watched_and_wait_for_the_server(
-    client: Program, todos: MadeCollection
+    client: Program, todos: CollectionClient
 ) -> None:
     todos.insert_many([{"_id": f"d{n}", "n": n, "odd": n % 2 == 1} for n in range(5)])
     group = {"by": ["odd"], "measures": {"sum": {"op": "sum", "field": "n"}}}
@@ -64,10 +64,10 @@ def test_groups_are_queried_and_watched_and_wait_for_the_server(
     shows(client, "q", [{"odd": True, "sum": 13}, {"odd": False, "sum": 6}])
 
 
-def test_what_is_looked_up_is_asked_and_watched_and_changes_on_both_sides(
-    client: Program, todos: MadeCollection
+def test_lookups_work_in_queries_and_subscriptions_and_follow_changes_of_both_sides(
+    client: Program, todos: CollectionClient
 ) -> None:
-    people = make_collection(todos.caller.base, made=todos.made)
+    people = make_collection(todos.caller.base, account=todos.account)
     people.insert({"_id": "ann", "age": 1})
     todos.insert({"_id": "a", "owner": "ann"})
     lookup = [{"from": people.name, "local": "owner", "as": "by"}]
@@ -86,35 +86,35 @@ def test_what_is_looked_up_is_asked_and_watched_and_changes_on_both_sides(
     )
 
 
-def test_nothing_is_lost_and_nothing_repeated_when_the_network_cuts(
-    client: Program, todos: MadeCollection, network: Proxy
+def test_network_outages_lose_and_repeat_no_event(
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
     client.say("follow", "f", collection=todos.name)
     shows(client, "q", [])
     client.reports.wait_for("f", lambda r: r["event"]["type"] == "result")
-    wanted = []
+    expected = []
     for n in range(20):
         todos.insert(document(n))
-        wanted.append(document(n))
+        expected.append(document(n))
         if n % 4 == 1:
             network.cut()
         elif n % 4 == 3:
-            shows(client, "q", wanted)
-    shows(client, "q", wanted)
+            shows(client, "q", expected)
+    shows(client, "q", expected)
     wait_until(
-        lambda: len(client.reports.of("f")) > len(wanted),
+        lambda: len(client.reports.of("f")) > len(expected),
         what="each document to be told of",
         timeout_s=120,
     )
     events = [report["event"] for report in client.reports.of("f")]
     assert events[0] == {"type": "result", "documents": []}
-    # Writes to different documents may be told in another order than they were made.
-    assert sorted((e["type"], e["id"]) for e in events[1:]) == [("add", d["_id"]) for d in wanted]
+    # Writes to different documents may be delivered in a different order.
+    assert sorted((e["type"], e["id"]) for e in events[1:]) == [("add", d["_id"]) for d in expected]
 
 
-def test_a_connection_that_only_looks_alive_is_replaced(
-    client: Program, todos: MadeCollection, network: Proxy
+def test_a_connection_that_is_open_but_dead_is_replaced(
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
     shows(client, "q", [])
@@ -124,7 +124,7 @@ def test_a_connection_that_only_looks_alive_is_replaced(
 
 
 def test_a_half_closed_connection_is_replaced(
-    client: Program, todos: MadeCollection, network: Proxy
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
     shows(client, "q", [])
@@ -134,7 +134,7 @@ def test_a_half_closed_connection_is_replaced(
 
 
 def test_a_client_is_offline_without_a_network_and_reconnects(
-    client: Program, todos: MadeCollection, network: Proxy
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
     shows(client, "q", [])
@@ -147,8 +147,8 @@ def test_a_client_is_offline_without_a_network_and_reconnects(
 
 
 @only_javascript
-def test_a_network_that_lets_no_web_socket_through_is_no_obstacle(
-    client: Program, todos: MadeCollection, network: Proxy
+def test_subscriptions_work_on_networks_that_block_websockets(
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     network.passes_web_sockets = False
     client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=3)
@@ -161,7 +161,7 @@ def test_a_network_that_lets_no_web_socket_through_is_no_obstacle(
 
 
 def test_a_client_resumes_after_its_server_was_killed(
-    client: Program, todos: MadeCollection, server: str
+    client: Program, todos: CollectionClient, server: str
 ) -> None:
     with another_server() as other, through_proxy(other.url) as network:
         client.say("open", "open", options=options_of(network, todos))
@@ -173,12 +173,12 @@ def test_a_client_resumes_after_its_server_was_killed(
         other.process.kill()
         todos.insert(document(2))
         shows(client, "q", [document(1), document(2)])
-        wait_until(lambda: len(heard(client)) >= 2, what="both documents", timeout_s=120)
-        assert sorted(heard(client)) == ["d01", "d02"]
+        wait_until(lambda: len(received_ids(client)) >= 2, what="both documents", timeout_s=120)
+        assert sorted(received_ids(client)) == ["d01", "d02"]
 
 
 def test_writes_are_visible_at_once_and_reverted_if_rejected(
-    client: Program, todos: MadeCollection, network: Proxy
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("watch", "q", collection=todos.name)
     shows(client, "q", [])
@@ -189,13 +189,13 @@ def test_writes_are_visible_at_once_and_reverted_if_rejected(
     assert client.reports.wait_for("w", lambda _: True)["version"] == 1
     network.delay_s = 0.0
     client.reports.wait_for("q", lambda r: not r["pending"])
-    refused = ask(client, "insert", "again", collection=todos.name, body={"_id": "a", "n": 2})
-    assert refused["error"]["code"] == "duplicate_id"
+    refusal = ask(client, "insert", "again", collection=todos.name, body={"_id": "a", "n": 2})
+    assert refusal["error"]["code"] == "duplicate_id"
     shows(client, "q", [{"_id": "a", "n": 1}])
 
 
-def test_a_write_whose_answer_was_lost_is_done_once(
-    client: Program, todos: MadeCollection, network: Proxy
+def test_a_write_whose_response_was_lost_takes_effect_once(
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     todos.insert({"_id": "a", "n": 0})
     network.delay_s = 0.3
@@ -211,7 +211,7 @@ def test_a_write_whose_answer_was_lost_is_done_once(
 
 
 def test_queued_writes_wait_for_the_network(
-    client: Program, todos: MadeCollection, network: Proxy
+    client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     client.say("open", "open", options={**options_of(network, todos), "queued": True})
     client.say("watch", "q", collection=todos.name)
@@ -229,7 +229,7 @@ def test_queued_writes_wait_for_the_network(
     client.reports.wait_for("q", lambda r: r["state"] == "live" and not r["pending"])
 
 
-def test_a_transaction_is_done_as_a_whole(client: Program, todos: MadeCollection) -> None:
+def test_a_transaction_is_done_as_a_whole(client: Program, todos: CollectionClient) -> None:
     todos.insert_many([{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
     client.say("watch", "q", collection=todos.name)
     shows(client, "q", [{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
@@ -240,16 +240,16 @@ def test_a_transaction_is_done_as_a_whole(client: Program, todos: MadeCollection
     shows(client, "q", [{"_id": "a", "n": 0}, {"_id": "b", "n": 2}])
 
 
-def test_errors_have_codes_and_point_at_the_place(client: Program, todos: MadeCollection) -> None:
+def test_errors_have_codes_and_point_at_the_place(client: Program, todos: CollectionClient) -> None:
     client.say("watch", "q", collection=todos.name, filter={"n": {"$foo": 1}})
     failed = client.reports.wait_for("q", lambda r: r["error"] is not None)
     assert failed["state"] == "failed"
-    asked = ask(client, "fetch", "f", collection=todos.name, filter={"n": {"$foo": 1}})
-    assert asked["error"]["code"] == failed["error"]["code"]
-    assert asked["error"]["places"][0]["pointer"].startswith("/filter")
+    request = ask(client, "fetch", "f", collection=todos.name, filter={"n": {"$foo": 1}})
+    assert request["error"]["code"] == failed["error"]["code"]
+    assert request["error"]["places"][0]["pointer"].startswith("/filter")
 
 
-def test_large_answers_are_fetched_page_by_page(client: Program, todos: MadeCollection) -> None:
+def test_large_answers_are_fetched_page_by_page(client: Program, todos: CollectionClient) -> None:
     documents = [{"_id": f"d{n:04}"} for n in range(1_234)]
     todos.insert_many(documents)
     assert ask(client, "fetch", "f", collection=todos.name)["documents"] == documents

@@ -1,4 +1,4 @@
-"""What an assistant can, and cannot, do by the Model Context Protocol."""
+"""What an assistant can and cannot do through the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.make import make_key, make_member
 from tests.sdk.assistant import PYTHON_SDK, Assistant, assistant
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
@@ -32,7 +32,7 @@ INITIALIZE = {
 
 
 @pytest.fixture
-def shop(server: str) -> MadeCollection:
+def shop(server: str) -> CollectionClient:
     """A collection of three documents, of which an anonymous caller may read one."""
     from tests.documents.collection import make_collection
 
@@ -47,9 +47,9 @@ def shop(server: str) -> MadeCollection:
 
 
 @pytest.fixture
-def reader(shop: MadeCollection) -> Iterator[Assistant]:
+def reader(shop: CollectionClient) -> Iterator[Assistant]:
     """An assistant with the tenant's admin key, without `--allow-writes`."""
-    with assistant(shop.caller.base, shop.made.admin_key) as reader:
+    with assistant(shop.caller.base, shop.account.admin_key) as reader:
         yield reader
 
 
@@ -83,7 +83,7 @@ def test_the_server_names_its_revision_and_offers_only_tools_that_read(reader: A
         assert all("items" in part for part in _arrays(schema))
 
 
-def test_an_assistant_queries_page_by_page(reader: Assistant, shop: MadeCollection) -> None:
+def test_an_assistant_queries_page_by_page(reader: Assistant, shop: CollectionClient) -> None:
     arguments = {"collection": shop.name, "filter": {"n": {"$gte": 0}}, "sort": [["n", -1]]}
     first = reader.call("query", **arguments, limit=2, projection={"n": 1})
     assert [item["document"] for item in first["items"]] == [
@@ -94,8 +94,8 @@ def test_an_assistant_queries_page_by_page(reader: Assistant, shop: MadeCollecti
     assert _ids(rest) == ["d0"]
 
 
-def test_a_long_result_is_cut_and_says_how_much_is_missing(
-    reader: Assistant, shop: MadeCollection
+def test_a_truncated_result_reports_how_much_is_missing(
+    reader: Assistant, shop: CollectionClient
 ) -> None:
     shop.insert_many([{"_id": f"e{n}", "n": n, "text": "é" * 3_000} for n in range(30)])
     result = reader.call("query", collection=shop.name, limit=33)
@@ -105,7 +105,7 @@ def test_a_long_result_is_cut_and_says_how_much_is_missing(
     assert "next_cursor" not in result
 
 
-def test_an_assistant_reads_schemas_and_indexes(reader: Assistant, shop: MadeCollection) -> None:
+def test_an_assistant_reads_schemas_and_indexes(reader: Assistant, shop: CollectionClient) -> None:
     (listed,) = reader.call("schema")["items"]
     single = reader.call("schema", collection=shop.name)
     assert listed["name"] == single["name"] == shop.name
@@ -113,7 +113,7 @@ def test_an_assistant_reads_schemas_and_indexes(reader: Assistant, shop: MadeCol
     assert [index["name"] for index in single["indexes"]] == ["by-n"]
 
 
-def test_an_assistant_reads_the_plan_of_a_query(reader: Assistant, shop: MadeCollection) -> None:
+def test_an_assistant_reads_the_plan_of_a_query(reader: Assistant, shop: CollectionClient) -> None:
     plan = reader.call("explain", collection=shop.name, filter={"n": 2})
     assert "by-n" in json.dumps(plan)
     error = reader.error("explain", filter={"n": 2})
@@ -121,10 +121,10 @@ def test_an_assistant_reads_the_plan_of_a_query(reader: Assistant, shop: MadeCol
 
 
 def test_an_assistant_learns_why_a_subscriber_gets_a_change(
-    todos: MadeCollection,
+    todos: CollectionClient,
 ) -> None:
     todos.insert({"_id": "a", "n": 2})
-    with assistant(todos.caller.base, todos.made.admin_key) as reader:
+    with assistant(todos.caller.base, todos.account.admin_key) as reader:
         query = {"collection": todos.name, "filter": {"n": {"$gt": 3}}}
         story = reader.call("explain", **query, document="a")
         assert story["verdict"] == "no_match"
@@ -157,19 +157,19 @@ class _QuietHandler(SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
-def test_an_assistant_writes_only_if_its_process_was_started_so(shop: MadeCollection) -> None:
+def test_an_assistant_can_write_only_if_its_process_allows_it(shop: CollectionClient) -> None:
     operations = [{"update": {"id": "d0", "update": {"$set": {"n": 7}}}}, {"delete": {"id": "d2"}}]
     arguments = {"collection": shop.name, "operations": operations}
-    with assistant(shop.caller.base, shop.made.admin_key) as reader:
+    with assistant(shop.caller.base, shop.account.admin_key) as reader:
         response = reader.request("tools/call", name="write", arguments=arguments)
         assert response["error"] == {"code": -32602, "message": "Unknown tool: 'write'."}
     assert shop.versions() == {"d0": 1, "d1": 1, "d2": 1}
-    with assistant(shop.caller.base, shop.made.admin_key, ["--allow-writes"]) as writer:
+    with assistant(shop.caller.base, shop.account.admin_key, ["--allow-writes"]) as writer:
         (*_, write) = writer.request("tools/list")["result"]["tools"]
         assert write["annotations"] == {"readOnlyHint": False, "destructiveHint": True}
         writer.call("write", **arguments)
     assert [document["n"] for document in shop.query()] == [7, 1]
-    key = make_key(shop.made.tenant, scopes=["documents:read"])
+    key = make_key(shop.account.tenant, scopes=["documents:read"])
     with assistant(shop.caller.base, key, ["--allow-writes"]) as writer:
         assert writer.error("write", **arguments)["code"] == "missing_scope"
 
@@ -180,7 +180,7 @@ def test_an_assistant_writes_only_if_its_process_was_started_so(shop: MadeCollec
     ids=str,
 )
 def test_no_filter_shows_documents_that_the_key_may_not_read(
-    shop: MadeCollection,
+    shop: CollectionClient,
     filter: dict[str, object],  # noqa: A002
 ) -> None:
     key = shop.anonymous().headers["Rillbase-Key"]
@@ -192,11 +192,11 @@ def test_no_filter_shows_documents_that_the_key_may_not_read(
 
 
 def test_a_viewers_token_reads_documents_and_schemas_and_writes_nothing(
-    shop: MadeCollection,
+    shop: CollectionClient,
 ) -> None:
-    viewer = make_member(shop.made.tenant, Role.VIEWER)
+    viewer = make_member(shop.account.tenant, Role.VIEWER)
     tokens = signed_in(shop.caller.base, viewer).post("/api/v1/me/tokens", {"name": "assistant"})
-    tenant = {"RILLBASE_TENANT": shop.made.slug}
+    tenant = {"RILLBASE_TENANT": shop.account.slug}
     with assistant(
         shop.caller.base, tokens.json()["secret"], ["--allow-writes"], **tenant
     ) as reader:
@@ -207,8 +207,8 @@ def test_a_viewers_token_reads_documents_and_schemas_and_writes_nothing(
         assert error["code"] == "missing_scope"
 
 
-def test_a_key_reaches_no_other_collection_and_no_other_address(shop: MadeCollection) -> None:
-    key = make_key(shop.made.tenant, scopes=["documents:read"], collections=["others"])
+def test_a_key_reaches_no_other_collection_and_no_other_address(shop: CollectionClient) -> None:
+    key = make_key(shop.account.tenant, scopes=["documents:read"], collections=["others"])
     with assistant(shop.caller.base, key) as reader:
         assert reader.error("query", collection=shop.name)["code"] == "forbidden"
         for name in ("../whoami?", "others/documents:delete?x=", "..", "a\r\nHost: x", ""):
@@ -230,7 +230,7 @@ def test_a_key_reaches_no_other_collection_and_no_other_address(shop: MadeCollec
     ids=str,
 )
 def test_a_call_that_is_rejected_gets_the_code_of_the_error(
-    reader: Assistant, shop: MadeCollection, arguments: dict[str, object], code: str
+    reader: Assistant, shop: CollectionClient, arguments: dict[str, object], code: str
 ) -> None:
     if arguments.get("collection") == "things":
         arguments = {**arguments, "collection": shop.name}

@@ -20,44 +20,46 @@ from tests.sdk.conftest import options_of
 from tests.sdk.proxy import Proxy
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 
 pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def db(network: Proxy, todos: MadeCollection) -> Iterator[Client]:
+def db(network: Proxy, todos: CollectionClient) -> Iterator[Client]:
     options = options_of(network, todos)
     with Client(str(options["url"]), key=str(options["key"])) as db:
         yield db
 
 
-def test_documents_are_written_and_read(db: Client, todos: MadeCollection) -> None:
+def test_documents_are_written_and_read(db: Client, todos: CollectionClient) -> None:
     things = db.collection(todos.name)
-    made = things.insert({"n": 1, "at": datetime(2026, 1, 1, tzinfo=UTC), "price": Decimal("1.10")})
-    assert isinstance(made.id, ObjectId)
-    found = things.get(made.id)
-    assert found is not None
-    assert found.document == {"_id": made.id, **found.document}
-    assert found.document["at"] == datetime(2026, 1, 1, tzinfo=UTC)
-    assert things.update(made.id, {"$inc": {"n": 1}}).version == 2
-    assert things.merge(made.id, {"price": None}).document.get("price") is None
+    created = things.insert(
+        {"n": 1, "at": datetime(2026, 1, 1, tzinfo=UTC), "price": Decimal("1.10")}
+    )
+    assert isinstance(created.id, ObjectId)
+    result = things.get(created.id)
+    assert result is not None
+    assert result.document == {"_id": created.id, **result.document}
+    assert result.document["at"] == datetime(2026, 1, 1, tzinfo=UTC)
+    assert things.update(created.id, {"$inc": {"n": 1}}).version == 2
+    assert things.merge(created.id, {"price": None}).document.get("price") is None
     assert things.replace("b", {"n": 5}).version == 1
     assert things.where("n", ">=", 2).sort("n", descending=True).project(["n"]).fetch() == [
         {"_id": "b", "n": 5},
-        {"_id": made.id, "n": 2},
+        {"_id": created.id, "n": 2},
     ]
     assert [envelope.id for envelope in things.get_many(["b", "none"])] == ["b"]
     assert things.update_many({"n": {"$gt": 0}}, {"$set": {"x": 1}}).changed == 2
     things.delete("b")
     assert things.get("b") is None
-    assert things.bulk(lambda steps: steps.insert({"_id": "c"}).delete(made.id))[0]["id"] == "c"
+    assert things.bulk(lambda steps: steps.insert({"_id": "c"}).delete(created.id))[0]["id"] == "c"
     assert things.delete_many({}).changed == 1
     assert things.count() == 0
 
 
-def test_a_query_can_be_watched_without_await(db: Client, todos: MadeCollection) -> None:
+def test_a_query_can_be_watched_without_await(db: Client, todos: CollectionClient) -> None:
     things = db.collection(todos.name)
     with pytest.raises(ServerError) as refused:
         next(iter(things.filter({"n": {"$foo": 1}}).watch()))
@@ -73,7 +75,7 @@ def test_a_query_can_be_watched_without_await(db: Client, todos: MadeCollection)
     assert seen == [[], [{"_id": "a"}]]
 
 
-def test_only_the_version_that_was_read_is_changed(db: Client, todos: MadeCollection) -> None:
+def test_only_the_version_that_was_read_is_changed(db: Client, todos: CollectionClient) -> None:
     things = db.collection(todos.name)
     things.insert({"_id": "a", "n": 1})
     things.update("a", {"$inc": {"n": 1}}, if_version=1)
@@ -82,7 +84,7 @@ def test_only_the_version_that_was_read_is_changed(db: Client, todos: MadeCollec
     assert late.value.code == "precondition_failed"
 
 
-def test_every_type_goes_to_text_and_comes_back() -> None:
+def test_every_type_survives_a_round_trip_through_text() -> None:
     values = {
         "id": ObjectId("0123456789abcdef01234567"),
         "decimal": Decimal("1.10"),
@@ -95,9 +97,9 @@ def test_every_type_goes_to_text_and_comes_back() -> None:
         "stamp": Timestamp(1, 2),
         "list": [None, True, 1, "a"],
     }
-    found = ejson.loads(ejson.dumps(values))
-    assert found == values
-    assert isinstance(found["float"], float)
+    body = ejson.loads(ejson.dumps(values))
+    assert body == values
+    assert isinstance(body["float"], float)
     assert ejson.encode(re.compile("^a", re.IGNORECASE)) == {
         "$regularExpression": {"pattern": "^a", "options": "i"}
     }

@@ -1,4 +1,4 @@
-"""How the Python SDK keeps its connection, with a server that the test plays."""
+"""How the Python SDK maintains its connection, with a server simulated by the test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 class Stage:
-    """A server, and what it was told."""
+    """A simulated server, and the messages that it received."""
 
     def __init__(self, answer: Answer) -> None:
         self.said: list[Message] = []

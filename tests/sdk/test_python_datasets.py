@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from rillbase import Client, ServerError, TableQuery
+from rillbase import Client, ServerError, SqlStatement, TableQuery
 from rillbase.progress import Bar
 from tests.sdk.proxy import Proxy
 
 if TYPE_CHECKING:
-    from tests.analytics.made import Made
+    from tests.analytics.dataset_client import DatasetClient
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,20 +32,20 @@ ALL = TableQuery(table="orders", columns=["id", "customer", "amount"], order=[("
 
 
 @pytest.fixture
-def shop(server: str) -> Made:
-    from tests.analytics.made import make_dataset
+def shop(server: str) -> DatasetClient:
+    from tests.analytics.dataset_client import make_dataset
 
     return make_dataset(server)
 
 
 @pytest.fixture
-def db(network: Proxy, shop: Made) -> Iterator[Client]:
-    with Client(network.url, key=shop.made.admin_key) as db:
+def db(network: Proxy, shop: DatasetClient) -> Iterator[Client]:
+    with Client(network.url, key=shop.account.admin_key) as db:
         yield db
 
 
 def test_rows_frames_tables_and_files_are_uploaded_alike(
-    db: Client, shop: Made, tmp_path: Path
+    db: Client, shop: DatasetClient, tmp_path: Path
 ) -> None:
     dataset = db.dataset(shop.name)
     assert dataset.upload(ORDERS, table="orders").state == 1
@@ -72,7 +72,9 @@ def test_rows_frames_tables_and_files_are_uploaded_alike(
         dataset.upload(tmp_path / "orders.txt", table="orders")
 
 
-def test_an_answer_becomes_a_table_with_the_types_of_its_columns(db: Client, shop: Made) -> None:
+def test_an_answer_becomes_a_table_with_the_types_of_its_columns(
+    db: Client, shop: DatasetClient
+) -> None:
     dataset = db.dataset(shop.name)
     dataset.upload(ORDERS, table="orders")
     everything = TableQuery(table="orders", order=[("id", 1)], freshness=0)
@@ -94,13 +96,35 @@ def test_an_answer_becomes_a_table_with_the_types_of_its_columns(db: Client, sho
     assert dataset.pipeline()["stages"]["unsorted"]["rows"] == 2
 
 
-def test_an_upload_reports_its_progress(db: Client, shop: Made) -> None:
+def test_sql_returns_rows_tables_and_frames(db: Client, shop: DatasetClient) -> None:
+    dataset = db.dataset(shop.name)
+    dataset.upload(ORDERS, table="orders")
+    asked = SqlStatement(
+        sql='SELECT id, day, amount * 2 AS twice FROM orders WHERE amount > $1 AND "at" = $2',
+        parameters=[3, AT],
+        freshness=0,
+    )
+    answer = dataset.sql(asked)
+    assert answer.rows == [{"id": 2**60, "day": "2026-11-21", "twice": 8.0}]
+    assert (answer.state, answer.freshness_s, answer.truncated) == (1, 0.0, False)
+    assert [column["name"] for column in answer.columns] == ["id", "day", "twice"]
+    table = dataset.to_arrow(asked)
+    assert table.to_pylist() == [{"id": 2**60, "day": AT.date(), "twice": 8.0}]
+    assert table.schema.metadata[b"rillbase.state"] == b"1"
+    assert list(dataset.to_pandas(SqlStatement(sql="SELECT 1 AS one"))["one"]) == [1]
+    assert dataset.sql("SELECT count(*) AS n FROM orders").rows == [{"n": 2}]
+    with pytest.raises(ServerError) as refused:
+        dataset.sql("SELECT * FROM elsewhere")
+    assert refused.value.code == "invalid_sql"
+
+
+def test_an_upload_reports_its_progress(db: Client, shop: DatasetClient) -> None:
     rows = pa.table({"id": range(50_000), "customer": [f"customer {n}" for n in range(50_000)]})
     received: list[tuple[int, int]] = []
-    made = db.dataset(shop.name).upload(
+    upload = db.dataset(shop.name).upload(
         rows, table="orders", progress=lambda sent, total: received.append((sent, total))
     )
-    assert made.rows == 50_000
+    assert upload.rows == 50_000
     total = received[0][1]
     assert [sent for sent, _ in received] == sorted(sent for sent, _ in received)
     assert (received[0], received[-1], len(received) > 5) == ((0, total), (total, total), True)
@@ -125,7 +149,7 @@ def test_a_progress_bar_is_drawn_only_in_a_terminal() -> None:
 
 
 def test_an_upload_that_is_cut_off_is_sent_again_and_counts_once(
-    db: Client, network: Proxy, shop: Made
+    db: Client, network: Proxy, shop: DatasetClient
 ) -> None:
     rows = pa.table({"id": range(200_000), "customer": ["c" * 50] * 200_000})
     cuts = iter([True])
@@ -134,16 +158,16 @@ def test_an_upload_that_is_cut_off_is_sent_again_and_counts_once(
         if sent > total / 2 and next(cuts, False):
             network.cut()
 
-    made = db.dataset(shop.name).upload(rows, table="orders", progress=cut_once)
+    upload = db.dataset(shop.name).upload(rows, table="orders", progress=cut_once)
     assert next(cuts, None) is None
-    assert (made.state, made.rows) == (1, 200_000)
+    assert (upload.state, upload.rows) == (1, 200_000)
 
 
-def test_a_large_upload_that_is_refused_says_why(shop: Made, network: Proxy) -> None:
+def test_a_large_upload_that_is_refused_says_why(shop: DatasetClient, network: Proxy) -> None:
     from tests.make import make_key
 
     rows = pa.table({"id": range(400_000), "customer": ["c" * 50] * 400_000})
-    key = make_key(shop.made.tenant, scopes=["analytics:read"])
+    key = make_key(shop.account.tenant, scopes=["analytics:read"])
     with Client(network.url, key=key) as reader, pytest.raises(ServerError) as refused:
         reader.dataset(shop.name).upload(rows, table="orders")
     assert refused.value.status == 403

@@ -1,4 +1,6 @@
-"""What the Python SDK foresees of writes is what the server makes of them, or nothing."""
+"""The Python SDK predicts the results of writes exactly as the server computes them, or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from rillbase_native import Filter, Value
 from tests.native.test_bounds import FILTERS, VALUES
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 DOCUMENTS = st.fixed_dictionaries({"_id": st.just(1)}, optional={"a": VALUES, "b": VALUES})
 CHANCE = random.Random(7)
@@ -60,7 +62,7 @@ def test_values_are_ordered_as_the_server_orders_them(left: object, right: objec
     assert (mine < other) == (a.sort_key() < b.sort_key())
 
 
-def test_an_update_is_foreseen_as_the_server_does_it(todos: MadeCollection) -> None:
+def test_an_update_is_foreseen_as_the_server_does_it(todos: CollectionClient) -> None:
     before = [{"_id": n, **some_members()} for n in range(UPDATES)]
     changes = [some_update() for _ in range(UPDATES)]
     todos.insert_many(before)

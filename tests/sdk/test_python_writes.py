@@ -25,7 +25,7 @@ from tests.sdk.proxy import Proxy
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -33,7 +33,7 @@ Opens = Callable[..., Client]
 
 
 @pytest.fixture
-def opens(network: Proxy, todos: MadeCollection) -> Opens:
+def opens(network: Proxy, todos: CollectionClient) -> Opens:
     """Opens clients that reach the server through the network."""
     options = options_of(network, todos)
 
@@ -49,7 +49,7 @@ def offline(network: Proxy) -> None:
 
 
 def test_a_write_is_visible_at_once_and_reverted_if_it_is_rejected(
-    opens: Opens, todos: MadeCollection, network: Proxy
+    opens: Opens, todos: CollectionClient, network: Proxy
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
     seen: list[Snapshot] = []
@@ -65,10 +65,10 @@ def test_a_write_is_visible_at_once_and_reverted_if_it_is_rejected(
             ("a", 1, False),
         ]
         assert writing.result(60).version == 1
-        refused = things.later.update("a", {"$set": {"n": -1}}, if_version=7)
+        refusal = things.later.update("a", {"$set": {"n": -1}}, if_version=7)
         wait_until(lambda: seen[-1].documents[0]["n"] == -1, what="the write to be seen")
         with pytest.raises(ServerError) as late:
-            refused.result(60)
+            refusal.result(60)
         assert late.value.code == "precondition_failed"
         wait_until(
             lambda: (
@@ -81,7 +81,7 @@ def test_a_write_is_visible_at_once_and_reverted_if_it_is_rejected(
 
 
 def test_without_optimistic_writes_only_the_servers_answer_is_shown(
-    opens: Opens, todos: MadeCollection, network: Proxy
+    opens: Opens, todos: CollectionClient, network: Proxy
 ) -> None:
     seen: list[Snapshot] = []
     with opens(optimistic=False) as db:
@@ -94,7 +94,7 @@ def test_without_optimistic_writes_only_the_servers_answer_is_shown(
 
 
 def test_offline_writes_survive_the_program_and_are_sent_in_order(
-    opens: Opens, todos: MadeCollection, network: Proxy, tmp_path: Path
+    opens: Opens, todos: CollectionClient, network: Proxy, tmp_path: Path
 ) -> None:
     offline(network)
     with opens(queue=tmp_path / "writes.db") as db:
@@ -119,7 +119,7 @@ def test_offline_writes_survive_the_program_and_are_sent_in_order(
 
 
 def test_queued_writes_happen_once_however_often_the_network_fails(
-    opens: Opens, todos: MadeCollection, network: Proxy
+    opens: Opens, todos: CollectionClient, network: Proxy
 ) -> None:
     todos.insert({"_id": "a", "n": 0})
     with opens(queue=True) as db:
@@ -135,7 +135,7 @@ def test_queued_writes_happen_once_however_often_the_network_fails(
 
 
 def test_a_waiting_write_fails_when_its_client_is_closed(
-    opens: Opens, todos: MadeCollection, network: Proxy
+    opens: Opens, todos: CollectionClient, network: Proxy
 ) -> None:
     offline(network)
     with opens() as db:
@@ -145,7 +145,7 @@ def test_a_waiting_write_fails_when_its_client_is_closed(
 
 
 def test_a_rejection_without_a_waiting_caller_is_reported(
-    opens: Opens, todos: MadeCollection, network: Proxy, tmp_path: Path
+    opens: Opens, todos: CollectionClient, network: Proxy, tmp_path: Path
 ) -> None:
     todos.insert({"_id": "a"})
     offline(network)
@@ -153,10 +153,10 @@ def test_a_rejection_without_a_waiting_caller_is_reported(
         db.collection(todos.name).later.insert({"_id": "a"})
         wait_until(lambda: db.queued_writes == 1, what="the write to be queued")
     network.refuses = False
-    refused: list[RillbaseError] = []
-    with opens(queue=str(tmp_path / "writes.db"), on_queue_error=refused.append):
-        wait_until(lambda: bool(refused), what="the refusal")
-    assert [error.code for error in refused] == ["duplicate_id"]
+    refusals: list[RillbaseError] = []
+    with opens(queue=str(tmp_path / "writes.db"), on_queue_error=refusals.append):
+        wait_until(lambda: bool(refusals), what="the refusal")
+    assert [error.code for error in refusals] == ["duplicate_id"]
 
 
 def test_a_queue_belongs_to_one_program_at_a_time(opens: Opens, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_queue_belongs_to_one_program_at_a_time(opens: Opens, tmp_path: Path) 
 
 
 def test_the_connections_state_is_reported(
-    opens: Opens, todos: MadeCollection, network: Proxy
+    opens: Opens, todos: CollectionClient, network: Proxy
 ) -> None:
     states: list[ConnectionState] = []
     with opens() as db:
@@ -184,7 +184,7 @@ def test_the_connections_state_is_reported(
     assert len(states) == reported
 
 
-def test_a_listener_may_write_but_not_wait(opens: Opens, todos: MadeCollection) -> None:
+def test_a_listener_may_write_but_not_wait(opens: Opens, todos: CollectionClient) -> None:
     raised: list[RuntimeError] = []
     ran = threading.Event()
     with opens() as db:
@@ -204,8 +204,8 @@ def test_a_listener_may_write_but_not_wait(opens: Opens, todos: MadeCollection) 
     assert "later" in str(raised[0])
 
 
-def test_a_listener_that_fails_is_told_again(
-    opens: Opens, todos: MadeCollection, caplog: pytest.LogCaptureFixture
+def test_a_listener_that_failed_is_notified_again(
+    opens: Opens, todos: CollectionClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Snapshot] = []
 
@@ -222,7 +222,7 @@ def test_a_listener_that_fails_is_told_again(
 
 
 def test_a_rejected_subscription_reports_the_reason_to_its_listener(
-    opens: Opens, todos: MadeCollection, caplog: pytest.LogCaptureFixture
+    opens: Opens, todos: CollectionClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Snapshot] = []
     with opens() as db:

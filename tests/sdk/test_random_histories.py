@@ -1,4 +1,6 @@
-"""Whatever is written and however often the network fails, what is shown is what asking answers."""
+"""Whatever is written and however often the network fails, a live query shows the same as a
+one-time query.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from tests.sdk.driver import Program, shows
 from tests.sdk.proxy import Proxy
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -24,17 +26,17 @@ WRITES = 60
 IDS = [1, 2.5, "a", "ab", "B", "é", "\U0001f600", True]
 
 
-def write_something(todos: MadeCollection, chance: random.Random) -> None:
-    """Do one write, or a batch of some that count as one."""
-    operations = [operation(chance) for _ in range(chance.choice([1, 1, 1, 3]))]
+def write_something(todos: CollectionClient, rng: random.Random) -> None:
+    """Make one write, or an atomic batch of several."""
+    operations = [operation(rng) for _ in range(rng.choice([1, 1, 1, 3]))]
     body = {"operations": operations, "ordered": len(operations) > 1}
     answer = todos.caller.post(f"{todos.path}/documents:bulk", body)
     assert answer.status_code in (200, 404), answer.text
 
 
-def operation(chance: random.Random) -> dict[str, Any]:
-    identity, n = chance.choice(IDS), chance.randrange(10)
-    return chance.choice(
+def operation(rng: random.Random) -> dict[str, Any]:
+    identity, n = rng.choice(IDS), rng.randrange(10)
+    return rng.choice(
         [
             {"replace": {"id": identity, "document": {"n": n}}},
             {"update": {"id": identity, "update": {"$set": {"n": n}}, "upsert": True}},
@@ -45,14 +47,14 @@ def operation(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_live_answer_equals_a_query(
-    client: Program, todos: MadeCollection, network: Proxy, seed: int
+    client: Program, todos: CollectionClient, network: Proxy, seed: int
 ) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for name, query in QUERIES.items():
         client.say("watch", name, collection=todos.name, **query)
     for _ in range(WRITES):
-        write_something(todos, chance)
-        if chance.random() < 0.1:
-            chance.choice([network.cut, network.half_close])()
+        write_something(todos, rng)
+        if rng.random() < 0.1:
+            rng.choice([network.cut, network.half_close])()
     for name, query in QUERIES.items():
         shows(client, name, todos.query(**query))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.aggregates.backstage import running
+from tests.aggregates.background_service import running
 from tests.launcher_command import reachable_directory
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def their_server() -> Iterator[EmbeddedPostgres]:
 def database(their_server: EmbeddedPostgres) -> Iterator[Database]:
     from tests.sources.upstream import database
 
-    with database(their_server) as made:
-        yield made
+    with database(their_server) as tenant_database:
+        yield tenant_database
 
 
 @pytest.fixture(scope="module")

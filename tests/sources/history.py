@@ -1,4 +1,4 @@
-"""Random transactions against a table, and what the table is behind each of them."""
+"""Random transactions on a table, and its contents after each of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from rillbase_native import Value
-from tests.sources.upstream import Database, Followed
+from tests.sources.upstream import Database, FollowedCollection
 
 Rows = dict[str, Any]
 CREATE = (
@@ -31,7 +31,7 @@ class History:
 
     database: Database
     random: random.Random
-    #: The log's place behind each transaction, and the rows as they are there.
+    #: The log position after each transaction, and the rows at that position.
     states: list[tuple[int, Rows]] = field(default_factory=list)
 
     def begin(self) -> None:
@@ -77,7 +77,7 @@ class History:
             case 5:
                 run("DELETE FROM things WHERE id = %s", (key,))
             case 6:
-                # The row's large value is not told, and it gets another key.
+                # The row's large value is not sent, and its key changes.
                 run(
                     "UPDATE things SET id = %s WHERE id = %s "
                     "AND NOT EXISTS (SELECT FROM things WHERE id = %s)",
@@ -87,27 +87,29 @@ class History:
                 run("UPDATE things SET flag = NOT coalesce(flag, false) WHERE id < %s", (key,))
 
     def possible(self, confirmed: int) -> list[Rows]:
-        """Return what the documents may be that stand for a place of the log.
+        """Return the possible documents at a position of the log.
 
-        A place between the moments that were looked at is in front of a commit or behind it.
+        A position between two recorded ones is before or after a commit.
         """
         before = [rows for lsn, rows in self.states if lsn <= confirmed]
         after = [rows for lsn, rows in self.states if lsn > confirmed]
         return [before[-1] if before else {}, *after[:1]]
 
 
-def documents_at(postgres_url: str, followed: Followed) -> tuple[int, bool, Rows]:
-    """Return place, whether the copy is complete, and documents, all of one moment."""
+def documents_at(postgres_url: str, followed: FollowedCollection) -> tuple[int, bool, Rows]:
+    """Return the position, whether the copy is complete, and the documents, all from one
+    snapshot.
+    """
     collection = followed.things.collection.pk
     with psycopg.connect(postgres_url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         row = connection.execute(
             "SELECT confirmed, is_copied FROM sources_source WHERE collection_id = %s", [collection]
         ).fetchone()
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT body FROM documents_document WHERE collection_id = %s AND body IS NOT NULL",
             [collection],
         ).fetchall()
-    documents = [json.loads(Value.from_bson(bytes(body)).ejson()) for (body,) in found]
+    documents = [json.loads(Value.from_bson(bytes(body)).ejson()) for (body,) in rows]
     confirmed, is_copied = row or (0, False)
-    return confirmed, is_copied, {str(each["_id"]): each for each in documents}
+    return confirmed, is_copied, {str(document["_id"]): document for document in documents}

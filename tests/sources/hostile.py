@@ -14,8 +14,8 @@ from struct import pack, unpack
 Cell = bytes | None
 #: Answers a statement itself, or returns false.
 Misbehaviour = Callable[["Client", bytes], bool]
-#: What is done with a connection.
-Life = Callable[["Client"], None]
+#: Handles a connection.
+ConnectionHandler = Callable[["Client"], None]
 
 INT4, INT8, BOOL, TEXT, TEXT_ARRAY, OID_ARRAY = 23, 20, 16, 25, 1009, 1016
 LSN = b"0/16B3748"
@@ -60,7 +60,7 @@ GREETING = b"".join(
         READY,
     )
 )
-#: What a catalogue with one table of an id and a text says, by what is asked for.
+#: Results of catalogue queries for one table with an id and a text, by query.
 CATALOGUE: dict[bytes, tuple[tuple[int, ...], list[tuple[Cell, ...]]]] = {
     b"server_version_num": ((INT4, TEXT, BOOL), [(b"180000", b"logical", b"f")]),
     b"FROM pg_class c": (
@@ -97,10 +97,10 @@ class Client:
         self._file = connection.makefile("rb")
 
     def _read(self, size: int) -> bytes:
-        found = self._file.read(size)
-        if len(found) < size:
+        result = self._file.read(size)
+        if len(result) < size:
             raise EOFError
-        return found
+        return result
 
     def start(self) -> dict[str, str]:
         """Read the start-up message; return its parameters."""
@@ -148,7 +148,7 @@ class Client:
         return sent
 
     def hang(self) -> None:
-        """Answer nothing until the client has gone."""
+        """Send nothing until the client has gone."""
         with contextlib.suppress(EOFError, OSError):
             while True:
                 self.receive()
@@ -180,7 +180,7 @@ def _answer(text: bytes, *, extended: bool) -> bytes:
         return begun + COPY_OUT + copy_data(b"1\tone\n") + message(b"c") + DONE + READY
     for part, (types, rows) in CATALOGUE.items():
         if part in text:
-            return begun + columns(*types) + b"".join(row(*each) for each in rows) + DONE + READY
+            return begun + columns(*types) + b"".join(row(*cells) for cells in rows) + DONE + READY
     if text.startswith(b"SELECT"):
         return begun + columns(TEXT) + DONE + READY
     nothing = message(b"n") if extended else b""
@@ -188,18 +188,18 @@ def _answer(text: bytes, *, extended: bool) -> bytes:
 
 
 def challenge(client: Client, iterations: str) -> None:
-    """Ask for a password by SCRAM, hashed so many times."""
+    """Request a password by SCRAM with this iteration count."""
     client.start()
     client.send(message(b"R", pack("!I", 10) + b"SCRAM-SHA-256\0\0"))
     _, body = client.receive()
     nonce = body.partition(b"r=")[2]
     salt = base64.b64encode(b"salt" * 4)
-    said = b"r=%b,s=%b,i=%b" % (nonce + b"more", salt, iterations.encode())
-    client.send(message(b"R", pack("!I", 11) + said))
+    first_message = b"r=%b,s=%b,i=%b" % (nonce + b"more", salt, iterations.encode())
+    client.send(message(b"R", pack("!I", 11) + first_message))
 
 
 @contextmanager
-def hostile_server(live: Life, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+def hostile_server(live: ConnectionHandler, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve each connection as `live` does; yield the URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     opened: list[socket.socket] = []
@@ -229,8 +229,8 @@ def hostile_server(live: Life, tls: ssl.SSLContext | None = None) -> Iterator[st
                 connection.shutdown(socket.SHUT_RDWR)
 
 
-def logged_in(misbehave: Misbehaviour) -> Life:
-    """Return a life for `hostile_server`: let everybody in, then answer."""
+def logged_in(misbehave: Misbehaviour) -> ConnectionHandler:
+    """Return a handler for `hostile_server`: accept every login, then answer."""
 
     def live(client: Client) -> None:
         client.start()

@@ -1,4 +1,4 @@
-"""What happens to a table, a slot or a server is noticed, and either mended or said."""
+"""Changes of a table, a slot or a server are detected, and either repaired or reported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.sources.upstream import Database, Followed
+    from tests.sources.upstream import Database, FollowedCollection
 
 pytestmark = pytest.mark.usefixtures("following")
 CREATE = "CREATE TABLE t (id int PRIMARY KEY, v text)"
@@ -20,24 +20,26 @@ def row(number: int, text: str, **more: object) -> dict[str, Any]:
 
 
 @pytest.fixture
-def followed(server: str, database: Database) -> Followed:
+def followed(server: str, database: Database) -> FollowedCollection:
     from tests.sources.upstream import follow
 
     database.run(CREATE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
-    made = follow(server, database, "t")
-    made.until_shows({"1": row(1, "a"), "2": row(2, "b")})
-    made.until_state("live")
-    return made
+    source = follow(server, database, "t")
+    source.until_shows({"1": row(1, "a"), "2": row(2, "b")})
+    source.until_state("live")
+    return source
 
 
-def test_an_emptied_table_empties_the_collection(followed: Followed, database: Database) -> None:
+def test_an_emptied_table_empties_the_collection(
+    followed: FollowedCollection, database: Database
+) -> None:
     database.run("TRUNCATE t", "INSERT INTO t VALUES (3, 'c')")
     followed.until_shows({"3": row(3, "c")})
     followed.until_copied_for("truncated")
 
 
 def test_a_column_that_is_added_or_dropped_is_in_all_documents_or_in_none(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     database.run("ALTER TABLE t ADD w int DEFAULT 7")
     followed.until_shows({"1": row(1, "a", w=7), "2": row(2, "b", w=7)})
@@ -47,7 +49,7 @@ def test_a_column_that_is_added_or_dropped_is_in_all_documents_or_in_none(
 
 
 def test_a_changed_type_is_rejected_until_the_owner_confirms_it(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     database.run("ALTER TABLE t ALTER v TYPE int USING ascii(v)", "UPDATE t SET v = 5")
     shown = followed.until_condition("type_changed")
@@ -59,7 +61,7 @@ def test_a_changed_type_is_rejected_until_the_owner_confirms_it(
 
 
 def test_a_table_without_a_key_halts_the_source_and_not_its_writers(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     database.run("ALTER TABLE t DROP CONSTRAINT t_pkey")
     followed.until_condition("no_key")
@@ -71,7 +73,7 @@ def test_a_table_without_a_key_halts_the_source_and_not_its_writers(
     followed.until_shows({"1": row(1, "free"), "2": row(2, "b")})
 
 
-def test_a_dropped_table_halts_the_source(followed: Followed, database: Database) -> None:
+def test_a_dropped_table_halts_the_source(followed: FollowedCollection, database: Database) -> None:
     database.run("DROP TABLE t")
     followed.until_condition("no_such_table")
     assert set(followed.documents()) == {"1", "2"}
@@ -80,14 +82,14 @@ def test_a_dropped_table_halts_the_source(followed: Followed, database: Database
 
 
 def test_a_lost_slot_is_replaced_and_only_differences_are_delivered(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     followed.admin.patch(followed.path, {"paused": True})
     followed.until_state("paused")
     ((slot,),) = database.rows(
         "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
     )
-    wait_until(lambda: _dropped(database, slot), what="the slot to be dropped")
+    wait_until(lambda: _is_dropped(database, slot), what="the slot to be dropped")
     database.run("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (3, 'c')")
     followed.admin.patch(followed.path, {"paused": False})
     followed.until_shows({"2": row(2, "b"), "3": row(3, "c")})
@@ -96,7 +98,7 @@ def test_a_lost_slot_is_replaced_and_only_differences_are_delivered(
     assert answer.json()["version"] == 1
 
 
-def _dropped(database: Database, slot: str) -> bool:
+def _is_dropped(database: Database, slot: str) -> bool:
     import psycopg
 
     try:
@@ -109,7 +111,7 @@ def _dropped(database: Database, slot: str) -> bool:
 
 
 def test_a_slot_that_was_advanced_by_others_is_detected(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     followed.admin.patch(followed.path, {"paused": True})
     followed.until_state("paused")
@@ -135,7 +137,7 @@ def test_a_slot_that_was_advanced_by_others_is_detected(
 
 
 def test_a_publication_of_fewer_operations_causes_a_new_copy(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     ((name,),) = database.rows("SELECT pubname FROM pg_publication")
     database.run(f"ALTER PUBLICATION {name} SET (publish = 'insert')")
@@ -144,8 +146,8 @@ def test_a_publication_of_fewer_operations_causes_a_new_copy(
     followed.until_copied_for("publication_changed")
 
 
-def test_a_slot_that_keeps_too_much_is_dropped_while_nobody_reads_it(
-    followed: Followed, database: Database, settings_environment: pytest.MonkeyPatch
+def test_an_unused_slot_that_retains_too_much_is_dropped(
+    followed: FollowedCollection, database: Database, settings_environment: pytest.MonkeyPatch
 ) -> None:
     followed.admin.patch(followed.path, {"paused": True})
     followed.until_state("paused")
@@ -166,7 +168,7 @@ def test_a_slot_that_keeps_too_much_is_dropped_while_nobody_reads_it(
 
 
 def test_a_row_that_the_collection_refuses_halts_the_source(
-    followed: Followed, database: Database
+    followed: FollowedCollection, database: Database
 ) -> None:
     collection = followed.path.removesuffix("/source")
     schema = {"type": "object", "properties": {"v": {"maxLength": 3}}}
@@ -179,7 +181,9 @@ def test_a_row_that_the_collection_refuses_halts_the_source(
     followed.until_shows({"1": row(1, "long one"), "2": row(2, "c")})
 
 
-def test_an_unavailable_database_is_retried(followed: Followed, database: Database) -> None:
+def test_an_unavailable_database_is_retried(
+    followed: FollowedCollection, database: Database
+) -> None:
     name = database.rows("SELECT current_database()")[0][0]
     database.rows(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

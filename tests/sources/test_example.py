@@ -23,14 +23,14 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_shop_that_only_writes_sql_is_watched(server: str, database: Database) -> None:
     from tests.make import make_tenant
 
-    made = make_tenant(plan="dedicated")
+    account = make_tenant(plan="dedicated")
     run = subprocess.run(
         [
             *(sys.executable, "-m", "examples.postgresql", "--url", server),
             *("--database", database.url, "--seconds", "2"),
         ],
         cwd=ROOT,
-        env={**os.environ, "RILLBASE_KEY": made.admin_key},
+        env={**os.environ, "RILLBASE_KEY": account.admin_key},
         capture_output=True,
         text=True,
         timeout=120,
@@ -40,6 +40,6 @@ def test_a_shop_that_only_writes_sql_is_watched(server: str, database: Database)
     assert "all writes are SQL" in run.stdout
     ((paid,),) = database.rows("SELECT count(*) FROM shop_orders WHERE state = 'paid'")
     assert paid > 0
-    caller, path = with_key(server, made.admin_key), f"/api/v1/tenants/{made.slug}/sources"
-    # A source goes with its collection, as soon as what it made elsewhere has gone.
+    caller, path = with_key(server, account.admin_key), f"/api/v1/tenants/{account.slug}/sources"
+    # A source is removed with its collection, once its slot and publication are gone.
     wait_until(lambda: caller.get(path).json()["items"] == [], what="nothing to be left behind")

@@ -1,4 +1,4 @@
-"""Sources with few changes do not wait for one with very many, by a virtual clock."""
+"""Sources with few changes do not wait for one with very many, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VirtualLoop:
         return self.now_s
 
     def turn(self, source: UUID, spent_s: float) -> None:
-        """Have a source work, which nobody else can meanwhile."""
+        """Let a source work, which blocks all others."""
         _finished(self.share.turn(source))
         _finished(self.share.metered(source, self._work(spent_s)))
         self.spent_s[source] = self.spent_s.get(source, 0.0) + spent_s
@@ -54,7 +54,7 @@ class VirtualLoop:
 
 
 def _finished(work: Awaitable[object]) -> None:
-    """Run something that must not have to wait."""
+    """Run an awaitable that must not wait."""
     steps = work.__await__()
     try:
         next(steps)
@@ -66,7 +66,7 @@ def _finished(work: Awaitable[object]) -> None:
 def test_a_flooded_source_gets_its_share_while_another_has_little_to_do() -> None:
     loop, flooded, calm = VirtualLoop(), uuid4(), uuid4()
     loop.run([flooded], [calm])
-    # What it could spend before it was known to be heavy, and one turn beyond.
+    # What it could use before it counted as heavy, and one turn more.
     assert loop.spent_s[flooded] <= HEAVY_SHARE * SECONDS + 0.5
     assert loop.spent_s[flooded] >= HEAVY_SHARE * SECONDS / 2
 
@@ -87,7 +87,7 @@ def test_flooded_sources_without_others_use_all_of_the_loop_in_equal_parts() -> 
     assert max(parts) - min(parts) <= 0.1 * SECONDS
 
 
-def test_a_flooded_source_takes_smaller_turns_beside_others_and_large_ones_alone() -> None:
+def test_a_flooded_source_takes_smaller_turns_while_others_have_work() -> None:
     loop, flooded, calm = VirtualLoop(), uuid4(), uuid4()
     loop.turn(flooded, 1.0)
     assert loop.share.rows(flooded, 500) == 500

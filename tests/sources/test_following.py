@@ -1,4 +1,4 @@
-"""Documents are the rows of a table elsewhere, whatever is committed there."""
+"""Documents equal the rows of a table in another database, whatever is committed there."""
 
 from __future__ import annotations
 

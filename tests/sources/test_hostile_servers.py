@@ -1,4 +1,4 @@
-"""A tenant's server that misbehaves costs little, and nobody else anything."""
+"""A misbehaving server of a tenant costs little, and does not affect other tenants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.sources.hostile import (
     DONE,
     READY,
     Client,
-    Life,
+    ConnectionHandler,
     challenge,
     columns,
     copy_data,
@@ -50,12 +50,12 @@ RELATION = wal(
 
 
 def inserted(identity: bytes, name: bytes) -> bytes:
-    cells = b"".join(b"t" + pack("!I", len(each)) + each for each in (identity, name))
+    cells = b"".join(b"t" + pack("!I", len(item)) + item for item in (identity, name))
     return wal(b"I" + pack("!I", 16384) + b"N" + pack("!H", 2) + cells)
 
 
-def answering(part: bytes, act: Callable[[Client], object]) -> Life:
-    """Behave, but for one statement."""
+def answering(part: bytes, act: Callable[[Client], object]) -> ConnectionHandler:
+    """Behave correctly except for one statement."""
 
     def misbehave(client: Client, text: bytes) -> bool:
         if part not in text:
@@ -66,7 +66,7 @@ def answering(part: bytes, act: Callable[[Client], object]) -> Life:
     return logged_in(misbehave)
 
 
-def streaming(act: Callable[[Client], object]) -> Life:
+def streaming(act: Callable[[Client], object]) -> ConnectionHandler:
     """Behave until changes are asked for."""
 
     def begin(client: Client) -> None:
@@ -86,7 +86,7 @@ def endless_notices(client: Client) -> None:
     client.flood(message(b"A", b"\0\0\0\1channel\0" + b"x" * 5000 + b"\0"))
 
 
-def hashing(client: Client) -> None:
+def demanding_many_iterations(client: Client) -> None:
     challenge(client, "2147483647")
     client.hang()
 
@@ -96,34 +96,34 @@ def peak_bytes() -> int:
 
 
 @dataclass
-class Declared:
-    """A source that somebody has asked for, and what was answered."""
+class DeclaredSource:
+    """A declared source, and the response."""
 
     caller: Caller
     path: str
     answer: requests.Response
 
-    def shown(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.caller.get(self.path).json()
-        return found
+    def details(self) -> dict[str, Any]:
+        body: dict[str, Any] = self.caller.get(self.path).json()
+        return body
 
     def until_state(self, state: str) -> dict[str, Any]:
-        wait_until(lambda: self.shown()["state"] == state, what=f"the source to be {state}")
-        return self.shown()
+        wait_until(lambda: self.details()["state"] == state, what=f"the source to be {state}")
+        return self.details()
 
 
-def declare_source(server: str, url: str) -> Declared:
-    """Ask for a source of a new collection at a server."""
+def declare_source(server: str, url: str) -> DeclaredSource:
+    """Declare a source of a new collection at a server."""
     from tests.documents.collection import make_collection
     from tests.sources.upstream import collections
 
     things = make_collection(server)
-    caller = with_key(server, things.made.admin_key)
+    caller = with_key(server, things.account.admin_key)
     path = f"{collections(things)}/{things.name}/source"
-    return Declared(caller, path, caller.post(path, {"connection": url, "table": "t"}))
+    return DeclaredSource(caller, path, caller.post(path, {"connection": url, "table": "t"}))
 
 
-def follow_hostile(server: str, url: str) -> Declared:
+def follow_hostile(server: str, url: str) -> DeclaredSource:
     """Declare a source that is accepted."""
     declared = declare_source(server, url)
     assert declared.answer.status_code == 201, declared.answer.text
@@ -131,9 +131,9 @@ def follow_hostile(server: str, url: str) -> Declared:
 
 
 @pytest.mark.parametrize(
-    ("life", "code"),
+    ("behaviour", "code"),
     [
-        (hashing, "protocol_violation"),
+        (demanding_many_iterations, "protocol_violation"),
         (answering(b"server_version_num", endless_rows), "message_too_large"),
         (answering(b"atttypid", endless_notices), "message_too_large"),
         (
@@ -150,12 +150,12 @@ def follow_hostile(server: str, url: str) -> Declared:
     ],
 )
 def test_a_server_that_misbehaves_is_refused_when_it_is_declared(
-    server: str, life: Life, code: str
+    server: str, behaviour: ConnectionHandler, code: str
 ) -> None:
-    with hostile_server(life) as url:
+    with hostile_server(behaviour) as url:
         declared = declare_source(server, url)
-    refused = problem(declared.answer, 400, "invalid_source")
-    assert [each["code"] for each in refused["errors"]] == [code]
+    refusal = problem(declared.answer, 400, "invalid_source")
+    assert [error["code"] for error in refusal["errors"]] == [code]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_a_misbehaving_stream_is_halted_with_a_reason(
 ) -> None:
     with hostile_server(streaming(act)) as url:
         followed = follow_hostile(server, url)
-        shown = followed.until_state("halted")
-        assert code in (None, shown["condition"]["code"])
+        details = followed.until_state("halted")
+        assert code in (None, details["condition"]["code"])
         # What cannot be removed there is removed here.
         assert followed.caller.delete(followed.path).status_code == 204
 
@@ -187,11 +187,11 @@ def test_a_misbehaving_stream_is_halted_with_a_reason(
 def test_pings_of_a_client_that_never_reads_use_no_memory(server: str, database: Database) -> None:
     from tests.sources.upstream import follow
 
-    alive = copy_data(b"k" + pack("!QqB", 30_000_000, 0, 1)) * 1000
+    keepalives = copy_data(b"k" + pack("!QqB", 30_000_000, 0, 1)) * 1000
     before = peak_bytes()
-    ends = time.monotonic() + 2
+    ends_at_s = time.monotonic() + 2
     with hostile_server(
-        streaming(lambda c: c.flood(alive, lambda: time.monotonic() > ends))
+        streaming(lambda c: c.flood(keepalives, lambda: time.monotonic() > ends_at_s))
     ) as url:
         followed = follow_hostile(server, url)
         followed.until_state("live")
@@ -199,7 +199,7 @@ def test_pings_of_a_client_that_never_reads_use_no_memory(server: str, database:
         database.run("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1)")
         other = follow(server, database, "t")
         other.until_count(1)
-        wait_until(lambda: time.monotonic() > ends, what="all to be asked")
+        wait_until(lambda: time.monotonic() > ends_at_s, what="all to be asked")
     assert peak_bytes() - before < 64 * 1024 * 1024
 
 
@@ -207,7 +207,7 @@ def test_pings_of_a_client_that_never_reads_use_no_memory(server: str, database:
 def test_a_source_whose_server_never_answers_can_be_changed_and_removed(server: str) -> None:
     with hostile_server(answering(b"confirmed_flush_lsn", Client.hang)) as url:
         followed = follow_hostile(server, url)
-        wait_until(lambda: followed.shown()["state"] != "starting", what="it to be asked")
+        wait_until(lambda: followed.details()["state"] != "starting", what="it to be asked")
         assert followed.caller.patch(followed.path, {"paused": True}).status_code == 200
         followed.until_state("paused")
 

@@ -1,4 +1,4 @@
-"""Whoever is killed at any moment, nothing is lost and nothing is applied twice."""
+"""Whichever process is killed at any time, nothing is lost and nothing is applied twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.sources.upstream import Database, Followed
+    from tests.sources.upstream import Database, FollowedCollection
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 25
@@ -46,15 +46,15 @@ class Process:
 
 @contextmanager
 def process() -> Iterator[Process]:
-    made = Process()
-    made.start()
+    process = Process()
+    process.start()
     try:
-        yield made
+        yield process
     finally:
-        made.kill()
+        process.kill()
 
 
-def confirmed(postgres_url: str, followed: Followed) -> int:
+def confirmed_position(postgres_url: str, followed: FollowedCollection) -> int:
     with psycopg.connect(postgres_url) as ours:
         row = ours.execute(
             "SELECT confirmed FROM sources_source WHERE collection_id = %s AND is_copied",
@@ -63,7 +63,7 @@ def confirmed(postgres_url: str, followed: Followed) -> int:
     return int(row[0]) if row else 0
 
 
-def versions(followed: Followed) -> dict[str, int]:
+def versions(followed: FollowedCollection) -> dict[str, int]:
     return {str(item["id"]): item["version"] for item in followed.items()}
 
 
@@ -71,10 +71,12 @@ def versions(followed: Followed) -> dict[str, int]:
 def test_a_repeatedly_killed_process_resumes_at_its_position(
     server: str, database: Database, postgres_url: str
 ) -> None:
-    """Count in rows while the process dies: a version too many is a transaction applied twice."""
+    """Count in rows while the process is killed: an extra version is a transaction that was applied
+    twice.
+    """
     from tests.sources.upstream import follow
 
-    chance = random.Random(KILLS)
+    rng = random.Random(KILLS)
     database.run(
         "CREATE TABLE counters (id int PRIMARY KEY, n int NOT NULL)",
         "INSERT INTO counters SELECT k, 0 FROM generate_series(1, 5) k",
@@ -84,12 +86,12 @@ def test_a_repeatedly_killed_process_resumes_at_its_position(
         counters.until_count(5)
         counters.until_state("live")
         for _ in range(KILLS):
-            before = confirmed(postgres_url, counters)
-            for _ in range(chance.randint(20, 200)):
-                database.run(f"UPDATE counters SET n = n + 1 WHERE id = {chance.randint(1, 5)}")
+            before = confirmed_position(postgres_url, counters)
+            for _ in range(rng.randint(20, 200)):
+                database.run(f"UPDATE counters SET n = n + 1 WHERE id = {rng.randint(1, 5)}")
             # Killed while it works, and not before it has begun.
             wait_until(
-                lambda seen=before: confirmed(postgres_url, counters) > seen,  # type: ignore[misc]
+                lambda seen=before: confirmed_position(postgres_url, counters) > seen,  # type: ignore[misc]
                 what="the process to follow",
             )
             following.kill()
@@ -97,7 +99,7 @@ def test_a_repeatedly_killed_process_resumes_at_its_position(
         rows = dict(database.rows("SELECT id, n FROM counters"))
         wait_until(
             lambda: (
-                {key: each["n"] for key, each in counters.documents().items()}
+                {key: document["n"] for key, document in counters.documents().items()}
                 == {str(key): n for key, n in rows.items()}
             ),
             what="the documents to be the rows",
@@ -112,7 +114,7 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
     server: str, database: Database, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sources.following import progress, service, stream, transactions
-    from tests.aggregates.backstage import running
+    from tests.aggregates.background_service import running
     from tests.sources.upstream import follow
 
     monkeypatch.setattr(transactions, "MAX_WHOLE_CHANGES", 50)
@@ -140,9 +142,11 @@ def test_a_transaction_too_large_for_one_write_is_applied_once_bit_by_bit(
             "UPDATE t SET n = n + 1 WHERE id > 100",
             "DELETE FROM t WHERE id > 140",
         )
-        wanted = {str(key): n for key, n in database.rows("SELECT id, n FROM t")}
+        expected = {str(key): n for key, n in database.rows("SELECT id, n FROM t")}
         wait_until(
-            lambda: {key: each["n"] for key, each in followed.documents().items()} == wanted,
+            lambda: (
+                {key: document["n"] for key, document in followed.documents().items()} == expected
+            ),
             what="the documents to be the rows",
         )
     assert interrupted

@@ -1,4 +1,4 @@
-"""What cannot be followed is refused when it is declared, and says why."""
+"""Tables that cannot be followed are rejected when they are declared, with the reason."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from tests.caller import problem
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
     from tests.sources.upstream import Database
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     from tests.documents.collection import make_collection
 
     return make_collection(server)
@@ -47,7 +47,7 @@ def things(server: str) -> MadeCollection:
 )
 def test_a_table_that_cannot_be_followed_is_refused(
     database: Database,
-    things: MadeCollection,
+    things: CollectionClient,
     statements: list[str],
     members: dict[str, object],
     code: str,
@@ -55,8 +55,8 @@ def test_a_table_that_cannot_be_followed_is_refused(
     from tests.sources.upstream import declare
 
     database.run(*statements)
-    refused = problem(declare(things, database, table="t", **members), 400, "invalid_source")
-    assert [each["code"] for each in refused["errors"]] == [code]
+    refusal = problem(declare(things, database, table="t", **members), 400, "invalid_source")
+    assert [error["code"] for error in refusal["errors"]] == [code]
     # Nothing has come of it.
     assert things.insert({"_id": 1})["version"] == 1
 
@@ -76,13 +76,13 @@ def test_a_table_that_cannot_be_followed_is_refused(
         "postgresql://u:p@[::ffff:127.0.0.1]/d",
     ],
 )
-def test_a_connection_that_may_not_be_made_is_refused(
-    database: Database, things: MadeCollection, url: str
+def test_a_connection_that_is_not_allowed_is_rejected(
+    database: Database, things: CollectionClient, url: str
 ) -> None:
     from tests.sources.upstream import declare
 
-    refused = problem(declare(things, database, connection=url, table="t"), 400, "invalid_source")
-    assert refused["errors"][0]["pointer"] == "/connection"
+    refusal = problem(declare(things, database, connection=url, table="t"), 400, "invalid_source")
+    assert refusal["errors"][0]["pointer"] == "/connection"
 
 
 def test_networks_of_the_installations_own_can_be_allowed() -> None:
@@ -99,7 +99,7 @@ def test_networks_of_the_installations_own_can_be_allowed() -> None:
 
 
 def test_errors_do_not_reveal_what_listens_in_our_networks(
-    database: Database, things: MadeCollection, monkeypatch: pytest.MonkeyPatch
+    database: Database, things: CollectionClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sources.definitions import probe
     from tests.own_valkey import free_port
@@ -111,16 +111,16 @@ def test_errors_do_not_reveal_what_listens_in_our_networks(
         deaf = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/d?sslmode=disable"
         urls = (nothing, deaf, database.url.replace("theirs", "wrong"))
         answers = [declare(things, database, connection=url, table="t") for url in urls]
-    # What is closed and what refuses a login take as long as what says nothing.
+    # A closed port and a rejected login take as long as a server that never responds.
     assert all(answer.elapsed.total_seconds() >= 1.0 for answer in answers)
     problems = [problem(answer, 422, "source_unreachable") for answer in answers]
-    for each in problems:
-        each.pop("request_id")
+    for answered in problems:
+        answered.pop("request_id")
     assert problems[0] == problems[1] == problems[2]
     assert problems[0]["errors"][0]["code"] == "unreachable"
 
 
-def test_the_owner_of_a_public_database_is_told_what_it_said() -> None:
+def test_the_owner_of_a_public_database_sees_its_error_message() -> None:
     from sources.conditions import of_error
     from sources.connection import conninfo, is_internal, parse_target
 
@@ -128,8 +128,8 @@ def test_the_owner_of_a_public_database_is_told_what_it_said() -> None:
     assert not is_internal(conninfo(target, ["93.184.215.14"]))
     assert is_internal(conninfo(target, ["93.184.215.14", "10.1.2.3"]))
     assert is_internal("")
-    refused = psycopg.OperationalError('FATAL:  password authentication failed for user "u"')
-    assert of_error(refused, is_internal=False)[0] == "login_refused"
-    assert of_error(refused, is_internal=True)[0] == "unreachable"
+    refusal = psycopg.OperationalError('FATAL:  password authentication failed for user "u"')
+    assert of_error(refusal, is_internal=False)[0] == "login_refused"
+    assert of_error(refusal, is_internal=True)[0] == "unreachable"
     denied = psycopg.errors.InsufficientPrivilege("permission denied for table t")
     assert of_error(denied, is_internal=True)[0] == "forbidden"

@@ -29,17 +29,17 @@ def passed(data: bytes, cuts: list[int] | None = None) -> bytes:
     """Return what passes of a server's bytes that arrive in pieces."""
     stream = ServerStream(row_bytes=ROW_BYTES)
     edges = [0, *sorted(cuts or []), len(data)]
-    return b"".join(stream.take(data[a:b]) for a, b in pairwise(edges))
+    return b"".join(stream.accept(data[a:b]) for a, b in pairwise(edges))
 
 
-def challenged(iterations: bytes) -> bytes:
+def challenge(iterations: bytes) -> bytes:
     return message(b"R", pack("!I", 11) + b"r=abc,s=c2FsdA==,i=" + iterations)
 
 
 ANSWER = columns(23) + row(b"1") * 3 + DONE + READY
 HONEST = (
     message(b"R", pack("!I", 10) + b"SCRAM-SHA-256\0\0")
-    + challenged(b"4096")
+    + challenge(b"4096")
     + LOGIN
     + GREETING
     + ANSWER
@@ -58,18 +58,18 @@ def test_honest_bytes_pass_as_they_are_however_they_are_cut(seed: int) -> None:
 
 def test_answers_may_be_endlessly_many_if_each_one_is_small() -> None:
     stream = ServerStream()
-    stream.take(LOGIN + GREETING)
+    stream.accept(LOGIN + GREETING)
     for _ in range(2 * ANSWER_BYTES // len(ANSWER)):
-        stream.take(ANSWER)
+        stream.accept(ANSWER)
 
 
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (challenged(str(SCRAM_ITERATIONS + 1).encode()), "protocol_violation"),
-        (challenged(b"2147483647"), "protocol_violation"),
-        (challenged(b"0x7fffffff"), "protocol_violation"),
-        (challenged(b""), "protocol_violation"),
+        (challenge(str(SCRAM_ITERATIONS + 1).encode()), "protocol_violation"),
+        (challenge(b"2147483647"), "protocol_violation"),
+        (challenge(b"0x7fffffff"), "protocol_violation"),
+        (challenge(b""), "protocol_violation"),
         (message(b"R"), "protocol_violation"),
         (message(b"R", pack("!I", 7)), "protocol_violation"),
         (b"HTTP/1.1 400 Bad Request\r\n", "protocol_violation"),
@@ -79,8 +79,8 @@ def test_answers_may_be_endlessly_many_if_each_one_is_small() -> None:
         (LOGIN + GREETING + b"d" + pack("!I", ROW_BYTES + 1), "message_too_large"),
         (LOGIN + GREETING + b"D" + pack("!I", 0), "protocol_violation"),
         *(
-            (LOGIN + GREETING + each * (ANSWER_BYTES // len(each) + 1), "message_too_large")
-            for each in (
+            (LOGIN + GREETING + message * (ANSWER_BYTES // len(message) + 1), "message_too_large")
+            for message in (
                 row(b"1"),
                 columns(23) + DONE,
                 parameter("TimeZone", "UTC"),

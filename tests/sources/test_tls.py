@@ -30,8 +30,8 @@ async def is_encrypted(mode: str, tls: ssl.SSLContext | None, host: str = "127.0
         client.hang()
 
     with hostile_server(live, tls) as url:
-        wanted = url.replace("disable", mode).replace("127.0.0.1", host)
-        async with session(conninfo(parse_target(wanted), ["127.0.0.1"])):
+        verified_url = url.replace("disable", mode).replace("127.0.0.1", host)
+        async with session(conninfo(parse_target(verified_url), ["127.0.0.1"])):
             pass
     return encrypted[0]
 

@@ -1,4 +1,4 @@
-"""What becomes of each type of column, and that nothing is lost on the way."""
+"""How each column type is converted, without loss."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ VALUES: list[tuple[str, str, Any]] = [
 
 @pytest.mark.usefixtures("following")
 def test_each_type_has_its_place_in_a_document(server: str, database: Database) -> None:
-    """Copied and told of alike."""
+    """By a copy and by a change alike."""
     from tests.sources.upstream import follow
 
     columns = ", ".join(f"c{n} {kind}" for n, (kind, _, _) in enumerate(VALUES))
@@ -97,8 +97,8 @@ def test_each_type_has_its_place_in_a_document(server: str, database: Database) 
         )
         document = answer.json()["document"]
         assert list(document) == ["_id", "id", *(f"c{n}" for n in range(len(VALUES)))]
-        found = [_plain(document[f"c{number}"]) for number in range(len(VALUES))]
-        assert found == [_plain(value) for value in wanted]
+        items = [_plain(document[f"c{number}"]) for number in range(len(VALUES))]
+        assert items == [_plain(value) for value in wanted]
 
 
 def _plain(value: Any) -> Any:
@@ -176,5 +176,5 @@ def test_numbers_of_json_keep_their_value(text: str) -> None:
     write = mapper(3802, {})
     assert write is not None
     written = json.loads(write(text))
-    found = next(iter(written.values())) if isinstance(written, dict) else written
-    assert Decimal(found) == Decimal(text)
+    result = next(iter(written.values())) if isinstance(written, dict) else written
+    assert Decimal(result) == Decimal(text)

@@ -1,4 +1,4 @@
-"""What a subscriber sees of a table elsewhere: whole transactions, whatever its source meets."""
+"""A subscriber sees whole transactions of a source's table, whatever fails."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.realtime.live.conftest import running
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.realtime.live.conftest import Backstage
-    from tests.sources.upstream import Database, Followed
+    from tests.realtime.live.conftest import BackgroundProcesses
+    from tests.sources.upstream import Database, FollowedCollection
 
-pytestmark = [pytest.mark.usefixtures("following", "backstage"), pytest.mark.long]
+pytestmark = [pytest.mark.usefixtures("following", "background"), pytest.mark.long]
 #: More than any group of events.
 ACCOUNTS = 1_200
 
@@ -25,56 +25,56 @@ CREATE = (
     "CREATE TABLE accounts (id int PRIMARY KEY, amount int NOT NULL)",
     f"INSERT INTO accounts SELECT k, 0 FROM generate_series(1, {ACCOUNTS}) k",
 )
-#: Of which every second one gets what the others give.
+#: Accounts, every second of which receives what the others send.
 FIVE_EACH = "UPDATE accounts SET amount = amount + CASE id % 2 WHEN 0 THEN 5 ELSE -5 END"
 _ROWS = "SELECT id, amount FROM accounts"
 
 
 @pytest.fixture(scope="module")
-def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
-    with running(server, valkey_url) as backstage:
-        yield backstage
+def background(server: str, valkey_url: str) -> Iterator[BackgroundProcesses]:
+    with running(server, valkey_url) as background:
+        yield background
 
 
 @dataclass
 class Watcher:
-    """A client that holds all accounts, and the table that they come from."""
+    """A client that follows all accounts, and the table that they come from."""
 
     answer: Answer
-    followed: Followed
+    followed: FollowedCollection
     database: Database
 
     def rows(self) -> dict[int, int]:
         return dict(self.database.rows(_ROWS))
 
-    def held(self) -> dict[int, int]:
-        return {each["id"]: each["amount"] for each in self.answer.documents}
+    def amounts(self) -> dict[int, int]:
+        return {document["id"]: document["amount"] for document in self.answer.documents}
 
     def until_same(self) -> None:
-        """Take frames until it holds the table. Money is neither made nor lost on the way."""
-        wanted = self.rows()
-        while self.held() != wanted:
+        """Read frames until the client has the table's rows. The total never changes on the way."""
+        expected = self.rows()
+        while self.amounts() != expected:
             self.answer.next()
-            assert sum(self.held().values()) == 0, "half of a transaction was shown"
+            assert sum(self.amounts().values()) == 0, "half of a transaction was shown"
 
     def until_same_at_last(self) -> None:
-        """Take frames until it holds the table, whatever it holds on the way: a copy tells of
-        differences as it finds them.
+        """Read frames until the client has the table's rows. The total may change on the way,
+        because a copy reports differences as it finds them.
         """
-        wanted = self.rows()
-        while self.held() != wanted:
+        expected = self.rows()
+        while self.amounts() != expected:
             self.answer.next()
 
 
 @pytest.fixture
-def client(server: str, followed: Followed) -> Iterator[Client]:
+def client(server: str, followed: FollowedCollection) -> Iterator[Client]:
     key = followed.things.caller.headers["Authorization"].removeprefix("Bearer ")
     with greeted(server, key) as client:
         yield client
 
 
 @pytest.fixture
-def followed(server: str, database: Database) -> Followed:
+def followed(server: str, database: Database) -> FollowedCollection:
     from tests.sources.upstream import follow
 
     database.run(*CREATE)
@@ -82,8 +82,8 @@ def followed(server: str, database: Database) -> Followed:
 
 
 @pytest.fixture
-def watcher(client: Client, followed: Followed, database: Database) -> Watcher:
-    """Somebody who was there before the table had been copied."""
+def watcher(client: Client, followed: FollowedCollection, database: Database) -> Watcher:
+    """A client that subscribed before the table was copied."""
     answer = subscribe(client, "all", collection=followed.things.name)
     watcher = Watcher(answer, followed, database)
     watcher.until_same_at_last()
@@ -98,7 +98,7 @@ def transfer(database: Database, giver: int, taker: int, amount: int) -> None:
     )
 
 
-def test_transactions_are_seen_whole_one_after_the_other(watcher: Watcher) -> None:
+def test_transactions_become_visible_as_a_whole_and_in_order(watcher: Watcher) -> None:
     for number in range(1, 60):
         transfer(watcher.database, number, 2 * number, number)
     watcher.until_same()
@@ -117,13 +117,13 @@ def test_a_transaction_of_more_rows_than_a_group_has_is_a_new_result(watcher: Wa
 def test_a_large_transaction_of_which_few_rows_are_watched_is_one_group(
     client: Client, watcher: Watcher
 ) -> None:
-    wanted = {"id": {"$in": [1, 2, 700, 1_100]}}
-    few = subscribe(client, "few", collection=watcher.followed.things.name, filter=wanted)
+    expected = {"id": {"$in": [1, 2, 700, 1_100]}}
+    few = subscribe(client, "few", collection=watcher.followed.things.name, filter=expected)
     before = len(few.frames)
     watcher.database.run(FIVE_EACH)
-    while [each["amount"] for each in few.documents] == [0, 0, 0, 0]:
+    while [document["amount"] for document in few.documents] == [0, 0, 0, 0]:
         few.next()
-    assert [each["amount"] for each in few.documents] == [-5, 5, 5, 5]
+    assert [document["amount"] for document in few.documents] == [-5, 5, 5, 5]
     events = few.frames[before:]
     assert [frame["type"] for frame in events] == ["event"] * 4
     assert len({frame["txn"]["id"] for frame in events}) == 1
@@ -155,7 +155,7 @@ def test_a_changed_type_stops_events_until_the_owner_confirms_it(watcher: Watche
     database.run("ALTER TABLE accounts ALTER amount TYPE bigint")
     transfer(database, 1, 2, 3)
     followed.until_condition("type_changed")
-    assert watcher.held() == dict.fromkeys(range(1, ACCOUNTS + 1), 0)
+    assert watcher.amounts() == dict.fromkeys(range(1, ACCOUNTS + 1), 0)
     followed.admin.post(followed.path + ":rebuild")
     watcher.until_same_at_last()
 
@@ -167,6 +167,6 @@ def test_a_removed_source_leaves_documents_and_subscriptions(watcher: Watcher) -
     assert followed.admin.delete(followed.path).status_code == 204
     transfer(watcher.database, 1, 2, 3)
     followed.things.insert({"_id": 9_000, "id": 9_000, "amount": 0})
-    while 9_000 not in watcher.held():
+    while 9_000 not in watcher.amounts():
         watcher.answer.next()
-    assert watcher.held()[1] == -3
+    assert watcher.amounts()[1] == -3

@@ -1,4 +1,4 @@
-"""Somebody's own PostgreSQL, and a collection whose documents come from a table of it."""
+"""A customer's PostgreSQL, and a collection whose documents come from one of its tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from psycopg import sql
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres
 from tests.caller import Caller, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import unique
 from tests.waiting import wait_until
 
 Json = dict[str, Any]
-#: What a server needs to tell of its changes, and room for the slots of many tests.
+#: Settings for logical replication, with slots for many tests.
 SETTINGS = {
     "wal_level": "logical",
     "max_replication_slots": "60",
@@ -29,7 +29,7 @@ SETTINGS = {
 
 @contextmanager
 def running_server(directory: Path) -> Iterator[EmbeddedPostgres]:
-    """Run a server of somebody's own until the block ends."""
+    """Run a customer's server until the block ends."""
     server = EmbeddedPostgres(
         directory, superuser_password="theirs", durable=False, settings=SETTINGS
     )
@@ -54,14 +54,14 @@ class Database:
         return self.connection.execute(statement).fetchall()
 
     def lsn(self) -> int:
-        """Return the place behind everything that has been committed."""
+        """Return the log position after everything that has been committed."""
         ((lsn,),) = self.rows("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
         return int(lsn)
 
 
 @contextmanager
 def database(server: EmbeddedPostgres) -> Iterator[Database]:
-    """Make a database that nobody else has."""
+    """Create a database for one test."""
     name = unique("shop")
     with psycopg.connect(server.url, autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -71,10 +71,10 @@ def database(server: EmbeddedPostgres) -> Iterator[Database]:
 
 
 @dataclass
-class Followed:
+class FollowedCollection:
     """A collection that has a source."""
 
-    things: MadeCollection
+    things: CollectionClient
     admin: Caller
     database: Database
 
@@ -85,14 +85,14 @@ class Followed:
     def shown(self) -> Json:
         answer = self.admin.get(self.path)
         assert answer.status_code == 200, answer.text
-        found: Json = answer.json()
-        return found
+        body: Json = answer.json()
+        return body
 
     def condition(self) -> str:
         return str((self.shown()["condition"] or {}).get("code", ""))
 
     def until_state(self, *states: str) -> Json:
-        """Wait until the source says so."""
+        """Wait until the source reports this state."""
         wait_until(lambda: self.shown()["state"] in states, what=f"the source to be {states}")
         return self.shown()
 
@@ -101,7 +101,7 @@ class Followed:
         return self.shown()
 
     def until_copied_for(self, reason: str) -> Json:
-        """Wait until it is live again after a copy that was begun for a reason."""
+        """Wait until it is live again after a copy with this reason."""
 
         def holds() -> bool:
             shown = self.shown()
@@ -113,35 +113,35 @@ class Followed:
     def items(self) -> list[Json]:
         answer = self.things.ask({"limit": 10_000})
         assert answer.status_code == 200, answer.text
-        found: list[Json] = answer.json()["items"]
-        return found
+        result: list[Json] = answer.json()["items"]
+        return result
 
     def documents(self) -> dict[str, Json]:
         """Return all documents, by `_id` as text."""
-        return {str(each["id"]): each["document"] for each in self.items()}
+        return {str(item["id"]): item["document"] for item in self.items()}
 
     def until_count(self, count: int) -> None:
         wait_until(lambda: len(self.items()) == count, what=f"{count} documents")
 
-    def until_shows(self, wanted: dict[str, Json]) -> None:
+    def until_shows(self, expected: dict[str, Json]) -> None:
         """Wait until the documents are these."""
-        wait_until(lambda: self.documents() == wanted, what="the documents to be the rows")
+        wait_until(lambda: self.documents() == expected, what="the documents to be the rows")
 
 
-def collections(things: MadeCollection) -> str:
-    return f"/api/v1/tenants/{things.made.slug}/collections"
+def collections(things: CollectionClient) -> str:
+    return f"/api/v1/tenants/{things.account.slug}/collections"
 
 
-def declare(things: MadeCollection, database: Database, **members: object) -> Any:
-    """Ask for a source of a collection; return the answer."""
-    admin = with_key(things.caller.base, things.made.admin_key)
+def declare(things: CollectionClient, database: Database, **members: object) -> Any:
+    """Declare a source of a collection; return the response."""
+    admin = with_key(things.caller.base, things.account.admin_key)
     body = {"connection": database.url, **members}
     return admin.post(f"{collections(things)}/{things.name}/source", body)
 
 
-def follow(server: str, database: Database, table: str, **members: object) -> Followed:
-    """Let a new collection's documents come from a table."""
+def follow(server: str, database: Database, table: str, **members: object) -> FollowedCollection:
+    """Create a collection whose documents come from a table."""
     things = make_collection(server)
     answer = declare(things, database, table=table, **members)
     assert answer.status_code == 201, answer.text
-    return Followed(things, with_key(server, things.made.admin_key), database)
+    return FollowedCollection(things, with_key(server, things.account.admin_key), database)

@@ -37,9 +37,7 @@ def entries(directory: Path) -> list[bytes]:
         return [key for key, _ in engine.scan("left")]
 
 
-def test_stats_say_what_each_keyspace_holds(
-    database: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stats_describe_each_keyspace(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", str(database)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert " ".join(lines[0].split()) == "keyspace level runs files size entries deletes"
@@ -52,8 +50,8 @@ def test_stats_say_what_each_keyspace_holds(
 
 def test_a_sound_database_is_verified(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(database)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("sound: 2 tables with 1,001 entries")
+    output = capsys.readouterr().out
+    assert output.startswith("sound: 2 tables with 1,001 entries")
 
 
 def test_damage_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,9 +60,9 @@ def test_damage_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> 
     damaged[len(damaged) // 2] ^= 1
     table.write_bytes(damaged)
     assert main(["verify", str(database)]) == 1
-    said = capsys.readouterr().err
-    assert str(table) in said
-    assert "offset" in said
+    output = capsys.readouterr().err
+    assert str(table) in output
+    assert "offset" in output
 
 
 def test_files_are_listed_and_shown(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +79,7 @@ def test_files_are_listed_and_shown(database: Path, capsys: pytest.CaptureFixtur
     assert "right" in shown["MANIFEST"]
 
 
-def test_compaction_makes_one_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compaction_leaves_one_run(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compact", str(database), "--keyspace", "left"]) == 0
     lines = capsys.readouterr().out.splitlines()
     left, amplified = (line.split() for line in lines if line.startswith("left"))
@@ -132,7 +130,7 @@ def test_a_directory_without_a_database_stays_without(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_that_is_open_is_left_alone(
+def test_a_database_that_is_open_elsewhere_is_rejected(
     database: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Engine(database):

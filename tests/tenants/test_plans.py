@@ -7,7 +7,7 @@ import pytest
 from tenants.models import Plan
 from tenants.quotas import LIMITS
 
-#: A dedicated plan alone has a cluster of its own.
+#: Only the dedicated plan includes a cluster.
 _DEDICATED = {"cluster_write_partitions"}
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.realtime.held import Frame
+from tests.realtime.held_answer import Frame
 
 Document = dict[str, Any]
 READ: tuple[dict[str, bool], ...] = ({"public": True}, {"public": True, "open": True})

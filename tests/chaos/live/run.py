@@ -1,4 +1,4 @@
-"""Writers and subscribers on a stage, and quiet points, at which no writer writes."""
+"""Writers and subscribers of an installation, and quiet points, at which nothing is written."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 
 import requests
 
-from tests.chaos.live.questions import random_query
+from tests.chaos.live.installation import Installation
+from tests.chaos.live.random_queries import random_query
+from tests.chaos.live.report import RunReport
 from tests.chaos.live.rules import READ, Rules
-from tests.chaos.live.stage import Stage
-from tests.chaos.live.story import Story
 from tests.chaos.live.subscribers import Habits, Subscriber, bearer
 from tests.chaos.live.writers import Gate, Writer
 from tests.waiting import wait_until
@@ -26,7 +26,7 @@ WRITERS = 4
 LIVE_GRACE_S = 15.0
 RECOVERY_S = 240.0
 ANSWER_S = 120.0
-#: Delay between two checks at a quiet point, as each check queries the busy servers.
+#: Delay between two checks at a quiet point, because each check queries the busy servers.
 POLL_S = 0.25
 
 
@@ -42,15 +42,17 @@ class Script:
 
 
 class Run:
-    """Writers and subscribers on a stage."""
+    """Writers and subscribers of an installation."""
 
-    def __init__(self, stage: Stage, script: Script, story: Story, chance: Random) -> None:
-        self._stage = stage
+    def __init__(
+        self, installation: Installation, script: Script, report: RunReport, rng: Random
+    ) -> None:
+        self._installation = installation
         self._script = script
-        self._chance = chance
-        self._story = story
+        self._rng = rng
+        self._report = report
         self._rules = Rules()
-        self._key = stage.key
+        self._key = installation.key
         self._gate = Gate(WRITERS)
         self._between_checks = threading.Event()
         self._make("collections", {"name": "open"})
@@ -58,11 +60,11 @@ class Run:
         anonymous = {"name": "page", "kind": "publishable", "scopes": ["documents:read"]}
         self._anonymous = str(self._make("api-keys", anonymous)["key"])
         self._writers = [
-            Writer(number, stage.urls, self._key, self._gate, self._rules, story)
+            Writer(number, installation.urls, self._key, self._gate, self._rules, report)
             for number in range(WRITERS)
         ]
         self._subscribers = [
-            Subscriber(number, self._habits(number), stage.urls, self._rules, story)
+            Subscriber(number, self._habits(number), installation.urls, self._rules, report)
             for number in range(script.subscribers)
         ]
 
@@ -73,8 +75,8 @@ class Run:
             self._wait_for_subscribers()
             for number, victim in enumerate(script.victims, start=1):
                 self._write_more(script.writes)
-                self._stage.disrupt(victim)
-                if self._chance.random() < 0.3:
+                self._installation.disrupt(victim)
+                if self._rng.random() < 0.3:
                     self._change_rules()
                 if number % script.kills_between_quiet_points == 0:
                     self._settle()
@@ -106,7 +108,7 @@ class Run:
         def all_live() -> bool:
             # Restless subscribers may have disconnected since.
             waiting[:] = [one for one in waiting if one.view().live_since_s is None]
-            return not waiting or bool(self._story.faults)
+            return not waiting or bool(self._report.faults)
 
         wait_until(all_live, what="every subscriber to be live", timeout_s=RECOVERY_S)
         self._check_faults()
@@ -114,24 +116,24 @@ class Run:
     def _write_more(self, writes: int) -> None:
         """Wait until that many more writes are acknowledged."""
         self._check_faults()
-        wanted = self._story.counts["writes"] + writes
+        target = self._report.counts["writes"] + writes
         wait_until(
-            lambda: self._story.counts["writes"] >= wanted or bool(self._story.faults),
+            lambda: self._report.counts["writes"] >= target or bool(self._report.faults),
             what="writes to continue",
             timeout_s=RECOVERY_S,
         )
         self._check_faults()
 
     def _change_rules(self) -> None:
-        self._story.record("rules", "change")
+        self._report.record("rules", "change")
         self._rules.change(self._put_into_force)
-        self._story.count("rules changed")
+        self._report.count("rules changed")
 
     def _settle(self) -> None:
         """Stop all writes, and wait until every subscriber holds its answer."""
         self._gate.close()
         began_s = time.monotonic()
-        self._story.record("quiet", "no writer writes")
+        self._report.record("quiet", "no writer writes")
         for subscriber in self._subscribers:
             subscriber.hurry.set()
         pending = list(self._subscribers)
@@ -144,11 +146,11 @@ class Run:
                 self._between_checks.wait(POLL_S if pending else 0)
         finally:
             for one in pending:
-                self._story.record(
+                self._report.record(
                     "quiet", f"does not hold {self._answer(one.habits)}\n{one.transcript()}"
                 )
-        self._story.record("quiet", "all hold their answers")
-        self._story.count("quiet points")
+        self._report.record("quiet", "all hold their answers")
+        self._report.count("quiet points")
         for subscriber in self._subscribers:
             subscriber.hurry.clear()
         self._gate.open()
@@ -165,12 +167,12 @@ class Run:
         since_s = max(quiet_since_s, view.live_since_s, view.heard_s)
         if time.monotonic() - since_s > LIVE_GRACE_S:
             problem = f"`live` without the answer {_rows(answer, one)}\n{one.transcript()}"
-            self._story.fault(one.name, problem)
+            self._report.fault(one.name, problem)
         return False
 
     def _answer(self, habits: Habits) -> list[Any] | None:
         """Return the current answer of the query; none while the server is unavailable."""
-        url = f"{self._stage.urls[1]}/v1/collections/{habits.collection}/query"
+        url = f"{self._installation.urls[1]}/v1/collections/{habits.collection}/query"
         try:
             answer = requests.post(
                 url, json=habits.query, headers=bearer(habits.credentials), timeout=ANSWER_S
@@ -184,27 +186,27 @@ class Run:
         return rows
 
     def _check_faults(self) -> None:
-        assert not self._story.faults, self._story.faults[0]
+        assert not self._report.faults, self._report.faults[0]
 
     def _habits(self, number: int) -> Habits:
-        chance = Random(f"{self._story.seed} habits {number}")
+        rng = Random(f"{self._report.seed} habits {number}")
         anonymous = number % 4 == 0
-        query = random_query(chance)
+        query = random_query(rng)
         options: dict[str, Any] = {}
         if anonymous:
             query.pop("projection", None)
-        if chance.random() < 0.2:
+        if rng.random() < 0.2:
             options["deliver"] = "result"
-        if chance.random() < 0.25:
-            options["throttle_ms"] = chance.choice([100, 800])
+        if rng.random() < 0.25:
+            options["throttle_ms"] = rng.choice([100, 800])
         return Habits(
-            collection="ruled" if anonymous or chance.random() < 0.3 else "open",
+            collection="ruled" if anonymous or rng.random() < 0.3 else "open",
             query=query,
             credentials={"key": self._anonymous} if anonymous else {"token": self._key},
             options=options,
-            by_events=chance.random() < 0.3,
-            slow=chance.random() < 0.2,
-            restless=chance.random() < 0.4,
+            by_events=rng.random() < 0.3,
+            slow=rng.random() < 0.2,
+            restless=rng.random() < 0.4,
             anonymous=anonymous,
         )
 
@@ -213,11 +215,12 @@ class Run:
             f"{self._tenant()}/{what}", json=body, headers=self._member, timeout=ANSWER_S
         )
         assert answer.status_code == 201, answer.text
-        made: dict[str, Any] = answer.json()
-        return made
+        created: dict[str, Any] = answer.json()
+        return created
 
     def _tenant(self) -> str:
-        return f"{self._chance.choice(self._stage.urls)}/api/v1/tenants/{self._stage.tenant}"
+        url = self._rng.choice(self._installation.urls)
+        return f"{url}/api/v1/tenants/{self._installation.tenant}"
 
     @property
     def _member(self) -> dict[str, str]:
@@ -226,7 +229,7 @@ class Run:
     def _put_into_force(self, rules: dict[str, Any]) -> None:
         """Change the rule, with as many attempts as that takes."""
 
-        def changed() -> bool:
+        def is_changed() -> bool:
             try:
                 answer = requests.patch(
                     f"{self._tenant()}/collections/ruled",
@@ -238,7 +241,7 @@ class Run:
                 return False
             return answer.ok
 
-        wait_until(changed, what="the rule to change", timeout_s=RECOVERY_S)
+        wait_until(is_changed, what="the rule to change", timeout_s=RECOVERY_S)
 
 
 def _rows(items: list[Any], one: Subscriber) -> list[str]:

@@ -18,39 +18,39 @@ BY = ("m", "n", "tags", "public", "nested.y")
 COLLECTIONS = ("open", "ruled")
 
 
-def shaped(chance: Random, members: Members) -> Members:
+def shaped(rng: Random, members: Members) -> Members:
     """Return the members of a query, some with a group or a lookup."""
     near = "$near" in str(members["filter"])
-    match chance.randrange(6):
+    match rng.randrange(6):
         case 0 if not near:
-            return _grouped(chance, members["filter"])
+            return _grouped(rng, members["filter"])
         case 1:
-            return {**members, "lookup": _lookup(chance)}
+            return {**members, "lookup": _lookup(rng)}
         case _:
             return members
 
 
-def reference(chance: Random, ids: int) -> Any:
+def reference(rng: Random, ids: int) -> Any:
     """Return a reference to one document, to several, or to none."""
-    several = [f"d{chance.randrange(ids):02}" for _ in range(chance.randrange(4))]
-    return chance.choice([f"d{chance.randrange(ids):02}", several, "missing"])
+    several = [f"d{rng.randrange(ids):02}" for _ in range(rng.randrange(4))]
+    return rng.choice([f"d{rng.randrange(ids):02}", several, "missing"])
 
 
-def _grouped(chance: Random, given: Members) -> Members:
-    by = chance.sample(BY, chance.randrange(3))
-    names = chance.sample(sorted(MEASURES), chance.randrange(1, len(MEASURES)))
+def _grouped(rng: Random, given: Members) -> Members:
+    by = rng.sample(BY, rng.randrange(3))
+    names = rng.sample(sorted(MEASURES), rng.randrange(1, len(MEASURES)))
     measures = {name: MEASURES[name] for name in names}
     query: Members = {"filter": given, "group": {"by": by, "measures": measures}}
-    if chance.random() < 0.5:
-        query["sort"] = [[chance.choice(names), chance.choice([1, -1])]]
-    if chance.random() < 0.5:
-        query["limit"] = chance.randrange(1, 6)
-        query["offset"] = chance.choice([0, 0, 1])
+    if rng.random() < 0.5:
+        query["sort"] = [[rng.choice(names), rng.choice([1, -1])]]
+    if rng.random() < 0.5:
+        query["limit"] = rng.randrange(1, 6)
+        query["offset"] = rng.choice([0, 0, 1])
     return query
 
 
-def _lookup(chance: Random) -> list[Members]:
-    lookup = [{"from": chance.choice(COLLECTIONS), "local": "ref", "as": "other"}]
-    if chance.random() < 0.3:
-        lookup.append({"from": chance.choice(COLLECTIONS), "local": "_id", "as": "namesake"})
+def _lookup(rng: Random) -> list[Members]:
+    lookup = [{"from": rng.choice(COLLECTIONS), "local": "ref", "as": "other"}]
+    if rng.random() < 0.3:
+        lookup.append({"from": rng.choice(COLLECTIONS), "local": "_id", "as": "namesake"})
     return lookup

@@ -15,10 +15,10 @@ from typing import Any
 import requests
 from websockets.exceptions import WebSocketException
 
+from tests.chaos.live.report import RunReport
 from tests.chaos.live.rules import Rules
-from tests.chaos.live.story import Story
 from tests.realtime.client import Client, opened
-from tests.realtime.held import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
+from tests.realtime.held_answer import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
 
 #: A heartbeat or an answer is due every ten seconds; a client reconnects after a longer silence.
 SILENCE_S = 30.0
@@ -70,16 +70,16 @@ class Subscriber(threading.Thread):
     """One client that reconnects, to any server, until the run is over."""
 
     def __init__(
-        self, number: int, habits: Habits, urls: list[str], rules: Rules, story: Story
+        self, number: int, habits: Habits, urls: list[str], rules: Rules, report: RunReport
     ) -> None:
         super().__init__(name=f"subscriber-{number}", daemon=True)
         self.habits = habits
         self.over = threading.Event()
         self.hurry = threading.Event()
         self._rules = rules
-        self._chance = Random(f"{story.seed} subscriber {number}")
+        self._rng = Random(f"{report.seed} subscriber {number}")
         self._urls = urls
-        self._story = story
+        self._report = report
         self._lock = threading.Lock()
         self._held = self._empty_answer()
         self._live_since_s: float | None = None
@@ -104,17 +104,17 @@ class Subscriber(threading.Thread):
             except CONNECTION_ERRORS as error:
                 self._note(f"connection lost: {type(error).__name__} {str(error)[:80]}")
             except AssertionError as violation:
-                self._story.fault(self.name, str(violation))
-                self._story.record(self.name, self.transcript())
+                self._report.fault(self.name, str(violation))
+                self._report.record(self.name, self.transcript())
                 self._clear()
             with self._lock:
                 self._held.disconnect()
                 self._live_since_s = None
-            self._story.count("connections")
+            self._report.count("connections")
             self.over.wait(0.2)
 
     def _follow(self) -> None:
-        frames_left = self._chance.randrange(20, 120) if self.habits.restless else None
+        frames_left = self._rng.randrange(20, 120) if self.habits.restless else None
         connection = self._events() if self.habits.by_events else self._socket()
         with connection as frames:
             for frame in frames:
@@ -123,7 +123,7 @@ class Subscriber(threading.Thread):
                 if self.over.is_set() or frames_left == 0:
                     return
                 if self.habits.slow and not self.hurry.is_set():
-                    self.hurry.wait(self._chance.random() / 4)
+                    self.hurry.wait(self._rng.random() / 4)
 
     def _take(self, frame: Frame) -> None:
         kind = frame["type"]
@@ -132,7 +132,7 @@ class Subscriber(threading.Thread):
         if kind not in SUBSCRIPTION_FRAMES:
             return
         self._note(json.dumps(frame)[:600])
-        self._story.count(f"frames: {kind}")
+        self._report.count(f"frames: {kind}")
         if kind in ("end", "error"):
             self._reject(frame)
         if self.habits.anonymous:
@@ -145,10 +145,10 @@ class Subscriber(threading.Thread):
 
     def _reject(self, frame: Frame) -> None:
         code = (frame.get("error") or {}).get("code")
-        self._story.count(f"refused: {code}")
+        self._report.count(f"refused: {code}")
         if code not in EXCUSES:
-            self._story.fault(self.name, f"{frame}")
-            self._story.record(self.name, self.transcript())
+            self._report.fault(self.name, f"{frame}")
+            self._report.record(self.name, self.transcript())
         raise Unavailable(f"refused: {frame}")
 
     def _clear(self) -> None:
@@ -165,16 +165,16 @@ class Subscriber(threading.Thread):
 
     @contextmanager
     def _socket(self) -> Iterator[Iterator[Frame]]:
-        with opened(self._chance.choice(self._urls)) as client:
+        with opened(self._rng.choice(self._urls)) as client:
             client.say(type="hello", **self.habits.credentials)
             if (welcome := client.next())["type"] != "welcome":
                 raise Unavailable(f"not welcome: {welcome}")
-            asked = {"collection": self.habits.collection, **self.habits.query}
+            members = {"collection": self.habits.collection, **self.habits.query}
             if self.habits.options:
-                asked["options"] = self.habits.options
+                members["options"] = self.habits.options
             if self._held.resume:
-                asked["resume"] = self._held.resume
-            client.say(type="subscribe", id="s", **asked)
+                members["resume"] = self._held.resume
+            client.say(type="subscribe", id="s", **members)
             yield self._until_silence(client)
 
     def _until_silence(self, client: Client) -> Iterator[Frame]:
@@ -193,15 +193,15 @@ class Subscriber(threading.Thread):
 
     @contextmanager
     def _events(self) -> Iterator[Iterator[Frame]]:
-        asked = {name: json.dumps(value) for name, value in self.habits.query.items()}
+        members = {name: json.dumps(value) for name, value in self.habits.query.items()}
         if self.habits.options:
-            asked["options"] = json.dumps(self.habits.options)
+            members["options"] = json.dumps(self.habits.options)
         headers = bearer(self.habits.credentials)
         if self._held.resume:
             headers["Last-Event-ID"] = self._held.resume
-        url = f"{self._chance.choice(self._urls)}/v1/collections/{self.habits.collection}/live"
+        url = f"{self._rng.choice(self._urls)}/v1/collections/{self.habits.collection}/live"
         with requests.get(
-            url, params=asked, headers=headers, stream=True, timeout=SILENCE_S
+            url, params=members, headers=headers, stream=True, timeout=SILENCE_S
         ) as answer:
             if answer.status_code != 200:
                 self._reject({"error": answer.json()})

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chaos.live.installed import installed
+from tests.chaos.live.full_installation import full_installation
+from tests.chaos.live.report import RunReport
 from tests.chaos.live.run import Run, Script
-from tests.chaos.live.small import small
-from tests.chaos.live.story import Story
+from tests.chaos.live.small_installation import small_installation
 from tests.launcher_command import reachable_directory
 
 if TYPE_CHECKING:
-    from tests.chaos.live.stage import Stage
-    from tests.launched import Place
+    from tests.chaos.live.installation import Installation
+    from tests.launcher_process import LauncherDirectory
 
 KILLS = int(os.environ.get("RILLBASE_CHAOS_KILLS", "120"))
 VICTIMS = (
@@ -49,39 +49,42 @@ VICTIMS = (
 
 
 @pytest.fixture
-def story() -> Story:
-    return Story(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
+def report() -> RunReport:
+    return RunReport(int(os.environ.get("RILLBASE_CHAOS_SEED", secrets.randbelow(10**6))))
 
 
-def test_every_subscriber_ends_up_with_the_answer_whatever_is_killed(story: Story) -> None:
-    chance = Random(story.seed)
+def test_every_subscriber_ends_up_with_the_answer_whatever_is_killed(report: RunReport) -> None:
+    rng = Random(report.seed)
     victims = list(dict.fromkeys(VICTIMS))
-    chance.shuffle(victims)
+    rng.shuffle(victims)
     script = Script(victims, subscribers=16, writes=15, kills_between_quiet_points=7)
     with reachable_directory() as folder:
-        play(small(folder, story, chance), script, story, chance)
+        play(small_installation(folder, report, rng), script, report, rng)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(KILLS * 120)
 @pytest.mark.parametrize("grid", ["processes", "spark"])
 def test_every_subscriber_ends_up_with_the_answer_through_many_kills(
-    place: Place, story: Story, grid: str
+    launcher_directory: LauncherDirectory, report: RunReport, grid: str
 ) -> None:
-    chance = Random(story.seed)
-    victims = chance.choices([*VICTIMS, "driver"] if grid == "spark" else VICTIMS, k=KILLS)
+    rng = Random(report.seed)
+    victims = rng.choices([*VICTIMS, "driver"] if grid == "spark" else VICTIMS, k=KILLS)
     script = Script(victims, subscribers=24, writes=30, kills_between_quiet_points=4)
-    play(installed(place, story, chance, grid), script, story, chance)
+    play(full_installation(launcher_directory, report, rng, grid), script, report, rng)
 
 
 def play(
-    stage: AbstractContextManager[Stage], script: Script, story: Story, chance: Random
+    installation: AbstractContextManager[Installation],
+    script: Script,
+    report: RunReport,
+    rng: Random,
 ) -> None:
     try:
-        with stage as started:
-            run = Run(started, script, story, chance)
+        with installation as started:
+            run = Run(started, script, report, rng)
             run.play()
     finally:
-        story.end()
+        report.end()
     run.join()
-    assert not story.faults, story.faults
+    assert not report.faults, report.faults

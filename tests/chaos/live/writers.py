@@ -9,9 +9,9 @@ from typing import Any
 import requests
 from websockets.exceptions import WebSocketException
 
-from tests.chaos.live.questions import IDS, Document, document, update
+from tests.chaos.live.random_queries import IDS, Document, document, update
+from tests.chaos.live.report import RunReport
 from tests.chaos.live.rules import Rules
-from tests.chaos.live.story import Story
 from tests.realtime.client import Client, greeted
 
 #: Long enough for a server to recover: a write that timed out may still take effect.
@@ -56,15 +56,15 @@ class Writer(threading.Thread):
     """One client that makes one call after the other. Any call may fail."""
 
     def __init__(
-        self, number: int, urls: list[str], key: str, gate: Gate, rules: Rules, story: Story
+        self, number: int, urls: list[str], key: str, gate: Gate, rules: Rules, report: RunReport
     ) -> None:
         super().__init__(name=f"writer-{number}", daemon=True)
         self._rules = rules
-        self._chance = Random(f"{story.seed} writer {number}")
+        self._rng = Random(f"{report.seed} writer {number}")
         self._urls = urls
         self._key = key
         self._gate = gate
-        self._story = story
+        self._report = report
         self._session = requests.Session()
         self._session.headers["Authorization"] = f"Bearer {key}"
         self._write = (self._rest, self._bulk, self._transaction, self._socket)[number % 4]
@@ -74,24 +74,24 @@ class Writer(threading.Thread):
             try:
                 self._write()
             except CALL_ERRORS as error:
-                self._story.count(f"write failed: {type(error).__name__}")
+                self._report.count(f"write failed: {type(error).__name__}")
                 self._gate.over.wait(0.1)
             self._gate.over.wait(PAUSE_S)
 
     def _url(self) -> str:
-        return self._chance.choice(self._urls)
+        return self._rng.choice(self._urls)
 
     def _collection(self) -> str:
-        return self._chance.choice(["open", "ruled"])
+        return self._rng.choice(["open", "ruled"])
 
     def _key_of_document(self) -> str:
-        return f"d{self._chance.randrange(IDS):02}"
+        return f"d{self._rng.randrange(IDS):02}"
 
     def _document(self, key: str) -> Document:
-        return {**document(self._chance, key), "era": self._rules.certain}
+        return {**document(self._rng, key), "era": self._rules.certain}
 
     def _update(self) -> Document:
-        change = update(self._chance)
+        change = update(self._rng)
         change["$set"] = {**change.get("$set", {}), "era": self._rules.certain}
         return change
 
@@ -103,17 +103,17 @@ class Writer(threading.Thread):
 
     def _note(self, status: int) -> None:
         if status < 300:
-            self._story.count("writes")
+            self._report.count("writes")
         elif status >= 500 or status == 429:
-            self._story.count(f"write refused: {status}")
+            self._report.count(f"write refused: {status}")
             self._gate.over.wait(0.1)
         elif status not in (404, 409, 412):
-            self._story.fault(self.name, f"a write was answered {status}")
+            self._report.fault(self.name, f"a write was answered {status}")
 
     def _rest(self) -> None:
         key = self._key_of_document()
         path = f"collections/{self._collection()}/documents/{key}"
-        match self._chance.randrange(6):
+        match self._rng.randrange(6):
             case 0:
                 self._call("DELETE", path)
             case 1 | 2:
@@ -123,7 +123,7 @@ class Writer(threading.Thread):
 
     def _operation(self) -> dict[str, Any]:
         key = self._key_of_document()
-        match self._chance.randrange(5):
+        match self._rng.randrange(5):
             case 0:
                 return {"delete": {"id": key}}
             case 1:
@@ -132,14 +132,14 @@ class Writer(threading.Thread):
                 return {"replace": {"id": key, "document": self._document(key)}}
 
     def _bulk(self) -> None:
-        operations = [self._operation() for _ in range(self._chance.randrange(1, 8))]
-        body = {"operations": operations, "ordered": self._chance.random() < 0.7}
+        operations = [self._operation() for _ in range(self._rng.randrange(1, 8))]
+        body = {"operations": operations, "ordered": self._rng.random() < 0.7}
         self._call("POST", f"collections/{self._collection()}/documents:bulk", body)
 
     def _transaction(self) -> None:
         operations = [
             {"collection": self._collection(), **self._operation()}
-            for _ in range(self._chance.randrange(1, 6))
+            for _ in range(self._rng.randrange(1, 6))
         ]
         self._call("POST", "transactions", {"operations": operations})
 
@@ -153,7 +153,7 @@ class Writer(threading.Thread):
     def _write_over_socket(self, client: Client) -> None:
         key = self._key_of_document()
         where = {"collection": self._collection(), "key": key}
-        match self._chance.randrange(5):
+        match self._rng.randrange(5):
             case 0:
                 answer = client.ask("delete", "w", **where)
             case 1:

@@ -9,11 +9,11 @@ import jwt
 import pytest
 
 from documents.models import Collection
-from documents.store.locks import lock_alone
+from documents.store.locks import lock_exclusively
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import Caller, problem, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 from tests.waiting import wait_until
 
@@ -29,7 +29,7 @@ RULES: dict[str, Any] = {
 
 
 @pytest.fixture
-def todos(server: str) -> MadeCollection:
+def todos(server: str) -> CollectionClient:
     todos = make_collection(server, rules=RULES)
     body = {
         "name": "login",
@@ -38,8 +38,10 @@ def todos(server: str) -> MadeCollection:
         "algorithms": ["HS256"],
         "secret": SECRET,
     }
-    made = todos.made
-    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    account = todos.account
+    answer = with_key(server, account.admin_key).post(
+        f"/api/v1/tenants/{account.slug}/issuers", body
+    )
     assert answer.status_code == 201, answer.text
     todos.insert_many(
         [
@@ -52,11 +54,11 @@ def todos(server: str) -> MadeCollection:
     return todos
 
 
-def user(todos: MadeCollection, sub: object = "ada", **claims: object) -> Caller:
+def user(todos: CollectionClient, sub: object = "ada", **claims: object) -> Caller:
     now = int(time.time())
     payload = {"iss": ISSUER, "aud": AUDIENCE, "sub": sub, "exp": now + 60, **claims}
     key = make_key(
-        todos.made.tenant,
+        todos.account.tenant,
         kind=ApiKey.Kind.PUBLISHABLE,
         scopes=["documents:read", "documents:write"],
     )
@@ -64,15 +66,15 @@ def user(todos: MadeCollection, sub: object = "ada", **claims: object) -> Caller
     return Caller(todos.caller.base, {"Rillbase-Key": key, "Authorization": f"Bearer {token}"})
 
 
-def seen(todos: MadeCollection, caller: Caller) -> list[str]:
+def ids_of(todos: CollectionClient, caller: Caller) -> list[str]:
     answer = caller.post(f"{todos.path}/query", {})
     assert answer.status_code == 200, answer.text
     return [item["id"] for item in answer.json()["items"]]
 
 
-def test_every_kind_of_read_obeys_the_read_rule(todos: MadeCollection) -> None:
+def test_every_kind_of_read_obeys_the_read_rule(todos: CollectionClient) -> None:
     ada = user(todos)
-    assert seen(todos, ada) == ["ada's", "locked", "open"]
+    assert ids_of(todos, ada) == ["ada's", "locked", "open"]
     assert ada.post(f"{todos.path}/count", {}).json() == {"count": 3}
     assert ada.get(f"{todos.path}/documents/open").status_code == 200
     problem(ada.get(f"{todos.path}/documents/bob's"), 404, "not_found")
@@ -81,14 +83,14 @@ def test_every_kind_of_read_obeys_the_read_rule(todos: MadeCollection) -> None:
     assert [item["id"] for item in many] == ["ada's", "open"]
 
 
-def test_access_rules_do_not_apply_to_keys_and_members(todos: MadeCollection) -> None:
+def test_access_rules_do_not_apply_to_keys_and_members(todos: CollectionClient) -> None:
     assert len(todos.ids()) == 4
 
 
-def test_a_new_document_must_match_the_create_rule(todos: MadeCollection) -> None:
+def test_a_new_document_must_match_the_create_rule(todos: CollectionClient) -> None:
     ada = user(todos)
-    made = ada.post(f"{todos.path}/documents", {"_id": "x", "owner": "ada"})
-    assert made.status_code == 201
+    created = ada.post(f"{todos.path}/documents", {"_id": "x", "owner": "ada"})
+    assert created.status_code == 201
     for owner in ("bob", ["ada"], None):
         body = {"owner": owner} if owner is not None else {}
         answer = ada.post(f"{todos.path}/documents", body)
@@ -99,7 +101,7 @@ def test_a_new_document_must_match_the_create_rule(todos: MadeCollection) -> Non
     problem(ada.put(f"{todos.path}/documents/new", {"owner": "bob"}), 403, "forbidden")
 
 
-def test_an_update_must_match_before_and_after(todos: MadeCollection) -> None:
+def test_an_update_must_match_before_and_after(todos: CollectionClient) -> None:
     ada = user(todos)
     path = f"{todos.path}/documents"
     assert ada.patch(f"{path}/ada's", {"$set": {"done": True}}).status_code == 200
@@ -109,20 +111,20 @@ def test_an_update_must_match_before_and_after(todos: MadeCollection) -> None:
     assert todos.query({"_id": "ada's"}) == [{"_id": "ada's", "owner": "ada", "done": True}]
 
 
-def test_hidden_documents_do_not_exist_for_changes(todos: MadeCollection) -> None:
+def test_hidden_documents_do_not_exist_for_changes(todos: CollectionClient) -> None:
     ada = user(todos)
     path = f"{todos.path}/documents/bob's"
     problem(ada.patch(path, {"$set": {"x": 1}}), 404, "not_found")
     problem(ada.delete(path), 404, "not_found")
 
 
-def test_a_delete_must_match_the_delete_rule(todos: MadeCollection) -> None:
+def test_a_delete_must_match_the_delete_rule(todos: CollectionClient) -> None:
     ada = user(todos)
     problem(ada.delete(f"{todos.path}/documents/locked"), 403, "forbidden")
     assert ada.delete(f"{todos.path}/documents/ada's").status_code == 204
 
 
-def test_changes_by_filter_obey_the_rules(todos: MadeCollection) -> None:
+def test_changes_by_filter_obey_the_rules(todos: CollectionClient) -> None:
     ada = user(todos)
     body = {"filter": {}, "update": {"$set": {"seen": 1}}}
     problem(ada.post(f"{todos.path}/documents:update", body), 403, "forbidden")
@@ -131,20 +133,20 @@ def test_changes_by_filter_obey_the_rules(todos: MadeCollection) -> None:
     assert todos.ids({"seen": 1}) == ["ada's", "locked"]
 
 
-def test_without_a_token_rules_with_claims_are_false(todos: MadeCollection) -> None:
+def test_without_a_token_rules_with_claims_are_false(todos: CollectionClient) -> None:
     nobody = todos.anonymous()
     problem(nobody.post(f"{todos.path}/query", {}), 403, "forbidden")
     problem(nobody.post(f"{todos.path}/documents", {"owner": None}), 403, "forbidden")
 
 
 def test_an_absent_rule_is_false(server: str) -> None:
-    shown = make_collection(server, rules={"read": True})
-    shown.insert({"_id": "a"})
-    nobody = shown.anonymous()
-    assert seen(shown, nobody) == ["a"]
-    problem(nobody.post(f"{shown.path}/documents", {}), 403, "forbidden")
-    problem(nobody.put(f"{shown.path}/documents/a", {}), 403, "forbidden")
-    problem(nobody.delete(f"{shown.path}/documents/a"), 403, "forbidden")
+    collection = make_collection(server, rules={"read": True})
+    collection.insert({"_id": "a"})
+    nobody = collection.anonymous()
+    assert ids_of(collection, nobody) == ["a"]
+    problem(nobody.post(f"{collection.path}/documents", {}), 403, "forbidden")
+    problem(nobody.put(f"{collection.path}/documents/a", {}), 403, "forbidden")
+    problem(nobody.delete(f"{collection.path}/documents/a"), 403, "forbidden")
 
 
 @pytest.mark.parametrize(
@@ -158,45 +160,47 @@ def test_an_absent_rule_is_false(server: str) -> None:
         {"$exists": True},
     ],
 )
-def test_a_claim_never_becomes_an_operator(todos: MadeCollection, claim: object) -> None:
-    with scoped(tenant_id=todos.made.tenant.id):
+def test_a_claim_never_becomes_an_operator(todos: CollectionClient, claim: object) -> None:
+    with scoped(tenant_id=todos.account.tenant.id):
         Collection.objects.update(
             access_rules='{"read":{"team":{"$auth":"team"}},"create":{"team":{"$auth":"team"}}}',
             write_version=7,
         )
     hostile = user(todos, team=claim)
-    wait_until(lambda: seen(todos, hostile) == [], what="the new rule to hold")
+    wait_until(lambda: ids_of(todos, hostile) == [], what="the new rule to hold")
     problem(hostile.post(f"{todos.path}/documents", {"team": "x"}), 403, "forbidden")
 
 
-def test_a_rule_can_test_membership_in_a_list_of_claims(server: str, todos: MadeCollection) -> None:
-    with scoped(tenant_id=todos.made.tenant.id):
+def test_a_rule_can_test_membership_in_a_list_of_claims(
+    server: str, todos: CollectionClient
+) -> None:
+    with scoped(tenant_id=todos.account.tenant.id):
         Collection.objects.update(
             access_rules='{"read":{"owner":{"$in":{"$auth":"realm.friends"}}}}', write_version=7
         )
     social = user(todos, realm={"friends": ["bob"]})
-    wait_until(lambda: seen(todos, social) == ["bob's", "open"], what="the new rule to hold")
+    wait_until(lambda: ids_of(todos, social) == ["bob's", "open"], what="the new rule to hold")
     problem(user(todos).post(f"{todos.path}/query", {}), 403, "forbidden")
     problem(user(todos, realm={"friends": "bob"}).post(f"{todos.path}/query", {}), 403, "forbidden")
 
 
-def test_a_changed_rule_applies_to_the_next_call(todos: MadeCollection) -> None:
+def test_a_changed_rule_applies_to_the_next_call(todos: CollectionClient) -> None:
     ada = user(todos)
-    assert seen(todos, ada) == ["ada's", "locked", "open"]
-    with scoped(tenant_id=todos.made.tenant.id):
-        lock_alone(todos.collection.id)
+    assert ids_of(todos, ada) == ["ada's", "locked", "open"]
+    with scoped(tenant_id=todos.account.tenant.id):
+        lock_exclusively(todos.collection.id)
         Collection.objects.update(access_rules='{"read":{"locked":true}}', write_version=8)
-    assert seen(todos, ada) == ["locked"]
+    assert ids_of(todos, ada) == ["locked"]
     problem(ada.get(f"{todos.path}/documents/open"), 404, "not_found")
     problem(ada.post(f"{todos.path}/documents", {"owner": "ada"}), 403, "forbidden")
 
 
-def test_end_users_cannot_explain_queries(todos: MadeCollection) -> None:
+def test_end_users_cannot_explain_queries(todos: CollectionClient) -> None:
     problem(user(todos).post(f"{todos.path}/explain", {}), 403, "forbidden")
     problem(todos.anonymous().post(f"{todos.path}/explain", {}), 403, "forbidden")
 
 
 def test_the_response_to_a_write_shows_only_readable_documents(server: str) -> None:
-    box = make_collection(server, rules={"create": True})
-    answer = box.anonymous().post(f"{box.path}/documents", {"secret": 1})
+    collection = make_collection(server, rules={"create": True})
+    answer = collection.anonymous().post(f"{collection.path}/documents", {"secret": 1})
     assert (answer.status_code, answer.json()) == (201, {})

@@ -9,27 +9,29 @@ import pytest
 import requests
 
 from tests.caller import problem, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     return make_collection(server)
 
 
 @pytest.fixture
-def coded(server: str) -> MadeCollection:
-    """Give a collection in which no two documents have the same `code`."""
+def coded(server: str) -> CollectionClient:
+    """A collection in which `code` is unique."""
     return make_collection(server, indexes=[("code", [("code", 1)], True)])
 
 
-def bulk(things: MadeCollection, operations: Sequence[object], **more: object) -> requests.Response:
+def bulk(
+    things: CollectionClient, operations: Sequence[object], **more: object
+) -> requests.Response:
     body = {"operations": operations, **more}
     return things.caller.post(f"{things.path}/documents:bulk", body)
 
 
-def test_a_batch_executes_each_kind_of_operation_in_order(things: MadeCollection) -> None:
+def test_a_batch_executes_each_kind_of_operation_in_order(things: CollectionClient) -> None:
     things.insert_many([{"_id": "gone"}, {"_id": "changed", "n": 1}])
     answer = bulk(
         things,
@@ -56,7 +58,7 @@ def test_a_batch_executes_each_kind_of_operation_in_order(things: MadeCollection
 
 
 def test_an_ordered_batch_is_all_or_nothing_and_reports_the_position(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     things.insert({"_id": "taken"})
     answer = bulk(things, [{"insert": {"_id": "a"}}, {"insert": {"_id": "taken"}}])
@@ -64,7 +66,7 @@ def test_an_ordered_batch_is_all_or_nothing_and_reports_the_position(
     assert things.ids() == ["taken"]
 
 
-def test_an_unordered_batch_reports_each_error_in_its_place(coded: MadeCollection) -> None:
+def test_an_unordered_batch_reports_each_error_in_its_place(coded: CollectionClient) -> None:
     coded.insert({"_id": "taken", "code": 7})
     answer = bulk(
         coded,
@@ -92,7 +94,7 @@ def test_an_unordered_batch_reports_each_error_in_its_place(coded: MadeCollectio
     assert coded.ids() == ["a", "c", "taken"]
 
 
-def test_a_batch_can_be_sent_as_lines(things: MadeCollection) -> None:
+def test_a_batch_can_be_sent_as_lines(things: CollectionClient) -> None:
     lines = b'{"insert":{"_id":"a"}}\n\n{"insert":{"_id":"b"}}\n'
     answer = things.caller.call(
         "POST", f"{things.path}/documents:bulk", raw=lines, Content_Type="application/x-ndjson"
@@ -113,7 +115,7 @@ def test_a_batch_can_be_sent_as_lines(things: MadeCollection) -> None:
     ],
 )
 def test_the_error_points_to_a_malformed_operation(
-    things: MadeCollection, operations: list[object], pointer: str
+    things: CollectionClient, operations: list[object], pointer: str
 ) -> None:
     answer = bulk(things, operations)
     assert answer.status_code == 400, answer.text
@@ -121,7 +123,7 @@ def test_the_error_points_to_a_malformed_operation(
     assert things.ids() == []
 
 
-def test_the_error_names_a_taken_key_of_a_unique_index(coded: MadeCollection) -> None:
+def test_the_error_names_a_taken_key_of_a_unique_index(coded: CollectionClient) -> None:
     coded.insert({"_id": "a", "code": 1})
     answer = coded.caller.post(f"{coded.path}/documents", {"_id": "b", "code": 1})
     assert "code" in problem(answer, 409, "duplicate_key")["errors"][0]["detail"]
@@ -131,14 +133,14 @@ def test_the_error_names_a_taken_key_of_a_unique_index(coded: MadeCollection) ->
     coded.insert({"_id": "b", "code": 1})
 
 
-def test_versions_are_checked_if_they_are_given(things: MadeCollection) -> None:
+def test_versions_are_checked_if_they_are_given(things: CollectionClient) -> None:
     things.insert({"_id": "a"})
     stale = {"delete": {"id": "a"}, "if_version": 2}
     problem(bulk(things, [stale]), 412, "precondition_failed")
     assert bulk(things, [{**stale, "if_version": 1}]).status_code == 200
 
 
-def test_a_repeated_batch_takes_effect_once(things: MadeCollection) -> None:
+def test_a_repeated_batch_takes_effect_once(things: CollectionClient) -> None:
     body = {"operations": [{"insert": {"n": 1}}, {"insert": {"n": 2}}]}
     path = f"{things.path}/documents:bulk"
     first = things.caller.post(path, body, Idempotency_Key="b1")
@@ -147,13 +149,13 @@ def test_a_repeated_batch_takes_effect_once(things: MadeCollection) -> None:
     assert len(things.ids()) == 2
 
 
-def test_too_many_operations_are_rejected(things: MadeCollection) -> None:
+def test_too_many_operations_are_rejected(things: CollectionClient) -> None:
     answer = bulk(things, [{"delete": {"id": 1}}] * 10_001)
     assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == "/operations"
 
 
-def test_a_transaction_spans_collections_and_is_all_or_nothing(things: MadeCollection) -> None:
-    other = make_collection(things.caller.base, made=things.made)
+def test_a_transaction_spans_collections_and_is_all_or_nothing(things: CollectionClient) -> None:
+    other = make_collection(things.caller.base, account=things.account)
     things.insert({"_id": "a", "n": 10})
     both = [
         {"collection": things.name, "update": {"id": "a", "update": {"$inc": {"n": -3}}}},
@@ -162,16 +164,18 @@ def test_a_transaction_spans_collections_and_is_all_or_nothing(things: MadeColle
     answer = things.caller.post("/v1/transactions", {"operations": both})
     assert [result["version"] for result in answer.json()["results"]] == [2, 1]
     failing = [*both, {"collection": other.name, "insert": {"_id": "a"}}]
-    refused = things.caller.post("/v1/transactions", {"operations": failing})
-    assert problem(refused, 409, "duplicate_id")["errors"][0]["pointer"] == "/operations/2"
+    refusal = things.caller.post("/v1/transactions", {"operations": failing})
+    assert problem(refusal, 409, "duplicate_id")["errors"][0]["pointer"] == "/operations/2"
     assert things.query() == [{"_id": "a", "n": 7}]
     assert other.query() == [{"_id": "a", "n": 3}]
 
 
-def test_a_key_for_one_collection_cannot_access_another(things: MadeCollection) -> None:
-    other = make_collection(things.caller.base, made=things.made)
+def test_a_key_for_one_collection_cannot_access_another(things: CollectionClient) -> None:
+    other = make_collection(things.caller.base, account=things.account)
     key = make_key(
-        things.made.tenant, scopes=["documents:read", "documents:write"], collections=[things.name]
+        things.account.tenant,
+        scopes=["documents:read", "documents:write"],
+        collections=[things.name],
     )
     caller = with_key(things.caller.base, key)
     assert caller.post(f"{things.path}/documents", {"_id": "a"}).status_code == 201
@@ -180,14 +184,16 @@ def test_a_key_for_one_collection_cannot_access_another(things: MadeCollection) 
     problem(caller.post("/v1/transactions", {"operations": operations}), 403, "forbidden")
 
 
-def test_a_read_only_key_cannot_write(things: MadeCollection) -> None:
-    caller = with_key(things.caller.base, make_key(things.made.tenant, scopes=["documents:read"]))
+def test_a_read_only_key_cannot_write(things: CollectionClient) -> None:
+    caller = with_key(
+        things.caller.base, make_key(things.account.tenant, scopes=["documents:read"])
+    )
     problem(caller.post(f"{things.path}/documents", {}), 403, "missing_scope")
     assert caller.post(f"{things.path}/query", {}).status_code == 200
 
 
-def test_a_large_batch_is_written_completely(things: MadeCollection) -> None:
-    plain = make_collection(things.caller.base, made=things.made)
+def test_a_large_batch_is_written_completely(things: CollectionClient) -> None:
+    plain = make_collection(things.caller.base, account=things.account)
     plain.insert_many([{"_id": n, "pad": "x" * 100} for n in range(3_000)])
     counted = plain.caller.post(f"{plain.path}/count", {})
     assert counted.json() == {"count": 3_000}

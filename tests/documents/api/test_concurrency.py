@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 CALLERS = 32
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     return make_collection(server, indexes=[("n", [("n", 1)], False)])
 
 
@@ -23,7 +23,7 @@ def together(call: Callable[[int], requests.Response], times: int) -> list[reque
         return list(callers.map(call, range(times)))
 
 
-def test_increments_of_one_document_add_up(things: MadeCollection) -> None:
+def test_increments_of_one_document_add_up(things: CollectionClient) -> None:
     things.insert({"_id": "a", "n": 0})
     answers = together(
         lambda _: things.caller.patch(f"{things.path}/documents/a", {"$inc": {"n": 1}}), 320
@@ -37,7 +37,7 @@ def test_increments_of_one_document_add_up(things: MadeCollection) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "b", "c"])
-def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection, name: str) -> None:
+def test_one_of_many_inserts_of_an_id_succeeds(things: CollectionClient, name: str) -> None:
     answers = together(
         lambda n: things.caller.post(f"{things.path}/documents", {"_id": name, "n": n}), CALLERS
     )
@@ -47,7 +47,7 @@ def test_one_of_many_inserts_of_an_id_succeeds(things: MadeCollection, name: str
     assert things.query({"_id": name}) == [winner["document"]]
 
 
-def test_of_concurrent_updates_of_one_version_one_succeeds(things: MadeCollection) -> None:
+def test_of_concurrent_updates_of_one_version_one_succeeds(things: CollectionClient) -> None:
     things.insert({"_id": "a"})
     answers = together(
         lambda n: things.caller.put(f"{things.path}/documents/a", {"n": n}, If_Match='"v1"'),
@@ -56,7 +56,7 @@ def test_of_concurrent_updates_of_one_version_one_succeeds(things: MadeCollectio
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * (CALLERS - 1)
 
 
-def test_concurrent_calls_with_one_idempotency_key_write_once(things: MadeCollection) -> None:
+def test_concurrent_calls_with_one_idempotency_key_write_once(things: CollectionClient) -> None:
     answers = together(
         lambda _: things.caller.post(f"{things.path}/documents", {"n": 1}, Idempotency_Key="one"),
         CALLERS,
@@ -66,7 +66,7 @@ def test_concurrent_calls_with_one_idempotency_key_write_once(things: MadeCollec
     assert len(things.ids()) == 1
 
 
-def test_concurrent_batches_over_the_same_documents_all_succeed(things: MadeCollection) -> None:
+def test_concurrent_batches_over_the_same_documents_all_succeed(things: CollectionClient) -> None:
     names = [f"d{n}" for n in range(20)]
 
     def batch(number: int) -> requests.Response:

@@ -1,4 +1,4 @@
-"""Queries that group: what they answer, compared with SQL, and what they refuse."""
+"""Grouped queries: their results, compared with SQL, and what they reject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 
 from tests.caller import problem
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 SHOPS, KINDS = ["north", "south", "west", None], ["a", "b", None]
 MEASURES = {
@@ -26,35 +26,35 @@ GROUP = {"by": ["shop", "item.kind"], "measures": MEASURES}
 
 
 @pytest.fixture(scope="module")
-def sales(server: str) -> MadeCollection:
-    """Give 600 sales; what is null is missing in half of them."""
-    made = make_collection(server, indexes=[("pieces", [("pieces", 1)], False)])
-    chance = random.Random(11)
+def sales(server: str) -> CollectionClient:
+    """A collection of 600 sales; in half of them, null fields are missing."""
+    collection = make_collection(server, indexes=[("pieces", [("pieces", 1)], False)])
+    rng = random.Random(11)
     documents: list[dict[str, Any]] = []
     for number in range(600):
-        document: dict[str, Any] = {"_id": number, "pieces": chance.randrange(20)}
-        shop, kind = chance.choice(SHOPS), chance.choice(KINDS)
+        document: dict[str, Any] = {"_id": number, "pieces": rng.randrange(20)}
+        shop, kind = rng.choice(SHOPS), rng.choice(KINDS)
         if shop is not None or number % 2:
             document["shop"] = shop
         if kind is not None or number % 2:
             document["item"] = {"kind": kind}
-        price = f"{chance.randrange(100_000)}E-{chance.randrange(4)}"
+        price = f"{rng.randrange(100_000)}E-{rng.randrange(4)}"
         document["price"] = {"$numberDecimal": price} if number % 5 else "sold out"
         documents.append(document)
-    made.insert_many(documents)
-    return made
+    collection.insert_many(documents)
+    return collection
 
 
-def rows(made: MadeCollection, **body: object) -> list[Any]:
-    answer = made.ask(body)
+def rows(collection: CollectionClient, **body: object) -> list[Any]:
+    answer = collection.ask(body)
     assert answer.status_code == 200, answer.text
-    found: list[Any] = answer.json()["rows"]
-    return found
+    result: list[Any] = answer.json()["rows"]
+    return result
 
 
-def by_sql(made: MadeCollection, least: int) -> list[Any]:
+def by_sql(collection: CollectionClient, least: int) -> list[Any]:
     """Group the same documents in PostgreSQL; nulls come first there, too."""
-    documents = made.query({}, limit=1000)
+    documents = collection.query({}, limit=1000)
     with connections["default"].cursor() as cursor:
         cursor.execute(
             "SELECT * FROM ("
@@ -70,21 +70,21 @@ def by_sql(made: MadeCollection, least: int) -> list[Any]:
 
 
 def as_tuple(row: dict[str, Any]) -> tuple[object, ...]:
-    found = row["document"]
-    total = found["sum"]
+    result = row["document"]
+    total = result["sum"]
     total = Decimal(total["$numberDecimal"]) if isinstance(total, dict) else total
     names = ("mean", "least", "most")
-    values = (found["shop"], found["item"]["kind"], found["count"], total)
-    return (*values, *(found[name] for name in names))
+    values = (result["shop"], result["item"]["kind"], result["count"], total)
+    return (*values, *(result[name] for name in names))
 
 
 @pytest.mark.parametrize("least", [0, 7, 18, 100])
-def test_groups_equal_those_of_sql(sales: MadeCollection, least: int) -> None:
-    found = rows(sales, filter={"pieces": {"$gte": least}}, group=GROUP)
-    assert [as_tuple(row) for row in found] == by_sql(sales, least)
+def test_groups_equal_those_of_sql(sales: CollectionClient, least: int) -> None:
+    result = rows(sales, filter={"pieces": {"$gte": least}}, group=GROUP)
+    assert [as_tuple(row) for row in result] == by_sql(sales, least)
 
 
-def test_a_row_is_an_envelope_without_a_version(sales: MadeCollection) -> None:
+def test_a_row_is_an_envelope_without_a_version(sales: CollectionClient) -> None:
     (row,) = rows(
         sales,
         filter={"shop": "north", "item.kind": "a"},
@@ -95,15 +95,15 @@ def test_a_row_is_an_envelope_without_a_version(sales: MadeCollection) -> None:
     assert row["document"] == {**row["id"], "sales": row["document"]["sales"]}
 
 
-def test_groups_are_sorted_and_limited_like_documents(sales: MadeCollection) -> None:
+def test_groups_are_sorted_and_limited_like_documents(sales: CollectionClient) -> None:
     all_of_them = [as_tuple(row) for row in rows(sales, group=GROUP)]
     in_order = sorted(all_of_them, key=lambda row: (-int(str(row[2])), all_of_them.index(row)))
     sort = [["count", -1], ["shop", 1], ["item.kind", 1]]
-    found = rows(sales, group=GROUP, sort=sort, offset=2, limit=4)
-    assert [as_tuple(row) for row in found] == in_order[2:6]
+    result = rows(sales, group=GROUP, sort=sort, offset=2, limit=4)
+    assert [as_tuple(row) for row in result] == in_order[2:6]
 
 
-def test_groups_can_be_queried_by_url_and_explained(sales: MadeCollection) -> None:
+def test_groups_can_be_queried_by_url_and_explained(sales: CollectionClient) -> None:
     text = json.dumps(GROUP)
     by_url = sales.caller.get(f"{sales.path}/documents?{urlencode({'group': text})}")
     assert by_url.json()["rows"] == rows(sales, group=GROUP)
@@ -112,13 +112,13 @@ def test_groups_can_be_queried_by_url_and_explained(sales: MadeCollection) -> No
 
 
 def test_hidden_documents_are_in_no_group(server: str) -> None:
-    made = make_collection(server, rules={"read": {"public": True}})
-    made.insert_many([{"public": number % 3 == 0, "n": number} for number in range(30)])
+    collection = make_collection(server, rules={"read": {"public": True}})
+    collection.insert_many([{"public": number % 3 == 0, "n": number} for number in range(30)])
     group = {"by": ["public"], "measures": {"sum": {"op": "sum", "field": "n"}}}
     body = {"group": group}
-    found = made.anonymous().post(f"{made.path}/query", body).json()["rows"]
-    assert [row["document"] for row in found] == [{"public": True, "sum": 135}]
-    assert len(rows(made, group=group)) == 2
+    result = collection.anonymous().post(f"{collection.path}/query", body).json()["rows"]
+    assert [row["document"] for row in result] == [{"public": True, "sum": 135}]
+    assert len(rows(collection, group=group)) == 2
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_hidden_documents_are_in_no_group(server: str) -> None:
     ],
 )
 def test_the_error_names_what_cannot_be_grouped(
-    sales: MadeCollection, body: dict[str, object], code: str, pointer: str
+    sales: CollectionClient, body: dict[str, object], code: str, pointer: str
 ) -> None:
-    refused = problem(sales.ask(body), 400, code)
-    assert refused["errors"][0]["pointer"] == pointer
+    refusal = problem(sales.ask(body), 400, code)
+    assert refusal["errors"][0]["pointer"] == pointer

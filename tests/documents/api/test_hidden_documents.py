@@ -1,4 +1,6 @@
-"""What an end user may not read does not exist: answers for hidden and for absent ids are equal."""
+"""Documents that an end user may not read do not exist for it: responses for hidden and for missing
+ids are equal.
+"""
 
 from __future__ import annotations
 
@@ -13,30 +15,30 @@ import requests
 from tests.caller import Caller, problem, with_key
 from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET, user
 from tests.documents.api.test_access_rules import todos as ruled
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.client import opened
-from tests.realtime.live.test_going_on import events_of
+from tests.realtime.live.test_resuming import events_of
 
 __all__ = ["ruled"]
 
-#: Ids that are equally long, so that answers which repeat them can be compared.
+#: Ids of equal length, so that responses that contain them can be compared.
 HIDDEN, ABSENT = "hidden-1", "absent-1"
-#: What each subscription has of its own.
+#: Values that differ between subscriptions.
 CHANGING = ("id", "resume")
-Asking = Callable[[MadeCollection, Caller, str], Any]
+Call = Callable[[CollectionClient, Caller, str], Any]
 
 
 @pytest.fixture
-def todos(ruled: MadeCollection) -> MadeCollection:
+def todos(ruled: CollectionClient) -> CollectionClient:
     ruled.insert({"_id": HIDDEN, "owner": "bob", "email": "bob@example.com"})
     ruled.caller.put(f"{ruled.path}/documents/{HIDDEN}", {"owner": "bob", "v": 2})
-    # At once, so that their times are equal.
+    # In one transaction, so that their times are equal.
     ruled.insert_many([{"_id": f"to {i}", "owner": "ada", "ref": i} for i in (HIDDEN, ABSENT)])
     return ruled
 
 
 def shown(answer: Any, identity: str) -> str:
-    """Return all of an answer but the names of the request and of the document."""
+    """Return a response without the ids of the request and of the document."""
     body = json.loads(answer.content or b"null")
     headers = {
         name: value
@@ -53,40 +55,40 @@ def strip(body: Any) -> Any:
     return [strip(value) for value in body] if isinstance(body, list) else body
 
 
-def one(method: str, body: object = None, query: str = "", **headers: str) -> Asking:
-    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+def on_document(method: str, body: object = None, query: str = "", **headers: str) -> Call:
+    def ask(todos: CollectionClient, caller: Caller, identity: str) -> Any:
         path = f"{todos.path}/documents/{identity}{query}"
         return caller.call(method, path, body, raw=None, **headers)
 
     return ask
 
 
-def many(*operations: Callable[[str], dict[str, Any]], ordered: bool) -> Asking:
-    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+def in_bulk(*operations: Callable[[str], dict[str, Any]], ordered: bool) -> Call:
+    def ask(todos: CollectionClient, caller: Caller, identity: str) -> Any:
         body = {"operations": [make(identity) for make in operations], "ordered": ordered}
         return caller.post(f"{todos.path}/documents:bulk", body)
 
     return ask
 
 
-def transaction(operation: Callable[[str], dict[str, Any]], **more: object) -> Asking:
-    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+def transaction(operation: Callable[[str], dict[str, Any]], **more: object) -> Call:
+    def ask(todos: CollectionClient, caller: Caller, identity: str) -> Any:
         first = {"collection": todos.name, "update": {"id": "ada's", "update": {"$set": {"t": 1}}}}
-        asked = {"collection": todos.name, **operation(identity), **more}
-        return caller.post("/v1/transactions", {"operations": [first, asked]})
+        request = {"collection": todos.name, **operation(identity), **more}
+        return caller.post("/v1/transactions", {"operations": [first, request]})
 
     return ask
 
 
-def to_collection(call: str, body: Callable[[str], object]) -> Asking:
-    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+def to_collection(call: str, body: Callable[[str], object]) -> Call:
+    def ask(todos: CollectionClient, caller: Caller, identity: str) -> Any:
         return caller.post(f"{todos.path}/{call}", body(identity))
 
     return ask
 
 
-def graphql(query: str) -> Asking:
-    def ask(todos: MadeCollection, caller: Caller, identity: str) -> Any:
+def graphql(query: str) -> Call:
+    def ask(todos: CollectionClient, caller: Caller, identity: str) -> Any:
         packed = base64.urlsafe_b64encode(json.dumps([todos.name, identity]).encode())
         given = {"c": todos.name, "k": identity, "id": packed.decode().rstrip("=")}
         declared = {"c": "String!", "k": "JSON!", "id": "ID!"}
@@ -100,10 +102,10 @@ def graphql(query: str) -> Asking:
     return ask
 
 
-def lookup(todos: MadeCollection, caller: Caller, identity: str) -> Any:
-    wanted = [{"from": todos.name, "local": "ref", "as": "found"}]
+def lookup(todos: CollectionClient, caller: Caller, identity: str) -> Any:
+    lookup = [{"from": todos.name, "local": "ref", "as": "found"}]
     answer = caller.post(
-        f"{todos.path}/query", {"filter": {"_id": f"to {identity}"}, "lookup": wanted}
+        f"{todos.path}/query", {"filter": {"_id": f"to {identity}"}, "lookup": lookup}
     )
     assert len(answer.json()["items"]) == 1, answer.text
     return answer
@@ -139,36 +141,36 @@ def delete_of(identity: str) -> dict[str, Any]:
 
 MERGE = "application/merge-patch+json"
 OTHERS = {"owner": "bob"}
-EQUAL: dict[str, Asking] = {
-    "get": one("GET"),
-    "get if none match": one("GET", If_None_Match='"v1"'),
-    "get if none match any": one("GET", If_None_Match="*"),
-    "put of another's": one("PUT", OTHERS),
-    "put if match": one("PUT", {"owner": "ada"}, If_Match='"v2"'),
-    "put if match any": one("PUT", {"owner": "ada"}, If_Match="*"),
-    "put of another's if none match": one("PUT", OTHERS, If_None_Match="*"),
-    "put of another's if other version": one("PUT", OTHERS, If_None_Match='"v2"'),
-    "patch": one("PATCH", {"$set": {"x": 1}}),
-    "patch if match": one("PATCH", {"$set": {"x": 1}}, If_Match='"v2"'),
-    "patch if none match": one("PATCH", {"$set": {"x": 1}}, If_None_Match="*"),
-    "patch that fails": one("PATCH", {"$inc": {"owner": 1}}),
-    "upsert of another's": one("PATCH", {"$set": {"owner": "bob"}}, "?upsert=true"),
-    "upsert that would fail": one("PATCH", {"$inc": {"email": 1}}, "?upsert=true"),
-    "merge": one("PATCH", {"x": 1}, Content_Type=MERGE),
-    "merge of another's": one("PATCH", OTHERS, "?upsert=true", Content_Type=MERGE),
-    "delete": one("DELETE"),
-    "delete if match": one("DELETE", If_Match='"v2"'),
-    "delete if match any": one("DELETE", If_Match="*"),
-    "bulk": many(update_of, delete_of, insert_of, replace_of, upsert_of, ordered=False),
-    "bulk that is ordered": many(delete_of, insert_of, ordered=True),
-    "bulk of an insert": many(insert_of, ordered=True),
-    "strict replace": many(strict_replace_of, ordered=True),
+EQUAL: dict[str, Call] = {
+    "get": on_document("GET"),
+    "get if none match": on_document("GET", If_None_Match='"v1"'),
+    "get if none match any": on_document("GET", If_None_Match="*"),
+    "put of another's": on_document("PUT", OTHERS),
+    "put if match": on_document("PUT", {"owner": "ada"}, If_Match='"v2"'),
+    "put if match any": on_document("PUT", {"owner": "ada"}, If_Match="*"),
+    "put of another's if none match": on_document("PUT", OTHERS, If_None_Match="*"),
+    "put of another's if other version": on_document("PUT", OTHERS, If_None_Match='"v2"'),
+    "patch": on_document("PATCH", {"$set": {"x": 1}}),
+    "patch if match": on_document("PATCH", {"$set": {"x": 1}}, If_Match='"v2"'),
+    "patch if none match": on_document("PATCH", {"$set": {"x": 1}}, If_None_Match="*"),
+    "patch that fails": on_document("PATCH", {"$inc": {"owner": 1}}),
+    "upsert of another's": on_document("PATCH", {"$set": {"owner": "bob"}}, "?upsert=true"),
+    "upsert that would fail": on_document("PATCH", {"$inc": {"email": 1}}, "?upsert=true"),
+    "merge": on_document("PATCH", {"x": 1}, Content_Type=MERGE),
+    "merge of another's": on_document("PATCH", OTHERS, "?upsert=true", Content_Type=MERGE),
+    "delete": on_document("DELETE"),
+    "delete if match": on_document("DELETE", If_Match='"v2"'),
+    "delete if match any": on_document("DELETE", If_Match="*"),
+    "bulk": in_bulk(update_of, delete_of, insert_of, replace_of, upsert_of, ordered=False),
+    "bulk that is ordered": in_bulk(delete_of, insert_of, ordered=True),
+    "bulk of an insert": in_bulk(insert_of, ordered=True),
+    "strict replace": in_bulk(strict_replace_of, ordered=True),
     "transaction": transaction(update_of),
     "transaction of a delete": transaction(delete_of),
     "transaction at a version": transaction(delete_of, if_version=2),
     "transaction of an insert": transaction(insert_of),
     "transaction of a replace": transaction(replace_of, if_version=2),
-    "bulk of mixed ids": many(own_update_of, update_of, delete_of, ordered=False),
+    "bulk of mixed ids": in_bulk(own_update_of, update_of, delete_of, ordered=False),
     "node": graphql("{ node(id: $id) { id } }"),
     "nodes": graphql("{ nodes(ids: [$id]) { id } }"),
     "lookup": lookup,
@@ -196,11 +198,11 @@ EQUAL: dict[str, Asking] = {
 
 @pytest.mark.parametrize("name", EQUAL)
 def test_responses_for_hidden_and_absent_documents_are_equal(
-    todos: MadeCollection, name: str
+    todos: CollectionClient, name: str
 ) -> None:
     ada = user(todos)
-    asking = EQUAL[name]
-    hidden, absent = (shown(asking(todos, ada, i), i) for i in (HIDDEN, ABSENT))
+    graphql = EQUAL[name]
+    hidden, absent = (shown(graphql(todos, ada, i), i) for i in (HIDDEN, ABSENT))
     assert hidden == absent
     (kept,) = todos.query({"_id": HIDDEN})
     assert kept == {"_id": HIDDEN, "owner": "bob", "v": 2}
@@ -208,7 +210,7 @@ def test_responses_for_hidden_and_absent_documents_are_equal(
 
 
 def test_cursors_skip_hidden_documents_like_absent_ones(
-    todos: MadeCollection,
+    todos: CollectionClient,
 ) -> None:
     ada = user(todos)
     seen = []
@@ -228,7 +230,7 @@ def test_cursors_skip_hidden_documents_like_absent_ones(
 
 
 def test_tickets_and_their_streams_do_not_distinguish_hidden_documents(
-    todos: MadeCollection,
+    todos: CollectionClient,
 ) -> None:
     ada = user(todos)
     seen = []
@@ -236,34 +238,34 @@ def test_tickets_and_their_streams_do_not_distinguish_hidden_documents(
         live = {"collection": todos.name, "filter": {"_id": identity}}
         ticket = ada.post("/v1/realtime/tickets", {"live": live})
         assert ticket.status_code == 201, ticket.text
-        made = ticket.json()
-        with requests.get(ada.base + made["url"], stream=True, timeout=60) as answer:
+        created = ticket.json()
+        with requests.get(ada.base + created["url"], stream=True, timeout=60) as answer:
             name, token, frame = next(events_of(answer))
         shown = {k: len(str(v)) if k in CHANGING else v for k, v in frame.items()}
-        lengths = {k: len(str(v)) for k, v in made.items()}
+        lengths = {k: len(str(v)) for k, v in created.items()}
         seen.append(json.dumps([lengths, name, len(token), shown]).replace(identity, "ID"))
     assert seen[0] == seen[1]
     assert '"items": []' in seen[0]
 
 
 @pytest.mark.parametrize(
-    "asking",
+    "write",
     [
-        one("PUT", {"owner": "ada"}),
-        one("PUT", {"owner": "ada"}, If_None_Match="*"),
-        one("PATCH", {"$set": {"owner": "ada"}}, "?upsert=true"),
+        on_document("PUT", {"owner": "ada"}),
+        on_document("PUT", {"owner": "ada"}, If_None_Match="*"),
+        on_document("PATCH", {"$set": {"owner": "ada"}}, "?upsert=true"),
         to_collection("documents", lambda i: {"_id": i, "owner": "ada"}),
-        many(lambda i: {"insert": {"_id": i, "owner": "ada"}}, ordered=True),
+        in_bulk(lambda i: {"insert": {"_id": i, "owner": "ada"}}, ordered=True),
     ],
 )
 def test_a_taken_hidden_id_is_rejected_like_a_violated_create_rule(
-    todos: MadeCollection, asking: Asking
+    todos: CollectionClient, write: Call
 ) -> None:
     ada = user(todos)
-    taken = asking(todos, ada, HIDDEN)
+    taken = write(todos, ada, HIDDEN)
     problem(taken, 403, "forbidden")
-    refused = to_collection("documents", lambda i: {"_id": i, "owner": "bob"})
-    assert shown(taken, HIDDEN) == shown(refused(todos, ada, ABSENT), ABSENT)
+    refused_insert = to_collection("documents", lambda i: {"_id": i, "owner": "bob"})
+    assert shown(taken, HIDDEN) == shown(refused_insert(todos, ada, ABSENT), ABSENT)
     assert todos.query({"_id": HIDDEN})[0]["owner"] == "bob"
     readable = to_collection("documents", lambda i: {"_id": i, "owner": "ada"})
     problem(readable(todos, ada, "open"), 409, "duplicate_id")
@@ -278,26 +280,26 @@ def test_only_readers_of_a_document_learn_its_unique_value(server: str) -> None:
         "algorithms": ["HS256"],
         "secret": SECRET,
     }
-    made = people.made
-    path = f"/api/v1/tenants/{made.slug}/issuers"
-    assert with_key(server, made.admin_key).post(path, issuer).status_code == 201
+    account = people.account
+    path = f"/api/v1/tenants/{account.slug}/issuers"
+    assert with_key(server, account.admin_key).post(path, issuer).status_code == 201
     people.insert({"owner": "bob", "email": "b@x"})
     people.insert({"owner": "bob", "email": "p@x", "public": True})
     ada, documents = user(people), f"{people.path}/documents"
     taken = ada.post(documents, {"owner": "ada", "email": "b@x"})
-    refused = ada.post(documents, {"owner": "bob", "email": "c@x"})
+    refusal = ada.post(documents, {"owner": "bob", "email": "c@x"})
     problem(taken, 403, "forbidden")
-    assert shown(taken, "") == shown(refused, "")
+    assert shown(taken, "") == shown(refusal, "")
     problem(ada.post(documents, {"owner": "ada", "email": "p@x"}), 409, "duplicate_key")
     assert ada.post(documents, {"_id": "mine", "owner": "ada", "email": "m@x"}).status_code == 201
     taken = ada.patch(f"{documents}/mine", {"$set": {"email": "b@x"}})
-    refused = ada.patch(f"{documents}/mine", {"$set": {"owner": "bob"}})
+    refusal = ada.patch(f"{documents}/mine", {"$set": {"owner": "bob"}})
     problem(taken, 403, "forbidden")
-    assert shown(taken, "") == shown(refused, "")
+    assert shown(taken, "") == shown(refusal, "")
     problem(people.caller.post(documents, {"email": "b@x"}), 409, "duplicate_key")
 
 
-#: Messages by their type, as a connection takes them.
+#: Messages of a connection, by type.
 MESSAGES: list[tuple[str, dict[str, Any]]] = [
     ("update", {"update": {"$set": {"x": 1}}}),
     ("update", {"update": {"$set": {"owner": "bob"}}, "upsert": True}),
@@ -309,7 +311,7 @@ MESSAGES: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_a_connection_reveals_no_more_than_a_call(todos: MadeCollection) -> None:
+def test_a_connection_reveals_no_more_than_a_call(todos: CollectionClient) -> None:
     ada = user(todos)
     with opened(todos.caller.base) as client:
         token = ada.headers["Authorization"].removeprefix("Bearer ")
@@ -318,11 +320,11 @@ def test_a_connection_reveals_no_more_than_a_call(todos: MadeCollection) -> None
         for number, (kind, members) in enumerate(MESSAGES):
             answers = []
             for identity in (HIDDEN, ABSENT):
-                asked = {"collection": todos.name, "key": identity, **members}
+                request = {"collection": todos.name, "key": identity, **members}
                 if kind == "insert":
-                    asked = {**asked, "document": {"_id": identity, "owner": "bob"}}
-                    del asked["key"]
-                answer = client.ask(kind, f"{number}", **asked)
+                    request = {**request, "document": {"_id": identity, "owner": "bob"}}
+                    del request["key"]
+                answer = client.ask(kind, f"{number}", **request)
                 assert answer["type"] == "error", answer
                 answers.append(json.dumps(strip(answer)).replace(identity, "ID"))
             assert answers[0] == answers[1], kind
@@ -339,7 +341,7 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_a_mutation_reveals_no_more_than_a_call(todos: MadeCollection, mutation: str) -> None:
+def test_a_mutation_reveals_no_more_than_a_call(todos: CollectionClient, mutation: str) -> None:
     ada, answers = user(todos), []
     for identity in (HIDDEN, ABSENT):
         declared = {"c": "String!", "k": "JSON!", "u": "JSON!", "d": "JSON!", "i": "JSON!"}
@@ -352,11 +354,11 @@ def test_a_mutation_reveals_no_more_than_a_call(todos: MadeCollection, mutation:
         }
         used = {name: kind for name, kind in declared.items() if f"${name}" in mutation}
         heading = ", ".join(f"${name}: {kind}" for name, kind in used.items())
-        asked = {
+        request = {
             "query": f"mutation ({heading}) {{ {mutation} }}",
             "variables": {name: given[name] for name in used},
         }
-        answer = ada.post("/graphql", asked)
+        answer = ada.post("/graphql", request)
         assert "errors" in answer.json(), answer.text
         answers.append(json.dumps(strip(answer.json())).replace(identity, "ID"))
     assert answers[0] == answers[1]

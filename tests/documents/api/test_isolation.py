@@ -1,4 +1,4 @@
-"""Another tenant's credentials open nothing, at any address of the data plane."""
+"""Another tenant's credentials give no access to any URL of the data plane."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from documents.api.operations import OPERATIONS
 from foundation.database_roles import DatabaseRole
 from foundation.environment import environment
 from tests.caller import Caller, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key, make_tenant
 
 MARK = "private-to-the-victim"
@@ -25,7 +25,7 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def victim(server: str) -> MadeCollection:
+def victim(server: str) -> CollectionClient:
     victim = make_collection(server, name="secrets", rules={"read": True, "update": True})
     victim.insert({"_id": "a", "text": MARK})
     return victim
@@ -33,30 +33,30 @@ def victim(server: str) -> MadeCollection:
 
 def stranger(server: str, *, with_same_name: bool) -> Caller:
     """Return a caller of another tenant, which may have a collection of the same name."""
-    made = make_tenant(plan="dedicated")
+    account = make_tenant(plan="dedicated")
     if with_same_name:
-        return make_collection(server, made=made, name="secrets").caller
-    return with_key(server, make_key(made.tenant))
+        return make_collection(server, account=account, name="secrets").caller
+    return with_key(server, make_key(account.tenant))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: str(o.describes["operationId"]))
 @pytest.mark.parametrize("with_same_name", [False, True])
 def test_a_stranger_sees_and_changes_nothing(
     server: str,
-    victim: MadeCollection,
+    victim: CollectionClient,
     operation: object,
     with_same_name: bool,  # noqa: FBT001
 ) -> None:
-    (found,) = (one for one in OPERATIONS if one is operation)
-    name = str(found.describes["operationId"])
-    path = found.path.replace("{collection}", "secrets").replace("{id}", "a")
+    (match,) = (one for one in OPERATIONS if one is operation)
+    name = str(match.describes["operationId"])
+    path = match.path.replace("{collection}", "secrets").replace("{id}", "a")
     body: object = BODIES.get(name, {})
     if name == "transact":
         body = {"operations": [{"collection": "secrets", "delete": {"id": "a"}}]}
-    if found.method in ("GET", "DELETE"):
+    if match.method in ("GET", "DELETE"):
         body = None
     caller = stranger(server, with_same_name=with_same_name)
-    answer = caller.call(found.method, path, body)
+    answer = caller.call(match.method, path, body)
     assert MARK not in answer.text
     if not with_same_name and name != "import":
         assert answer.status_code in (400, 403, 404), (name, answer.text)
@@ -68,7 +68,7 @@ def test_a_stranger_sees_and_changes_nothing(
     "table", ["documents_document", "documents_indexentry", "documents_collection"]
 )
 def test_the_database_hides_other_tenants_rows_from_code_without_a_filter(
-    victim: MadeCollection, table: str
+    victim: CollectionClient, table: str
 ) -> None:
     other = make_tenant().tenant
     with psycopg.connect(environment().role_url(DatabaseRole.APP)) as connection:
@@ -81,10 +81,10 @@ def test_the_database_hides_other_tenants_rows_from_code_without_a_filter(
             assert bool(row[0]) is expected, table
 
 
-def test_the_application_can_read_nothing_of_the_outbox(victim: MadeCollection) -> None:
+def test_the_application_can_read_nothing_of_the_outbox(victim: CollectionClient) -> None:
     with psycopg.connect(environment().role_url(DatabaseRole.APP)) as connection:
         connection.execute(
-            "SELECT set_config('rillbase.tenant', %s, true)", (str(victim.made.tenant.id),)
+            "SELECT set_config('rillbase.tenant', %s, true)", (str(victim.account.tenant.id),)
         )
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("SELECT count(*) FROM documents_outbox")

@@ -1,4 +1,4 @@
-"""Large documents: they are read in parts, and results that hold many of them take turns."""
+"""Large documents: they are read in parts, and large results of several callers take turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from documents.store.bodies import ROUND_TRIP_BYTES, largest_carried, parts
 from tests.caller import Caller, problem
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.own_server import another_server
 from tests.peak_memory import peak_memory
 
@@ -22,27 +22,27 @@ RANK = [("rank", 1)]
 
 
 def _document(number: int) -> dict[str, Any]:
-    """A document of a megabyte that occurs three times in an index, or a short one."""
+    """A document of a megabyte with three index entries, or a short one."""
     text = "x" * (number % 4 > 0) * 1_000_000
     return {"_id": number, "n": number, "rank": [number, number + 1, -number], "text": text}
 
 
 @pytest.fixture(scope="module")
-def large(server: str) -> MadeCollection:
-    """Give 160 documents, three of four of which have a megabyte."""
-    made = make_collection(server, indexes=[("rank", RANK, False)])
+def large(server: str) -> CollectionClient:
+    """A collection of 160 documents, three quarters of which have a megabyte."""
+    collection = make_collection(server, indexes=[("rank", RANK, False)])
     for begin in range(0, DOCUMENTS, 16):
-        made.insert_many([_document(number) for number in range(begin, begin + 16)])
-    return made
+        collection.insert_many([_document(number) for number in range(begin, begin + 16)])
+    return collection
 
 
 @pytest.fixture(scope="module")
-def elsewhere(large: MadeCollection) -> Iterator[tuple[MadeCollection, int]]:
-    """Give the collection as a server without a history sees it, and that server's process."""
+def elsewhere(large: CollectionClient) -> Iterator[tuple[CollectionClient, int]]:
+    """The collection through a freshly started server, and that server's process."""
     with another_server() as other:
-        made = replace(large, caller=Caller(other.url, large.caller.headers))
-        assert made.ids(limit=1) == [0]
-        yield made, other.process.pid
+        collection = replace(large, caller=Caller(other.url, large.caller.headers))
+        assert collection.ids(limit=1) == [0]
+        yield collection, other.process.pid
 
 
 def _fits(process: int, call: Any) -> None:
@@ -56,65 +56,68 @@ def test_a_round_trip_carries_small_bodies_and_parts_of_what_it_omits() -> None:
     quarter = (ROUND_TRIP_BYTES // 4).to_bytes(4, "big")
     cells = [(b"%d" % number, b"small" if number % 2 else quarter) for number in range(12)]
     cells.append((b"0", quarter))
-    found = list(parts(cells))
-    assert [part.omitted for part in found] == [[b"0", b"2", b"4", b"6"], [b"8", b"10", b"0"]]
-    assert [cell for part in found for cell in cells[part.rows]] == cells
+    items = list(parts(cells))
+    assert [part.omitted for part in items] == [[b"0", b"2", b"4", b"6"], [b"8", b"10", b"0"]]
+    assert [cell for part in items for cell in cells[part.rows]] == cells
     assert int.from_bytes(largest_carried(1)) == ROUND_TRIP_BYTES
     assert int.from_bytes(largest_carried(1_000_000)) == 2_048
 
 
 @pytest.mark.parametrize("sort", [None, [["rank", 1]], [["rank", -1]], [["n", -1]]])
 def test_large_documents_are_returned_in_order_page_by_page(
-    large: MadeCollection, sort: object
+    large: CollectionClient, sort: object
 ) -> None:
-    wanted = list(range(DOCUMENTS)) if sort is None else list(range(DOCUMENTS))[::-1]
-    found: list[Any] = []
+    expected = list(range(DOCUMENTS)) if sort is None else list(range(DOCUMENTS))[::-1]
+    items: list[Any] = []
     cursor = None
     while True:
         answer = large.ask({"sort": sort, "limit": 50, "cursor": cursor}).json()
-        found += [item["document"] for item in answer["items"]]
+        items += [item["document"] for item in answer["items"]]
         assert sum(len(item["document"]["text"]) for item in answer["items"]) <= 17 * MIB
         cursor = answer.get("next_cursor")
         if cursor is None:
             break
-    assert [document["_id"] for document in found] == wanted
-    assert all(document == _document(document["_id"]) for document in found)
+    assert [document["_id"] for document in items] == expected
+    assert all(document == _document(document["_id"]) for document in items)
 
 
 def test_a_search_through_large_documents_takes_little_memory(
-    elsewhere: tuple[MadeCollection, int],
+    elsewhere: tuple[CollectionClient, int],
 ) -> None:
-    made, process = elsewhere
-    _fits(process, lambda: made.ids({"missing": 1}) == [])
+    collection, process = elsewhere
+    _fits(process, lambda: collection.ids({"missing": 1}) == [])
 
 
-def test_results_of_large_documents_take_turns(elsewhere: tuple[MadeCollection, int]) -> None:
-    made, process = elsewhere
-    _fits(process, lambda: made.ids({"n": {"$gte": 0}}, limit=30))
+def test_results_of_large_documents_take_turns(elsewhere: tuple[CollectionClient, int]) -> None:
+    collection, process = elsewhere
+    _fits(process, lambda: collection.ids({"n": {"$gte": 0}}, limit=30))
 
 
 def test_documents_before_a_page_are_not_kept_in_memory(
-    elsewhere: tuple[MadeCollection, int],
+    elsewhere: tuple[CollectionClient, int],
 ) -> None:
-    made, process = elsewhere
-    _fits(process, lambda: made.ids(offset=DOCUMENTS - 2) == [DOCUMENTS - 2, DOCUMENTS - 1])
+    collection, process = elsewhere
+    _fits(process, lambda: collection.ids(offset=DOCUMENTS - 2) == [DOCUMENTS - 2, DOCUMENTS - 1])
 
 
 def test_documents_by_id_are_rejected_if_they_have_too_many_bytes(
-    elsewhere: tuple[MadeCollection, int],
+    elsewhere: tuple[CollectionClient, int],
 ) -> None:
-    made, process = elsewhere
-    path = f"{made.path}/documents:get"
-    answer = made.caller.post(path, {"ids": [3, 4, 5, 999]})
+    collection, process = elsewhere
+    path = f"{collection.path}/documents:get"
+    answer = collection.caller.post(path, {"ids": [3, 4, 5, 999]})
     assert [item["document"] for item in answer.json()["items"]] == [
         _document(number) for number in (3, 4, 5)
     ]
     everything = {"ids": list(range(DOCUMENTS))}
-    _fits(process, lambda: problem(made.caller.post(path, everything), 422, "query_too_expensive"))
+    _fits(
+        process,
+        lambda: problem(collection.caller.post(path, everything), 422, "query_too_expensive"),
+    )
 
 
-def test_lookups_of_large_documents_are_complete(large: MadeCollection) -> None:
-    orders = make_collection(large.caller.base, made=large.made)
+def test_lookups_of_large_documents_are_complete(large: CollectionClient) -> None:
+    orders = make_collection(large.caller.base, account=large.account)
     orders.insert({"_id": 1, "things": [1, 2, 4, 7]})
     lookup = [{"from": large.name, "local": "things", "as": "found"}]
     (order,) = orders.query(lookup=lookup)
@@ -122,15 +125,15 @@ def test_lookups_of_large_documents_are_complete(large: MadeCollection) -> None:
 
 
 def test_an_update_of_large_documents_is_split_into_transactions(
-    large: MadeCollection,
+    large: CollectionClient,
 ) -> None:
     path = f"{large.path}/documents:bulk"
     operations = [
         {"update": {"id": number, "update": {"$set": {"seen": True}}}}
         for number in range(DOCUMENTS)
     ]
-    refused = large.caller.post(path, {"operations": operations, "ordered": True})
-    problem(refused, 422, "query_too_expensive")
+    refusal = large.caller.post(path, {"operations": operations, "ordered": True})
+    problem(refusal, 422, "query_too_expensive")
     answer = large.caller.post(path, {"operations": operations, "ordered": False})
     assert answer.status_code == 200, answer.text
     assert [result["version"] for result in answer.json()["results"]] == [2] * DOCUMENTS

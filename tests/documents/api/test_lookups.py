@@ -1,4 +1,4 @@
-"""Queries that look up other documents: compared with SQL, and what they refuse."""
+"""Queries with lookups: their results, compared with SQL, and what they reject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from django.db import connections
 
 from tests.caller import problem, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 
 LOOKUP = [
@@ -21,35 +21,35 @@ LOOKUP = [
 
 
 @pytest.fixture(scope="module")
-def todos(server: str) -> MadeCollection:
-    """Give 300 todos whose owners and tags exist, do not exist, or are not named."""
-    made = make_collection(server, name="todos")
-    people = make_collection(server, made=made.made, name="people")
-    tags = make_collection(server, made=made.made, name="tags")
+def todos(server: str) -> CollectionClient:
+    """A collection of 300 todos whose owners and tags exist, do not exist, or are missing."""
+    collection = make_collection(server, name="todos")
+    people = make_collection(server, account=collection.account, name="people")
+    tags = make_collection(server, account=collection.account, name="tags")
     people.insert_many([{"_id": f"p{number}", "name": f"name {number}"} for number in range(20)])
     tags.insert_many([{"_id": number, "text": f"tag {number}"} for number in range(10)])
-    chance = random.Random(7)
+    rng = random.Random(7)
     documents: list[dict[str, Any]] = []
     for number in range(300):
-        document: dict[str, Any] = {"_id": number, "rank": chance.randrange(50)}
+        document: dict[str, Any] = {"_id": number, "rank": rng.randrange(50)}
         if number % 7:
-            document["owner"] = f"p{chance.randrange(30)}"
+            document["owner"] = f"p{rng.randrange(30)}"
         if number % 3:
-            document["about"] = {"tags": [chance.randrange(15) for _ in range(chance.randrange(4))]}
+            document["about"] = {"tags": [rng.randrange(15) for _ in range(rng.randrange(4))]}
         documents.append(document)
-    made.insert_many(documents)
-    return made
+    collection.insert_many(documents)
+    return collection
 
 
-def by_sql(made: MadeCollection, least: int) -> list[Any]:
+def by_sql(collection: CollectionClient, least: int) -> list[Any]:
     """Look up the same in PostgreSQL."""
     everything = [
-        json.dumps(made.query(limit=1000)),
+        json.dumps(collection.query(limit=1000)),
         *(
             json.dumps(
                 [
                     item["document"]
-                    for item in made.caller.post(
+                    for item in collection.caller.post(
                         f"/v1/collections/{name}/query", {"limit": 1000}
                     ).json()["items"]
                 ]
@@ -79,17 +79,19 @@ def _decoded(value: object) -> object:
 
 
 @pytest.mark.parametrize("least", [0, 20, 45, 100])
-def test_lookups_equal_joins_of_sql(todos: MadeCollection, least: int) -> None:
-    found = todos.query({"rank": {"$gte": least}}, lookup=LOOKUP, sort=[["rank", 1]], limit=1000)
-    shown = [(document["_id"], document["by"], document["tags"]) for document in found]
+def test_lookups_equal_joins_of_sql(todos: CollectionClient, least: int) -> None:
+    documents = todos.query(
+        {"rank": {"$gte": least}}, lookup=LOOKUP, sort=[["rank", 1]], limit=1000
+    )
+    shown = [(document["_id"], document["by"], document["tags"]) for document in documents]
     assert shown == by_sql(todos, least)
 
 
-def test_pages_and_projections_work_as_for_documents(todos: MadeCollection) -> None:
+def test_pages_and_projections_work_as_for_documents(todos: CollectionClient) -> None:
     own = todos.query(sort=[["rank", -1]], offset=3, limit=5)
     shown = todos.query(sort=[["rank", -1]], offset=3, limit=5, lookup=LOOKUP)
-    for each, alone in zip(shown, own, strict=True):
-        assert {name: each[name] for name in alone} == alone
+    for document, alone in zip(shown, own, strict=True):
+        assert {name: document[name] for name in alone} == alone
     (named,) = todos.query({"owner": "p3"}, lookup=LOOKUP, projection={"by.name": 1}, limit=1)
     assert named == {"_id": named["_id"], "by": {"name": "name 3"}}
     first = todos.ask({"lookup": LOOKUP, "limit": 200}).json()
@@ -98,7 +100,7 @@ def test_pages_and_projections_work_as_for_documents(todos: MadeCollection) -> N
     assert both == todos.query(lookup=LOOKUP, limit=300)
 
 
-def test_a_lookup_replaces_a_field_of_the_same_name_in_place(todos: MadeCollection) -> None:
+def test_a_lookup_replaces_a_field_of_the_same_name_in_place(todos: CollectionClient) -> None:
     lookup = [{"from": "people", "local": "owner", "as": "owner"}]
     (own,) = todos.query({"owner": "p1"}, limit=1)
     (shown,) = todos.query({"owner": "p1"}, limit=1, lookup=lookup)
@@ -106,28 +108,30 @@ def test_a_lookup_replaces_a_field_of_the_same_name_in_place(todos: MadeCollecti
     assert shown["owner"] == {"_id": "p1", "name": "name 1"}
 
 
-def test_lookups_can_be_queried_by_url(todos: MadeCollection) -> None:
+def test_lookups_can_be_queried_by_url(todos: CollectionClient) -> None:
     parameters = urlencode({"lookup": json.dumps(LOOKUP), "limit": "5"})
     by_url = todos.caller.get(f"{todos.path}/documents?{parameters}").json()
     assert [item["document"] for item in by_url["items"]] == todos.query(lookup=LOOKUP, limit=5)
 
 
 def test_references_are_found_through_arrays_of_documents(server: str) -> None:
-    made = make_collection(server)
-    goods = make_collection(server, made=made.made)
+    collection = make_collection(server)
+    goods = make_collection(server, account=collection.account)
     goods.insert_many([{"_id": 1}, {"_id": 2.0}])
-    made.insert({"_id": 1, "lines": [{"of": 2}, {"of": 9}, {"none": 1}, 5, {"of": [1, None, [1]]}]})
-    (shown,) = made.query(lookup=[{"from": goods.name, "local": "lines.of", "as": "goods"}])
+    collection.insert(
+        {"_id": 1, "lines": [{"of": 2}, {"of": 9}, {"none": 1}, 5, {"of": [1, None, [1]]}]}
+    )
+    (shown,) = collection.query(lookup=[{"from": goods.name, "local": "lines.of", "as": "goods"}])
     assert shown["goods"] == [{"_id": 2.0}, {"_id": 1}]
 
 
 def test_hidden_documents_are_absent_from_lookups(server: str) -> None:
-    made = make_collection(server, rules={"read": True})
-    open_ = make_collection(server, made=made.made, rules={"read": {"public": True}})
-    closed = make_collection(server, made=made.made)
+    collection = make_collection(server, rules={"read": True})
+    open_ = make_collection(server, account=collection.account, rules={"read": {"public": True}})
+    closed = make_collection(server, account=collection.account)
     for other in (open_, closed):
         other.insert_many([{"_id": number, "public": number == 1} for number in range(3)])
-    made.insert({"_id": 1, "one": 2, "many": [0, 1, 2]})
+    collection.insert({"_id": 1, "one": 2, "many": [0, 1, 2]})
     body = {
         "lookup": [
             {"from": open_.name, "local": "one", "as": "a"},
@@ -135,18 +139,18 @@ def test_hidden_documents_are_absent_from_lookups(server: str) -> None:
             {"from": closed.name, "local": "many", "as": "c"},
         ]
     }
-    answer = made.anonymous().post(f"{made.path}/query", body)
+    answer = collection.anonymous().post(f"{collection.path}/query", body)
     shown = answer.json()["items"][0]["document"]
     assert shown["a"] is None
     assert shown["b"] == [{"_id": 1, "public": True}]
     assert shown["c"] == []
-    assert len(made.ask(body).json()["items"][0]["document"]["c"]) == 3
+    assert len(collection.ask(body).json()["items"][0]["document"]["c"]) == 3
 
 
 def test_a_key_looks_up_only_collections_that_it_may_read(
-    todos: MadeCollection, server: str
+    todos: CollectionClient, server: str
 ) -> None:
-    key = make_key(todos.made.tenant, scopes=["documents:read"], collections=["todos", "people"])
+    key = make_key(todos.account.tenant, scopes=["documents:read"], collections=["todos", "people"])
     kept = with_key(server, key)
     path, body = f"{todos.path}/query", {"lookup": LOOKUP[:1], "limit": 1}
     assert kept.post(path, body).status_code == 200
@@ -166,17 +170,17 @@ def test_a_key_looks_up_only_collections_that_it_may_read(
     ],
 )
 def test_the_error_names_what_cannot_be_looked_up(
-    todos: MadeCollection, lookup: object, pointer: str
+    todos: CollectionClient, lookup: object, pointer: str
 ) -> None:
-    found = problem(todos.ask({"lookup": lookup}), 400, "invalid_lookup")
-    assert found["errors"][0]["pointer"] == pointer
+    error = problem(todos.ask({"lookup": lookup}), 400, "invalid_lookup")
+    assert error["errors"][0]["pointer"] == pointer
 
 
-def test_a_collection_that_does_not_exist_is_not_found(todos: MadeCollection) -> None:
+def test_a_collection_that_does_not_exist_is_not_found(todos: CollectionClient) -> None:
     problem(todos.ask({"lookup": [{**LOOKUP[0], "from": "nowhere"}]}), 404, "not_found")
 
 
-def test_a_group_has_no_lookups(todos: MadeCollection) -> None:
+def test_a_group_has_no_lookups(todos: CollectionClient) -> None:
     group = {"by": [], "measures": {"n": {"op": "count"}}}
-    found = problem(todos.ask({"group": group, "lookup": LOOKUP}), 400, "invalid_lookup")
-    assert found["errors"][0]["pointer"] == "/lookup"
+    error = problem(todos.ask({"group": group, "lookup": LOOKUP}), 400, "invalid_lookup")
+    assert error["errors"][0]["pointer"] == "/lookup"

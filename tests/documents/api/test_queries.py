@@ -1,4 +1,4 @@
-"""Asking by filter: what is answered, in which order, page by page."""
+"""Queries by filter: their results, order and pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.caller import problem
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 INDEXES = [
     ("rank", [("rank", 1)], False),
@@ -20,30 +20,30 @@ INDEXES = [
 
 
 @pytest.fixture(scope="module")
-def things(server: str) -> MadeCollection:
-    """Give 400 documents in a collection with indexes."""
-    made = make_collection(server, indexes=INDEXES)
-    chance = random.Random(5)
+def things(server: str) -> CollectionClient:
+    """A collection of 400 documents, with indexes."""
+    collection = make_collection(server, indexes=INDEXES)
+    rng = random.Random(5)
     documents: list[dict[str, Any]] = []
     for number in range(400):
-        document: dict[str, Any] = {"_id": number, "group": chance.randrange(5)}
+        document: dict[str, Any] = {"_id": number, "group": rng.randrange(5)}
         if number % 7:
-            document["rank"] = chance.choice([chance.randrange(50), 2.5, None, "text"])
+            document["rank"] = rng.choice([rng.randrange(50), 2.5, None, "text"])
         if number % 3 == 0:
-            document["tags"] = chance.sample(["a", "b", "c", "d"], chance.randrange(4))
+            document["tags"] = rng.sample(["a", "b", "c", "d"], rng.randrange(4))
         if number % 31 == 0:
-            document["rank"] = [chance.randrange(50), chance.randrange(50)]
+            document["rank"] = [rng.randrange(50), rng.randrange(50)]
         documents.append(document)
-    made.insert_many(documents)
-    return made
+    collection.insert_many(documents)
+    return collection
 
 
 @pytest.fixture(scope="module")
-def unindexed(server: str, things: MadeCollection) -> MadeCollection:
-    """Give the same documents in a collection without indexes."""
-    made = make_collection(server, made=things.made)
-    made.insert_many(things.query(limit=1000))
-    return made
+def unindexed(server: str, things: CollectionClient) -> CollectionClient:
+    """The same documents in a collection without indexes."""
+    collection = make_collection(server, account=things.account)
+    collection.insert_many(things.query(limit=1000))
+    return collection
 
 
 FILTERS: list[Any] = [
@@ -77,22 +77,22 @@ SORTS: list[Any] = [
 ]
 
 
-def pages(made: MadeCollection, body: dict[str, object]) -> list[Any]:
+def pages(collection: CollectionClient, body: dict[str, object]) -> list[Any]:
     """Follow cursors to the end."""
-    found, cursor = [], None
+    documents, cursor = [], None
     while True:
-        answer = made.ask({**body, "cursor": cursor})
+        answer = collection.ask({**body, "cursor": cursor})
         assert answer.status_code == 200, answer.text
         page = answer.json()
-        found += [item["document"] for item in page["items"]]
+        documents += [item["document"] for item in page["items"]]
         cursor = page["next_cursor"]
         if cursor is None:
-            return found
+            return documents
 
 
 @pytest.mark.parametrize("asked", FILTERS, ids=json.dumps)
 def test_indexes_never_change_the_answer(
-    things: MadeCollection, unindexed: MadeCollection, asked: Any
+    things: CollectionClient, unindexed: CollectionClient, asked: Any
 ) -> None:
     for sort in SORTS:
         body = {"filter": asked, "limit": 1000}
@@ -106,40 +106,40 @@ def test_indexes_never_change_the_answer(
 
 @pytest.mark.parametrize("way", [1, -1])
 def test_a_document_matched_by_one_value_is_sorted_by_another(server: str, way: int) -> None:
-    made = make_collection(server, indexes=[("a", [("a", way)], False)])
-    made.insert_many([{"_id": number, "a": 100 + number} for number in range(100)])
-    made.insert_many([{"_id": "first", "a": [0, 150]}, {"_id": "last", "a": [150, 900]}])
+    collection = make_collection(server, indexes=[("a", [("a", way)], False)])
+    collection.insert_many([{"_id": number, "a": 100 + number} for number in range(100)])
+    collection.insert_many([{"_id": "first", "a": [0, 150]}, {"_id": "last", "a": [150, 900]}])
     for asked, sort in ((1, ["first", 0, 1]), (-1, ["last", 99, 98])):
         body = {"filter": {"a": {"$gte": 100, "$lt": 300}}, "sort": {"a": asked}, "limit": 3}
-        found = [item["document"]["_id"] for item in made.ask(body).json()["items"]]
-        assert found == sort
-        assert len(pages(made, body)) == 102
+        items = [item["document"]["_id"] for item in collection.ask(body).json()["items"]]
+        assert items == sort
+        assert len(pages(collection, body)) == 102
 
 
-def test_without_a_sort_documents_are_ordered_by_id(things: MadeCollection) -> None:
+def test_without_a_sort_documents_are_ordered_by_id(things: CollectionClient) -> None:
     assert things.ids(limit=5) == [0, 1, 2, 3, 4]
 
 
-def test_windows_are_applied_after_sorting(things: MadeCollection) -> None:
+def test_windows_are_applied_after_sorting(things: CollectionClient) -> None:
     every = things.ids(sort=[["rank", -1]], limit=1000)
     assert things.ids(sort=[["rank", -1]], offset=10, limit=5) == every[10:15]
 
 
-def test_a_projection_selects_fields(things: MadeCollection) -> None:
+def test_a_projection_selects_fields(things: CollectionClient) -> None:
     (shown,) = things.query({"_id": 1}, projection={"group": 1})
     assert set(shown) == {"_id", "group"}
     (hidden,) = things.query({"_id": 1}, projection={"group": 0})
     assert "group" not in hidden
 
 
-def test_a_query_by_url_equals_a_query_by_body(things: MadeCollection) -> None:
+def test_a_query_by_url_equals_a_query_by_body(things: CollectionClient) -> None:
     body = {"filter": {"group": 2}, "sort": [["rank", 1]], "limit": 7}
     address = urlencode({name: json.dumps(value) for name, value in body.items()})
     by_url = things.caller.get(f"{things.path}/documents?{address}")
     assert by_url.json()["items"] == things.ask(body).json()["items"]
 
 
-def test_a_cursor_belongs_to_its_query(things: MadeCollection) -> None:
+def test_a_cursor_belongs_to_its_query(things: CollectionClient) -> None:
     cursor = things.ask({"filter": {"group": 1}, "limit": 2}).json()["next_cursor"]
     problem(things.ask({"filter": {"group": 2}, "cursor": cursor}), 400, "invalid_cursor")
     problem(things.ask({"filter": {"group": 1}, "cursor": cursor[:-2]}), 400, "invalid_cursor")
@@ -147,7 +147,7 @@ def test_a_cursor_belongs_to_its_query(things: MadeCollection) -> None:
 
 
 @pytest.mark.parametrize("asked", FILTERS[:12], ids=json.dumps)
-def test_counts_agree_with_query_results(things: MadeCollection, asked: Any) -> None:
+def test_counts_agree_with_query_results(things: CollectionClient, asked: Any) -> None:
     counted = things.caller.post(f"{things.path}/count", {"filter": asked})
     assert counted.json() == {"count": len(things.ids(asked, limit=1000))}
 
@@ -168,17 +168,17 @@ def test_counts_agree_with_query_results(things: MadeCollection, asked: Any) -> 
     ],
 )
 def test_the_error_points_to_a_mistake_in_a_query(
-    things: MadeCollection, body: object, code: str, pointer: str
+    things: CollectionClient, body: object, code: str, pointer: str
 ) -> None:
-    found = problem(things.ask(body), 400, code)
-    assert found["errors"][0]["pointer"].startswith(pointer), found
+    error = problem(things.ask(body), 400, code)
+    assert error["errors"][0]["pointer"].startswith(pointer), error
 
 
 def conditions(plan: Any) -> str:
     return json.dumps(plan["postgres"])
 
 
-def test_explain_shows_that_postgresql_uses_the_index(things: MadeCollection) -> None:
+def test_explain_shows_that_postgresql_uses_the_index(things: CollectionClient) -> None:
     asked = {"filter": {"rank": {"$gte": 48}}, "limit": 5}
     plan = things.caller.post(f"{things.path}/explain", asked).json()
     assert plan["plan"]["index"] == "rank"
@@ -187,7 +187,7 @@ def test_explain_shows_that_postgresql_uses_the_index(things: MadeCollection) ->
     assert plan["grid"] == {"indexable": True, "access": [{"path": "rank", "kind": "range"}]}
 
 
-def test_a_range_of_an_index_begins_at_its_lower_bound(things: MadeCollection) -> None:
+def test_a_range_of_an_index_begins_at_its_lower_bound(things: CollectionClient) -> None:
     """With a second lower bound, PostgreSQL 18 may read the index from its beginning."""
     asked = {"filter": {"rank": {"$gte": 20, "$lt": 30}}, "limit": 5}
     plan = things.caller.post(f"{things.path}/explain", asked).json()
@@ -195,13 +195,13 @@ def test_a_range_of_an_index_begins_at_its_lower_bound(things: MadeCollection) -
     assert "(key >" not in conditions(plan)
 
 
-def test_explain_shows_ranges_of_ids(things: MadeCollection) -> None:
+def test_explain_shows_ranges_of_ids(things: CollectionClient) -> None:
     plan = things.caller.post(f"{things.path}/explain", {"filter": {"_id": 7}}).json()
     assert (plan["plan"]["reads"], plan["plan"]["reads_everything"]) == ("documents", False)
     assert "Index Cond" in conditions(plan)
 
 
-def test_explain_reports_a_full_scan(things: MadeCollection) -> None:
+def test_explain_reports_a_full_scan(things: CollectionClient) -> None:
     plan = things.caller.post(f"{things.path}/explain", {"filter": {"x": {"$mod": [2, 0]}}}).json()
     assert plan["plan"]["reads_everything"] is True
     assert plan["grid"] == {"indexable": False, "access": []}

@@ -1,4 +1,4 @@
-"""Import and export: streams of lines, in parts, taken up again, never silently short."""
+"""Import and export: streams of lines, in parts, resumable, and never silently truncated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import requests
 
 from documents.transfer.importing import OF_ONE_TENANT
 from tests.caller import Caller, problem
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.peak_memory import peak_memory
 from tests.waiting import wait_until
 
@@ -23,7 +23,7 @@ NDJSON = "application/x-ndjson"
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     return make_collection(server, indexes=[("n", [("n", 1)], False)])
 
 
@@ -31,20 +31,20 @@ def lines_of(documents: Iterable[object]) -> bytes:
     return b"".join(json.dumps(document).encode() + b"\n" for document in documents)
 
 
-def send(things: MadeCollection, lines: bytes, query: str = "", **headers: str) -> Any:
+def send(things: CollectionClient, lines: bytes, query: str = "", **headers: str) -> Any:
     return things.caller.call(
         "POST", f"{things.path}/import{query}", raw=lines, **{"Content_Type": NDJSON, **headers}
     )
 
 
-def exported(things: MadeCollection, query: str = "", **headers: str) -> list[Any]:
+def exported(things: CollectionClient, query: str = "", **headers: str) -> list[Any]:
     answer = things.caller.get(f"{things.path}/export{query}", **headers)
     assert answer.status_code == 200, answer.text
     assert answer.headers["Content-Type"] == NDJSON
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_imported_documents_are_exported_in_the_order_of_ids(things: MadeCollection) -> None:
+def test_imported_documents_are_exported_in_the_order_of_ids(things: CollectionClient) -> None:
     documents = [{"_id": number, "n": number % 7} for number in range(2_500)]
     job = send(things, lines_of(reversed(documents))).json()
     assert (job["state"], job["lines"], job["written"]) == ("done", 2_500, 2_500)
@@ -53,7 +53,7 @@ def test_imported_documents_are_exported_in_the_order_of_ids(things: MadeCollect
     assert chosen == [document for document in documents if document["n"] == 3]
 
 
-def test_types_survive_export_and_import(things: MadeCollection) -> None:
+def test_types_survive_export_and_import(things: CollectionClient) -> None:
     line = '{"_id":{"$numberInt":"1"},"d":{"$numberDecimal":"1.10"},"l":{"$numberLong":"5"}}'
     send(things, line.encode())
     answer = things.caller.get(f"{things.path}/export", Rillbase_EJSON="canonical")
@@ -61,7 +61,7 @@ def test_types_survive_export_and_import(things: MadeCollection) -> None:
 
 
 def test_broken_lines_are_reported_by_number_and_the_rest_is_imported(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     lines = b'{"_id":1}\nnonsense\n\n{"_id":1}\n[]\n{"_id":[1]}\n{"_id":2}'
     job = send(things, lines).json()
@@ -75,7 +75,7 @@ def test_broken_lines_are_reported_by_number_and_the_rest_is_imported(
     assert things.ids() == [1, 2]
 
 
-def test_the_mode_determines_what_happens_to_existing_documents(things: MadeCollection) -> None:
+def test_the_mode_determines_what_happens_to_existing_documents(things: CollectionClient) -> None:
     things.insert({"_id": "a", "n": 1})
     lines = lines_of([{"_id": "a", "n": 2}, {"_id": "b", "n": 2}])
     skipped = send(things, lines, "?mode=skip").json()
@@ -87,7 +87,7 @@ def test_the_mode_determines_what_happens_to_existing_documents(things: MadeColl
     problem(send(things, lines, "?mode=guess"), 400, "invalid_parameter")
 
 
-def test_compressed_lines_are_accepted(things: MadeCollection) -> None:
+def test_compressed_lines_are_accepted(things: CollectionClient) -> None:
     lines = gzip.compress(lines_of({"_id": number} for number in range(50)))
     assert send(things, lines, Content_Encoding="gzip").json()["written"] == 50
     problem(send(things, lines[:-9], Content_Encoding="gzip"), 400, "invalid_body")
@@ -96,22 +96,22 @@ def test_compressed_lines_are_accepted(things: MadeCollection) -> None:
 
 
 def test_a_small_stream_that_decompresses_to_a_huge_line_is_rejected(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     bomb = gzip.compress(b"x" * (40 * 1024 * 1024))
     problem(send(things, bomb, Content_Encoding="gzip"), 413, "body_too_large")
     assert things.ids() == []
 
 
-def test_every_member_of_a_compressed_file_is_imported(things: MadeCollection) -> None:
+def test_every_member_of_a_compressed_file_is_imported(things: CollectionClient) -> None:
     members = [gzip.compress(lines_of([{"_id": number}])) for number in range(300)]
     padding = b"\0" * 512
     answer = send(things, b"".join(members) + padding, Content_Encoding="gzip").json()
     assert (answer["written"], answer["lines"]) == (300, 300)
 
 
-def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
-    things: MadeCollection,
+def test_data_after_a_compressed_stream_is_neither_stored_nor_ignored(
+    things: CollectionClient,
 ) -> None:
     whole = gzip.compress(lines_of([{"_id": 1}]))
     details = problem(
@@ -126,15 +126,16 @@ def test_what_follows_a_compressed_stream_is_neither_kept_nor_ignored(
 
 
 def test_blank_lines_start_no_transactions() -> None:
+    from documents.transfer.import_record import json_record
     from documents.transfer.importing import ImportBatch
 
-    batch = ImportBatch(1)
+    batch = ImportBatch()
     for _ in range(100_000):
-        batch.add(b"", "insert")
-    assert (batch.is_full, batch.lines) == (False, 100_000)
+        batch.add(json_record(1, b"", None), "insert")
+    assert (batch.is_full, batch.records) == (False, 100_000)
 
 
-def test_an_interrupted_import_resumes_at_its_position(things: MadeCollection) -> None:
+def test_an_interrupted_import_resumes_at_its_position(things: CollectionClient) -> None:
     documents = [{"_id": number} for number in range(3_500)]
     every = lines_of(documents)
     cut_off(things, every[: len(every) // 2], announced=len(every))
@@ -149,7 +150,7 @@ def test_an_interrupted_import_resumes_at_its_position(things: MadeCollection) -
 
 
 def test_an_import_ends_when_its_client_disconnects(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     lines = 400
     every = gzip.compress((json.dumps({"text": " " * 1_000_000}).encode() + b"\n") * lines)
@@ -158,7 +159,7 @@ def test_an_import_ends_when_its_client_disconnects(
     assert latest(things)["lines"] < lines
 
 
-def latest(things: MadeCollection) -> Any:
+def latest(things: CollectionClient) -> Any:
     jobs = things.caller.get(f"{things.path}/imports").json()["items"]
     if not jobs:
         return {"lines": 0}
@@ -167,16 +168,16 @@ def latest(things: MadeCollection) -> Any:
 
 
 def cut_off(
-    things: MadeCollection, body: bytes, announced: int, content_encoding: str = "identity"
+    things: CollectionClient, body: bytes, announced: int, content_encoding: str = "identity"
 ) -> None:
     """Send a body, or a part of what was announced, and hang up."""
-    with begun(things, body, announced, content_encoding):
+    with started_import(things, body, announced, content_encoding):
         wait_until(lambda: latest(things)["lines"] > 0, what="a part to be committed")
 
 
 @contextmanager
-def begun(
-    things: MadeCollection, body: bytes, announced: int, content_encoding: str = "identity"
+def started_import(
+    things: CollectionClient, body: bytes, announced: int, content_encoding: str = "identity"
 ) -> Iterator[socket.socket]:
     """Send a body, or a part of what was announced."""
     address = urlsplit(things.caller.base)
@@ -192,7 +193,7 @@ def begun(
 
 
 def test_a_tenant_s_further_imports_wait_unread_while_four_are_read(
-    server: str, things: MadeCollection
+    server: str, things: CollectionClient
 ) -> None:
     body = b'{"n":1}\n'
 
@@ -202,7 +203,7 @@ def test_a_tenant_s_further_imports_wait_unread_while_four_are_read(
 
     with ExitStack() as connections:
         importing = [
-            connections.enter_context(begun(things, body, 2 * len(body)))
+            connections.enter_context(started_import(things, body, 2 * len(body)))
             for _ in range(OF_ONE_TENANT + 1)
         ]
         wait_until(lambda: len(states()) == OF_ONE_TENANT, what="four imports to begin")
@@ -224,14 +225,14 @@ def test_an_export_obeys_the_read_rule(server: str) -> None:
     problem(hidden.anonymous().get(f"{hidden.path}/export"), 403, "forbidden")
 
 
-def test_a_mistake_is_reported_before_anything_is_sent(things: MadeCollection) -> None:
+def test_a_mistake_is_reported_before_anything_is_sent(things: CollectionClient) -> None:
     answer = things.caller.get(f"{things.path}/export?filter=" + quote('{"a":{"$x":1}}'))
     problem(answer, 400, "unsupported_operator")
     problem(things.caller.get("/v1/collections/nowhere/export"), 404, "not_found")
     problem(things.caller.get(f"{things.path}/imports/nonsense"), 404, "not_found")
 
 
-def test_another_tenant_s_imports_are_not_found(server: str, things: MadeCollection) -> None:
+def test_another_tenant_s_imports_are_not_found(server: str, things: CollectionClient) -> None:
     job = send(things, b'{"_id":1}').json()
     other = make_collection(server, name=things.name)
     stranger: Caller = other.caller
@@ -245,7 +246,7 @@ def test_another_tenant_s_imports_are_not_found(server: str, things: MadeCollect
     )
 
 
-def test_a_long_export_streams(things: MadeCollection) -> None:
+def test_a_long_export_streams(things: CollectionClient) -> None:
     send(things, lines_of({"_id": number, "pad": "x" * 200} for number in range(5_000)))
     with requests.get(
         f"{things.caller.base}{things.path}/export",

@@ -1,4 +1,6 @@
-"""One document that a query cannot evaluate is left out of its answer, and breaks nobody's."""
+"""A document that a query cannot evaluate is omitted from its result, and does not fail the
+query.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tenants.models import ErrorEntry
 from tests.caller import problem
 from tests.documents.api.test_access_rules import RULES, user
 from tests.documents.api.test_access_rules import todos as ruled
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 #: The list has as many elements as `size` says, and an evaluation a million steps.
 COSTLY = {"$expr": {"$lt": [{"$size": {"$range": [0, {"$ifNull": ["$size", 0]}]}}, 10]}}
@@ -26,7 +28,7 @@ __all__ = ["ruled"]
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     things = make_collection(server)
     things.insert_many(
         [
@@ -48,7 +50,7 @@ LEFT_OUT = ("documents_not_evaluated", 1)
 
 
 @pytest.mark.parametrize("sort", [None, [["size", -1]], [["ref", 1], ["size", 1]]])
-def test_a_query_omits_the_document_and_reports_it(things: MadeCollection, sort: Any) -> None:
+def test_a_query_omits_the_document_and_reports_it(things: CollectionClient, sort: Any) -> None:
     body = {"filter": COSTLY, **({"sort": sort} if sort else {})}
     answer = things.ask(body).json()
     assert {item["id"] for item in answer["items"]} == {"a", "c"}
@@ -57,7 +59,7 @@ def test_a_query_omits_the_document_and_reports_it(things: MadeCollection, sort:
 
 
 def test_counts_groups_lookups_and_pages_omit_the_document_and_report_it(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     count = things.caller.post(f"{things.path}/count", {"filter": COSTLY}).json()
     assert (count["count"], notice(count)) == (2, LEFT_OUT)
@@ -75,7 +77,7 @@ def test_counts_groups_lookups_and_pages_omit_the_document_and_report_it(
 
 
 def test_a_value_that_an_expression_does_not_accept_is_treated_alike(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     things.insert({"_id": "zero", "size": 0})
     answer = things.ask({"filter": DIVIDING}).json()
@@ -83,7 +85,7 @@ def test_a_value_that_an_expression_does_not_accept_is_treated_alike(
     assert notice(answer) == LEFT_OUT
 
 
-def test_what_cannot_be_grouped_or_looked_up_is_left_out(things: MadeCollection) -> None:
+def test_what_cannot_be_grouped_or_looked_up_is_left_out(things: CollectionClient) -> None:
     things.insert({"_id": "wide", "size": 1, "ref": "r" * 2_000})
     group = {"by": ["ref"], "measures": {"n": {"op": "count"}}}
     grouped = things.ask({"group": group}).json()
@@ -99,7 +101,7 @@ def test_what_cannot_be_grouped_or_looked_up_is_left_out(things: MadeCollection)
 
 
 def test_only_the_id_is_shown_if_a_projection_cannot_be_applied(
-    things: MadeCollection,
+    things: CollectionClient,
 ) -> None:
     things.insert_many([{"_id": "l", "list": [4, 7]}, {"_id": "m", "list": [5], "size": 9}])
     body = {"filter": {"$or": [{"list": 7}, {"size": 9}]}, "projection": {"list.$": 1}}
@@ -111,7 +113,7 @@ def test_only_the_id_is_shown_if_a_projection_cannot_be_applied(
     assert notice(answer) == LEFT_OUT
 
 
-def test_changes_by_filter_skip_the_document(things: MadeCollection) -> None:
+def test_changes_by_filter_skip_the_document(things: CollectionClient) -> None:
     body = {"filter": COSTLY, "update": {"$set": {"seen": True}}}
     counts = things.caller.post(f"{things.path}/documents:update", body).json()
     assert (counts["changed"], notice(counts)) == (2, LEFT_OUT)
@@ -130,28 +132,28 @@ def test_a_change_by_filter_continues_after_a_document_that_rejects_it(server: s
     assert (counts["matched"], counts["changed"], notice(counts)) == (3, 2, LEFT_OUT)
     assert things.ids({"list": -1}) == ["a", "c"]
     error_log.flush()
-    with scoped(tenant_id=things.made.tenant.id):
+    with scoped(tenant_id=things.account.tenant.id):
         assert ErrorEntry.objects.filter(code="documents_not_evaluated").exists()
 
 
-def test_an_export_omits_the_document(things: MadeCollection) -> None:
-    wanted = quote(json.dumps(COSTLY))
-    lines = things.caller.get(f"{things.path}/export?filter={wanted}").text
+def test_an_export_omits_the_document(things: CollectionClient) -> None:
+    costly_filter = quote(json.dumps(COSTLY))
+    lines = things.caller.get(f"{things.path}/export?filter={costly_filter}").text
     assert [json.loads(line)["_id"] for line in lines.splitlines()] == ["a", "c"]
 
 
-def test_explain_and_the_error_log_report_the_document(things: MadeCollection) -> None:
+def test_explain_and_the_error_log_report_the_document(things: CollectionClient) -> None:
     explained = things.caller.post(f"{things.path}/explain", {"filter": COSTLY}).json()
     assert notice(explained) == LEFT_OUT
     things.ask({"filter": COSTLY})
     error_log.flush()
-    with scoped(tenant_id=things.made.tenant.id):
+    with scoped(tenant_id=things.account.tenant.id):
         entry = ErrorEntry.objects.get(code="documents_not_evaluated")
     assert entry.place == f"collection {things.name}"
     assert "1 left out" in entry.detail
 
 
-def test_only_documents_that_the_caller_may_read_are_counted(ruled: MadeCollection) -> None:
+def test_only_documents_that_the_caller_may_read_are_counted(ruled: CollectionClient) -> None:
     for owner in ("ada", "bob", "bob"):
         ruled.insert({"owner": owner, "size": TOO_LARGE})
     everybody = ruled.ask({"filter": COSTLY}).json()
@@ -184,13 +186,13 @@ def test_a_rule_that_cannot_be_evaluated_allows_nothing(server: str) -> None:
 
 def test_a_schema_that_cannot_be_evaluated_rejects_the_write(server: str) -> None:
     listed = {"bsonType": "array", "items": {"bsonType": "int"}}
-    # Each of the branches looks at the whole list.
+    # Each of the branches examines the whole list.
     schema = {"properties": {"list": {"allOf": [listed] * 30}}}
     things = make_collection(server, schema=schema)
     assert things.insert({"_id": "a", "list": [1, 2]})
     answer = things.caller.post(f"{things.path}/documents", {"_id": "b", "list": [1] * 99_000})
-    refused = problem(answer, 422, "query_too_expensive")
-    assert "schema" in refused["detail"]
+    refusal = problem(answer, 422, "query_too_expensive")
+    assert "schema" in refusal["detail"]
     assert things.ids() == ["a"]
 
 
@@ -225,8 +227,8 @@ def test_every_kind_of_write_rejects_documents_with_too_many_elements(
 ) -> None:
     things = make_collection(server, rules=RULES)
     path, caller = f"{things.path}/documents", things.caller
-    refused = problem(caller.post(path, {"x": {"list": LONG}}), 413, "array_too_long")
-    assert refused["errors"][0]["pointer"] == "/x/list"
+    refusal = problem(caller.post(path, {"x": {"list": LONG}}), 413, "array_too_long")
+    assert refusal["errors"][0]["pointer"] == "/x/list"
     problem(caller.post(path, WIDE), 413, "document_too_complex")
     problem(caller.put(f"{path}/p", {"list": LONG}), 413, "array_too_long")
     things.insert({"_id": "full", "list": LONG[1:]})

@@ -1,4 +1,4 @@
-"""Documents of collections with a TTL go when their time is over."""
+"""Documents of collections with a TTL are deleted when they expire."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pytest
 
 from documents.collections import backfill, expiry
 from tests.caller import Caller, with_key
-from tests.documents.collections import stored
-from tests.make import MadeTenant, make_tenant
+from tests.documents.collections import stored_documents
+from tests.make import TenantAccount, make_tenant
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant(plan="dedicated")
 
 
 @pytest.fixture
-def caller(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def caller(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
-def path_of(made: MadeTenant) -> str:
-    return f"/api/v1/tenants/{made.slug}/collections"
+def path_of(account: TenantAccount) -> str:
+    return f"/api/v1/tenants/{account.slug}/collections"
 
 
-def collection(caller: Caller, made: MadeTenant, **fields: object) -> UUID:
+def collection(caller: Caller, account: TenantAccount, **fields: object) -> UUID:
     body = {"name": "visits", "ttl": {"field": "at", "after_s": 60}, **fields}
-    answer = caller.post(path_of(made), body)
+    answer = caller.post(path_of(account), body)
     assert answer.status_code == 201, answer.text
     return UUID(answer.json()["id"])
 
@@ -45,8 +45,10 @@ def ids(caller: Caller) -> list[object]:
     return [item["id"] for item in answer.json()["items"]]
 
 
-def test_a_document_expires_after_its_date_and_not_before(caller: Caller, made: MadeTenant) -> None:
-    collection(caller, made)
+def test_a_document_expires_after_its_date_and_not_before(
+    caller: Caller, account: TenantAccount
+) -> None:
+    collection(caller, account)
     documents = [
         {"_id": "old", "at": ago(61)},
         {"_id": "young", "at": ago(30)},
@@ -57,18 +59,18 @@ def test_a_document_expires_after_its_date_and_not_before(caller: Caller, made: 
         {"_id": "null", "at": None},
         {"_id": "absent"},
     ]
-    stored.put(made.tenant.id, "visits", documents)
+    stored_documents.put(account.tenant.id, "visits", documents)
     expiry.sweep()
     assert ids(caller) == ["absent", "future", "null", "number", "text", "young"]
 
 
-def test_expiry_is_an_ordinary_delete(caller: Caller, made: MadeTenant) -> None:
-    identity = collection(caller, made, indexes=[{"name": "by-x", "fields": [["x", 1]]}])
-    stored.put(made.tenant.id, "visits", [{"_id": "a", "x": 1, "at": ago(61)}])
+def test_expiry_is_an_ordinary_delete(caller: Caller, account: TenantAccount) -> None:
+    identity = collection(caller, account, indexes=[{"name": "by-x", "fields": [["x", 1]]}])
+    stored_documents.put(account.tenant.id, "visits", [{"_id": "a", "x": 1, "at": ago(61)}])
     expiry.sweep()
-    assert stored.entries(stored.index(identity, "by-x").number) == set()
-    assert stored.entries(stored.index(identity, "~ttl").number) == set()
-    published = stored.rows(
+    assert stored_documents.entries(stored_documents.index(identity, "by-x").number) == set()
+    assert stored_documents.entries(stored_documents.index(identity, "~ttl").number) == set()
+    published = stored_documents.rows(
         "SELECT version, deleted_id IS NOT NULL FROM documents_outbox "
         "WHERE collection_id = %s ORDER BY version",
         identity,
@@ -79,34 +81,38 @@ def test_expiry_is_an_ordinary_delete(caller: Caller, made: MadeTenant) -> None:
 
 
 def test_a_backlog_is_processed_in_batches(
-    caller: Caller, made: MadeTenant, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expiry, "BATCH_DOCUMENTS", 20)
-    collection(caller, made)
-    stored.put(made.tenant.id, "visits", [{"at": ago(61 + n)} for n in range(50)])
+    collection(caller, account)
+    stored_documents.put(account.tenant.id, "visits", [{"at": ago(61 + n)} for n in range(50)])
     expiry.sweep()
     assert ids(caller) == []
 
 
 def test_large_documents_expire_too(
-    caller: Caller, made: MadeTenant, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, account: TenantAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expiry, "BATCH_BYTES", 1)
-    collection(caller, made)
-    stored.put(made.tenant.id, "visits", [{"at": ago(61 + n), "x": "y" * 999} for n in range(5)])
+    collection(caller, account)
+    stored_documents.put(
+        account.tenant.id, "visits", [{"at": ago(61 + n), "x": "y" * 999} for n in range(5)]
+    )
     expiry.sweep()
     assert ids(caller) == []
 
 
-def test_a_ttl_can_be_added_changed_and_removed(caller: Caller, made: MadeTenant) -> None:
-    identity = collection(caller, made, ttl=None)
-    stored.put(
-        made.tenant.id, "visits", [{"_id": n, "at": ago(100), "on": ago(50)} for n in (1, 2)]
+def test_a_ttl_can_be_added_changed_and_removed(caller: Caller, account: TenantAccount) -> None:
+    identity = collection(caller, account, ttl=None)
+    stored_documents.put(
+        account.tenant.id, "visits", [{"_id": n, "at": ago(100), "on": ago(50)} for n in (1, 2)]
     )
-    path = f"{path_of(made)}/visits"
+    path = f"{path_of(account)}/visits"
     changed = caller.patch(path, {"ttl": {"field": "at", "after_s": 200}}).json()
     assert changed["indexes"] == [], "the index that finds what has expired is ours"
-    backfill.backfill(tenant=str(made.tenant.id), index=stored.index(identity, "~ttl").number)
+    backfill.backfill(
+        tenant=str(account.tenant.id), index=stored_documents.index(identity, "~ttl").number
+    )
     expiry.sweep()
     assert len(ids(caller)) == 2
     caller.patch(path, {"ttl": None})
@@ -115,11 +121,11 @@ def test_a_ttl_can_be_added_changed_and_removed(caller: Caller, made: MadeTenant
     caller.patch(path, {"ttl": {"field": "on", "after_s": 40}})
     (number,) = (
         number
-        for (number,) in stored.rows(
+        for (number,) in stored_documents.rows(
             "SELECT number FROM documents_index WHERE collection_id = %s AND state = 'building'",
             identity,
         )
     )
-    backfill.backfill(tenant=str(made.tenant.id), index=int(str(number)))
+    backfill.backfill(tenant=str(account.tenant.id), index=int(str(number)))
     expiry.sweep()
     assert ids(caller) == []

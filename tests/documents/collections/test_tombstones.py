@@ -1,4 +1,4 @@
-"""Marks of deleted documents go after a day, and no version is ever used twice."""
+"""Tombstones are removed after a day, and no version is ever used twice."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from django.db import transaction
 from documents.collections import tombstones
 from documents.store.locks import lock_shared
 from tests.caller import Caller, with_key
-from tests.documents.collections import stored
-from tests.make import MadeTenant, make_tenant
+from tests.documents.collections import stored_documents
+from tests.make import TenantAccount, make_tenant
 
 DAY = datetime.timedelta(hours=24)
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant(plan="dedicated")
 
 
 @pytest.fixture
-def caller(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def caller(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
-def collection(caller: Caller, made: MadeTenant) -> UUID:
-    answer = caller.post(f"/api/v1/tenants/{made.slug}/collections", {"name": "things"})
+def collection(caller: Caller, account: TenantAccount) -> UUID:
+    answer = caller.post(f"/api/v1/tenants/{account.slug}/collections", {"name": "things"})
     assert answer.status_code == 201, answer.text
     return UUID(answer.json()["id"])
 
@@ -55,25 +55,25 @@ def age(postgres_url: str, collection_id: UUID, by: datetime.timedelta) -> None:
 
 
 def test_a_tombstone_is_removed_after_a_day(
-    caller: Caller, made: MadeTenant, postgres_url: str
+    caller: Caller, account: TenantAccount, postgres_url: str
 ) -> None:
-    identity = collection(caller, made)
+    identity = collection(caller, account)
     insert(caller, "kept")
     insert(caller, "gone")
     delete(caller, "gone")
     age(postgres_url, identity, DAY - datetime.timedelta(minutes=1))
     tombstones.sweep()
-    assert stored.count(identity) == 2
+    assert stored_documents.count(identity) == 2
     age(postgres_url, identity, datetime.timedelta(minutes=1))
     tombstones.sweep()
-    assert stored.count(identity) == 1
+    assert stored_documents.count(identity) == 1
     assert caller.get("/v1/collections/things/documents/kept").status_code == 200
 
 
 def test_versions_continue_after_those_of_purged_tombstones(
-    caller: Caller, made: MadeTenant, postgres_url: str
+    caller: Caller, account: TenantAccount, postgres_url: str
 ) -> None:
-    identity = collection(caller, made)
+    identity = collection(caller, account)
     for _ in range(3):
         insert(caller, "a")
         delete(caller, "a")
@@ -86,25 +86,25 @@ def test_versions_continue_after_those_of_purged_tombstones(
 
 
 def test_a_purge_in_batches_removes_all_tombstones(
-    caller: Caller, made: MadeTenant, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    caller: Caller, account: TenantAccount, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tombstones, "BATCH_ROWS", 3)
-    identity = collection(caller, made)
-    stored.put(made.tenant.id, "things", [{"_id": str(n)} for n in range(10)])
+    identity = collection(caller, account)
+    stored_documents.put(account.tenant.id, "things", [{"_id": str(n)} for n in range(10)])
     answer = caller.post("/v1/collections/things/documents:delete", {"filter": {}})
     assert answer.status_code == 200, answer.text
     age(postgres_url, identity, DAY)
     tombstones.sweep()
-    assert stored.count(identity) == 0
+    assert stored_documents.count(identity) == 0
 
 
 def test_a_collection_with_writes_does_not_delay_the_purge_of_others(
-    caller: Caller, made: MadeTenant, postgres_url: str
+    caller: Caller, account: TenantAccount, postgres_url: str
 ) -> None:
-    busy = collection(caller, made)
+    busy = collection(caller, account)
     other = make_tenant()
     quiet = collection(with_key(caller.base, other.admin_key), other)
-    for tenant in (made, other):
+    for tenant in (account, other):
         its = with_key(caller.base, tenant.admin_key)
         insert(its, "a")
         delete(its, "a")
@@ -113,15 +113,15 @@ def test_a_collection_with_writes_does_not_delay_the_purge_of_others(
     with transaction.atomic():
         lock_shared(busy)
         tombstones.sweep()
-    assert (stored.count(busy), stored.count(quiet)) == (1, 0)
+    assert (stored_documents.count(busy), stored_documents.count(quiet)) == (1, 0)
     tombstones.sweep()
-    assert stored.count(busy) == 0
+    assert stored_documents.count(busy) == 0
 
 
 def test_no_version_is_used_twice_while_purges_and_writes_race(
-    caller: Caller, made: MadeTenant
+    caller: Caller, account: TenantAccount
 ) -> None:
-    identity = collection(caller, made)
+    identity = collection(caller, account)
     stop = threading.Event()
     seen: dict[str, list[int]] = {key: [] for key in "abcd"}
 

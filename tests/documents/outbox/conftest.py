@@ -1,4 +1,4 @@
-"""An event layer of a test's own."""
+"""A separate event layer for a test."""
 
 from __future__ import annotations
 

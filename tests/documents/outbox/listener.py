@@ -1,4 +1,4 @@
-"""Follows write streams as a node does, through whatever happens to the server."""
+"""Follows write streams as a node does, through any failure of the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Raw = list[tuple[bytes, list[tuple[bytes, dict[bytes, bytes]]]]]
 
 
 class Listener:
-    """Remembers what came out. Ids of entries are times, so they rise through every restart."""
+    """Remembers what was published. Ids of entries are times, so they increase across restarts."""
 
     def __init__(self, client: Callable[[], redis.Redis], partitions: int = 2) -> None:
         self._client = client
@@ -31,7 +31,7 @@ class Listener:
         self.tokens: dict[str, list[int]] = {name: [] for name in self._positions}
 
     def has(self, collection: UUID, key: bytes, version: int) -> bool:
-        """Tell whether this version has come out, or a newer one."""
+        """Return whether this version, or a newer one, was published."""
         return self.newest.get((collection, key), 0) >= version
 
     @contextmanager

@@ -1,8 +1,8 @@
 """PostgreSQL and the event layer as the relay's requests see them, in memory.
 
-They keep what matters to the protocol: transactions that commit in another order than they began,
-snapshots, marks that a crash may lose, transaction ids that a crash may bring back, and a Valkey
-that may lose everything or its last second.
+They keep what matters to the protocol: transactions that commit in a different order than they
+started, snapshots, marks that a crash may lose, transaction ids that a crash may bring back, and a
+Valkey that may lose everything or its last second.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Database:
         self.running: dict[int, Transaction] = {}
         self.rows: dict[int, Row] = {}
         self.versions: dict[int, int] = {}
-        #: Which transaction wrote a document last.
+        #: The last transaction that wrote each document.
         self.writers: dict[int, int] = {}
         self.marks: dict[int, float] = {}
         self.emptied: list[Row] = []
@@ -93,7 +93,7 @@ class Database:
         return transaction
 
     def commit(self, transaction: Transaction) -> bool:
-        """Return whether it committed: a crash may have ended it before."""
+        """Return whether it committed: a crash may have ended it."""
         if self.running.pop(transaction.xid, None) is not transaction:
             return False
         transaction.committed = True
@@ -128,45 +128,47 @@ class Database:
         return TransactionSnapshot(min(running, default=self.next_xid), self.next_xid, running)
 
     @property
-    def world(self) -> InstallationState:
+    def state(self) -> InstallationState:
         return InstallationState(1, f"1:{PARTITIONS}", f"life {self.life}")
 
     def claim(self, _: AcquireLease, now_s: float) -> LeaseResult:
         if self._expires_s >= now_s:
-            return LeaseResult(None, self.world)
+            return LeaseResult(None, self.state)
         self._drawn += 1
         self._token = self._drawn
         self._expires_s = now_s + LEASE_S
-        return LeaseResult(self._token, self.world)
+        return LeaseResult(self._token, self.state)
 
-    def list_rows(self, asked: ListRows, now_s: float) -> RowList:
-        held = self._token == asked.token
-        if held and asked.renew:
+    def list_rows(self, request: ListRows, now_s: float) -> RowList:
+        held = self._token == request.token
+        if held and request.renew:
             self._expires_s = now_s + LEASE_S
         rows = Counter(
             row.xid
             for row in self.rows.values()
-            if row.xid >= asked.watermark and (asked.marked_too or row.xid not in self.marks)
+            if row.xid >= request.watermark and (request.marked_too or row.xid not in self.marks)
         )
-        return RowList(held, self.world, self.snapshot(), rows)
+        return RowList(held, self.state, self.snapshot(), rows)
 
-    def fetch(self, asked: Fetch) -> FetchResult:
-        """Return few rows at a time; an atomic batch all at once."""
-        by_xid: dict[int, list[Row]] = {xid: [] for xid in asked.xids}
+    def fetch(self, request: Fetch) -> FetchResult:
+        """Return a few rows at a time, but an atomic batch as a whole."""
+        by_xid: dict[int, list[Row]] = {xid: [] for xid in request.xids}
         for row in self.rows.values():
-            if row.xid in by_xid and (row.xid != asked.xids[0] or row.id > asked.after):
+            if row.xid in by_xid and (row.xid != request.xids[0] or row.id > request.after):
                 by_xid[row.xid].append(row)
-        wanted = [row for xid in asked.xids for row in sorted(by_xid[xid], key=lambda row: row.id)]
-        page = wanted[:ROWS_A_FETCH]
-        while page and page[-1].is_batch and len(page) < len(wanted):
-            if wanted[len(page)].xid != page[-1].xid:
+        requested_rows = [
+            row for xid in request.xids for row in sorted(by_xid[xid], key=lambda row: row.id)
+        ]
+        page = requested_rows[:ROWS_A_FETCH]
+        while page and page[-1].is_batch and len(page) < len(requested_rows):
+            if requested_rows[len(page)].xid != page[-1].xid:
                 break
-            page.append(wanted[len(page)])
-        unread = {row.xid for row in wanted[len(page) :]}
+            page.append(requested_rows[len(page)])
+        unread = {row.xid for row in requested_rows[len(page) :]}
         last = page[-1] if page else None
         return FetchResult(
             groups=[EntryGroup([self._entry(row)]) for row in page],
-            done=tuple(xid for xid in asked.xids if xid not in unread),
+            done=tuple(xid for xid in request.xids if xid not in unread),
             after=last.id if last is not None and last.xid in unread else 0,
             newer=frozenset(self.writers[row.key] for row in page if not self._is_newest(row)),
         )
@@ -178,13 +180,13 @@ class Database:
         kind = PUT if self._is_newest(row) else SUPERSEDED
         return row.key, b"%b %d %d" % (kind, row.key, row.version)
 
-    def empty(self, asked: EmptySlot, now_s: float) -> None:
+    def empty(self, request: EmptySlot, now_s: float) -> None:
         current = int(now_s / SLOT_S) % SLOTS
-        if asked.slot in (current, (current - 1) % SLOTS):
+        if request.slot in (current, (current - 1) % SLOTS):
             return
-        inside = [row for row in self.rows.values() if row.slot == asked.slot]
+        inside = [row for row in self.rows.values() if row.slot == request.slot]
         inside_open = any(
-            row.slot == asked.slot for open_ in self.running.values() for row in open_.rows
+            row.slot == request.slot for open_ in self.running.values() for row in open_.rows
         )
         old = all(self.marks.get(row.xid, now_s) <= now_s - KEPT_AFTER_MARK_S for row in inside)
         if old and not inside_open:
@@ -198,7 +200,7 @@ class Events:
 
     def __init__(self) -> None:
         self.offset_s = 1000.0
-        self.lives = 0
+        self.restarts = 0
         self.empty_now()
         self.restart(lost=0)
 
@@ -212,8 +214,8 @@ class Events:
         self.newest: dict[int, int] = {}
 
     def restart(self, lost: int) -> None:
-        """Come back under another run id, without the last entries."""
-        self.lives += 1
+        """Restart with another run id, without the last entries."""
+        self.restarts += 1
         for stream in self.streams:
             del stream[max(0, len(stream) - lost) :]
         self.newest = {}
@@ -224,8 +226,8 @@ class Events:
     def time_us(self, now_s: float) -> int:
         return int((now_s + self.offset_s) * 1e6)
 
-    def look(self, now_s: float) -> EventLayerStatus:
-        run_id = f"run {self.lives}"
+    def read_status(self, now_s: float) -> EventLayerStatus:
+        run_id = f"run {self.restarts}"
         return EventLayerStatus(
             self.time_us(now_s), run_id, self.random, self.complete, self.epochs
         )
@@ -255,16 +257,16 @@ class Events:
         if is_put:
             self.newest[key] = max(version, self.newest.get(key, 0))
 
-    def tick(self, asked: SendTick, now_s: float) -> AppendResult:
-        verdict = self._verdict(asked.stamp_us, asked.token, now_s)
-        here = self.look(now_s)
+    def tick(self, request: SendTick, now_s: float) -> AppendResult:
+        verdict = self._verdict(request.stamp_us, request.token, now_s)
+        here = self.read_status(now_s)
         if verdict is AppendVerdict.OK and (
-            (here.run_id, here.random) != (asked.look.run_id, asked.look.random)
+            (here.run_id, here.random) != (request.status.run_id, request.status.random)
         ):
             verdict = AppendVerdict.REBORN
         if verdict is AppendVerdict.OK:
-            self.token = asked.token
-            self.complete = asked.incarnation.hex()
+            self.token = request.token
+            self.complete = request.incarnation.hex()
         return AppendResult(verdict, self.time_us(now_s))
 
     def _verdict(self, stamp_us: int, token: int | None, now_s: float) -> AppendVerdict:

@@ -1,9 +1,9 @@
-"""A seeded history of writers, publishers, two relays and whatever can go wrong.
+"""A seeded history of writers, publishers and two relays, with all kinds of faults.
 
 Time is virtual. Every request and reply is delayed; some are lost, before or after they took
-effect, some arrive long after their sender gave up. Relays are paused and killed, both servers
-crash, Valkey is emptied and its clock is set. After each tick the simulation checks that it is
-true, and at the end, when all is well again, that everything has come out.
+effect, some arrive long after their sender has timed out. Relays are paused and killed, both
+servers crash, Valkey is emptied and its clock is set. After each tick the simulation checks that it
+is true, and at the end, when all is well again, that everything has come out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAX_SNAPSHOT_AGE_S = SNAPSHOT_S + MAX_REAL_AGE_S
 
 
 class Lie(AssertionError):
-    """The protocol broke a promise."""
+    """The protocol violated a guarantee."""
 
 
 class Party:
@@ -69,7 +69,7 @@ class Party:
 
 
 class Simulation:
-    """One history. `run` raises `Lie` where a promise is broken."""
+    """One history. `run` raises `Lie` if a guarantee is violated."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -126,7 +126,7 @@ class Simulation:
         heapq.heappush(self._agenda, (self.now_s + delay_s, next(self._order), act))
 
     def _delay(self) -> float:
-        """Return how long a message takes: mostly little, sometimes longer than anybody waits."""
+        """Return the delay of a message: usually short, sometimes longer than any timeout."""
         if self.troubled and self.random.random() < 0.01:
             return self.random.uniform(1, 45)
         return self.random.expovariate(1 / 0.004)
@@ -243,7 +243,7 @@ class Simulation:
         events, now_s = self.events, self.now_s
         match request:
             case ProbeEventLayer():
-                return ProbeResult(events.look(now_s))
+                return ProbeResult(events.read_status(now_s))
             case Install(token=token, epochs=epochs):
                 return events.install(token, epochs, f"r{self.random.random()}", now_s)
             case Append():
@@ -256,7 +256,7 @@ class Simulation:
                     self._check_tick(request)
                 return answer
 
-    # Troubles.
+    # Faults.
 
     def _crash_database(self) -> None:
         self.database.crash()
@@ -270,11 +270,11 @@ class Simulation:
         self._begin_life()
 
     def _begin_life(self) -> None:
-        """From here on only rows that are still kept can be published again.
+        """From now on, only rows that are still retained can be published again.
 
-        Until the first tick some may go: an emptying is under way, or nobody has noticed the new
-        life. They were published in an earlier one, long enough ago, and readers of the new life
-        begin with what the database holds.
+        Until the first tick, some may be removed: a slot is being emptied, or the new
+        incarnation has not been noticed yet. They were published in an earlier one, long enough
+        ago, and readers of the new one start with the contents of the database.
         """
         self._begun = False
 
@@ -291,7 +291,7 @@ class Simulation:
         generation = party.generation
         self._later(self.random.uniform(0.1, 3), lambda: self._wake(party, generation))
 
-    # Promises.
+    # Guarantees.
 
     def _check_tick(self, tick: SendTick) -> None:
         self.ticks += 1

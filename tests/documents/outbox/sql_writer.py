@@ -1,4 +1,4 @@
-"""Writes documents and outbox rows as the store does, by SQL, with nobody who publishes."""
+"""Writes documents and outbox rows as the store does, by SQL, without publishing them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RETURNING xid::text
 
 
 class SqlWriter:
-    """One collection of a tenant that nothing else knows."""
+    """A collection of a tenant that no other test uses."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -60,9 +60,9 @@ class OpenTransaction:
             "deleted": b"the id" if body is None else None,
             "batch": None if batch is None else list(batch),
         }
-        found = self._connection.execute(_DOCUMENT, values).fetchone()
-        assert found is not None
-        version = int(found[0])
+        record = self._connection.execute(_DOCUMENT, values).fetchone()
+        assert record is not None
+        version = int(record[0])
         row = self._connection.execute(_OUTBOX, {**values, "version": version}).fetchone()
         assert row is not None
         self.xid = int(row[0])

@@ -19,7 +19,7 @@ class Entry:
     content: Image | Tick
     #: The write partitions of the atomic batch that it belongs to.
     partitions: tuple[int, ...]
-    #: How many entries the stream was ever given, this one included, if it says so.
+    #: The number of entries ever appended to the stream, including this one, if it is given.
     number: int | None
 
 

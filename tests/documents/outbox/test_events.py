@@ -1,4 +1,4 @@
-"""The function that everybody appends through, on a real Valkey."""
+"""The function through which all entries are appended, on a real Valkey."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def entry(version: int = 1, body: bytes = b"body") -> bytes:
 async def installed(events: EventLayer, epochs: str = "1:2", **limits: int) -> EventLayerStatus:
     answer = await events.install(1, epochs, **limits)
     assert answer.verdict is AppendVerdict.OK
-    return await events.look()
+    return await events.read_status()
 
 
 async def append(events: EventLayer, entries: Sequence[tuple[int, bytes]]) -> None:
-    look = await events.look()
-    answer = await events.append(look.time_us, None, [EntryGroup(entries)])
+    status = await events.read_status()
+    answer = await events.append(status.time_us, None, [EntryGroup(entries)])
     assert answer.verdict is AppendVerdict.OK
 
 
-async def tick(events: EventLayer, look: EventLayerStatus, token: int = 1) -> AppendVerdict:
+async def tick(events: EventLayer, status: EventLayerStatus, token: int = 1) -> AppendVerdict:
     body = encode_tick_body(token, INCARNATION, SNAPSHOT)
-    return (await events.tick(look.time_us, token, look, INCARNATION, body)).verdict
+    return (await events.tick(status.time_us, token, status, INCARNATION, body)).verdict
 
 
 async def test_entries_go_to_the_streams_of_their_keys_hashes(
@@ -55,7 +55,7 @@ async def test_entries_go_to_the_streams_of_their_keys_hashes(
 ) -> None:
     await installed(events)
     await append(events, [(4, entry(1)), (5, entry(2)), (6, entry(3))])
-    versions = [[found.content.version for found in streams.read(p)] for p in (0, 1)]  # type: ignore[union-attr]
+    versions = [[entry.content.version for entry in streams.read(p)] for p in (0, 1)]  # type: ignore[union-attr]
     assert versions == [[1, 3], [2]]
 
 
@@ -73,9 +73,9 @@ async def test_a_dedicated_grid_epoch_gets_only_its_tenants_writes(
         )
         for number, tenant in enumerate([ours, others, ours, ours, others], start=1)
     ]
-    look = await events.look()
+    status = await events.read_status()
     groups = [EntryGroup(entries[:2]), EntryGroup(entries[2:], batch_hashes=[3, 4, 5])]
-    answer = await events.append(look.time_us, None, groups)
+    answer = await events.append(status.time_us, None, groups)
     assert answer.verdict is AppendVerdict.OK
 
     with valkey.client() as client:
@@ -83,9 +83,9 @@ async def test_a_dedicated_grid_epoch_gets_only_its_tenants_writes(
         strangers = Streams(client, epoch=1002, partitions=1)
         assert [image.version for image in shared.images()] == [1, 2, 3, 4, 5]
         assert [image.version for image in own.images()] == [4, 1, 3]
-        assert {found.partitions for found in own.read(0)} == {(0, 1)}
+        assert {entry.partitions for entry in own.read(0)} == {(0, 1)}
         assert strangers.images() == []
-        assert await tick(events, look) is AppendVerdict.OK
+        assert await tick(events, status) is AppendVerdict.OK
         assert len(strangers.ticks()) == 1
 
 
@@ -102,36 +102,36 @@ async def test_each_grid_epoch_gets_every_entry(
 async def test_an_atomic_batch_names_its_partitions_in_each_epoch(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:
-    look = await installed(events, "1:2 2:4")
+    status = await installed(events, "1:2 2:4")
     group = EntryGroup([(1, entry()), (3, entry())], [1, 3])
-    await events.append(look.time_us, None, [group])
-    assert [found.partitions for found in streams.read(1)] == [(1,), (1,)]
+    await events.append(status.time_us, None, [group])
+    assert [entry.partitions for entry in streams.read(1)] == [(1,), (1,)]
     with valkey.client() as client:
         other = Streams(client, epoch=2, partitions=4)
-        assert [found.partitions for p in (1, 3) for found in other.read(p)] == [(1, 3), (1, 3)]
+        assert [entry.partitions for p in (1, 3) for entry in other.read(p)] == [(1, 3), (1, 3)]
 
 
 async def test_the_entries_of_a_batch_contain_the_count_of_their_stream(
     events: EventLayer, streams: Streams
 ) -> None:
-    look = await installed(events)
+    status = await installed(events)
     await append(events, [(1, entry())])
-    await tick(events, look)
+    await tick(events, status)
     groups = [
         EntryGroup([(1, entry()), (2, entry()), (3, entry())], [1, 2, 3]),
         EntryGroup([(1, entry())]),
         EntryGroup([(3, entry()), (4, entry())], [3, 4]),
     ]
-    await events.append(look.time_us, None, groups)
-    assert [found.number for found in streams.read(1)] == [None, None, 3, 4, None, 6]
-    assert [found.number for found in streams.read(0)] == [None, 2, 3]
+    await events.append(status.time_us, None, groups)
+    assert [entry.number for entry in streams.read(1)] == [None, None, 3, 4, None, 6]
+    assert [entry.number for entry in streams.read(0)] == [None, 2, 3]
 
 
 async def test_nothing_is_appended_before_a_relay_has_set_up_the_streams(
     events: EventLayer, streams: Streams
 ) -> None:
-    look = await events.look()
-    answer = await events.append(look.time_us, None, [EntryGroup([(1, entry())])])
+    status = await events.read_status()
+    answer = await events.append(status.time_us, None, [EntryGroup([(1, entry())])])
     assert answer.verdict is AppendVerdict.ABSENT
     assert streams.images() == []
 
@@ -147,8 +147,8 @@ async def test_nothing_is_appended_before_a_relay_has_set_up_the_streams(
 async def test_a_stamp_must_be_from_the_last_five_seconds(
     events: EventLayer, streams: Streams, age_us: int, verdict: AppendVerdict
 ) -> None:
-    look = await installed(events)
-    answer = await events.append(look.time_us - age_us, None, [EntryGroup([(1, entry())])])
+    status = await installed(events)
+    answer = await events.append(status.time_us - age_us, None, [EntryGroup([(1, entry())])])
     assert answer.verdict is verdict
     assert len(streams.images()) == (verdict is AppendVerdict.OK)
 
@@ -156,10 +156,10 @@ async def test_a_stamp_must_be_from_the_last_five_seconds(
 async def test_every_call_of_a_relay_with_an_older_token_is_rejected(
     events: EventLayer, streams: Streams
 ) -> None:
-    look = await installed(events)
-    assert await tick(events, look, token=8) is AppendVerdict.OK
-    assert await tick(events, look, token=7) is AppendVerdict.OUTRUN
-    late = await events.append(look.time_us, 7, [EntryGroup([(1, entry())])])
+    status = await installed(events)
+    assert await tick(events, status, token=8) is AppendVerdict.OK
+    assert await tick(events, status, token=7) is AppendVerdict.OUTRUN
+    late = await events.append(status.time_us, 7, [EntryGroup([(1, entry())])])
     assert late.verdict is AppendVerdict.OUTRUN
     assert (await events.install(7, "1:4")).verdict is AppendVerdict.OUTRUN
     assert streams.images() == []
@@ -171,7 +171,7 @@ async def test_a_relay_of_an_older_installation_cannot_restore_its_streams(
     await EventLayer(wire, 2).install(1, "1:2")
     before = EventLayer(wire, 1)
     assert (await before.install(9, "1:2")).verdict is AppendVerdict.OUTRUN
-    assert (await before.look()).random == ""
+    assert (await before.read_status()).random == ""
 
 
 async def test_a_new_installation_removes_the_streams_of_the_old_one(
@@ -188,46 +188,46 @@ async def test_a_new_installation_removes_the_streams_of_the_old_one(
 async def test_a_tick_counts_itself_and_everything_before_it(
     events: EventLayer, streams: Streams
 ) -> None:
-    look = await installed(events)
+    status = await installed(events)
     await append(events, [(1, entry()), (3, entry()), (2, entry())])
-    await tick(events, look)
+    await tick(events, status)
     await append(events, [(1, entry())])
-    await tick(events, look)
-    assert [found.count for found in streams.ticks(1)] == [3, 5]
-    assert [found.count for found in streams.ticks(0)] == [2, 3]
+    await tick(events, status)
+    assert [entry.count for entry in streams.ticks(1)] == [3, 5]
+    assert [entry.count for entry in streams.ticks(0)] == [2, 3]
 
 
 async def test_a_tick_names_token_incarnation_snapshot_and_valkeys_time(
     events: EventLayer, streams: Streams
 ) -> None:
-    look = await installed(events)
-    await tick(events, look, token=4)
-    (found,) = streams.ticks(0)
-    assert found == Tick(4, INCARNATION, SNAPSHOT, found.time_us, 1)
-    assert look.time_us <= found.time_us <= (await events.look()).time_us
+    status = await installed(events)
+    await tick(events, status, token=4)
+    (entry,) = streams.ticks(0)
+    assert entry == Tick(4, INCARNATION, SNAPSHOT, entry.time_us, 1)
+    assert status.time_us <= entry.time_us <= (await events.read_status()).time_us
 
 
 async def test_a_tick_for_a_server_that_has_been_emptied_is_rejected(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
-    look = await installed(events)
+    status = await installed(events)
     with valkey.client() as client:
         client.flushall()
-    assert await tick(events, look) is AppendVerdict.ABSENT
+    assert await tick(events, status) is AppendVerdict.ABSENT
     await installed(events)
-    assert await tick(events, look) is AppendVerdict.REBORN
+    assert await tick(events, status) is AppendVerdict.REBORN
 
 
 async def test_a_tick_for_a_server_that_has_been_restarted_is_rejected(
     events: EventLayer, valkey: OwnValkey
 ) -> None:
-    look = await installed(events)
+    status = await installed(events)
     valkey.kill()
     valkey.start()
     with pytest.raises(redis.RedisError):
-        await tick(events, look)
+        await tick(events, status)
     await installed(events)
-    assert await tick(events, look) is AppendVerdict.REBORN
+    assert await tick(events, status) is AppendVerdict.REBORN
 
 
 async def test_the_function_is_loaded_again_after_a_flush(
@@ -246,10 +246,10 @@ async def test_streams_are_trimmed_by_bytes_and_their_counts_continue(
     events: EventLayer, streams: Streams
 ) -> None:
     limit, size, number = 64 * 1024, 1024, 300
-    look = await installed(events, retention_bytes=limit)
+    status = await installed(events, retention_bytes=limit)
     for version in range(number):
         await append(events, [(1, entry(version, b"x" * size))])
-    await tick(events, look)
+    await tick(events, status)
     held = len(streams.read(1))
     assert limit // size // 2 < held < limit // size + limit // size // 8
     assert streams.ticks(1)[-1].count == number + 1
@@ -258,12 +258,12 @@ async def test_streams_are_trimmed_by_bytes_and_their_counts_continue(
 async def test_streams_are_trimmed_by_age(
     events: EventLayer, valkey: OwnValkey, streams: Streams
 ) -> None:
-    look = await installed(events, retention_ms=50, retention_bytes=1024)
+    status = await installed(events, retention_ms=50, retention_bytes=1024)
     for version in range(20):
         await append(events, [(1, entry(version))])
-    await asyncio.sleep(0.1)  # what is measured is the passing of Valkey's own time
-    await tick(events, look)
-    assert [type(found.content) for found in streams.read(1)] == [Tick]
+    await asyncio.sleep(0.1)  # Valkey's own time must pass
+    await tick(events, status)
+    assert [type(entry.content) for entry in streams.read(1)] == [Tick]
     with valkey.client() as client:
         assert client.llen(f"{stream(1, 1, 1)}:trim") <= 1
 
@@ -277,7 +277,7 @@ async def test_a_server_without_memory_rejects_entries_until_streams_are_trimmed
         client.config_set("maxmemory", "1mb")
         with pytest.raises(redis.RedisError):
             await append(events, [(1, entry())])
-        await asyncio.sleep(0.1)  # what is measured is the passing of Valkey's own time
+        await asyncio.sleep(0.1)  # Valkey's own time must pass
         await events.trim()
         assert len(streams.read(1)) < 200
 

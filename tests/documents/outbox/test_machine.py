@@ -1,7 +1,7 @@
-"""Histories full of failures, in which ticks never lie and every write comes out.
+"""Histories full of failures, in which ticks are always correct and every write is published.
 
-The second half breaks one rule of the protocol at a time and expects the simulation to notice:
-that the rule is needed, and that the simulation would see it missing.
+The second half disables one rule of the protocol at a time and expects a violation, which proves
+that the rule is needed and that the simulation would detect its absence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCH = 40
 
 
 def run(seeds: range) -> list[Simulation]:
-    """Run one history for each seed; a broken promise names its seed."""
+    """Run one history for each seed; a violation names its seed."""
     finished = []
     for seed in seeds:
         simulation = Simulation(seed)
@@ -56,8 +56,8 @@ def test_ticks_are_true_in_thousands_of_histories() -> None:
 
 
 def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
-    def begin(incarnation: bytes, look: EventLayerStatus, complete: bool) -> LayerIncarnation:  # noqa: FBT001
-        return LayerIncarnation(incarnation, look, complete=True)
+    def begin(incarnation: bytes, status: EventLayerStatus, complete: bool) -> LayerIncarnation:  # noqa: FBT001
+        return LayerIncarnation(incarnation, status, complete=True)
 
     patch.setattr(machine, "LayerIncarnation", begin)
 
@@ -65,34 +65,36 @@ def trust_marks_of_lives_before(patch: pytest.MonkeyPatch) -> None:
 def forget_the_databases_life(patch: pytest.MonkeyPatch) -> None:
     original = machine.incarnation_of
 
-    def without(world: InstallationState, look: EventLayerStatus) -> bytes:
-        return original(InstallationState(world.installation, world.epochs, ""), look)
+    def without(state: InstallationState, status: EventLayerStatus) -> bytes:
+        return original(InstallationState(state.installation, state.epochs, ""), status)
 
-    def learn(relay: RelayMachine, asked: object, reply: RowList, now_s: float) -> object:
-        world = InstallationState(reply.world.installation, reply.world.epochs, "")
-        relay._world = world
-        return listed(relay, asked, RowList(reply.held, world, reply.snapshot, reply.rows), now_s)
+    def learn(relay: RelayMachine, request: object, reply: RowList, now_s: float) -> object:
+        state = InstallationState(reply.state.installation, reply.state.epochs, "")
+        relay._state = state
+        return listed(
+            relay, request, RowList(reply.lease_held, state, reply.snapshot, reply.rows), now_s
+        )
 
-    listed: Callable[..., object] = RelayMachine._listed
+    listed: Callable[..., object] = RelayMachine._on_rows
     patch.setattr(machine, "incarnation_of", without)
-    patch.setattr(RelayMachine, "_listed", learn)
+    patch.setattr(RelayMachine, "_on_rows", learn)
 
 
 def read_by_a_cursor(patch: pytest.MonkeyPatch) -> None:
-    original = RelayMachine._learn
+    original = RelayMachine._note_marks
 
     def learn(relay: RelayMachine, life: LayerIncarnation, reply: RowList, now_s: float) -> None:
         original(relay, life, reply, now_s)
         life.watermark = reply.snapshot.xmax
 
-    patch.setattr(RelayMachine, "_learn", learn)
+    patch.setattr(RelayMachine, "_note_marks", learn)
 
 
 def tick_whatever_is_outstanding(patch: pytest.MonkeyPatch) -> None:
     def provable(
         _: RelayMachine, life: LayerIncarnation, now_s: float
     ) -> TransactionSnapshot | None:
-        return life.taken[-1].snapshot if life.taken else None
+        return life.snapshots[-1].snapshot if life.snapshots else None
 
     patch.setattr(RelayMachine, "_provable", provable)
 
@@ -100,22 +102,22 @@ def tick_whatever_is_outstanding(patch: pytest.MonkeyPatch) -> None:
 def take_ticks_meant_for_another_life(patch: pytest.MonkeyPatch) -> None:
     original = Events.tick
 
-    def tick(events: Events, asked: SendTick, now_s: float) -> object:
-        asked = SendTick(
-            asked.installation,
-            asked.stamp_us,
-            asked.token,
-            events.look(now_s),
-            asked.incarnation,
-            asked.snapshot,
+    def tick(events: Events, request: SendTick, now_s: float) -> object:
+        request = SendTick(
+            request.installation,
+            request.stamp_us,
+            request.token,
+            events.read_status(now_s),
+            request.incarnation,
+            request.snapshot,
         )
-        return original(events, asked, now_s)
+        return original(events, request, now_s)
 
     patch.setattr(Events, "tick", tick)
 
 
 def let_nobody_go_before_others(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DependencyStack, "put", lambda *_: False)
+    patch.setattr(DependencyStack, "push", lambda *_: False)
 
 
 def take_stamps_of_any_age(patch: pytest.MonkeyPatch) -> None:

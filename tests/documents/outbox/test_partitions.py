@@ -1,4 +1,6 @@
-"""The event layer's function puts entries where the grid's nodes look for them."""
+"""The event layer's function appends entries to the streams from which the grid's nodes read
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,19 @@ async def test_entries_are_in_the_write_partitions_of_the_test_vectors(
     events: EventLayer, valkey: OwnValkey, count: int
 ) -> None:
     documents = [vector for vector in vectors("document") if vector.partitions == count]
-    look = await installed(events, f"1:{count}")
+    status = await installed(events, f"1:{count}")
     groups = [
         EntryGroup([(vector.hash, entry(version))], [vector.hash])
         for version, vector in enumerate(documents)
     ]
-    assert (await events.append(look.time_us, None, groups)).verdict is AppendVerdict.OK
+    assert (await events.append(status.time_us, None, groups)).verdict is AppendVerdict.OK
     with valkey.client() as client:
         streams = Streams(client, partitions=count)
         entries = {
-            found.content.version: (partition, found.partitions)
+            entry.content.version: (partition, entry.partitions)
             for partition in range(count)
-            for found in streams.read(partition)
-            if isinstance(found.content, Image)
+            for entry in streams.read(partition)
+            if isinstance(entry.content, Image)
         }
     assert entries == {
         version: (vector.partition, (vector.partition,)) for version, vector in enumerate(documents)

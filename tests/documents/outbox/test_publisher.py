@@ -23,7 +23,7 @@ from tests.own_valkey import OwnValkey
 from tests.waiting import until
 
 ID = Value.parse(b"2")
-#: Ids that no transaction of the suite's database reaches.
+#: Transaction ids that the suite's database never reaches.
 _xids = count(10**12)
 
 
@@ -43,7 +43,7 @@ async def publisher(
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """A transaction whose groups the test makes itself."""
+    """A transaction whose groups are created by the test."""
 
     xid: int
     appended: Sequence[EntryGroup]
@@ -59,7 +59,7 @@ def put(key: int, body: bytes = b"body") -> Image:
 
 
 def wrote(*images: Image, batch: Sequence[int] | None = None) -> Wrote:
-    """Return a transaction: an atomic batch, or else a call for each image."""
+    """Return a transaction: one atomic batch, or one call for each image."""
     entries = [(int(image.key.removeprefix(b"key ")), encode_image(image)) for image in images]
     parts = [entries] if batch else [[entry] for entry in entries]
     return Wrote(images[0].xid, [EntryGroup(part, batch) for part in parts])
@@ -85,8 +85,8 @@ async def test_a_write_is_published_as_committed(
     xid = next(_xids)
     publisher.offer(publisher.stamp(), CommittedTransaction(xid, tenant, changes, [5]))
     await until(lambda: len(streams.images()) == 2, "the after-images")
-    found = {image.kind: image for image in streams.images()}
-    kept, deleted = found[StreamEntryKind.PUT], found[StreamEntryKind.DELETE]
+    result = {image.kind: image for image in streams.images()}
+    kept, deleted = result[StreamEntryKind.PUT], result[StreamEntryKind.DELETE]
     assert (kept.version, kept.body) == (1, Value.parse(b'{"_id": 1}').bson())
     assert (deleted.version, deleted.body) == (8, Value.parse(b'{"_id": 2}').bson())
     assert deleted.key == id_key(ID)
@@ -197,7 +197,7 @@ def valkey_answers(valkey: OwnValkey) -> bool:
 
 
 async def set_up(events: EventLayer) -> None:
-    """Do what a relay does when it finds an event layer empty."""
+    """Initialize an empty event layer as a relay does."""
     while True:
         try:
             answer = await events.install(2, "1:2")

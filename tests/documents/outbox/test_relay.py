@@ -1,4 +1,4 @@
-"""The relay on a real PostgreSQL and a real Valkey, with writers who publish nothing."""
+"""The relay on a real PostgreSQL and a real Valkey, with writers that publish nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tests.waiting import until
 
 
 @asynccontextmanager
-async def leading(valkey: OwnValkey, settings: pytest.MonkeyPatch) -> AsyncIterator[RelayLoop]:
+async def running_relay(
+    valkey: OwnValkey, settings: pytest.MonkeyPatch
+) -> AsyncIterator[RelayLoop]:
     settings.setenv("EVENTS_URL", valkey.url)
     async with running_service(RelayLoop()) as loop:
         await until(lambda: loop.status()["seconds_since_tick"] is not None, "the relay to lead")
@@ -28,7 +30,7 @@ async def leading(valkey: OwnValkey, settings: pytest.MonkeyPatch) -> AsyncItera
 async def relay(
     valkey: OwnValkey, settings_environment: pytest.MonkeyPatch
 ) -> AsyncIterator[RelayLoop]:
-    async with leading(valkey, settings_environment) as loop:
+    async with running_relay(valkey, settings_environment) as loop:
         yield loop
 
 
@@ -38,15 +40,15 @@ def writer(postgres_url: str) -> SqlWriter:
 
 
 def images(streams: Streams, writer: SqlWriter) -> list[Image]:
-    return [found for found in streams.images() if found.collection_id == writer.collection]
+    return [image for image in streams.images() if image.collection_id == writer.collection]
 
 
 def versions(streams: Streams, writer: SqlWriter, key: int) -> list[int]:
-    return [found.version for found in images(streams, writer) if found.key == key_bytes(key)]
+    return [image.version for image in images(streams, writer) if image.key == key_bytes(key)]
 
 
-def proven(streams: Streams, xid: int) -> bool:
-    """Tell whether ticks in all streams say that this transaction's images are there."""
+def is_proven(streams: Streams, xid: int) -> bool:
+    """Return whether ticks in all streams prove that this transaction's images were published."""
     return all(
         any(tick.snapshot.sees(xid) for tick in streams.ticks(partition))
         for partition in range(len(streams.names))
@@ -71,8 +73,8 @@ async def test_a_delete_contains_the_id_and_a_superseded_version_has_no_body(
         first.write(1, b"two")
         first.write(1, None)
     await until(lambda: len(images(streams, writer)) == 3, "all three versions")
-    found = {image.version: (image.kind, image.body) for image in images(streams, writer)}
-    assert found == {
+    result = {image.version: (image.kind, image.body) for image in images(streams, writer)}
+    assert result == {
         1: (StreamEntryKind.SUPERSEDED, b""),
         2: (StreamEntryKind.SUPERSEDED, b""),
         3: (StreamEntryKind.DELETE, b"the id"),
@@ -90,13 +92,13 @@ async def test_a_later_writer_of_a_document_is_published_before_an_earlier_one(
         batch.write(3, b"of the batch", (1, 3))
     writer.write(1, 5, body=b"again")
     writer.write(5, body=b"once more")
-    async with leading(valkey, settings_environment):
-        await until(lambda: proven(streams, batch.xid), "a tick that sees the batch")
-    found = [(image.key, image.version, image.kind) for image in images(streams, writer)]
-    # Marks are written a moment after the entries: what the next round still finds unmarked comes
-    # again, which readers know by its version. When it came first is what counts.
-    found = list(dict.fromkeys(found))
-    assert found == [
+    async with running_relay(valkey, settings_environment):
+        await until(lambda: is_proven(streams, batch.xid), "a tick that sees the batch")
+    items = [(image.key, image.version, image.kind) for image in images(streams, writer)]
+    # Marks are written shortly after the entries. A round that still finds a row unmarked publishes
+    # it again, and readers recognize it by its version. Only the first publication counts here.
+    items = list(dict.fromkeys(items))
+    assert items == [
         (key_bytes(5), 2, StreamEntryKind.PUT),
         (key_bytes(1), 2, StreamEntryKind.PUT),
         (key_bytes(5), 1, StreamEntryKind.SUPERSEDED),
@@ -128,20 +130,20 @@ async def test_a_late_commit_is_published_and_no_earlier_tick_covers_it(
         late.write(1, b"begun first")
         with writer.transaction() as quick:
             quick.write(2, b"committed first")
-        await until(lambda: proven(streams, quick.xid), "a tick that sees the quick one")
+        await until(lambda: is_proven(streams, quick.xid), "a tick that sees the quick one")
         assert versions(streams, writer, 2) == [1]
-        assert not proven(streams, late.xid)
-    await until(lambda: proven(streams, late.xid), "a tick that sees the late one")
+        assert not is_proven(streams, late.xid)
+    await until(lambda: is_proven(streams, late.xid), "a tick that sees the late one")
     assert versions(streams, writer, 1) == [1]
 
 
 async def test_ticks_count_the_entries_of_their_stream(
     relay: RelayLoop, streams: Streams, writer: SqlWriter
 ) -> None:
-    with writer.transaction() as written:
+    with writer.transaction() as transaction:
         for key in range(20):
-            written.write(key, b"body")
-    await until(lambda: proven(streams, written.xid), "a tick that sees them all")
+            transaction.write(key, b"body")
+    await until(lambda: is_proven(streams, transaction.xid), "a tick that sees them all")
     for partition in (0, 1):
         for number, entry in streams.read_numbered(partition):
             if isinstance(entry.content, Tick):
@@ -154,7 +156,7 @@ async def test_a_transaction_larger_than_a_page_is_published_completely(
     with writer.transaction() as large:
         for key in range(12):
             large.write(key, bytes(1024 * 1024))
-    await until(lambda: proven(streams, large.xid), "a tick that sees it")
+    await until(lambda: is_proven(streams, large.xid), "a tick that sees it")
     assert sorted(image.key for image in images(streams, writer)) == sorted(
         map(key_bytes, range(12))
     )
@@ -163,9 +165,9 @@ async def test_a_transaction_larger_than_a_page_is_published_completely(
 async def test_an_emptied_valkey_gets_all_kept_writes_before_the_next_tick(
     relay: RelayLoop, streams: Streams, writer: SqlWriter, valkey: OwnValkey
 ) -> None:
-    with writer.transaction() as written:
-        written.write(1, b"body")
-    await until(lambda: proven(streams, written.xid), "the first tick")
+    with writer.transaction() as transaction:
+        transaction.write(1, b"body")
+    await until(lambda: is_proven(streams, transaction.xid), "the first tick")
     first = streams.ticks()[-1]
     with valkey.client() as client:
         client.flushall()
@@ -180,13 +182,13 @@ async def test_a_killed_valkey_gets_all_kept_writes_again(
 ) -> None:
     with writer.transaction() as before:
         before.write(1, b"before")
-    await until(lambda: proven(streams, before.xid), "the first tick")
+    await until(lambda: is_proven(streams, before.xid), "the first tick")
     valkey.kill()
     with writer.transaction() as meanwhile:
         meanwhile.write(2, b"meanwhile")
     valkey.start()
     await until(lambda: bool(streams.ticks()), "a tick of the new life")
-    await until(lambda: proven(streams, meanwhile.xid), "a tick that sees the write")
+    await until(lambda: is_proven(streams, meanwhile.xid), "a tick that sees the write")
     assert versions(streams, writer, 1) == versions(streams, writer, 2) == [1]
 
 
@@ -197,11 +199,11 @@ async def test_when_the_leader_stops_another_relay_leads_with_a_higher_token(
     writer: SqlWriter,
 ) -> None:
     async with AsyncExitStack() as stack:
-        async with leading(valkey, settings_environment):
+        async with running_relay(valkey, settings_environment):
             second = await stack.enter_async_context(running_service(RelayLoop()))
             await until(lambda: second.ready, "the second relay to stand by")
             token = streams.ticks()[-1].token
-        with writer.transaction() as written:
-            written.write(1, b"body")
-        await until(lambda: proven(streams, written.xid), "a tick of the second relay")
+        with writer.transaction() as transaction:
+            transaction.write(1, b"body")
+        await until(lambda: is_proven(streams, transaction.xid), "a tick of the second relay")
         assert streams.ticks()[-1].token > token

@@ -1,4 +1,4 @@
-"""Emptying the outbox's slots loses no row, whoever commits late."""
+"""Emptying the outbox's slots loses no row, even if a transaction commits late."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 async def rows() -> AsyncIterator[OutboxRows]:
-    found = OutboxRows()
-    yield found
-    await found.close()
+    result = OutboxRows()
+    yield result
+    await result.close()
 
 
 @pytest.fixture
 def slot(postgres_url: str) -> int:
-    """A slot that is far from the present one, and empty, with an empty one before it."""
+    """An empty slot far from the current one, with an empty slot before it."""
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         (present,) = admin.execute(
             "SELECT (extract(epoch FROM clock_timestamp())::bigint / 60) % 8"
@@ -35,7 +35,7 @@ def slot(postgres_url: str) -> int:
 
 
 def move(writer: SqlWriter, slot: int) -> int:
-    """Write a document as if it were written in the minute of this slot; return its transaction."""
+    """Write a document as if in the minute of this slot; return its transaction."""
     with writer.transaction() as written:
         written.write(1, b"body")
     with psycopg.connect(writer.url, autocommit=True) as admin:
@@ -55,12 +55,12 @@ def mark(writer: SqlWriter, slot: int, xid: int, age_s: int) -> None:
         )
 
 
-def kept(writer: SqlWriter) -> int:
+def rows_left(writer: SqlWriter) -> int:
     with psycopg.connect(writer.url, autocommit=True) as admin:
-        found = admin.execute(
+        row = admin.execute(
             "SELECT count(*) FROM documents_outbox WHERE collection_id = %s", (writer.collection,)
         ).fetchone()
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
 async def test_a_slot_is_emptied_after_all_of_it_has_been_marked_long_enough(
@@ -74,7 +74,7 @@ async def test_a_slot_is_emptied_after_all_of_it_has_been_marked_long_enough(
     assert not await rows.empty(slot), "one was marked a moment ago"
     mark(writer, slot, second, age_s=61)
     assert await rows.empty(slot)
-    assert kept(writer) == 0
+    assert rows_left(writer) == 0
 
 
 async def test_a_slot_is_kept_while_a_transaction_may_still_commit_into_it(
@@ -90,7 +90,7 @@ async def test_a_slot_is_kept_while_a_transaction_may_still_commit_into_it(
         )
         assert not await rows.empty(slot)
     assert not await rows.empty(slot), "the late one has no mark"
-    assert kept(writer) == 2
+    assert rows_left(writer) == 2
 
 
 async def test_a_slot_waits_for_the_previous_one_whose_marks_it_contains(

@@ -1,4 +1,4 @@
-"""A relay whose servers are slow gets on all the same."""
+"""A relay makes progress although its servers are slow or its documents are rewritten."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ PAGES = 3
 
 
 class SlowServers:
-    """Answer after longer than a long round, each transaction in several pages."""
+    """Servers that respond after longer than a long round, with each transaction in several
+    pages.
+    """
 
     def __init__(self, xids: Sequence[int]) -> None:
         self.unmarked = list(xids)
@@ -74,6 +76,35 @@ def test_transactions_are_published_although_each_reply_is_slow() -> None:
         step = relay.wake(now_s)
         while step is not None and now_s < 1_000:
             now_s += 2 * LONG_ROUND_S
+            step = relay.receive(step[0], servers.reply(step[1]), now_s)
+    assert servers.unmarked == []
+    assert servers.ticks > 0
+
+
+class RewritingServers(SlowServers):
+    """Servers with a writer that rewrites the document between any two reads."""
+
+    def __init__(self) -> None:
+        super().__init__([10])
+        self._newest = 10
+
+    def reply(self, request: Request) -> Reply:
+        if not isinstance(request, Fetch):
+            return super().reply(request)
+        self._newest += 1
+        group = EntryGroup([(1, b"entry")])
+        return FetchResult([group], request.xids, 0, frozenset([self._newest]))
+
+
+def test_a_document_that_is_rewritten_between_any_two_reads_does_not_stop_the_relay() -> None:
+    relay, servers, now_s = RelayMachine(), RewritingServers(), 0.0
+    for _ in range(100):
+        now_s = max(now_s, relay.due_s)
+        step = relay.wake(now_s)
+        rounds_end_s = now_s + LONG_ROUND_S
+        while step is not None:
+            now_s += 0.005
+            assert now_s < rounds_end_s, "the round does not end"
             step = relay.receive(step[0], servers.reply(step[1]), now_s)
     assert servers.unmarked == []
     assert servers.ticks > 0

@@ -6,19 +6,19 @@ import pytest
 
 from documents.samples import load_samples
 from tests.caller import Caller, with_key
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 
-NAMES = ["todos", "people", "cities", "products"]
+NAMES = ["tasks", "todos", "people", "cities", "products"]
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant()
 
 
 @pytest.fixture
-def caller(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def caller(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
 def count(caller: Caller, name: str) -> int:
@@ -33,33 +33,34 @@ def names(caller: Caller, collection: str, body: object) -> list[str]:
     return [item["document"]["name"] for item in answer.json()["items"]]
 
 
-def test_samples_are_loaded_once(caller: Caller, made: MadeTenant) -> None:
-    assert load_samples(made.tenant.id) == NAMES
+def test_samples_are_loaded_once(caller: Caller, account: TenantAccount) -> None:
+    assert load_samples(account.tenant.id) == NAMES
     counts = {name: count(caller, name) for name in NAMES}
     assert counts["people"] == 4
-    assert all(number >= 80 for name, number in counts.items() if name != "people")
-    assert load_samples(made.tenant.id) == []
+    assert counts["tasks"] == 3
+    assert all(counts[name] >= 80 for name in ("todos", "cities", "products"))
+    assert load_samples(account.tenant.id) == []
     assert {name: count(caller, name) for name in NAMES} == counts
 
 
-def test_deleted_samples_are_not_loaded_again(caller: Caller, made: MadeTenant) -> None:
-    load_samples(made.tenant.id)
+def test_deleted_samples_are_not_loaded_again(caller: Caller, account: TenantAccount) -> None:
+    load_samples(account.tenant.id)
     answer = caller.post("/v1/collections/todos/documents:delete", {"filter": {}})
     assert answer.status_code == 200, answer.text
-    assert load_samples(made.tenant.id) == []
+    assert load_samples(account.tenant.id) == []
     assert count(caller, "todos") == 0
 
 
-def test_samples_answer_the_queries_of_the_guide(caller: Caller, made: MadeTenant) -> None:
-    load_samples(made.tenant.id)
+def test_samples_answer_the_queries_of_the_guide(caller: Caller, account: TenantAccount) -> None:
+    load_samples(account.tenant.id)
     largest = {"filter": {"country": "JP"}, "sort": [["population", -1]], "limit": 2}
     assert names(caller, "cities", largest) == ["Tokyo", "Yokohama"]
     near = {"type": "Point", "coordinates": [11.0, 49.0]}
     nearby = {"filter": {"place": {"$nearSphere": {"$geometry": near}}}, "limit": 1}
     assert names(caller, "cities", nearby) == ["Munich"]
     refers = {"from": "people", "local": "owner", "as": "by"}
-    asked = {"lookup": [refers], "projection": {"by.name": 1, "_id": 0}, "limit": 1}
-    (todo,) = caller.post("/v1/collections/todos/query", asked).json()["items"]
+    request = {"lookup": [refers], "projection": {"by.name": 1, "_id": 0}, "limit": 1}
+    (todo,) = caller.post("/v1/collections/todos/query", request).json()["items"]
     assert todo["document"]["by"]["name"] == "Ada Okafor"
     cheap = {"filter": {"tags": "wood", "price": {"$lt": 10}}, "sort": [["price", 1]]}
     assert names(caller, "products", cheap) == [

@@ -15,7 +15,7 @@ from foundation import contention
 from foundation.postgres.session import Statement, Step
 from foundation.scope import scoped
 from rillbase_native import Operation, Operations, Outcomes, Value
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 
 NAME = "things"
 WRITES = 4
@@ -24,15 +24,15 @@ STAY_OPEN = (Statement("SELECT pg_sleep(0.5)"), ())
 
 
 @pytest.fixture
-def made() -> MadeTenant:
-    made = make_tenant(plan="dedicated")
-    with scoped(tenant_id=made.tenant.id):
+def account() -> TenantAccount:
+    account = make_tenant(plan="dedicated")
+    with scoped(tenant_id=account.tenant.id):
         Collection.objects.create(name=NAME)
-    return made
+    return account
 
 
-def most_at_once(made: MadeTenant, operations: int, *then: Step) -> int:
-    """Return how many concurrent writes of a tenant were between planning and commit at a time."""
+def most_at_once(account: TenantAccount, operations: int, *then: Step) -> int:
+    """Return the maximum number of concurrent writes of a tenant between planning and commit."""
     under_way, most = 0, 0
 
     def planned(_: Outcomes) -> list[Step]:
@@ -44,12 +44,12 @@ def most_at_once(made: MadeTenant, operations: int, *then: Step) -> int:
 
     def serve_two_tenants() -> None:
         contention.tenants.record("another tenant")
-        contention.tenants.record(made.tenant.id)
+        contention.tenants.record(account.tenant.id)
 
     async def write(writer: WriteBatcher) -> None:
         nonlocal under_way
         inserts = [Operation.insert(Value.parse(b'{"a": 1}')) for _ in range(operations)]
-        await writer.submit(WriteCall(made.tenant.id, NAME, Operations(inserts), also=planned))
+        await writer.submit(WriteCall(account.tenant.id, NAME, Operations(inserts), also=planned))
         under_way -= 1
 
     async def write_all() -> None:
@@ -63,9 +63,9 @@ def most_at_once(made: MadeTenant, operations: int, *then: Step) -> int:
     return most
 
 
-def test_bulk_writes_of_one_tenant_take_turns_beside_other_tenants(made: MadeTenant) -> None:
-    assert most_at_once(made, BULK_OPERATIONS) == 1
+def test_bulk_writes_of_one_tenant_take_turns_beside_other_tenants(account: TenantAccount) -> None:
+    assert most_at_once(account, BULK_OPERATIONS) == 1
 
 
-def test_small_transactions_do_not_take_turns(made: MadeTenant) -> None:
-    assert most_at_once(made, 2, STAY_OPEN) > 1
+def test_small_transactions_do_not_take_turns(account: TenantAccount) -> None:
+    assert most_at_once(account, 2, STAY_OPEN) > 1

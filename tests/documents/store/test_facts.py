@@ -1,4 +1,4 @@
-"""What a collection prescribes is read once for all who ask at the same time."""
+"""A collection's definition is read once for all concurrent callers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "things"
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> list[SessionPool]:
-    """Every session that is lent for reading what collections prescribe."""
+    """All sessions that were used for reading definitions of collections."""
     lent: list[SessionPool] = []
 
     def counted() -> SessionPool:
@@ -36,9 +36,9 @@ def test_a_thousand_concurrent_callers_use_one_session(sessions: list[SessionPoo
         collection = Collection.objects.create(name=NAME)
 
     async def ask() -> set[object]:
-        found = await asyncio.gather(*(facts.find(tenant.id, NAME) for _ in range(1_000)))
+        results = await asyncio.gather(*(facts.find(tenant.id, NAME) for _ in range(1_000)))
         await close_pool()
-        return {each.id for each in found}
+        return {result.id for result in results}
 
     assert asyncio.run(ask()) == {collection.id}
     assert len(sessions) == 1
@@ -48,10 +48,10 @@ def test_each_caller_learns_that_the_collection_does_not_exist(sessions: list[Se
     tenant = make_tenant().tenant
 
     async def ask() -> list[object]:
-        asked = (facts.find(tenant.id, NAME) for _ in range(3))
-        found: list[object] = await asyncio.gather(*asked, return_exceptions=True)
+        lookups = (facts.find(tenant.id, NAME) for _ in range(3))
+        results: list[object] = await asyncio.gather(*lookups, return_exceptions=True)
         await close_pool()
-        return found
+        return results
 
-    assert [type(each) for each in asyncio.run(ask())] == [NotFound] * 3
+    assert [type(error) for error in asyncio.run(ask())] == [NotFound] * 3
     assert len(sessions) == 1

@@ -1,10 +1,12 @@
-"""Which transaction wrote a row, of which PostgreSQL keeps the lower half of the number."""
+"""Determining the transaction that wrote a row, of whose id PostgreSQL stores only the lower
+half.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from documents.store.lookups import whole_xid
+from documents.store.lookups import full_xid
 
 ROUND = 1 << 32
 
@@ -23,4 +25,4 @@ ROUND = 1 << 32
 def test_a_writer_is_the_last_transaction_below_the_snapshots_end_with_its_number(
     xid: int, xmax: int, whole: int
 ) -> None:
-    assert whole_xid(xid, xmax) == whole
+    assert full_xid(xid, xmax) == whole

@@ -1,4 +1,4 @@
-"""Code that is not asynchronous writes with an event loop of its own, and leaves nothing of it."""
+"""Synchronous code writes with a separate event loop, and closes everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rillbase_native import Operation, Operations, Value
 from tests.make import make_tenant
 
 NAME = "things"
-# As many as it takes for the publisher to have connected meanwhile.
+# Enough writes for the publisher to have connected meanwhile.
 WRITES = 200
 
 
@@ -26,9 +26,9 @@ def test_a_serving_process_keeps_no_socket_of_a_synchronous_write(
     tenant = make_tenant(plan="dedicated").tenant
     with scoped(tenant_id=tenant.id):
         Collection.objects.create(name=NAME)
-    made = [Operations([Operation.insert(Value.parse(b"{}"))]) for _ in range(WRITES)]
+    created = [Operations([Operation.insert(Value.parse(b"{}"))]) for _ in range(WRITES)]
     before = open_files()
-    write_all([WriteCall(tenant.id, NAME, each, atomic=True) for each in made])
+    write_all([WriteCall(tenant.id, NAME, item, atomic=True) for item in created])
     assert open_files() == before
 
 

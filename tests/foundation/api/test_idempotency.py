@@ -13,16 +13,18 @@ from foundation.api import idempotency
 from foundation.models import IdempotencyRecord
 from foundation.scope import scoped
 from tests.browser import browser_of
-from tests.make import MadeTenant, make_tenant, make_user, unique
+from tests.make import TenantAccount, make_tenant, make_user, unique
 
 
-def _call(rf: RequestFactory, made: MadeTenant, actor: str, key: str, answer: str) -> Response:
+def _call(
+    rf: RequestFactory, account: TenantAccount, actor: str, key: str, answer: str
+) -> Response:
     """Make the same call of the data plane, whose paths do not name the tenant."""
     request: HttpRequest = rf.post(
         "/v1/things", data=b"{}", content_type="application/json", headers={"Idempotency-Key": key}
     )
-    caller = idempotency.IdempotencyScope(actor, made.tenant.id, None, "default")
-    with scoped(tenant_id=made.tenant.id):
+    caller = idempotency.IdempotencyScope(actor, account.tenant.id, None, "default")
+    with scoped(tenant_id=account.tenant.id):
         return idempotency.once(request, caller, (), lambda: Response({"answer": answer}))
 
 

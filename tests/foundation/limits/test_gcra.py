@@ -1,4 +1,4 @@
-"""The algorithm itself, and how a decision is told to the caller."""
+"""The algorithm itself, and how a decision is reported to the caller."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_a_rejected_caller_is_admitted_exactly_after_retry_after() -> None:
     clock = Clock()
     counters = LocalCounters(100, clock)
     counters.check([limit(burst=5, cost=5)])
-    refused = counters.check([limit(burst=5, cost=2)])
-    assert refused.retry_after_s == 0.2
+    refusal = counters.check([limit(burst=5, cost=2)])
+    assert refusal.retry_after_s == 0.2
     clock.now_us += 199_999
     assert not counters.check([limit(burst=5, cost=2)]).allowed
     clock.now_us += 1
@@ -47,9 +47,9 @@ def test_if_one_limit_rejects_the_others_are_not_charged() -> None:
     counters = LocalCounters(100, Clock())
     wide, narrow = limit("tenant", burst=10), limit("key", burst=1)
     assert counters.check([wide, narrow]).allowed
-    refused = counters.check([wide, narrow])
-    assert refused.policy == "key"
-    assert {s.limit.name: s.remaining for s in refused.states} == {"tenant": 9, "key": 0}
+    refusal = counters.check([wide, narrow])
+    assert refusal.policy == "key"
+    assert {s.limit.name: s.remaining for s in refusal.states} == {"tenant": 9, "key": 0}
     assert counters.check([wide]).remaining == 8
 
 
@@ -91,9 +91,7 @@ def test_a_rejection_contains_retry_after_in_whole_seconds() -> None:
     ("name", "rate", "burst", "cost"),
     [("Tenant", 1, 1, 1), ('a"b', 1, 1, 1), ("a", 0, 1, 1), ("a", 1, 0, 1), ("a", 1, 1, -1)],
 )
-def test_a_limit_that_makes_no_sense_is_refused(
-    name: str, rate: float, burst: int, cost: int
-) -> None:
+def test_an_invalid_limit_is_rejected(name: str, rate: float, burst: int, cost: int) -> None:
     with pytest.raises(ValueError, match="limit"):
         Limit(name, "a", rate, burst, cost)
 
@@ -145,10 +143,10 @@ def test_no_span_of_time_admits_more_than_rate_times_span_plus_burst(
     burst=st.integers(1, 100),
     cost=st.integers(0, 200),
 )
-def test_a_decision_is_within_bounds_whatever_was_stored(
+def test_a_decision_is_within_bounds_for_any_stored_state(
     arrival: int, now: int, burst: int, cost: int
 ) -> None:
-    asked = limit(burst=burst, cost=cost)
-    decision = decide([asked], [backlog(arrival, now, asked.tolerance_us)])
+    requested = limit(burst=burst, cost=cost)
+    decision = decide([requested], [backlog(arrival, now, requested.tolerance_us)])
     assert 0 <= decision.remaining <= burst
-    assert 0 <= decision.reset_after_s <= asked.tolerance_us / 1_000_000
+    assert 0 <= decision.reset_after_s <= requested.tolerance_us / 1_000_000

@@ -42,16 +42,16 @@ def test_two_processes_share_one_bucket(valkey: OwnValkey, patient_limiter: Limi
     assert answers == [True] * 4 + [False] * 2
 
 
-def test_when_one_limit_refuses_valkey_holds_nothing_new(
+def test_a_request_that_one_limit_rejects_changes_nothing_in_valkey(
     valkey: OwnValkey, patient_limiter: Limiter
 ) -> None:
     tenant, key = fresh("tenant", burst=10), fresh("key", burst=1)
     assert patient_limiter.check([tenant, key]).allowed
     with valkey.client() as client:
         before = client.get(tenant.storage_key)
-        refused = patient_limiter.check([tenant, key])
+        refusal = patient_limiter.check([tenant, key])
         assert client.get(tenant.storage_key) == before
-    assert (refused.allowed, refused.policy, refused.states[0].remaining) == (False, "key", 9)
+    assert (refusal.allowed, refusal.policy, refusal.states[0].remaining) == (False, "key", 9)
 
 
 def test_a_bucket_expires_when_it_has_filled_up_again(
@@ -71,7 +71,7 @@ def test_the_script_survives_being_flushed(valkey: OwnValkey, patient_limiter: L
     assert [patient_limiter.check([limit]).remaining for _ in range(2)] == [4, 3]
 
 
-def test_many_threads_together_get_no_more_than_the_rate_allows(patient_limiter: Limiter) -> None:
+def test_many_threads_together_do_not_exceed_the_rate(patient_limiter: Limiter) -> None:
     limit = fresh(rate=500, burst=20)
     begin = time.monotonic()
     stop = threading.Event()
@@ -139,7 +139,8 @@ def test_the_script_decides_as_the_model_does(
             limits = [Limit(n, key, *shapes[n], cost) for n in sorted(names)]
             decision = patient_limiter.check(limits)
             stored = {
-                x.name: int(found) if (found := client.get(x.storage_key)) else None for x in limits
+                x.name: int(result) if (result := client.get(x.storage_key)) else None
+                for x in limits
             }
             now = _moment_of(decision, arrivals, stored)
             if now is None:
@@ -206,7 +207,7 @@ def test_a_frozen_valkey_delays_one_request_and_not_the_next_ones(own_valkey: Ow
     limiter.close()
 
 
-async def test_the_asynchronous_form_goes_on_without_valkey_and_recovers(
+async def test_the_asynchronous_check_works_without_valkey_and_recovers(
     own_valkey: OwnValkey,
 ) -> None:
     limiter = Limiter(own_valkey.url)
@@ -235,7 +236,7 @@ def test_connections_that_a_restart_has_ended_are_replaced_unnoticed(
     limiter.close()
 
 
-def test_login_and_number_of_the_database_are_taken_from_the_url(valkey_url: str) -> None:
+def test_the_login_and_database_number_come_from_the_url(valkey_url: str) -> None:
     limiter = Limiter(valkey_url, answer_timeout_s=10, connect_timeout_s=10)
     limit = fresh()
     limiter.check([limit])

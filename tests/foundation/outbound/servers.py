@@ -1,4 +1,4 @@
-"""Servers that answer exactly what a test wants, byte by byte if need be."""
+"""Servers that respond exactly as a test specifies, byte by byte if necessary."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _receive(connection: socket.socket) -> bytes:
 
 
 class Authority:
-    """Signs certificates that nobody but the test's client trusts."""
+    """Signs certificates that only the test's client trusts."""
 
     def __init__(self, folder: Path) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -127,7 +127,7 @@ def test_a_url_that_may_not_be_called_is_refused_with_the_reason(url: str, reaso
         parse_target(url, allow_http=False)
 
 
-def test_a_url_is_taken_apart_as_it_will_be_called() -> None:
+def test_a_url_is_parsed_as_it_will_be_called() -> None:
     target = parse_target(
         "https://BÜCHER.example.:8443/a b?q=ü#part".replace(" ", "%20"), allow_http=False
     )

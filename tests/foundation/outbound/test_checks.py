@@ -1,4 +1,6 @@
-"""Checking a URL looks its host up while somebody waits, so a crowd is sent away."""
+"""Checking a URL resolves its host while a caller waits, so too many concurrent checks are
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from foundation.outbound.client import CHECKS_AT_ONCE
 
 
 class SlowNames:
-    """A resolver whose name servers do not answer until they are told to."""
+    """A resolver whose name servers respond only when the test allows it."""
 
     def __init__(self) -> None:
         self.asked = threading.Semaphore(0)

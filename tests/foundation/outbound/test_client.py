@@ -23,14 +23,14 @@ from tests.foundation.outbound.servers import OK, Authority, RawServer, say
 
 
 def answers(*rounds: Sequence[str]) -> tuple[list[str], Callable[[str, int, float], Sequence[str]]]:
-    """Return a resolver that gives another answer each time, and the record of its questions."""
-    asked: list[str] = []
+    """Return a resolver that gives a different answer each time, and the list of its queries."""
+    resolved_names: list[str] = []
 
     def resolver(host: str, _port: int, _timeout_s: float) -> Sequence[str]:
-        asked.append(host)
-        return rounds[min(len(asked), len(rounds)) - 1]
+        resolved_names.append(host)
+        return rounds[min(len(resolved_names), len(rounds)) - 1]
 
-    return asked, resolver
+    return resolved_names, resolver
 
 
 def local(**options: float) -> OutboundClient:
@@ -100,10 +100,10 @@ def test_a_server_without_tls_is_a_tls_failure(server: RawServer) -> None:
 
 def test_a_name_that_changes_its_address_after_the_check_is_called_at_the_address_checked() -> None:
     with RawServer(address="127.0.0.2") as inner, RawServer() as checked:
-        asked, resolver = answers(["127.0.0.1"], ["127.0.0.2"])
+        resolved_names, resolver = answers(["127.0.0.1"], ["127.0.0.2"])
         client = OutboundClient(allow_loopback=True, resolver=resolver)
         client.request("GET", f"http://hooks.example:{checked.port}/")
-        assert asked == ["hooks.example"]
+        assert resolved_names == ["hooks.example"]
         assert (len(checked.requests), len(inner.requests)) == (1, 0)
 
 
@@ -179,7 +179,7 @@ def test_a_slowly_sending_server_is_abandoned_at_the_deadline(
     assert time.monotonic() - begin < 5
 
 
-def test_a_server_that_never_answers_or_never_finishes_the_handshake_is_given_up() -> None:
+def test_a_call_to_a_server_that_never_responds_or_never_finishes_the_handshake_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         for scheme in ("http", "https"):
@@ -187,7 +187,7 @@ def test_a_server_that_never_answers_or_never_finishes_the_handshake_is_given_up
                 local(deadline_s=0.2).request("GET", f"{scheme}://127.0.0.1:{port}/")
 
 
-def test_a_name_that_takes_too_long_to_look_up_is_given_up(
+def test_a_lookup_of_a_name_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answered = threading.Event()
@@ -202,7 +202,7 @@ def test_a_name_that_does_not_exist_is_unreachable() -> None:
         OutboundClient().check("https://does-not-exist.invalid/")
 
 
-def test_a_port_where_nobody_listens_is_unreachable() -> None:
+def test_a_port_without_a_listener_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(TargetUnreachable, match="refused the connection"):
@@ -221,7 +221,7 @@ def test_a_port_where_nobody_listens_is_unreachable() -> None:
     ],
     ids=["length", "until close", "chunked", "header", "headers", "continues"],
 )
-def test_an_answer_that_is_too_large_is_given_up(server: RawServer, answer: bytes) -> None:
+def test_a_response_that_is_too_large_is_aborted(server: RawServer, answer: bytes) -> None:
     server.script = say(answer)
     with pytest.raises(ResponseTooLarge):
         local(max_body_bytes=4999).request("GET", url(server))
@@ -286,7 +286,7 @@ def test_a_body_larger_than_the_sockets_buffers_arrives_whole(server: RawServer)
     assert server.requests[0].endswith(body)
 
 
-def test_a_body_that_comes_after_the_head_of_a_closing_answer_is_read(server: RawServer) -> None:
+def test_a_body_that_follows_the_head_of_a_closing_response_is_read(server: RawServer) -> None:
     """Head and body arrive apart, and the head says that the connection ends with the answer."""
 
     def script(connection: socket.socket, over: threading.Event) -> None:

@@ -13,7 +13,7 @@ from foundation.json_types import JsonObject
 
 
 def decode(request: JsonObject, files: Sequence[int]) -> JsonObject:
-    """Do what the request names."""
+    """Behave as the request says."""
     return _ACTIONS[str(request["do"])](request, files)
 
 
@@ -22,7 +22,7 @@ def _echo(request: JsonObject, files: Sequence[int]) -> JsonObject:
 
 
 def _wait(request: JsonObject, files: Sequence[int]) -> JsonObject:
-    """Say that it runs, and go on once the other end of the file closes."""
+    """Report that it runs, and continue once the other end of the file closes."""
     os.write(files[0], b"r")
     os.read(files[0], 1)
     return {}
@@ -48,7 +48,7 @@ def _raise(request: JsonObject, files: Sequence[int]) -> JsonObject:
 
 
 def _surroundings(request: JsonObject, files: Sequence[int]) -> JsonObject:
-    """Tell what a worker can see and reach. Its file is as large as it may be."""
+    """Report what a worker can see and access. Its file has the maximum size."""
     os.write(files[0], b"x" * cast("int", request["file_bytes"]))
     return {
         "environment": " ".join(os.environ),

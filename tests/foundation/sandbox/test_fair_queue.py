@@ -30,7 +30,7 @@ def test_owners_take_turns_for_a_single_slot() -> None:
     assert queue.is_idle
 
 
-def test_an_owner_with_nothing_running_goes_before_one_with_something() -> None:
+def test_an_owner_without_running_jobs_takes_precedence() -> None:
     queue: FairQueue[str] = FairQueue(slots=3, max_waiting=10)
     for number in range(4):
         queue.add("a", f"a{number}")
@@ -40,7 +40,7 @@ def test_an_owner_with_nothing_running_goes_before_one_with_something() -> None:
     assert queue.start_next() == "a1"
 
 
-def test_an_owner_has_only_so_many_jobs_waiting() -> None:
+def test_the_waiting_jobs_of_an_owner_are_limited() -> None:
     queue: FairQueue[str] = FairQueue(slots=1, max_waiting=2)
     queue.add("a", "a0")
     queue.start_next()

@@ -1,4 +1,4 @@
-"""Workers in real processes: what they may use, what becomes of them, and what they can reach."""
+"""Workers in real processes: their limits, their ends, and what they can access."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import psutil
 import pytest
 
 from foundation.json_types import JsonObject
-from foundation.sandbox.fair_queue import QueueFull
+from foundation.sandbox.failures import FailureReason, JobFailed
+from foundation.sandbox.fair_queue import FairQueue, QueueFull
 from foundation.sandbox.limits import JobLimits
-from foundation.sandbox.pool import FailureReason, JobFailed, WorkerPool
+from foundation.sandbox.pool import TurnQueue, WorkerPool
 from tests.waiting import wait_until
 
 DECODER = "tests.foundation.sandbox.decoders:decode"
@@ -25,9 +26,9 @@ LIMITS = JobLimits(memory_bytes=128 * MIB, cpu_s=1, deadline_s=60, file_bytes=10
 
 @pytest.fixture
 async def pool() -> AsyncIterator[WorkerPool]:
-    made = WorkerPool("tests", DECODER, slots=2, max_waiting=3, idle_s=60)
-    yield made
-    await made.aclose()
+    workers = WorkerPool("tests", DECODER, FairQueue(2, 3), idle_s=60)
+    yield workers
+    await workers.aclose()
 
 
 async def run(
@@ -111,8 +112,8 @@ async def test_jobs_of_one_owner_do_not_delay_those_of_another(pool: WorkerPool)
         await asyncio.gather(*others)
 
 
-async def test_the_template_ends_when_no_job_has_come_for_a_while() -> None:
-    pool = WorkerPool("tests", DECODER, slots=1, max_waiting=1, idle_s=0)
+async def test_an_idle_template_exits() -> None:
+    pool = WorkerPool("tests", DECODER, FairQueue(1, 1), idle_s=0)
     await run(pool, "echo", text="")
     template = pool._template
     assert template is not None
@@ -149,3 +150,30 @@ async def test_a_worker_has_no_secrets_and_reaches_nothing(
     assert environment.isdisjoint(os.environ.keys() - {"LC_ALL", "LC_CTYPE"})
     reached = {name for name, did in seen.items() if did is True}
     assert reached == set()
+
+
+async def test_pools_with_one_queue_share_its_slots() -> None:
+    queue: TurnQueue = FairQueue(1, 3)
+    first = WorkerPool("tests", DECODER, queue, idle_s=60)
+    second = WorkerPool("tests", DECODER, queue, idle_s=60)
+    async with first.turn("a"):
+        waiting = asyncio.ensure_future(run(second, "echo", text="later", owner="b"))
+        await asyncio.sleep(0)
+        assert queue.waiting == 1
+        assert not waiting.done()
+    assert (await waiting)["echo"] == "later"
+    assert queue.is_idle
+    for pool in (first, second):
+        await pool.aclose()
+
+
+async def test_a_worker_with_threads_before_it_is_confined_does_no_job(tmp_path: Path) -> None:
+    """The kernel would confine only the thread that asks for it."""
+    work = "tests.foundation.sandbox.hasty:work"
+    pool = WorkerPool("tests", work, FairQueue(2, 3), idle_s=60)
+    try:
+        async with pool.session(LIMITS, tmp_path, tmp_path) as session:
+            with pytest.raises(JobFailed):
+                await session.ask({})
+    finally:
+        await pool.aclose()

@@ -1,4 +1,4 @@
-"""A broker, a worker and a relay, all of a test's own."""
+"""A separate broker, worker and relay for a test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _relay_running() -> Iterator[None]:
 @contextmanager
 def running_bench(folder: Path, *, relay: bool = True) -> Iterator[Bench]:
     """Broker and relay run until the block ends; the worker is for the test to start."""
-    # Other tests' tasks are in another broker, and lost as this one sees it.
+    # Other tests' tasks are in another broker, so they look lost to this one.
     OutboxTask.objects.using("relay").exclude(handed_to="").delete()
     broker = OwnValkey(folder)
     worker = CeleryWorker(folder, broker.url)

@@ -1,4 +1,4 @@
-"""What crashes and an absent broker do to tasks: they delay them, and lose none."""
+"""Crashes and an unavailable broker delay tasks, but lose none."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def test_tasks_wait_while_the_broker_is_frozen(own_bench: Bench, tmp_path: Path)
     wait_until(lambda: "patience" in lines(file), what="the task to run", timeout_s=TIMEOUT_S)
 
 
-def test_a_task_whose_whole_worker_dies_is_done_again_by_the_next_one(
-    own_bench: Bench, tmp_path: Path
-) -> None:
+def test_the_next_worker_repeats_a_task_whose_worker_died(own_bench: Bench, tmp_path: Path) -> None:
     file, gate = tmp_path / "notes", tmp_path / "gate"
     own_bench.worker.start()
     own_bench.run("linger", {"file": str(file), "gate": str(gate)})

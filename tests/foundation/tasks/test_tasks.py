@@ -20,9 +20,9 @@ from foundation.ids import uuid7
 from foundation.models import DeadLetter, OutboxTask
 from foundation.scope import scoped
 from foundation.tasks import AlreadyRequeued, requeue, run_after_commit
-from foundation.tasks.backoff import RetryPolicy
 from foundation.tasks.context import TaskContext
 from foundation.tasks.failures import TaskFailure, settle
+from foundation.tasks.retry_policy import RetryPolicy
 from tests.foundation.tasks.bench import Bench
 from tests.foundation.tasks.notes import TIMEOUT_S, lines, wait_for_lines
 from tests.make import make_tenant
@@ -74,17 +74,17 @@ def test_a_delayed_task_waits_in_the_outbox_and_then_runs(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("bench")
-def test_a_task_knows_the_request_and_the_tenant_that_it_came_from(tmp_path: Path) -> None:
-    made = make_tenant()
+def test_a_task_has_the_request_id_and_tenant_of_its_origin(tmp_path: Path) -> None:
+    account = make_tenant()
     token = request_context.request_id.set("req-42")
     try:
-        with scoped(tenant_id=made.tenant.id):
+        with scoped(tenant_id=account.tenant.id):
             run_after_commit(
-                "bench.tell_context", {"file": str(tmp_path / "n")}, tenant_id=made.tenant.id
+                "bench.tell_context", {"file": str(tmp_path / "n")}, tenant_id=account.tenant.id
             )
     finally:
         request_context.request_id.reset(token)
-    wait_for_lines(tmp_path / "n", [f"req-42 {made.tenant.id}"])
+    wait_for_lines(tmp_path / "n", [f"req-42 {account.tenant.id}"])
 
 
 def test_a_failed_task_is_retried(bench: Bench, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_after_its_last_attempt_a_task_becomes_a_dead_letter_that_can_be_requeue
         requeue(letter)
 
 
-def test_a_task_whose_process_is_killed_is_done_again(bench: Bench, tmp_path: Path) -> None:
+def test_a_task_whose_process_is_killed_is_repeated(bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "notes"
     bench.run("die", {"file": str(file), "times": 1})
     wait_for_lines(file, ["begun", "begun", "finished"])
@@ -148,7 +148,7 @@ def test_a_task_that_always_exceeds_its_time_limit_becomes_a_dead_letter(
 
 
 @pytest.mark.usefixtures("bench")
-def test_a_task_that_this_release_does_not_know_is_kept(tmp_path: Path) -> None:
+def test_a_task_unknown_to_this_release_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "notes"
     row = run_after_commit("bench.of_a_newer_release", {"file": str(file)})
     wait_until(
@@ -215,7 +215,7 @@ def test_a_task_that_fails_before_its_hand_over_is_committed_is_tried_again(
             row = rows.select_for_update().get(pk=task_id)
             # The broker has the task now, and the worker is quick.
             settling = worker.submit(_settle, _failure(task_id, tracked=tracked))
-            wait_until(_somebody_waits, what="the worker to find the row held")
+            wait_until(_blocks_another, what="the worker to find the row held")
             if tracked:
                 row.handed_to = "a broker"
                 row.save()
@@ -234,8 +234,8 @@ def _settle(failure: TaskFailure) -> None:
         connections.close_all()
 
 
-def _somebody_waits() -> bool:
-    """Whether somebody waits for what this thread's transaction holds."""
+def _blocks_another() -> bool:
+    """Whether another transaction waits for a lock that this thread's transaction holds."""
     with connections["relay"].cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM pg_locks"
@@ -253,7 +253,7 @@ def test_a_task_that_meets_a_full_disk_waits_for_space_and_never_becomes_a_dead_
     assert _letters(file) == []
 
 
-def test_a_task_that_cannot_even_be_scheduled_again_comes_back_through_the_broker(
+def test_a_task_that_cannot_be_rescheduled_is_redelivered_by_the_broker(
     bench: Bench, tmp_path: Path, postgres_url: str
 ) -> None:
     file = tmp_path / "notes"

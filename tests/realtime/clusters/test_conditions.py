@@ -1,4 +1,4 @@
-"""What holds of a cluster, and why."""
+"""The conditions of a cluster, and their reasons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
     assert again[0]["last_transition_at"] == "2026-11-21T12:00:00.000Z"  # type: ignore[index,call-overload]
     assert again[0]["reason"] == "AsDescribed"  # type: ignore[index,call-overload]
     other = conditions.merged(
-        again, [ClusterCondition("Applied", None, "ApiServerAway", "")], LATER
+        again, [ClusterCondition("Applied", None, "ApiServerUnavailable", "")], LATER
     )
     assert other[0]["last_transition_at"] == "2026-11-21T12:01:00.000Z"  # type: ignore[index,call-overload]
     assert other[0]["status"] == "Unknown"  # type: ignore[index,call-overload]
@@ -34,14 +34,16 @@ def test_a_condition_keeps_the_time_of_its_last_change() -> None:
 
 def test_conditions_that_were_not_observed_stay_unchanged() -> None:
     first = conditions.merged([], [ClusterCondition("Running", True, "DriverReady", "")], NOW)
-    both = conditions.merged(first, [ClusterCondition("Applied", None, "ApiServerAway", "")], LATER)
+    both = conditions.merged(
+        first, [ClusterCondition("Applied", None, "ApiServerUnavailable", "")], LATER
+    )
     assert [one["type"] for one in both if isinstance(one, dict)] == ["Running", "Applied"]
 
 
 def test_a_pod_without_an_image_is_reported() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
-    found = conditions.pods([pod("grid", containerStatuses=[{"state": {"waiting": waiting}}])])
-    condition = conditions.running(found, awake=True, grids=1)
+    counts = conditions.pods([pod("grid", containerStatuses=[{"state": {"waiting": waiting}}])])
+    condition = conditions.running(counts, awake=True, grids=1)
     assert (condition.holds, condition.reason, condition.message) == (
         False,
         "ImagePullBackOff",
@@ -50,9 +52,11 @@ def test_a_pod_without_an_image_is_reported() -> None:
 
 
 def test_a_pod_that_cannot_be_scheduled_is_reported() -> None:
-    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    found = conditions.pods([pod("executor", conditions=[{**refused, "message": "0/3 nodes"}])])
-    condition = conditions.running(found, awake=True, grids=1)
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    counts = conditions.pods(
+        [pod("executor", conditions=[{**unschedulable, "message": "0/3 nodes"}])]
+    )
+    condition = conditions.running(counts, awake=True, grids=1)
     assert (condition.reason, condition.message) == ("Unschedulable", "0/3 nodes")
 
 
@@ -75,9 +79,9 @@ def test_ready_drivers_and_running_executors_are_counted() -> None:
 def test_the_state_is_one_word(
     *, applied: bool | None, awake: bool, grids: int, watches: list[bool], state: str
 ) -> None:
-    found = [
+    items = [
         ClusterCondition("Applied", applied, "", ""),
         conditions.running(RUNS, awake=awake, grids=grids),
         conditions.watching(awake=awake, watches=watches),
     ]
-    assert conditions.state(found, grids=grids, awake=awake) == state
+    assert conditions.state(items, grids=grids, awake=awake) == state

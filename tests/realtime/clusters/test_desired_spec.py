@@ -1,4 +1,4 @@
-"""What a cluster shall be, made of a row and of this installation's settings."""
+"""The desired state of a cluster, derived from its row and the installation's settings."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_nodes_can_start_in_production_with_their_settings(
     assert Environment().rillbase_env == "production"
 
 
-def test_servers_are_given_by_host_and_port() -> None:
-    found = wished(row()).installation
-    assert found.namespace == "data"
-    assert found.servers == (
+def test_servers_are_specified_by_host_and_port() -> None:
+    installation = wished(row()).installation
+    assert installation.namespace == "data"
+    assert installation.servers == (
         ServerAddress("rb-postgresql.data.svc", 5432),
         ServerAddress("valkey.example.com", 6380),
     )
-    assert [server.in_cluster for server in found.servers] == [True, False]
+    assert [server.in_cluster for server in installation.servers] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is otherwise between two states of an object, and what others have added to it."""
+"""Differences between two states of an object, and additions by others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def entry(manager: str, operation: str, fields: dict[str, Any], **more: str) -> 
     return {"manager": manager, "operation": operation, "fieldsV1": fields, **more}
 
 
-def test_fields_added_by_others_become_ours() -> None:
+def test_fields_added_by_other_managers_are_taken_over() -> None:
     ours = entry(MANAGER, "Apply", {"f:spec": {"f:replicas": {}, "f:template": {"f:a": {}}}})
     strange = entry("kubectl-edit", "Update", {"f:spec": {"f:template": {"f:b": {}}}})
     state = entry("kube-controller-manager", "Update", {"f:status": {}}, subresource="status")

@@ -1,4 +1,4 @@
-"""Another size for a grid, from what its nodes have to do."""
+"""Proposing another size for a grid, from the load of its nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SORTS = replace(QUIET, is_sort_node=True, index_bytes=0)
 
 
 def loads(size: GridSize, busiest: NodeLoad = QUIET, sorts: NodeLoad = SORTS) -> list[NodeLoad]:
-    """One filter node that is otherwise than the rest, and all sort nodes alike."""
+    """One filter node that differs from the rest, and equal sort nodes."""
     return [busiest, *[QUIET] * (size.filter_nodes - 1), *[sorts] * size.query_partitions]
 
 
@@ -37,24 +37,24 @@ def test_no_change_is_proposed_for_a_grid_that_suits_its_load() -> None:
 def test_the_overloaded_dimension_grows(
     busiest: NodeLoad, wanted: GridSize, reason: str, says: str
 ) -> None:
-    found = propose(GridSize(2), loads(GridSize(2), busiest), MEMORY)
-    assert found is not None
-    assert (found.size, found.reason) == (wanted, reason)
-    assert says in found.message
+    proposal = propose(GridSize(2), loads(GridSize(2), busiest), MEMORY)
+    assert proposal is not None
+    assert (proposal.size, proposal.reason) == (wanted, reason)
+    assert says in proposal.message
 
 
 def test_only_more_query_partitions_relieve_a_sort_node() -> None:
-    found = propose(GridSize(2), loads(GridSize(2), sorts=replace(SORTS, busy=0.9)), MEMORY)
-    assert found is not None
-    assert found.size == GridSize(2, 2)
+    proposal = propose(GridSize(2), loads(GridSize(2), sorts=replace(SORTS, busy=0.9)), MEMORY)
+    assert proposal is not None
+    assert proposal.size == GridSize(2, 2)
 
 
 def test_a_grid_with_little_load_is_halved_down_to_one_node() -> None:
     idle, calm = replace(QUIET, busy=0.01), replace(SORTS, busy=0.01)
     size, sizes = GridSize(3, 2), []
-    while found := propose(size, [idle] * size.filter_nodes + [calm] * size.nodes, MEMORY):
-        assert found.reason == "calm"
-        size = found.size
+    while proposal := propose(size, [idle] * size.filter_nodes + [calm] * size.nodes, MEMORY):
+        assert proposal.reason == "calm"
+        size = proposal.size
         sizes.append(size)
     assert sizes == [GridSize(2, 2), GridSize(1, 2), GridSize(1)]
 

@@ -1,4 +1,4 @@
-"""Who is looked after when, and what becomes of a cluster while Kubernetes cannot be reached."""
+"""When clusters are reconciled, also while Kubernetes is unavailable."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ QUEUE = "clusters"
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A cluster that is due in a day, and so is nobody's business but this test's."""
-    made = make_tenant(plan="dedicated")
-    with scoped(tenant_id=made.tenant.id):
+    """A cluster that is due in a day, so that only this test reconciles it."""
+    account = make_tenant(plan="dedicated")
+    with scoped(tenant_id=account.tenant.id):
         row = Cluster.objects.create(
             write_partitions=1,
             node_size="small",
@@ -56,7 +56,7 @@ def rows(tenant_id: UUID) -> models.QuerySet[Cluster]:
     return Cluster.unscoped.using("relay").filter(tenant_id=tenant_id)
 
 
-def now(row: Cluster) -> Cluster:
+def current(row: Cluster) -> Cluster:
     return Cluster.unscoped.using("relay").get(pk=row.pk)
 
 
@@ -70,10 +70,12 @@ def test_due_clusters_are_sent_to_the_queue_of_the_provisioner(
     cluster: Cluster, valkey: redis.Redis
 ) -> None:
     tasks.sweep()
-    assert not any(str(cluster.tenant_id) in _arguments(each) for each in sent(valkey))
+    assert not any(str(cluster.tenant_id) in _arguments(message) for message in sent(valkey))
     rows(cluster.tenant_id).update(due_at=timezone.now())
     tasks.sweep()
-    (message,) = [each for each in sent(valkey) if str(cluster.tenant_id) in _arguments(each)]
+    (message,) = [
+        candidate for candidate in sent(valkey) if str(cluster.tenant_id) in _arguments(candidate)
+    ]
     assert json.loads(message)["headers"]["task"] == "realtime.clusters.reconcile"
 
 
@@ -89,15 +91,15 @@ def test_without_kubernetes_the_row_reports_it_and_the_run_is_retried(
     for failures in (1, 2, 3):
         rows(cluster.tenant_id).update(due_at=timezone.now())
         before = timezone.now()
-        tasks.bring_about(tenant=str(cluster.tenant_id))
-        row = now(cluster)
+        tasks.reconcile_cluster(tenant=str(cluster.tenant_id))
+        row = current(cluster)
         assert (row.failures, row.state) == (failures, "failing")
         pauses_s.append((row.due_at - before).total_seconds())
-    (condition,) = now(cluster).conditions
+    (condition,) = current(cluster).conditions
     assert (condition["type"], condition["status"], condition["reason"]) == (
         "Applied",
         "Unknown",
-        "ApiServerAway",
+        "ApiServerUnavailable",
     )
     assert "/nonexistent/kubeconfig" in condition["message"]
     # At least half of 2, 4 and 8 seconds.
@@ -111,7 +113,7 @@ def test_a_cluster_that_was_changed_meanwhile_stays_due(cluster: Cluster) -> Non
     changed_at = timezone.now()
     rows(cluster.tenant_id).update(version=2, due_at=changed_at)
     reconcile.note_failure(claimed, ApiServerUnavailable("too late"))
-    row = now(cluster)
+    row = current(cluster)
     assert (row.failures, row.due_at) == (0, changed_at)
 
 
@@ -119,27 +121,27 @@ def test_an_idle_cluster_is_due_when_there_is_a_subscription(
     cluster: Cluster, valkey: redis.Redis
 ) -> None:
     epochs.add(cluster.tenant_id, GridSize(1))
-    (own,) = epochs.in_force(cluster.tenant_id)
+    (own,) = epochs.dedicated_epochs(cluster.tenant_id)
     epochs.note_ready(own.grid.epoch)
     rows(cluster.tenant_id).update(state="idle")
     tasks.sweep()
-    assert now(cluster).due_at == cluster.due_at
+    assert current(cluster).due_at == cluster.due_at
     key = layer.registry(own.grid.installation, own.grid.epoch, 0)
     valkey.hset(key, "query", "definition")
     tasks.sweep()
-    assert now(cluster).due_at < cluster.due_at
+    assert current(cluster).due_at < cluster.due_at
     valkey.delete(key)
 
 
 def test_an_existing_grid_gets_no_further_epoch(cluster: Cluster) -> None:
     epochs.add(cluster.tenant_id, GridSize(1))
-    (first,) = epochs.in_force(cluster.tenant_id)
+    (first,) = epochs.dedicated_epochs(cluster.tenant_id)
     for _ in range(3):
         epochs.add(cluster.tenant_id, GridSize(1))
-    (foreseen, other) = epochs.foreseen(cluster.tenant_id, GridSize(2))
-    assert foreseen == first
+    (expected, other) = epochs.grids_after(cluster.tenant_id, GridSize(2))
+    assert expected == first
     epochs.add(cluster.tenant_id, GridSize(2))
-    assert [own.grid.epoch for own in epochs.in_force(cluster.tenant_id)] == [
+    assert [own.grid.epoch for own in epochs.dedicated_epochs(cluster.tenant_id)] == [
         first.grid.epoch,
         first.grid.epoch + 1,
     ]

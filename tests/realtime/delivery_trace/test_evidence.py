@@ -1,4 +1,4 @@
-"""What counts as evidence of a document, among all that streams hold."""
+"""Which entries of streams count as evidence of a document."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def named() -> TracedDocument:
         name="todos",
         write_version=1,
         rules_version=1,
+        version_floor=0,
         definition=Definition(None, []),
         rules={},
         indexes=(),

@@ -1,4 +1,4 @@
-"""What follows from evidence: each verdict, and the stage at which it falls."""
+"""The conclusions from evidence: each verdict, and the stage that determines it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clause(text: str) -> Clause:
 
 
 def hub(**known: object) -> JsonObject:
-    """What a hub says that watches and has heard of nothing."""
+    """The report of a hub that watches the query and has received nothing."""
     said = {
         "state": "live",
         "sorted": False,
@@ -45,8 +45,8 @@ def hub(**known: object) -> JsonObject:
         "changes": [],
         **known,
     }
-    found: JsonObject = json.loads(json.dumps(said))
-    return found
+    body: JsonObject = json.loads(json.dumps(said))
+    return body
 
 
 def shown(told: str, **more: object) -> list[object]:
@@ -170,7 +170,7 @@ def test_every_verdict_has_its_sentence_and_its_row_in_the_guide() -> None:
     assert [verdict for verdict in wording.SUMMARIES if f"`{verdict}`" not in text] == []
 
 
-def test_a_delivery_is_reported_although_its_content_is_gone() -> None:
+def test_a_delivery_is_reported_even_if_its_content_is_no_longer_available() -> None:
     gone = replace(
         EVIDENCE,
         row=None,

@@ -30,8 +30,8 @@ def client(valkey: OwnValkey) -> Iterator[redis.Redis]:
 
 
 def entries(client: redis.Redis, stream: str) -> list[dict[bytes, bytes]]:
-    found = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange(stream))
-    return [fields for _, fields in found]
+    result = cast("list[tuple[bytes, dict[bytes, bytes]]]", client.xrange(stream))
+    return [fields for _, fields in result]
 
 
 def requests(client: redis.Redis) -> list[bytes]:
@@ -43,8 +43,8 @@ def logged(client: redis.Redis) -> list[bytes]:
 
 
 def registry(client: redis.Redis) -> dict[bytes, bytes]:
-    found = client.hgetall("{rillbase}:events:1:1:registry:0")
-    return cast("dict[bytes, bytes]", found)
+    result = client.hgetall("{rillbase}:events:1:1:registry:0")
+    return cast("dict[bytes, bytes]", result)
 
 
 def numbered(kind: bytes, query: bytes, activation: int, rest: bytes = b"") -> bytes:
@@ -83,10 +83,10 @@ async def pass_a_millisecond(grid: GridLayer) -> None:
 
 async def test_a_partition_has_one_holder_until_the_lease_ends(grid: GridLayer) -> None:
     first = await grid.lease(NODE, "one", LONG_MS)
-    refused = await grid.lease(NODE, "two", LONG_MS)
+    refusal = await grid.lease(NODE, "two", LONG_MS)
     assert first.held
-    assert not refused.held
-    assert refused.token == first.token
+    assert not refusal.held
+    assert refusal.token == first.token
 
 
 async def test_renewing_keeps_the_token(grid: GridLayer) -> None:
@@ -142,11 +142,11 @@ async def test_tokens_increase_even_if_the_server_has_lost_them(
 
 async def test_nodes_report_their_state_with_each_renewal(grid: GridLayer) -> None:
     lease = await grid.lease(NODE, "one", LONG_MS, b'{"state":"running"}')
-    time_us, found = await grid.leases([NODE, filter_node(0, 1)])
-    assert list(found) == [NODE]
-    assert (found[NODE].holder, found[NODE].token) == ("one", lease.token)
-    assert found[NODE].report == b'{"state":"running"}'
-    assert found[NODE].until_ms > time_us // 1000
+    time_us, reports = await grid.leases([NODE, filter_node(0, 1)])
+    assert list(reports) == [NODE]
+    assert (reports[NODE].holder, reports[NODE].token) == ("one", lease.token)
+    assert reports[NODE].report == b'{"state":"running"}'
+    assert reports[NODE].until_ms > time_us // 1000
 
 
 async def test_the_leases_of_nodes_are_independent(grid: GridLayer) -> None:
@@ -174,8 +174,8 @@ async def test_requests_are_numbered_so_that_gaps_are_detected(
 ) -> None:
     await register(grid)
     await register(grid, OTHER)
-    found = entries(client, "{rillbase}:events:1:1:requests:0")
-    assert [fields[b"n"] for fields in found] == [b"1", b"2"]
+    result = entries(client, "{rillbase}:events:1:1:requests:0")
+    assert [fields[b"n"] for fields in result] == [b"1", b"2"]
 
 
 async def test_a_query_without_holders_ends_after_its_time(
@@ -204,16 +204,16 @@ async def test_a_query_that_is_registered_again_in_time_continues(
     assert QUERY in registry(client)
 
 
-async def test_a_server_that_registered_early_holds_its_queries(
+async def test_a_server_that_registered_early_keeps_its_queries(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     await grid.hub_alive("hub", LONG_MS)
     await register(grid)
     client.flushall()
-    assert await grid.held(0, "hub") == []
+    assert await grid.registered_queries(0, "hub") == []
     await register(grid)
     assert not await grid.hub_alive("hub", LONG_MS)
-    assert await grid.held(0, "hub") == [QUERY]
+    assert await grid.registered_queries(0, "hub") == [QUERY]
     assert await grid.hub_alive("hub", LONG_MS)
 
 
@@ -320,10 +320,10 @@ async def test_ends_are_the_current_ends_of_the_streams(
     entry = cast("bytes", client.xadd("{rillbase}:events:1:1:1", {"e": b"image"}))
     token = (await grid.lease(NODE, "one", LONG_MS)).token
     await grid.append(NODE, token, 0, [b"news"])
-    found = await grid.ends(2, 0)
+    result = await grid.ends(2, 0)
     (last, _), *_ = cast("list[tuple[bytes, object]]", client.xrevrange(log(1, 1, 0)))
-    assert found.writes == ("0-0", entry.decode())
-    assert found.log == last.decode()
+    assert result.writes == ("0-0", entry.decode())
+    assert result.log == last.decode()
 
 
 async def test_entries_of_the_log_are_numbered_without_gaps(

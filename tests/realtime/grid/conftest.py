@@ -37,7 +37,7 @@ class RunningGrid:
     def close(self) -> None:
         self._launcher.close()
 
-    async def look(self) -> tuple[int, dict[str, NodeLease]]:
+    async def read_leases(self) -> tuple[int, dict[str, NodeLease]]:
         wire = ValkeyWire(environment().events, connect_timeout_s=10, answer_timeout_s=10)
         try:
             return await GridLayer(wire, 1, 1).leases([node.name for node in GRID.nodes()])
@@ -46,7 +46,7 @@ class RunningGrid:
 
     async def reports(self) -> dict[str, dict[str, object]]:
         """What those nodes say that hold a lease."""
-        time_us, nodes = await self.look()
+        time_us, nodes = await self.read_leases()
         alive = {name: node for name, node in nodes.items() if node.until_ms * 1000 > time_us}
         return {name: json.loads(node.report or b"{}") for name, node in alive.items()}
 
@@ -86,5 +86,5 @@ async def nodes(relay: RelayLoop) -> AsyncIterator[RunningGrid]:
 
 
 @pytest.fixture
-def news(nodes: RunningGrid, client: redis.Redis) -> Log:
+def notifications(nodes: RunningGrid, client: redis.Redis) -> Log:
     return Log(client)

@@ -1,4 +1,4 @@
-"""A filter node is told the documents of its write partition."""
+"""A filter node receives the documents of its write partition."""
 
 from __future__ import annotations
 

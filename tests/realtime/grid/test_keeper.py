@@ -1,4 +1,4 @@
-"""Keeping nodes running, with a launcher that can fail in every way. Times are the test's own."""
+"""Keeping nodes running, with a launcher that can fail in every way, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from realtime.grid.keeper import ROOM_WITHIN_S, LauncherLost, NodeKeeper
+from realtime.grid.keeper import ROOM_WITHIN_S, LauncherLost, NodeKeeper, cause_of
 from realtime.grid.layout import GridEpoch, NodeSpec
 from realtime.grid.restarts import (
     FIRST_BACKOFF_S,
@@ -20,7 +20,7 @@ NODES = GridEpoch(1, 1, 2).nodes()
 ROUND_S = 0.25
 
 
-class Started:
+class StartedNode:
     """A node that was started, and may end."""
 
     def __init__(self, holder: str) -> None:
@@ -39,10 +39,14 @@ class Started:
 
 
 class Machines:
-    """A launcher as Spark may be: it cannot start, has no room, or starts nothing in truth."""
+    """A launcher that behaves like Spark: it may fail, have no room, or only pretend to start a
+    node.
+    """
 
-    def __init__(self) -> None:
-        self.tasks: list[Started] = []
+    def __init__(self, scenario: KeeperScenario) -> None:
+        self._story = scenario
+        self.tasks: list[StartedNode] = []
+        self.opening_s = 0.0
         self.refusal: Exception | None = None
         self.capacity = 64
         self.rejects = False
@@ -50,6 +54,7 @@ class Machines:
 
     def open(self, slots: int) -> int:
         self.opened += 1
+        self._story.now_s += self.opening_s
         if self.refusal is not None:
             raise self.refusal
         return slots
@@ -57,8 +62,8 @@ class Machines:
     def room(self) -> int:
         return self.capacity
 
-    def start(self, node: NodeSpec) -> Started:
-        self.tasks.append(Started(f"{node.name}#{len(self.tasks)}"))
+    def start(self, node: NodeSpec) -> StartedNode:
+        self.tasks.append(StartedNode(f"{node.name}#{len(self.tasks)}"))
         if self.rejects:
             self.tasks[-1].reason = "its job was rejected"
         return self.tasks[-1]
@@ -67,15 +72,15 @@ class Machines:
         return None
 
     def close(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
 
-class Story:
-    """A keeper whose clock the test turns. Nodes are well unless the test says otherwise."""
+class KeeperScenario:
+    """A keeper on a virtual clock. Nodes are healthy unless the test says otherwise."""
 
     def __init__(self) -> None:
-        self.machines = Machines()
-        self.keeper = NodeKeeper(self.machines, spare=True)
+        self.machines = Machines(self)
+        self.keeper = NodeKeeper(self.machines, spare=True, clock=lambda: self.now_s)
         self.now_s = 1_000.0
         self.beats = 0
         self.silent: set[NodeSpec] = set()
@@ -95,70 +100,109 @@ class Story:
 
 
 def test_a_silent_node_is_killed_and_restarted() -> None:
-    story = Story()
-    story.for_s(60)
-    assert len(story.machines.tasks) == len(NODES)
-    story.silent.add(NODES[0])
-    story.for_s(SILENT_S + 1)
-    assert [task.killed for task in story.machines.tasks] == [True, False, False, False]
-    story.silent.clear()
-    story.for_s(60)
-    assert len(story.machines.tasks) == len(NODES) + 1
+    scenario = KeeperScenario()
+    scenario.for_s(60)
+    assert len(scenario.machines.tasks) == len(NODES)
+    scenario.silent.add(NODES[0])
+    scenario.for_s(SILENT_S + 1)
+    assert [task.killed for task in scenario.machines.tasks] == [True, False, False, False]
+    scenario.silent.clear()
+    scenario.for_s(60)
+    assert len(scenario.machines.tasks) == len(NODES) + 1
 
 
-def test_an_application_that_only_looks_alive_is_restarted() -> None:
-    story = Story()
-    story.for_s(60)
-    lost_s = story.now_s
-    story.machines.tasks[0].reason = "its executor was lost"
-    story.silent.add(NODES[0])
+def test_an_application_that_runs_but_hangs_is_restarted() -> None:
+    scenario = KeeperScenario()
+    scenario.for_s(60)
+    lost_s = scenario.now_s
+    scenario.machines.tasks[0].reason = "its executor was lost"
+    scenario.silent.add(NODES[0])
     with pytest.raises(LauncherLost, match="1:filter:0:0 cannot be placed"):
-        story.for_s(600)
-    assert story.now_s - lost_s < PLACEMENT_TRIES * (PLACED_WITHIN_S + 1)
+        scenario.for_s(600)
+    assert scenario.now_s - lost_s < PLACEMENT_TRIES * (PLACED_WITHIN_S + 1)
 
 
 def test_immediately_rejected_tasks_count_as_attempts() -> None:
-    story = Story()
-    story.machines.rejects = True
-    story.silent.update(NODES)
+    scenario = KeeperScenario()
+    scenario.machines.rejects = True
+    scenario.silent.update(NODES)
     with pytest.raises(LauncherLost, match="its job was rejected"):
-        story.for_s(25)
+        scenario.for_s(25)
 
 
 def test_a_node_that_fails_after_placement_does_not_affect_others() -> None:
-    story = Story()
-    story.for_s(10)
+    scenario = KeeperScenario()
+    scenario.for_s(10)
     for _ in range(20):
-        story.machines.tasks[-1].reason = "it ran out of memory"
-        story.for_s(12)
-    assert not any(task.killed for task in story.machines.tasks)
+        scenario.machines.tasks[-1].reason = "it ran out of memory"
+        scenario.for_s(12)
+    assert not any(task.killed for task in scenario.machines.tasks)
 
 
 def test_nodes_that_wait_for_machines_are_not_restarted() -> None:
-    story = Story()
-    story.machines.capacity = 0
-    story.silent.update(NODES)
-    story.for_s(ROOM_WITHIN_S - 10)
-    assert len(story.machines.tasks) == len(NODES)
+    scenario = KeeperScenario()
+    scenario.machines.capacity = 0
+    scenario.silent.update(NODES)
+    scenario.for_s(ROOM_WITHIN_S - 10)
+    assert len(scenario.machines.tasks) == len(NODES)
     with pytest.raises(LauncherLost, match="no room for 3 nodes"):
-        story.for_s(20)
+        scenario.for_s(20)
 
 
 def test_an_application_that_cannot_start_is_retried_with_backoff_and_a_reason() -> None:
-    story = Story()
+    scenario = KeeperScenario()
     cause = "org.apache.spark.SparkException: the port is taken"
-    story.machines.refusal = RuntimeError(f"An error occurred\n{cause}\n\tat a.b.C(D.java:1)")
-    story.for_s(600)
-    assert 10 <= story.machines.opened <= 30
-    assert story.keeper.status() == {
+    scenario.machines.refusal = RuntimeError(f"An error occurred\n{cause}\n\tat a.b.C(D.java:1)")
+    scenario.for_s(600)
+    assert 10 <= scenario.machines.opened <= 30
+    assert scenario.keeper.status() == {
         "state": "failing",
         "cause": cause,
-        "failures": story.machines.opened,
+        "failures": scenario.machines.opened,
     }
-    story.machines.refusal = None
-    story.for_s(LONGEST_BACKOFF_S + 1)
-    assert story.keeper.status() == {"state": "open", "cause": None, "failures": 0}
-    assert len(story.machines.tasks) == len(NODES)
+    scenario.machines.refusal = None
+    scenario.for_s(LONGEST_BACKOFF_S + 1)
+    assert scenario.keeper.status() == {"state": "open", "cause": None, "failures": 0}
+    assert len(scenario.machines.tasks) == len(NODES)
+
+
+def test_a_slow_failure_to_start_is_followed_by_a_pause_as_well() -> None:
+    scenario = KeeperScenario()
+    scenario.machines.refusal = RuntimeError("the API server does not answer")
+    scenario.machines.opening_s = 2 * LONGEST_BACKOFF_S
+    for number in range(1, 5):
+        while scenario.machines.opened < number:
+            scenario.round()
+        scenario.for_s(FIRST_BACKOFF_S / 2 - ROUND_S)
+        assert scenario.machines.opened == number
+
+
+@pytest.mark.parametrize(
+    ("reported", "cause"),
+    [
+        ("An error occurred\n: a.SparkException: no scheduler\n\tat b.C(D.java:1)\n", None),
+        (
+            (
+                "An error occurred\n: a.SparkException: no scheduler\n\tat b.C(D.java:1)\n"
+                "Caused by: a.ClientException: failed\n\t... 9 more\n"
+                "Caused by: java.net.UnknownHostException: api.example\n\t... 12 more"
+            ),
+            "a.SparkException: no scheduler: java.net.UnknownHostException: api.example",
+        ),
+        (
+            (
+                "a.SparkException: no scheduler\n"
+                "Caused by: a.PythonException: Traceback (most recent call last):\n  File …"
+            ),
+            None,
+        ),
+    ],
+    ids=["no cause", "two causes", "the cause is a Python traceback"],
+)
+def test_a_stack_trace_is_reduced_to_what_failed_and_its_last_cause(
+    reported: str, cause: str | None
+) -> None:
+    assert cause_of(RuntimeError(reported)) == (cause or "a.SparkException: no scheduler")
 
 
 def test_pauses_double_up_to_a_limit_with_jitter() -> None:

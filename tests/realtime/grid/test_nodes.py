@@ -1,4 +1,4 @@
-"""Nodes in processes of their own, on a real PostgreSQL and a real Valkey."""
+"""Nodes in separate processes, on a real PostgreSQL and a real Valkey."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import redis
 
 from documents.outbox.events import stream
 from realtime.grid.layout import NodeSpec
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.grid.conftest import RunningGrid
-from tests.realtime.grid.wire import Log, News, Query, register
+from tests.realtime.grid.wire import Log, Notification, Query, register
 from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -25,124 +25,152 @@ FILTER_NODES = {"filter:0", "filter:1"}
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     return make_collection(server)
 
 
-def query(things: MadeCollection, *, is_sorted: bool = False) -> Query:
-    """What is at least five."""
+def query(things: CollectionClient, *, is_sorted: bool = False) -> Query:
+    """Return a query of values of at least five."""
     return Query(
         secrets.token_bytes(16),
-        things.made.tenant.id,
+        things.account.tenant.id,
         things.collection.id,
         {"n": {"$gte": 5}},
         is_sorted,
     )
 
 
-async def watched(url: str, asked: Query, news: Log) -> Query:
+async def watched(url: str, registered: Query, notifications: Log) -> Query:
     """Register a query and wait until all its nodes watch it."""
-    sources = FILTER_NODES | ({"sort"} if asked.sorted else set())
-    await register(url, asked)
+    sources = FILTER_NODES | ({"sort"} if registered.sorted else set())
+    await register(url, registered)
     await until(
-        lambda: {found.source for found in news.of("active", asked.hash)} >= sources,
+        lambda: (
+            {notification.source for notification in notifications.of("active", registered.hash)}
+            >= sources
+        ),
         "all nodes to watch the query",
     )
-    return asked
+    return registered
 
 
-async def insert(things: MadeCollection, *numbers: int) -> None:
+async def insert(things: CollectionClient, *numbers: int) -> None:
     for number in numbers:
         await asyncio.to_thread(things.insert, {"n": number})
 
 
 async def test_a_registered_query_is_notified_of_its_writes(
-    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+    nodes: RunningGrid, notifications: Log, things: CollectionClient, valkey_url: str
 ) -> None:
-    asked = await watched(valkey_url, query(things), news)
+    registered = await watched(valkey_url, query(things), notifications)
     await insert(things, 4, 5, 3, 6)
-    await until(lambda: len(news.of("match", asked.hash)) >= 2, "both matches")
+    await until(lambda: len(notifications.of("match", registered.hash)) >= 2, "both matches")
     await insert(things, 7)
-    await until(lambda: len(news.of("match", asked.hash)) >= 3, "the third match")
-    assert len(news.of("match", asked.hash)) == 3
+    await until(lambda: len(notifications.of("match", registered.hash)) >= 3, "the third match")
+    assert len(notifications.of("match", registered.hash)) == 3
 
 
 async def test_a_sorted_query_is_notified_of_its_window(
-    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+    nodes: RunningGrid, notifications: Log, things: CollectionClient, valkey_url: str
 ) -> None:
-    asked = await watched(valkey_url, query(things, is_sorted=True), news)
+    registered = await watched(valkey_url, query(things, is_sorted=True), notifications)
     await insert(things, 4, 5)
-    await until(lambda: bool(news.of("window", asked.hash)), "the window")
-    (found,) = news.of("window", asked.hash)
-    assert found.source == "sort"
+    await until(lambda: bool(notifications.of("window", registered.hash)), "the window")
+    (notification,) = notifications.of("window", registered.hash)
+    assert notification.source == "sort"
 
 
 async def test_a_killed_node_is_restarted_and_rebuilds_its_state(
-    nodes: RunningGrid, news: Log, things: MadeCollection, valkey_url: str
+    nodes: RunningGrid, notifications: Log, things: CollectionClient, valkey_url: str
 ) -> None:
-    asked = await watched(valkey_url, query(things), news)
+    registered = await watched(valkey_url, query(things), notifications)
     await insert(things, *range(5, 25))
-    await until(lambda: len(news.of("match", asked.hash)) == 20, "the matches")
-    old_life = max(found.token for found in news.read() if found.source == "filter:0")
+    await until(lambda: len(notifications.of("match", registered.hash)) == 20, "the matches")
+    old_token = max(
+        notification.token
+        for notification in notifications.read()
+        if notification.source == "filter:0"
+    )
     os.kill(nodes.tasks["filter:0:0"].pid, signal.SIGKILL)
     await until(lambda: nodes.tasks["filter:0:0"].ended() is not None, "the node's end")
     assert "SIGKILL" in (nodes.tasks["filter:0:0"].ended() or "")
     await insert(things, *range(25, 45))
     nodes.start("filter:0:0")
-    await until(lambda: bool(rebuilt(news, old_life)), "the rebuild")
-    life = rebuilt(news, old_life)
-    kinds = [found.kind for found in life if found.kind != "tick"]
+    await until(lambda: bool(rebuilt(notifications, old_token)), "the rebuild")
+    life = rebuilt(notifications, old_token)
+    kinds = [notification.kind for notification in life if notification.kind != "tick"]
     assert kinds[0] == "start"
     assert kinds.index("rebase") < kinds.index("rebased")
-    assert [found.count for found in life] == list(range(1, len(life) + 1))
+    assert [notification.count for notification in life] == list(range(1, len(life) + 1))
 
 
-def rebuilt(news: Log, old_life: int) -> list[News]:
-    """Return what the first filter node has told in a later life in which it rebuilt, if any.
+def rebuilt(notifications: Log, old_token: int) -> list[Notification]:
+    """Return what the first filter node has reported in a later term in which it rebuilt, if any.
 
-    A slow machine may need several: a lease that could not be renewed in time ends a life.
+    A slow machine may need several: a lease that could not be renewed in time ends a term.
     """
-    entries = [found for found in news.read() if found.source == "filter:0"]
-    lives = {found.token for found in entries if found.kind == "rebased" and found.token > old_life}
-    return [found for found in entries if found.token == max(lives)] if lives else []
+    entries = [
+        notification for notification in notifications.read() if notification.source == "filter:0"
+    ]
+    tokens = {
+        notification.token
+        for notification in entries
+        if notification.kind == "rebased" and notification.token > old_token
+    }
+    return (
+        [notification for notification in entries if notification.token == max(tokens)]
+        if tokens
+        else []
+    )
 
 
-async def test_a_stopped_node_releases_its_lease_immediately(nodes: RunningGrid, news: Log) -> None:
+async def test_a_stopped_node_releases_its_lease_immediately(
+    nodes: RunningGrid, notifications: Log
+) -> None:
     nodes.tasks["filter:0:1"].stop()
     await until(lambda: nodes.tasks["filter:0:1"].ended() is not None, "the node's end")
-    _, held = await nodes.look()
-    assert held["filter:0:1"].until_ms <= (await nodes.look())[0] // 1000
+    _, held = await nodes.read_leases()
+    assert held["filter:0:1"].until_ms <= (await nodes.read_leases())[0] // 1000
 
 
 async def test_nodes_survive_an_emptied_event_layer(
-    nodes: RunningGrid, client: redis.Redis, things: MadeCollection, valkey_url: str
+    nodes: RunningGrid, client: redis.Redis, things: CollectionClient, valkey_url: str
 ) -> None:
     client.flushdb()
-    news = Log(client)
+    notifications = Log(client)
     await until(
-        lambda: {found.source for found in news.of("rebased")} >= FILTER_NODES,
+        lambda: (
+            {notification.source for notification in notifications.of("rebased")} >= FILTER_NODES
+        ),
         "the nodes to begin another life",
     )
     await nodes.until_watching()
-    asked = await watched(valkey_url, query(things), news)
+    registered = await watched(valkey_url, query(things), notifications)
     await insert(things, 5)
-    await until(lambda: bool(news.of("match", asked.hash)), "the match")
+    await until(lambda: bool(notifications.of("match", registered.hash)), "the match")
 
 
 async def test_an_unreadable_entry_stops_no_node(
-    nodes: RunningGrid, news: Log, client: redis.Redis, things: MadeCollection, valkey_url: str
+    nodes: RunningGrid,
+    notifications: Log,
+    client: redis.Redis,
+    things: CollectionClient,
+    valkey_url: str,
 ) -> None:
-    asked = await watched(valkey_url, query(things), news)
+    registered = await watched(valkey_url, query(things), notifications)
     for partition in range(2):
         client.xadd(stream(1, 1, partition), {"e": b"\xff is no entry"})
-    await until(lambda: len(news.of("rebased")) >= 2, "both nodes to look again")
+    await until(lambda: len(notifications.of("rebased")) >= 2, "both nodes to look again")
     await insert(things, 5)
-    await until(lambda: bool(news.of("match", asked.hash)), "the match")
+    await until(lambda: bool(notifications.of("match", registered.hash)), "the match")
 
 
-async def test_every_node_publishes_ticks(nodes: RunningGrid, news: Log) -> None:
+async def test_every_node_publishes_ticks(nodes: RunningGrid, notifications: Log) -> None:
     await until(
-        lambda: {found.source for found in news.of("tick")} == FILTER_NODES | {"sort"},
+        lambda: (
+            {notification.source for notification in notifications.of("tick")}
+            == FILTER_NODES | {"sort"}
+        ),
         "ticks of all nodes",
     )
 
@@ -171,10 +199,10 @@ def test_a_node_ends_after_its_supervisor_has_died() -> None:
         parent.stdin.write(b"x")
         parent.stdin.close()
     # Nobody waits for an orphan but the machine's first process, so its pid may linger.
-    asyncio.run(until(lambda: not _runs(node), "the node's end"))
+    asyncio.run(until(lambda: not _is_running(node), "the node's end"))
 
 
-def _runs(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The supervisor, with nodes in processes and a real database that says which there are."""
+"""The supervisor, with nodes in processes and a real database that lists the epochs."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Idle:
         return None
 
     def stop(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
     def kill(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
 
-class Place:
-    """A launcher that only notes what it is told, and may be lost."""
+class RecordingLauncher:
+    """A launcher that only records its calls, and may be lost."""
 
     def __init__(self) -> None:
         self.slots = 0
@@ -68,17 +68,17 @@ class Place:
         return self.why_lost
 
     def close(self) -> None:
-        """Have nothing to end."""
+        """Do nothing."""
 
 
 def reports(supervisor: GridSupervisor) -> dict[str, dict[str, object]]:
-    found = supervisor.status()["nodes"]
-    assert isinstance(found, dict)
-    return found
+    result = supervisor.status()["nodes"]
+    assert isinstance(result, dict)
+    return result
 
 
 async def readyz() -> tuple[str, str, dict[str, object]]:
-    """What an app server says of itself, of the grid, and of the grid in numbers."""
+    """The readiness of an app server and of the grid, and the grid's figures."""
     probe = GridProbe()
     grid = Dependency("grid", probe.check, required=False, figures=probe.figures)
     health = HealthEndpoints(nobody, environment(), [grid])
@@ -139,7 +139,7 @@ async def test_every_active_grid_epoch_has_its_nodes(
 ) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("INSERT INTO documents_gridepoch (number, write_partitions) VALUES (2, 3)")
-        place = Place()
+        place = RecordingLauncher()
         try:
             async with running_service(GridSupervisor(place)):
                 await until(lambda: len(place.started) >= 7, "the nodes of both epochs")
@@ -166,7 +166,7 @@ async def test_the_keys_of_a_retired_grid_are_deleted(
             "VALUES (9, 2, clock_timestamp())"
         )
         try:
-            async with running_service(GridSupervisor(Place())):
+            async with running_service(GridSupervisor(RecordingLauncher())):
                 await until(lambda: not client.exists(left), "the retired grid's keys to go")
         finally:
             admin.execute("DELETE FROM documents_gridepoch WHERE number = 9")
@@ -174,7 +174,7 @@ async def test_the_keys_of_a_retired_grid_are_deleted(
 
 
 async def test_the_loss_of_the_launcher_ends_the_service(client: redis.Redis) -> None:
-    place = Place()
+    place = RecordingLauncher()
     service = asyncio.create_task(GridSupervisor(place).run())
     await until(lambda: len(place.started) >= 3, "the nodes")
     place.why_lost = "the driver is gone"
@@ -183,10 +183,10 @@ async def test_the_loss_of_the_launcher_ends_the_service(client: redis.Redis) ->
 
 
 async def test_no_node_is_ready_without_a_lease(client: redis.Redis) -> None:
-    place = Place()
+    place = RecordingLauncher()
     async with running_service(GridSupervisor(place)) as supervisor:
         await until(
-            lambda: [each["state"] for each in reports(supervisor).values()] == ["absent"] * 3,
+            lambda: [report["state"] for report in reports(supervisor).values()] == ["absent"] * 3,
             "the nodes to be looked for",
         )
         assert not supervisor.ready

@@ -1,4 +1,4 @@
-"""Registers a query at the grid by hand, and reads what the nodes make known, as a hub does."""
+"""Registers a query with the grid directly, and reads the nodes' notifications, as a hub does."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class News:
-    """A notification, as far as tests look into it."""
+class Notification:
+    """The parts of a notification that tests use."""
 
     kind: str
     #: "filter:0" or "sort".
@@ -58,10 +58,10 @@ class News:
         return query in self.rest
 
 
-def decode(raw: bytes) -> News:
+def decode(raw: bytes) -> Notification:
     kind, is_sort, partition, token, count = unpack_from(">xBBHQQ", raw)
     source = "sort" if is_sort else f"filter:{partition}"
-    return News(KINDS[kind], source, token, count, raw[21:])
+    return Notification(KINDS[kind], source, token, count, raw[21:])
 
 
 def bson(document: dict[str, object]) -> bytes:
@@ -119,7 +119,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a reader of a collection knows of when it read."""
+    """The positions and the snapshot that a reader of a collection has noted."""
 
     positions: tuple[str, ...]
     snapshot: TransactionSnapshot
@@ -135,17 +135,17 @@ async def _layer(url: str) -> AsyncIterator[GridLayer]:
 
 
 async def positions(url: str) -> tuple[str, ...]:
-    """Return where the write streams end now."""
+    """Return the current ends of the write streams."""
     async with _layer(url) as grid:
         return (await grid.ends(WRITE_PARTITIONS, 0)).writes
 
 
 def snapshot() -> TransactionSnapshot:
-    """Return what a reader of the collection would see now."""
+    """Return the current snapshot of a reader of the collection."""
     with psycopg.connect(relay_conninfo()) as connection:
-        found = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
-    assert found is not None
-    return TransactionSnapshot.parse(found[0])
+        row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+    assert row is not None
+    return TransactionSnapshot.parse(row[0])
 
 
 async def present(url: str) -> Moment:
@@ -159,34 +159,34 @@ async def register(url: str, query: Query, hub: str = "hub", read: Moment | None
         await grid.hub_alive(hub, 60_000)
         request = query.request(read.positions, read.snapshot)
         life = (await grid.ends(WRITE_PARTITIONS, 0)).life
-        found = await grid.register(0, hub, life, (query.hash, query.definition(), request))
-        return found.activation
+        result = await grid.register(0, hub, life, (query.hash, query.definition(), request))
+        return result.activation
 
 
 class Log:
-    """Reads the notification log from where it stands now."""
+    """Reads the notification log from its current end."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
         self._name = log(1, 1, 0)
         last = cast("list[tuple[bytes, object]]", client.xrevrange(self._name, count=1))
         self._after = last[0][0].decode() if last else "0-0"
-        self.news: list[News] = []
+        self.notifications: list[Notification] = []
 
-    def read(self) -> list[News]:
+    def read(self) -> list[Notification]:
         """Return everything since the beginning."""
-        found = cast(
+        result = cast(
             "list[tuple[bytes, dict[bytes, bytes]]]",
             self._client.xrange(self._name, min=f"({self._after}"),
         )
-        for entry_id, fields in found:
+        for entry_id, fields in result:
             self._after = entry_id.decode()
-            self.news.append(decode(fields[b"e"]))
-        return self.news
+            self.notifications.append(decode(fields[b"e"]))
+        return self.notifications
 
-    def of(self, kind: str, query: bytes | None = None) -> list[News]:
+    def of(self, kind: str, query: bytes | None = None) -> list[Notification]:
         return [
-            news
-            for news in self.read()
-            if news.kind == kind and (query is None or news.concerns(query))
+            notifications
+            for notifications in self.read()
+            if notifications.kind == kind and (query is None or notifications.concerns(query))
         ]

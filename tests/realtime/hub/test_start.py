@@ -1,4 +1,4 @@
-"""A server finds its grid when somebody first subscribes."""
+"""A server looks for its grid when the first client subscribes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from realtime.grid.layout import CHANGED
 from realtime.grid.size import GridSize
 from realtime.hub import process
 from realtime.hub.process import HubProcess
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 from tests.own_valkey import OwnValkey
-from tests.realtime.pretended import pretended_grid
+from tests.realtime.fake_grid import fake_grid
 from tests.waiting import until
 
 
@@ -33,10 +33,10 @@ async def test_a_subscriber_waits_while_the_event_layer_is_briefly_unavailable(
     caplog.set_level(logging.INFO, process.log.name)
     hub = HubProcess()
     valkey.kill()
-    found = asyncio.create_task(hub.running(uuid4()))
+    task = asyncio.create_task(hub.running(uuid4()))
     await until(lambda: "the grid is read again" in caplog.text, "a first attempt")
     valkey.start()
-    assert await found is hub.now(None)
+    assert await task is hub.now(None)
     await hub.stop()
     await event_layer.close()
     await close_relay_pool()
@@ -56,7 +56,7 @@ async def test_a_hub_starts_when_another_server_announces_its_stop(
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant()
 
 
@@ -71,18 +71,18 @@ def _with_connections(work: Callable[[], object]) -> None:
 async def test_an_announced_dedicated_grid_is_used_immediately(
     valkey: OwnValkey,
     settings_environment: pytest.MonkeyPatch,
-    made: MadeTenant,
+    account: TenantAccount,
 ) -> None:
     settings_environment.setenv("EVENTS_URL", valkey.url)
     # Nobody looks by the clock.
     settings_environment.setattr(process, "POLL_S", 3600.0)
     hub = HubProcess()
-    await hub.running(made.tenant.pk)
-    assert not hub.is_apart(made.tenant.pk)
-    grid = pretended_grid(made, GridSize(1), valkey.url)
+    await hub.running(account.tenant.pk)
+    assert not hub.has_dedicated_hub(account.tenant.pk)
+    grid = fake_grid(account, GridSize(1), valkey.url)
     await asyncio.to_thread(_with_connections, grid.__enter__)
     hub.grids_changed({"type": CHANGED})
-    await until(lambda: hub.is_apart(made.tenant.pk), "the tenant's grid")
+    await until(lambda: hub.has_dedicated_hub(account.tenant.pk), "the tenant's grid")
     await asyncio.to_thread(_with_connections, partial(grid.__exit__, None, None, None))
     await hub.stop()
     await event_layer.close()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.realtime.client import Client
-from tests.realtime.held import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
+from tests.realtime.held_answer import SUBSCRIPTION_FRAMES, Frame, HeldAnswer
 from tests.waiting import TIMEOUT_S
 
 
@@ -39,9 +39,9 @@ class Answer(HeldAnswer):
             if frame["type"] == kind:
                 return frame
 
-    def until_shows(self, wanted: list[Any], timeout_s: float = TIMEOUT_S) -> None:
+    def until_shows(self, expected: list[Any], timeout_s: float = TIMEOUT_S) -> None:
         """Take frames until the answer is this."""
-        while self.documents != wanted:
+        while self.documents != expected:
             self.next(timeout_s)
 
 

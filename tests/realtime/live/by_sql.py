@@ -107,7 +107,7 @@ CONDITIONS = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class SidedQuery:
     """A query of one side; `public` if its caller reads only public documents."""
 
     side: str
@@ -118,18 +118,18 @@ class Asked:
     limit: int | None
 
     def common(self) -> Document:
-        found: Document = {"filter": self.condition.filter, "offset": self.offset}
+        result: Document = {"filter": self.condition.filter, "offset": self.offset}
         if self.sort is not None:
-            found["sort"] = [self.sort]
+            result["sort"] = [self.sort]
         if self.limit is not None:
-            found["limit"] = self.limit
-        return found
+            result["limit"] = self.limit
+        return result
 
     def _visible(self, side: str) -> str:
         hidden = " AND body -> 'public' = 'true'" if self.public and side == "ruled" else ""
         return f"(SELECT id, body FROM mirror WHERE side = '{side}'{hidden})"
 
-    def _found(self) -> str:
+    def _matching_rows(self) -> str:
         return f"{self._visible(self.side)} AS own WHERE {self.condition.sql}"
 
     def _window(self) -> str:
@@ -137,7 +137,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Grouped(Asked):
+class GroupedQuery(SidedQuery):
     by: tuple[str, ...]
     measures: tuple[str, ...]
 
@@ -151,22 +151,22 @@ class Grouped(Asked):
         measures = [f"{_measure(MEASURES[name])} AS {name}" for name in self.measures]
         order = [f"pg_temp.place({name})" for name in names] or ["1"]
         if self.sort is not None:
-            order.insert(0, f"pg_temp.place({self.sort[0]}) {_way(self.sort[1])}")
+            order.insert(0, f"pg_temp.place({self.sort[0]}) {_direction(self.sort[1])}")
         return (
             f"SELECT * FROM (SELECT {', '.join([*names, *measures])}"
-            f" FROM (SELECT {', '.join(['body', *keys])} FROM {self._found()}) AS keyed"
+            f" FROM (SELECT {', '.join(['body', *keys])} FROM {self._matching_rows()}) AS keyed"
             f" GROUP BY {', '.join(names) or '()'} HAVING count(*) > 0) AS rows"
             f" ORDER BY {', '.join(order)} {self._window()}"
         )
 
     def read(self, row: tuple[Any, ...]) -> Document:
         """Return the document for a row of the SQL answer."""
-        made: Document = {}
+        document: Document = {}
         for path, value in zip(self.by, row, strict=False):
             parent, _, name = path.rpartition(".")
-            (made.setdefault(parent, {}) if parent else made)[name] = value
-        made.update(zip(self.measures, row[len(self.by) :], strict=True))
-        return self.plain(made)
+            (document.setdefault(parent, {}) if parent else document)[name] = value
+        document.update(zip(self.measures, row[len(self.by) :], strict=True))
+        return self.plain(document)
 
     def plain(self, document: Document) -> Document:
         """Normalize values of which several equal forms are valid."""
@@ -176,7 +176,7 @@ class Grouped(Asked):
 
 
 @dataclass(frozen=True)
-class Lookup(Asked):
+class Lookup(SidedQuery):
     looked_up: tuple[tuple[str, str], ...]
 
     def members(self) -> Document:
@@ -187,11 +187,11 @@ class Lookup(Asked):
         return {**self.common(), "lookup": lookup}
 
     def sql(self) -> str:
-        found = ", ".join(["body", *(self._looked_up(*one) for one in self.looked_up)])
+        result = ", ".join(["body", *(self._looked_up(*one) for one in self.looked_up)])
         order = "pg_temp.place(id)"
         if self.sort is not None:
-            order = f"pg_temp.place({_at(self.sort[0])}) {_way(self.sort[1])}, {order}"
-        return f"SELECT {found} FROM {self._found()} ORDER BY {order} {self._window()}"
+            order = f"pg_temp.place({_at(self.sort[0])}) {_direction(self.sort[1])}, {order}"
+        return f"SELECT {result} FROM {self._matching_rows()} ORDER BY {order} {self._window()}"
 
     def _looked_up(self, side: str, local: str) -> str:
         path, is_list = LOCALS[local]
@@ -206,13 +206,13 @@ class Lookup(Asked):
 
     def read(self, row: tuple[Any, ...]) -> Document:
         """Return the document for a row of the SQL answer."""
-        return {**row[0], **{f"with{n}": found for n, found in enumerate(row[1:])}}
+        return {**row[0], **{f"with{n}": included for n, included in enumerate(row[1:])}}
 
     def plain(self, document: Document) -> Document:
         return document
 
 
-Query = Grouped | Lookup
+Query = GroupedQuery | Lookup
 
 
 def _names(path: str) -> str:
@@ -223,7 +223,7 @@ def _at(path: str) -> str:
     return f"(body #> {_names(path)})"
 
 
-def _way(direction: int) -> str:
+def _direction(direction: int) -> str:
     return "ASC" if direction > 0 else "DESC"
 
 
@@ -231,46 +231,46 @@ def _measure(measure: dict[str, str]) -> str:
     return OPERATIONS[measure["op"]].replace("{v}", _at(measure.get("field", "n")))
 
 
-def drawn_group(chance: Random, *, public: bool) -> Grouped:
-    measures = tuple(chance.sample(sorted(MEASURES), chance.randrange(1, 6)))
+def random_group(rng: Random, *, public: bool) -> GroupedQuery:
+    measures = tuple(rng.sample(sorted(MEASURES), rng.randrange(1, 6)))
     numbers = [name for name in measures if name in TYPED]
-    sort = (chance.choice(numbers), chance.choice([1, -1])) if numbers else None
-    by = tuple(chance.sample(BY, chance.randrange(3)))
-    return Grouped(**_drawn(chance, sort), public=public, by=by, measures=measures)
+    sort = (rng.choice(numbers), rng.choice([1, -1])) if numbers else None
+    by = tuple(rng.sample(BY, rng.randrange(3)))
+    return GroupedQuery(**_random_parts(rng, sort), public=public, by=by, measures=measures)
 
 
-def drawn_lookup(chance: Random, *, public: bool) -> Lookup:
+def random_lookup(rng: Random, *, public: bool) -> Lookup:
     looked_up = [(side, local) for side in SIDES for local in LOCALS]
-    some = tuple(chance.sample(looked_up, chance.randrange(1, 4)))
-    sort = ("n", chance.choice([1, -1]))
-    return Lookup(**_drawn(chance, sort), public=public, looked_up=some)
+    some = tuple(rng.sample(looked_up, rng.randrange(1, 4)))
+    sort = ("n", rng.choice([1, -1]))
+    return Lookup(**_random_parts(rng, sort), public=public, looked_up=some)
 
 
-def _drawn(chance: Random, sort: tuple[str, int] | None) -> dict[str, Any]:
+def _random_parts(rng: Random, sort: tuple[str, int] | None) -> dict[str, Any]:
     """Draw the common parts of a query: half are sorted, half have a window."""
-    windowed = chance.random() < 0.5
+    windowed = rng.random() < 0.5
     return {
-        "side": chance.choice(SIDES),
-        "condition": chance.choice(CONDITIONS),
-        "sort": sort if chance.random() < 0.5 else None,
-        "offset": chance.randrange(3) if windowed else 0,
-        "limit": chance.randrange(1, 6) if windowed else None,
+        "side": rng.choice(SIDES),
+        "condition": rng.choice(CONDITIONS),
+        "sort": sort if rng.random() < 0.5 else None,
+        "offset": rng.randrange(3) if windowed else 0,
+        "limit": rng.randrange(1, 6) if windowed else None,
     }
 
 
 def simplest(value: object) -> object:
     """Replace doubles with integral values by integers, at any depth."""
     if isinstance(value, list):
-        return [simplest(one) for one in value]
+        return [simplest(member) for member in value]
     if isinstance(value, dict):
-        return {name: simplest(one) for name, one in value.items()}
+        return {name: simplest(member) for name, member in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def exact(value: object) -> str:
     """Return a value as JSON with all digits of its doubles."""
     if isinstance(value, dict):
-        members = (f"{json.dumps(name)}: {exact(one)}" for name, one in value.items())
+        members = (f"{json.dumps(name)}: {exact(member)}" for name, member in value.items())
         return "{" + ", ".join(members) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(exact, value)) + "]"

@@ -1,4 +1,4 @@
-"""A whole real-time side: relay and grid in processes of their own, beside the suite's server."""
+"""Relay and grid in separate processes, for the suite's server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.realtime.live.answer import begin, subscribe
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 ROOT = Path(__file__).resolve().parents[3]
 WRITE_PARTITIONS = 2
@@ -31,7 +31,7 @@ GRID = GridEpoch(1, 1, WRITE_PARTITIONS)
 
 
 @dataclass
-class Backstage:
+class BackgroundProcesses:
     """The processes behind the server. Each may be killed and started again."""
 
     valkey: redis.Redis
@@ -41,12 +41,12 @@ class Backstage:
         self._run(command, "manage.py", command, "--port", str(free_port()))
 
     def start_own_grid(self, epoch: int) -> None:
-        """Start the nodes of a grid of a tenant's own."""
+        """Start the nodes of a tenant's dedicated grid."""
         arguments = ("--port", str(free_port()), "--epoch", str(epoch))
         self._run("own grid", "manage.py", "grid", *arguments)
 
     def start_worker(self) -> None:
-        """Start who reads queries again."""
+        """Start the worker that renews queries."""
         if "worker" not in self.processes:
             arguments = ["-m", "celery", "--app", "rillbase_server.celery", "--quiet", "worker"]
             self._run("worker", *arguments, "--pool", "solo", "--without-gossip")
@@ -70,11 +70,16 @@ class Backstage:
                 process.wait(timeout=60)
             process.kill()
 
-    def watches(self) -> bool:
-        """Whether all nodes run."""
-        return all(self._runs(node.name) for node in GRID.nodes())
+    def is_complete(self) -> bool:
+        """Return whether relay and grid run, and all nodes."""
+        processes = [self.processes.get(command) for command in ("relay", "grid")]
+        return all(p is not None and p.poll() is None for p in processes) and self.watches()
 
-    def _runs(self, node: str) -> bool:
+    def watches(self) -> bool:
+        """Return whether all nodes run."""
+        return all(self._is_running(node.name) for node in GRID.nodes())
+
+    def _is_running(self, node: str) -> bool:
         lease = f"{{rillbase}}:events:1:1:lease:{node}"
         until, report = self.valkey.hmget(lease, "until", "report")
         seconds, _ = self.valkey.time()
@@ -82,37 +87,39 @@ class Backstage:
 
 
 def _hubs(valkey: redis.Redis) -> set[object]:
-    """The servers that say that they are alive."""
+    """Return the servers that report that they are alive."""
     return set(valkey.zrange("{rillbase}:events:1:hubs", 0, -1))
 
 
 @contextmanager
-def running(server: str, valkey_url: str, *, within_s: float = 180) -> Iterator[Backstage]:
+def running(
+    server: str, valkey_url: str, *, within_s: float = 180
+) -> Iterator[BackgroundProcesses]:
     with redis.Redis.from_url(valkey_url) as client:
         hubs = _hubs(client)
         client.flushdb()
-        backstage = Backstage(client)
-        backstage.start("relay")
-        backstage.start("grid")
+        background = BackgroundProcesses(client)
+        background.start("relay")
+        background.start("grid")
         try:
-            wait_until(backstage.watches, what="the nodes to run", timeout_s=within_s)
-            # A server that was there before registers all anew once it misses its lease; whoever
-            # subscribed just before that would be reset. Servers that have ended do not come back.
+            wait_until(background.watches, what="the nodes to run", timeout_s=within_s)
+            # A server that ran before registers all queries again once it misses its lease; a
+            # client that subscribed just before is reset. Servers that have ended stay away.
             with contextlib.suppress(AssertionError):
                 wait_until(
                     lambda: not hubs or not hubs.isdisjoint(_hubs(client)),
                     what="the server to miss its lease",
                     timeout_s=10,
                 )
-            wait_until(lambda: _goes_on(server), what="the nodes' start to be over")
-            yield backstage
+            wait_until(lambda: _can_resume(server), what="the nodes' start to be over")
+            yield background
         finally:
-            backstage.close()
+            background.close()
 
 
-def _goes_on(server: str) -> bool:
-    """Whether a client that comes back can be told what it missed. A node that has just started may
-    still repeat what it said, and whoever left meanwhile begins anew.
+def _can_resume(server: str) -> bool:
+    """Return whether a returning client can resume. A node that has just started may repeat
+    notifications, and a client that disconnected meanwhile receives a fresh result.
     """
     # Models can be imported once Django is set up.
     from tests.documents.collection import make_collection
@@ -126,14 +133,50 @@ def _goes_on(server: str) -> bool:
         return bool(back.next()["type"] == "ready")
 
 
-@pytest.fixture(scope="module")
-def backstage(server: str, valkey_url: str) -> Iterator[Backstage]:
-    with running(server, valkey_url) as backstage:
-        yield backstage
+class SharedBackground:
+    """The processes behind the server, which consecutive tests share as long as they run."""
+
+    def __init__(self, server: str, valkey_url: str) -> None:
+        self._server = server
+        self._valkey_url = valkey_url
+        self._stack = contextlib.ExitStack()
+        self._current: BackgroundProcesses | None = None
+
+    def start(self) -> BackgroundProcesses:
+        """Return the running processes; start them if a test has left them in another state."""
+        if self._current is None or not self._current.is_complete():
+            self.stop()
+            self._current = self._stack.enter_context(running(self._server, self._valkey_url))
+        return self._current
+
+    def stop(self) -> None:
+        self._current = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="package")
+def shared_background(server: str, valkey_url: str) -> Iterator[SharedBackground]:
+    shared = SharedBackground(server, valkey_url)
+    yield shared
+    shared.stop()
 
 
 @pytest.fixture
-def todos(server: str, backstage: Backstage) -> MadeCollection:
+def background(shared_background: SharedBackground) -> BackgroundProcesses:
+    return shared_background.start()
+
+
+@pytest.fixture
+def changed_background(
+    shared_background: SharedBackground, background: BackgroundProcesses
+) -> Iterator[BackgroundProcesses]:
+    """The processes for a test that changes the grid; later tests get others."""
+    yield background
+    shared_background.stop()
+
+
+@pytest.fixture
+def todos(server: str, background: BackgroundProcesses) -> CollectionClient:
     # Models can be imported once Django is set up.
     from tests.documents.collection import make_collection
 
@@ -141,7 +184,7 @@ def todos(server: str, backstage: Backstage) -> MadeCollection:
 
 
 @pytest.fixture
-def client(server: str, todos: MadeCollection) -> Iterator[Client]:
+def client(server: str, todos: CollectionClient) -> Iterator[Client]:
     """A connection with the rights of the collection's own key."""
     with greeted(server, todos.caller.headers["Authorization"].removeprefix("Bearer ")) as client:
         yield client

@@ -64,35 +64,35 @@ class Write:
 
 def updated(body: Document, change: Document) -> Document:
     """Apply `$set` and `$unset` to paths of at most two names."""
-    made = copy.deepcopy(body)
+    copied = copy.deepcopy(body)
     for path, value in change.get("$set", {}).items():
         parent, _, name = path.rpartition(".")
-        (made.setdefault(parent, {}) if parent else made)[name] = copy.deepcopy(value)
+        (copied.setdefault(parent, {}) if parent else copied)[name] = copy.deepcopy(value)
     for path in change.get("$unset", {}):
         parent, _, name = path.rpartition(".")
-        inside = made.get(parent) if parent else made
+        inside = copied.get(parent) if parent else copied
         if isinstance(inside, dict):
             inside.pop(name, None)
-    return made
+    return copied
 
 
 def merged(body: Document, change: Document) -> Document:
     """Apply a merge patch."""
-    made = dict(body)
+    copied = dict(body)
     for name, value in change.items():
-        before = made.pop(name, None)
+        before = copied.pop(name, None)
         if isinstance(value, dict):
-            made[name] = merged(before if isinstance(before, dict) else {}, value)
+            copied[name] = merged(before if isinstance(before, dict) else {}, value)
         elif value is not None:
-            made[name] = value
-    return made
+            copied[name] = value
+    return copied
 
 
 @dataclass
 class History:
     """Draws writes, and keeps the documents that result."""
 
-    chance: Random
+    rng: Random
     bodies: dict[Place, Document] = field(default_factory=dict)
 
     def take(self, writes: Sequence[Write]) -> None:
@@ -104,14 +104,14 @@ class History:
                 self.bodies[write.place] = after
 
     def one(self) -> Write:
-        return self._drawn(self.chance.choice(SIDES), self.bodies, alone=True)
+        return self._drawn(self.rng.choice(SIDES), self.bodies, alone=True)
 
     def batch(self, sides: Sequence[str]) -> list[Write]:
         """Draw the writes of one batch; some change the same document."""
-        scratch = History(self.chance, dict(self.bodies))
+        scratch = History(self.rng, dict(self.bodies))
         writes = []
-        for _ in range(self.chance.randrange(1, 7)):
-            write = scratch._drawn(self.chance.choice(sides), scratch.bodies, alone=False)
+        for _ in range(self.rng.randrange(1, 7)):
+            write = scratch._drawn(self.rng.choice(sides), scratch.bodies, alone=False)
             scratch.take([write])
             writes.append(write)
         return writes
@@ -120,97 +120,97 @@ class History:
         """Draw an insert that is rejected because its document exists."""
         if not self.bodies:
             return None
-        side, key = self.chance.choice(list(self.bodies))
-        return Write(side, key, "insert", drawn_document(self.chance))
+        side, key = self.rng.choice(list(self.bodies))
+        return Write(side, key, "insert", drawn_document(self.rng))
 
     def _drawn(self, side: str, bodies: dict[Place, Document], *, alone: bool) -> Write:
-        chance, key = self.chance, self.chance.choice(IDS)
+        rng, key = self.rng, self.rng.choice(IDS)
         body = bodies.get((side, key))
         if body is None:
-            kind: Literal["insert", "replace"] = chance.choice(["insert", "replace"])
-            return Write(side, key, kind, drawn_document(chance))
-        match chance.randrange(8):
+            kind: Literal["insert", "replace"] = rng.choice(["insert", "replace"])
+            return Write(side, key, kind, drawn_document(rng))
+        match rng.randrange(8):
             case 0 | 1:
                 return Write(side, key, "delete")
             case 2:
-                return Write(side, key, "replace", drawn_document(chance))
+                return Write(side, key, "replace", drawn_document(rng))
             case 3 | 4 if alone:
-                return Write(side, key, "merge", drawn_patch(chance))
+                return Write(side, key, "merge", drawn_patch(rng))
             case _:
-                return Write(side, key, "update", drawn_update(chance, body))
+                return Write(side, key, "update", drawn_update(rng, body))
 
 
-def drawn_update(chance: Random, body: Document) -> Document:
-    fresh = drawn_document(chance)
-    names = chance.sample(sorted(fresh), min(len(fresh), chance.randrange(1, 4)))
+def drawn_update(rng: Random, body: Document) -> Document:
+    fresh = drawn_document(rng)
+    names = rng.sample(sorted(fresh), min(len(fresh), rng.randrange(1, 4)))
     change = {"$set": {name: fresh[name] for name in names}}
     gone = [name for name in ("n", "kind", "tags", "ref", "public") if name not in names]
-    change["$unset"] = dict.fromkeys(chance.sample(gone, min(len(gone), chance.randrange(3))), "")
+    change["$unset"] = dict.fromkeys(rng.sample(gone, min(len(gone), rng.randrange(3))), "")
     if "nested" not in names:
-        if isinstance(body.get("nested", {}), dict) and chance.random() < 0.5:
-            change["$set"]["nested.x"] = drawn_number(chance)
-        elif chance.random() < 0.5:
+        if isinstance(body.get("nested", {}), dict) and rng.random() < 0.5:
+            change["$set"]["nested.x"] = drawn_number(rng)
+        elif rng.random() < 0.5:
             change["$unset"]["nested.x"] = ""
     return {operator: paths for operator, paths in change.items() if paths}
 
 
-def drawn_patch(chance: Random) -> Document:
-    fresh = drawn_document(chance)
-    if chance.random() < 0.3:
-        fresh["nested"] = {"x": chance.choice([None, drawn_number(chance)])}
-    names = chance.sample(sorted(fresh), min(len(fresh), chance.randrange(1, 4)))
-    return {name: None if chance.random() < 0.3 else fresh[name] for name in names}
+def drawn_patch(rng: Random) -> Document:
+    fresh = drawn_document(rng)
+    if rng.random() < 0.3:
+        fresh["nested"] = {"x": rng.choice([None, drawn_number(rng)])}
+    names = rng.sample(sorted(fresh), min(len(fresh), rng.randrange(1, 4)))
+    return {name: None if rng.random() < 0.3 else fresh[name] for name in names}
 
 
-def drawn_document(chance: Random) -> Document:
+def drawn_document(rng: Random) -> Document:
     """Draw a document without an id; each of its fields may be missing."""
     fields = {
-        "n": _n(chance),
-        "kind": chance.choice(["a", "b", "a b", 1, 1.0, 2, True, None, ["a"], ["a", "b"], []]),
-        "tags": chance.sample(["a", "b", "c"], chance.randrange(4)),
-        "nested": _nested(chance),
-        "ref": _reference(chance),
-        "lines": _lines(chance),
-        "public": chance.choice([True, True, True, False, None]),
+        "n": _n(rng),
+        "kind": rng.choice(["a", "b", "a b", 1, 1.0, 2, True, None, ["a"], ["a", "b"], []]),
+        "tags": rng.sample(["a", "b", "c"], rng.randrange(4)),
+        "nested": _nested(rng),
+        "ref": _reference(rng),
+        "lines": _lines(rng),
+        "public": rng.choice([True, True, True, False, None]),
     }
     # At least one field is present, for an update to set.
-    kept = chance.choice(sorted(fields))
-    return {name: one for name, one in fields.items() if name == kept or chance.random() < 0.8}
+    kept = rng.choice(sorted(fields))
+    return {name: one for name, one in fields.items() if name == kept or rng.random() < 0.8}
 
 
-def drawn_number(chance: Random) -> float:
-    match chance.randrange(6):
+def drawn_number(rng: Random) -> float:
+    match rng.randrange(6):
         case 0:
-            return chance.choice(FRACTIONS)
+            return rng.choice(FRACTIONS)
         case 1:
-            return chance.gauss(0, 100)
+            return rng.gauss(0, 100)
         case 2:
-            return chance.choice(LARGE)
+            return rng.choice(LARGE)
         case _:
-            return chance.randrange(-3, 6)
+            return rng.randrange(-3, 6)
 
 
-def _n(chance: Random) -> Any:
-    return chance.choice(NOTHING) if chance.random() < 0.2 else drawn_number(chance)
+def _n(rng: Random) -> Any:
+    return rng.choice(NOTHING) if rng.random() < 0.2 else drawn_number(rng)
 
 
-def _nested(chance: Random) -> Any:
-    inner = {"x": chance.choice([drawn_number(chance), chance.randrange(3), "x", None])}
-    return chance.choice([inner, inner, inner, {}, [inner, {"x": 1}], [], 7, None])
+def _nested(rng: Random) -> Any:
+    inner = {"x": rng.choice([drawn_number(rng), rng.randrange(3), "x", None])}
+    return rng.choice([inner, inner, inner, {}, [inner, {"x": 1}], [], 7, None])
 
 
-def _reference(chance: Random) -> Any:
-    several = [_target(chance) for _ in range(chance.randrange(5))]
-    return chance.choice([_target(chance), _target(chance), several])
+def _reference(rng: Random) -> Any:
+    several = [_target(rng) for _ in range(rng.randrange(5))]
+    return rng.choice([_target(rng), _target(rng), several])
 
 
-def _target(chance: Random) -> Any:
-    return chance.choice([*IDS, 2.0, "nobody", None, ["d1"]])
+def _target(rng: Random) -> Any:
+    return rng.choice([*IDS, 2.0, "nobody", None, ["d1"]])
 
 
-def _lines(chance: Random) -> Any:
+def _lines(rng: Random) -> Any:
     several = [
-        chance.choice([{"of": _reference(chance)}, {"of": chance.choice(IDS)}, {}, 5])
-        for _ in range(chance.randrange(4))
+        rng.choice([{"of": _reference(rng)}, {"of": rng.choice(IDS)}, {}, 5])
+        for _ in range(rng.randrange(4))
     ]
-    return chance.choice([several, several, {"of": _reference(chance)}, None])
+    return rng.choice([several, several, {"of": _reference(rng)}, None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import begin, subscribe
 
@@ -13,12 +13,12 @@ from tests.realtime.live.answer import begin, subscribe
 DOCUMENT = {"text": secrets.token_urlsafe(20_000)}
 
 
-def key_of(todos: MadeCollection) -> str:
+def key_of(todos: CollectionClient) -> str:
     return todos.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
 def test_a_client_that_does_not_read_delays_no_other_and_catches_up(
-    server: str, client: Client, todos: MadeCollection
+    server: str, client: Client, todos: CollectionClient
 ) -> None:
     quick = subscribe(client, "quick", collection=todos.name, projection={"n": 1})
     with greeted(server, key_of(todos), by_socket=True) as sleeper:
@@ -35,18 +35,18 @@ def test_a_client_that_does_not_read_delays_no_other_and_catches_up(
 
 
 def test_a_connection_has_at_most_a_thousand_subscriptions(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     for number in range(1001):
         client.say(type="subscribe", id=f"s{number}", collection=todos.name, limit=1 + number % 3)
-    refused = client.wait_for(lambda f: f["type"] == "error", timeout_s=60.0)
-    assert refused["id"] == "s1000"
-    assert refused["error"]["code"] == "too_many_subscriptions"
+    refusal = client.wait_for(lambda f: f["type"] == "error", timeout_s=60.0)
+    assert refusal["id"] == "s1000"
+    assert refusal["error"]["code"] == "too_many_subscriptions"
     begin(client, "s999", collection=todos.name)
     assert client.wait_for(lambda f: f["type"] == "error")["error"]["code"] == "id_in_use"
 
 
-def test_a_result_of_many_rows_is_sent_in_parts(client: Client, todos: MadeCollection) -> None:
+def test_a_result_of_many_rows_is_sent_in_parts(client: Client, todos: CollectionClient) -> None:
     for start in range(0, 300, 100):
         todos.insert_many([{"_id": f"d{n:03}", **DOCUMENT} for n in range(start, start + 100)])
     answer = subscribe(client, "s", collection=todos.name)
@@ -57,7 +57,7 @@ def test_a_result_of_many_rows_is_sent_in_parts(client: Client, todos: MadeColle
 
 
 def test_results_of_large_documents_are_sent_one_after_the_other_up_to_a_limit(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     text = "x" * 1_000_000
     for number in range(70):
@@ -71,7 +71,7 @@ def test_results_of_large_documents_are_sent_one_after_the_other_up_to_a_limit(
     assert ended["error"]["code"] == "result_too_large"
 
 
-def test_a_throttled_client_gets_coalesced_changes(client: Client, todos: MadeCollection) -> None:
+def test_a_throttled_client_gets_coalesced_changes(client: Client, todos: CollectionClient) -> None:
     answer = subscribe(client, "s", collection=todos.name, options={"throttle_ms": 1500})
     todos.insert({"_id": "a", "n": 0})
     answer.until_shows([{"_id": "a", "n": 0}])
@@ -82,7 +82,7 @@ def test_a_throttled_client_gets_coalesced_changes(client: Client, todos: MadeCo
 
 
 def test_equal_subscriptions_share_one_query(
-    server: str, client: Client, todos: MadeCollection
+    server: str, client: Client, todos: CollectionClient
 ) -> None:
     answers = [subscribe(client, f"s{n}", collection=todos.name) for n in range(20)]
     writer = threading.Thread(target=todos.insert, args=({"_id": "a"},))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.make import make_key
 from tests.realtime.client import greeted, opened
 from tests.realtime.live.answer import begin, subscribe
@@ -44,8 +44,8 @@ LATER = {**DOCUMENT, "_id": {"$numberLong": "8"}}
 
 
 @pytest.fixture
-def key(todos: MadeCollection) -> str:
-    return make_key(todos.made.tenant)
+def key(todos: CollectionClient) -> str:
+    return make_key(todos.account.tenant)
 
 
 def documents(frame: dict[str, Any]) -> list[Any]:
@@ -53,7 +53,7 @@ def documents(frame: dict[str, Any]) -> list[Any]:
 
 
 def test_a_websocket_receives_every_type_as_it_was_written(
-    server: str, todos: MadeCollection, key: str
+    server: str, todos: CollectionClient, key: str
 ) -> None:
     todos.insert(DOCUMENT)
     with greeted(server, key, ejson="canonical") as client, greeted(server, key) as other:
@@ -72,7 +72,7 @@ def test_a_websocket_receives_every_type_as_it_was_written(
 
 
 def test_the_header_of_a_handshake_chooses_the_form(
-    server: str, todos: MadeCollection, key: str
+    server: str, todos: CollectionClient, key: str
 ) -> None:
     headers = {"Authorization": f"Bearer {key}", "Rillbase-EJSON": "canonical"}
     todos.insert(DOCUMENT)
@@ -91,7 +91,7 @@ def frames_of(answer: requests.Response) -> Any:
 
 @pytest.mark.parametrize("way", ["header", "parameter", "ticket"])
 def test_an_event_stream_receives_every_type_as_it_was_written(
-    todos: MadeCollection, way: str
+    todos: CollectionClient, way: str
 ) -> None:
     todos.insert(DOCUMENT)
     url, headers = f"{todos.caller.base}{todos.path}/live", dict(todos.caller.headers)
@@ -111,7 +111,7 @@ def test_an_event_stream_receives_every_type_as_it_was_written(
         assert next(frames)["document"] == LATER
 
 
-def test_another_form_is_rejected(server: str, todos: MadeCollection, key: str) -> None:
+def test_another_form_is_rejected(server: str, todos: CollectionClient, key: str) -> None:
     with opened(server) as client:
         client.say(type="hello", token=key, ejson="strict")
         assert client.next()["error"]["code"] == "invalid_parameter"

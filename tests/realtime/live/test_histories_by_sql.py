@@ -1,4 +1,4 @@
-"""Groups and lookups through a random history: asked and watched, they are what SQL says."""
+"""Groups and lookups through a random history: one-time and live results equal those of SQL."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from urllib.parse import quote
 import pytest
 
 from tests.caller import Caller
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.client import Client, greeted, opened
 from tests.realtime.live.answer import Answer, begin
 from tests.realtime.live.by_sql import (
-    Grouped,
+    GroupedQuery,
     Mirror,
     Query,
-    drawn_group,
-    drawn_lookup,
     mirrored,
+    random_group,
+    random_lookup,
 )
 from tests.realtime.live.history import SIDES, Document, History, Write
 
 if TYPE_CHECKING:
     from requests import Response
 
-    from tests.realtime.live.conftest import Backstage
+    from tests.realtime.live.conftest import BackgroundProcesses
 
-#: Of groups and of lookups: how many are watched from each of some steps on, and asked at others.
+#: How many grouped queries, and how many with lookups, are subscribed to at each of some steps, and
+#: queried at others.
 WATCHED, ASKED = 4, 3
 STEPS, ASKED_EVERY = 60, 4
 WATCHED_AT, SETTLED_AT = (0, 8, 25), (39, STEPS - 1)
@@ -43,9 +44,9 @@ RULES: dict[str, Document] = {"open": {"read": True}, "ruled": {"read": {"public
 
 @dataclass
 class World:
-    """Two collections, whoever reads them, and what ought to be in them."""
+    """Two collections, their readers, and their expected contents."""
 
-    sides: dict[str, MadeCollection]
+    sides: dict[str, CollectionClient]
     anonymous: Caller
     mirror: Mirror
     history: History
@@ -53,32 +54,32 @@ class World:
     step: int = 0
 
     @property
-    def chance(self) -> Random:
-        return self.history.chance
+    def rng(self) -> Random:
+        return self.history.rng
 
     def write(self) -> None:
         """Write one document, several of one collection, or several of both."""
         self.step += 1
-        match self.chance.randrange(10):
+        match self.rng.randrange(10):
             case 0 | 1 | 2:
-                writes = self.history.batch([self.chance.choice(SIDES)])
-                self._done(self._bulk(writes), writes)
+                writes = self.history.batch([self.rng.choice(SIDES)])
+                self._check_written(self._bulk(writes), writes)
             case 3 | 4:
                 writes = self.history.batch(SIDES)
-                self._done(self._transaction(writes), writes)
+                self._check_written(self._transaction(writes), writes)
             case 5:
                 self._refused()
             case _:
                 write = self.history.one()
-                self._done(self._alone(write), [write])
+                self._check_written(self._alone(write), [write])
 
-    def _done(self, answer: Response, writes: Sequence[Write]) -> None:
+    def _check_written(self, answer: Response, writes: Sequence[Write]) -> None:
         assert answer.ok, f"{answer.text} to {writes}, {self}"
         self.history.take(writes)
         self.mirror.take(self.history.bodies, [write.place for write in writes])
 
     def _refused(self) -> None:
-        """Write what cannot be written, after something that could be: neither is done."""
+        """Attempt an invalid write after a valid one in a batch: neither takes effect."""
         wrong = self.history.forbidden()
         if wrong is not None:
             answer = self._transaction([*self._before(wrong), wrong])
@@ -116,36 +117,38 @@ class World:
         return self.sides["open"].caller
 
     def drawn(self, count: int) -> list[Query]:
-        """Draw as many groups as lookups, half of them of somebody who may not read everything."""
+        """Draw equally many groups and lookups, half of them for a caller that may not read
+        everything.
+        """
         return [
-            draw(self.chance, public=self.chance.random() < 0.5)
-            for draw in (drawn_group, drawn_lookup)
+            draw(self.rng, public=self.rng.random() < 0.5)
+            for draw in (random_group, random_lookup)
             for _ in range(count)
         ]
 
-    def asked(self, query: Query) -> list[Document]:
-        """Ask, and compare with SQL."""
+    def check_query(self, query: Query) -> list[Document]:
+        """Run the query, and compare its result with SQL."""
         caller = self.anonymous if query.public else self.caller
         path = f"{self.sides[query.side].path}/query"
         answer = caller.post(path, {"limit": 1000, **query.members()})
         assert answer.ok, f"{answer.text} to {query}, {self}"
-        rows = answer.json()["rows" if isinstance(query, Grouped) else "items"]
-        found = [longs(row["document"]) for row in rows]
-        plain = text([query.plain(document) for document in found])
+        rows = answer.json()["rows" if isinstance(query, GroupedQuery) else "items"]
+        items = [longs(row["document"]) for row in rows]
+        plain = text([query.plain(document) for document in items])
         assert plain == text(self.mirror.answer(query)), f"{query}, {self}"
-        return found
+        return items
 
     def watched(self, client: Client, name: str, query: Query) -> Answer:
         return begin(client, name, collection=query.side, **query.members())
 
     def settle(self, answer: Answer, query: Query) -> None:
-        """Wait until a subscription holds what is answered now."""
-        wanted = text(self.asked(query))
+        """Wait until a subscription has the current result of its query."""
+        expected = text(self.check_query(query))
         try:
-            while not answer.ready or text(map(longs, answer.documents)) != wanted:
+            while not answer.ready or text(map(longs, answer.documents)) != expected:
                 answer.next(SETTLED_S)
         except TimeoutError:
-            assert text(map(longs, answer.documents)) == wanted, f"live {query}, {self}"
+            assert text(map(longs, answer.documents)) == expected, f"live {query}, {self}"
             raise
 
     def __str__(self) -> str:
@@ -163,14 +166,14 @@ def longs(document: Document) -> Document:
     return read
 
 
-def _long(found: Document) -> object:
-    return int(found["$numberLong"]) if "$numberLong" in found else found
+def _long(value: Document) -> object:
+    return int(value["$numberLong"]) if "$numberLong" in value else value
 
 
 @pytest.fixture
-def world(server: str, backstage: Backstage, postgres_url: str) -> Iterator[World]:
+def world(server: str, background: BackgroundProcesses, postgres_url: str) -> Iterator[World]:
     first = make_collection(server, name="open", rules=RULES["open"])
-    second = make_collection(server, made=first.made, name="ruled", rules=RULES["ruled"])
+    second = make_collection(server, account=first.account, name="ruled", rules=RULES["ruled"])
     seed = random.randrange(2**32)
     with mirrored(postgres_url) as mirror:
         sides = {"open": first, "ruled": second}
@@ -179,7 +182,9 @@ def world(server: str, backstage: Backstage, postgres_url: str) -> Iterator[Worl
 
 @contextmanager
 def readers(world: World) -> Iterator[dict[bool, Client]]:
-    """Open connections of who reads everything, and of who reads only what is public."""
+    """Open connections of a caller that reads everything, and of one that reads only public
+    documents.
+    """
     own = world.caller.headers["Authorization"].removeprefix("Bearer ")
     with greeted(world.caller.base, own) as everything, opened(world.caller.base) as public:
         public.say(type="hello", key=world.anonymous.headers["Rillbase-Key"])
@@ -198,7 +203,7 @@ def test_groups_and_lookups_equal_sql_through_a_random_history(world: World) -> 
             world.write()
             if step % ASKED_EVERY == 0:
                 for query in world.drawn(ASKED):
-                    world.asked(query)
+                    world.check_query(query)
             if step in SETTLED_AT:
                 for answer, query in watched:
                     world.settle(answer, query)

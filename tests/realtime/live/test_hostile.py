@@ -12,12 +12,12 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from tenants.models import Quota
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_tenant
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import subscribe
-from tests.realtime.live.conftest import Backstage
-from tests.realtime.live.test_going_on import key_of
+from tests.realtime.live.conftest import BackgroundProcesses
+from tests.realtime.live.test_resuming import key_of
 
 #: Subscriptions that one client requests.
 MANY = 10_000
@@ -29,16 +29,18 @@ ABOVE = 50
 pytestmark = pytest.mark.timeout(300)
 
 
-def limited_collection(server: str, subscriptions: int) -> MadeCollection:
+def limited_collection(server: str, subscriptions: int) -> CollectionClient:
     """Create a collection of a new tenant with this quota of subscriptions."""
-    made = make_tenant(plan="dedicated")
+    account = make_tenant(plan="dedicated")
     rates = {"requests_per_s": 100_000, "requests_burst": 100_000}
-    Quota(tenant=made.tenant, limits={**rates, "subscriptions": subscriptions}).save(using="staff")
-    return make_collection(server, made=made)
+    Quota(tenant=account.tenant, limits={**rates, "subscriptions": subscriptions}).save(
+        using="staff"
+    )
+    return make_collection(server, account=account)
 
 
 @pytest.fixture
-def hostile(server: str, backstage: Backstage) -> MadeCollection:
+def hostile(server: str, background: BackgroundProcesses) -> CollectionClient:
     return limited_collection(server, ALLOWED)
 
 
@@ -63,7 +65,7 @@ def in_background(work: Callable[[], None]) -> Iterator[None]:
         raise failed[0]
 
 
-def assert_served(client: Client, todos: MadeCollection, *, writes: int = 20) -> None:
+def assert_served(client: Client, todos: CollectionClient, *, writes: int = 20) -> None:
     """Write, and check that each write is delivered as an event."""
     answer = subscribe(client, "calm", collection=todos.name)
     for number in range(writes):
@@ -72,7 +74,7 @@ def assert_served(client: Client, todos: MadeCollection, *, writes: int = 20) ->
 
 
 def test_ten_thousand_requested_subscriptions_are_limited_by_the_quota(
-    server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
+    server: str, client: Client, todos: CollectionClient, hostile: CollectionClient
 ) -> None:
     codes: Counter[str] = Counter()
 
@@ -98,9 +100,9 @@ def test_ten_thousand_requested_subscriptions_are_limited_by_the_quota(
 
 
 def test_garbage_gets_an_error_or_ends_only_its_own_connection(
-    server: str, client: Client, todos: MadeCollection, hostile: MadeCollection
+    server: str, client: Client, todos: CollectionClient, hostile: CollectionClient
 ) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     alphabet = '{}[]",:\\ \t\n0123456789eE+-truefalsnullidtypesubscribecollection$é\u2028'
 
     def babble() -> None:
@@ -108,7 +110,7 @@ def test_garbage_gets_an_error_or_ends_only_its_own_connection(
             with greeted(server, key_of(hostile), by_socket=True) as one:
                 try:
                     for _ in range(200):
-                        one.say_raw("".join(chance.choices(alphabet, k=chance.randrange(1, 300))))
+                        one.say_raw("".join(rng.choices(alphabet, k=rng.randrange(1, 300))))
                     one.say_raw("[" * 100_000)
                     one.say_raw(b"\xff\x00\xfe")
                     assert one.closed()[0] in (1003, 1007, 1008, 1009)
@@ -120,15 +122,15 @@ def test_garbage_gets_an_error_or_ends_only_its_own_connection(
 
 
 def test_a_tenant_with_a_thousand_residual_queries_does_not_block_others(
-    server: str, client: Client, todos: MadeCollection
+    server: str, client: Client, todos: CollectionClient
 ) -> None:
     hostile = limited_collection(server, 5 * RESIDUAL)
     codes: Counter[str] = Counter()
 
     def ask(one: Client, numbers: range) -> None:
         for number in numbers:
-            wanted = {"n": {"$not": {"$eq": number}}}
-            one.say(type="subscribe", id=f"s{number}", collection=hostile.name, filter=wanted)
+            query_filter = {"n": {"$not": {"$eq": number}}}
+            one.say(type="subscribe", id=f"s{number}", collection=hostile.name, filter=query_filter)
         wanted_answers = sum(codes.values()) + len(numbers)
         while sum(codes.values()) < wanted_answers:
             frame = one.next()

@@ -1,4 +1,4 @@
-"""Documents that are shown with others: whatever changes on either side is told."""
+"""Documents with lookups: changes on either side are delivered."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.client import opened
 from tests.realtime.live.answer import begin, subscribe
 from tests.realtime.live.test_rights import anonymous_key, change_rules
 
 if TYPE_CHECKING:
     from tests.realtime.client import Client
-    from tests.realtime.live.conftest import Backstage
+    from tests.realtime.live.conftest import BackgroundProcesses
 
 
 @pytest.fixture
-def people(todos: MadeCollection) -> MadeCollection:
-    return make_collection(todos.caller.base, made=todos.made)
+def people(todos: CollectionClient) -> CollectionClient:
+    return make_collection(todos.caller.base, account=todos.account)
 
 
-def looking_up(todos: MadeCollection, people: MadeCollection, **more: object) -> dict[str, Any]:
+def looking_up(todos: CollectionClient, people: CollectionClient, **more: object) -> dict[str, Any]:
     lookup = [{"from": people.name, "local": "owner", "as": "by"}]
     return {"collection": todos.name, "lookup": lookup, **more}
 
 
 def test_a_change_of_either_side_is_delivered(
-    client: Client, todos: MadeCollection, people: MadeCollection
+    client: Client, todos: CollectionClient, people: CollectionClient
 ) -> None:
     people.insert({"_id": "ann", "age": 1})
     todos.insert({"_id": "a", "owner": "ann"})
@@ -51,7 +51,7 @@ def test_a_change_of_either_side_is_delivered(
 
 
 def test_one_transaction_over_both_sides_is_one_change(
-    client: Client, todos: MadeCollection, people: MadeCollection
+    client: Client, todos: CollectionClient, people: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", **looking_up(todos, people))
     operations = [
@@ -64,10 +64,10 @@ def test_one_transaction_over_both_sides_is_one_change(
 
 
 def test_hidden_documents_are_absent_and_a_changed_rule_hides_them(
-    server: str, backstage: Backstage
+    server: str, background: BackgroundProcesses
 ) -> None:
     todos = make_collection(server, rules={"read": True})
-    people = make_collection(server, made=todos.made, rules={"read": {"public": True}})
+    people = make_collection(server, account=todos.account, rules={"read": {"public": True}})
     people.insert_many([{"_id": "ann", "public": True}, {"_id": "bob", "age": 1}])
     todos.insert_many([{"_id": "a", "owner": "ann"}, {"_id": "b", "owner": "bob"}])
     ann = {"_id": "ann", "public": True}
@@ -88,9 +88,12 @@ def test_hidden_documents_are_absent_and_a_changed_rule_hides_them(
 
 
 def test_a_document_of_a_large_collection_is_read_when_it_is_referenced(
-    client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
+    client: Client,
+    todos: CollectionClient,
+    people: CollectionClient,
+    background: BackgroundProcesses,
 ) -> None:
-    backstage.start_worker()
+    background.start_worker()
     people.insert_many([{"_id": f"p{n}", "n": n} for n in range(1_100)])
     todos.insert({"_id": "a", "owner": "p1"})
     answer = subscribe(client, "s", **looking_up(todos, people))
@@ -102,9 +105,12 @@ def test_a_document_of_a_large_collection_is_read_when_it_is_referenced(
 
 
 def test_new_references_to_a_large_collection_are_delivered_with_their_documents(
-    client: Client, todos: MadeCollection, people: MadeCollection, backstage: Backstage
+    client: Client,
+    todos: CollectionClient,
+    people: CollectionClient,
+    background: BackgroundProcesses,
 ) -> None:
-    backstage.start_worker()
+    background.start_worker()
     people.insert_many([{"_id": f"p{n}", "n": n} for n in range(1_100)])
     people.caller.delete(f"{people.path}/documents/p3")
     todos.insert_many([{"_id": f"t{n}"} for n in range(3)])
@@ -131,7 +137,7 @@ def test_new_references_to_a_large_collection_are_delivered_with_their_documents
 
 
 def test_a_change_hidden_by_the_projection_is_not_delivered(
-    client: Client, todos: MadeCollection, people: MadeCollection
+    client: Client, todos: CollectionClient, people: CollectionClient
 ) -> None:
     people.insert({"_id": "ann", "name": "Ann", "salary": 1})
     todos.insert({"_id": "a", "owner": "ann", "text": "x"})
@@ -147,7 +153,7 @@ def test_a_change_hidden_by_the_projection_is_not_delivered(
 
 
 def test_a_projection_without_ids_leaves_rows_their_keys(
-    client: Client, todos: MadeCollection, people: MadeCollection
+    client: Client, todos: CollectionClient, people: CollectionClient
 ) -> None:
     people.insert({"_id": "ann", "tags": [1, 2, 3]})
     todos.insert({"_id": "a", "owner": "ann"})
@@ -160,16 +166,16 @@ def test_a_projection_without_ids_leaves_rows_their_keys(
 
 
 def test_a_collection_that_is_looked_up_and_deleted_ends_the_subscription(
-    client: Client, todos: MadeCollection, people: MadeCollection
+    client: Client, todos: CollectionClient, people: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", **looking_up(todos, people))
-    admin = {"Authorization": f"Bearer {todos.made.admin_key}"}
-    path = f"/api/v1/tenants/{todos.made.slug}/collections/{people.name}"
+    admin = {"Authorization": f"Bearer {todos.account.admin_key}"}
+    path = f"/api/v1/tenants/{todos.account.slug}/collections/{people.name}"
     todos.caller.__class__(todos.caller.base, admin).delete(path)
     assert answer.until("end")["error"]["code"] == "not_found"
 
 
-def test_what_cannot_be_looked_up_is_refused(client: Client, todos: MadeCollection) -> None:
+def test_what_cannot_be_looked_up_is_refused(client: Client, todos: CollectionClient) -> None:
     group = {"by": [], "measures": {"n": {"op": "count"}}}
     lookup = [{"from": todos.name, "local": "a", "as": "b"}]
     both = begin(client, "s", collection=todos.name, group=group, lookup=lookup)

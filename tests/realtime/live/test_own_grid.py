@@ -10,32 +10,32 @@ import psycopg
 import pytest
 
 from realtime.grid.size import GridSize
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.documents.outbox.streams import Streams
 from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, subscribe
-from tests.realtime.live.conftest import Backstage
-from tests.realtime.live.test_going_on import key_of
+from tests.realtime.live.conftest import BackgroundProcesses
+from tests.realtime.live.test_resuming import key_of
 from tests.waiting import wait_until
 
 MOVED_S = 60.0
 
 
 @pytest.fixture
-def client(todos: MadeCollection) -> Iterator[Client]:
+def client(todos: CollectionClient) -> Iterator[Client]:
     """A connection to a server of its own, whose hubs begin with this test."""
     with another_server() as other, greeted(other.url, key_of(todos)) as client:
         yield client
 
 
 @pytest.fixture
-def tenant_id(todos: MadeCollection) -> Iterator[UUID]:
+def tenant_id(todos: CollectionClient) -> Iterator[UUID]:
     """The tenant, which afterwards has no grid of its own any more."""
     from realtime.clusters import epochs
 
-    yield todos.made.tenant.pk
-    epochs.disown(todos.made.tenant.pk)
+    yield todos.account.tenant.pk
+    epochs.disown(todos.account.tenant.pk)
 
 
 def until_moved(answer: Answer) -> None:
@@ -46,8 +46,8 @@ def until_moved(answer: Answer) -> None:
 
 def test_a_tenants_queries_go_to_its_own_grid_and_back(
     client: Client,
-    todos: MadeCollection,
-    backstage: Backstage,
+    todos: CollectionClient,
+    background: BackgroundProcesses,
     tenant_id: UUID,
     server: str,
     postgres_url: str,
@@ -59,11 +59,11 @@ def test_a_tenants_queries_go_to_its_own_grid_and_back(
     answer.until_shows([{"_id": "a"}])
 
     epochs.add(tenant_id, GridSize(1))
-    (own,) = [each.grid for each in epochs.in_force(tenant_id)]
+    (own,) = [epoch.grid for epoch in epochs.dedicated_epochs(tenant_id)]
     assert epochs.of_tenant(tenant_id) == []
-    backstage.start_own_grid(own.epoch)
+    background.start_own_grid(own.epoch)
     with contextlib.ExitStack() as stack:
-        stack.callback(backstage.kill, "own grid")
+        stack.callback(background.kill, "own grid")
         wait_until(lambda: grids.watches(own), what="the own nodes to watch", timeout_s=MOVED_S)
         epochs.note_ready(own.epoch)
         until_moved(answer)
@@ -78,7 +78,7 @@ def test_a_tenants_queries_go_to_its_own_grid_and_back(
         late = subscribe(client, "late", collection=todos.name, sort=[["_id", -1]], limit=1)
         late.until_shows([{"_id": "b"}])
         assert grids.queries(own) == 2
-        images = Streams(backstage.valkey, epoch=own.epoch, partitions=1).images()
+        images = Streams(background.valkey, epoch=own.epoch, partitions=1).images()
         assert {image.tenant_id for image in images} == {tenant_id}
 
         # A server that begins now finds the grid at once, too.

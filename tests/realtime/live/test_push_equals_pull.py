@@ -1,4 +1,6 @@
-"""Whatever is written: answer and events, applied in order, are the answer asked again."""
+"""Whatever is written, the first result and its events, applied in order, equal a new query's
+result.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import random
 import threading
 from typing import Any
 
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client
 from tests.realtime.live.answer import Answer, begin
 
@@ -58,47 +60,47 @@ WRITERS, WRITES = 3, 60
 SETTLED_S = 30.0
 
 
-def write(todos: MadeCollection, seed: int) -> None:
+def write(todos: CollectionClient, seed: int) -> None:
     """Write at random, as one of several clients."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(WRITES):
-        path = f"{todos.path}/documents/d{chance.randrange(15)}"
-        match chance.randrange(5):
+        path = f"{todos.path}/documents/d{rng.randrange(15)}"
+        match rng.randrange(5):
             case 0:
                 todos.caller.delete(path)
             case 1:
-                todos.caller.patch(path, {"$set": {"n": chance.randrange(10)}})
+                todos.caller.patch(path, {"$set": {"n": rng.randrange(10)}})
             case 2:
                 operations = [
-                    {"replace": {"id": f"d{chance.randrange(15)}", "document": document(chance)}}
+                    {"replace": {"id": f"d{rng.randrange(15)}", "document": document(rng)}}
                     for _ in range(4)
                 ]
                 todos.caller.post(f"{todos.path}/documents:bulk", {"operations": operations})
             case _:
-                todos.caller.put(path, document(chance))
+                todos.caller.put(path, document(rng))
 
 
-def document(chance: random.Random) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "n": chance.randrange(10),
-        "text": chance.choice(["a", "ab", "b", "ba"]),
-        "tags": chance.sample(["a", "b", "c"], chance.randrange(3)),
-        "other": f"d{chance.randrange(20)}",
-        "others": [{"id": f"d{chance.randrange(20)}"} for _ in range(chance.randrange(3))],
-        "ranks": [chance.randrange(5) for _ in range(chance.randrange(4))],
-        "size": chance.choice([3, 30, 100_000_000]),
+def document(rng: random.Random) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "n": rng.randrange(10),
+        "text": rng.choice(["a", "ab", "b", "ba"]),
+        "tags": rng.sample(["a", "b", "c"], rng.randrange(3)),
+        "other": f"d{rng.randrange(20)}",
+        "others": [{"id": f"d{rng.randrange(20)}"} for _ in range(rng.randrange(3))],
+        "ranks": [rng.randrange(5) for _ in range(rng.randrange(4))],
+        "size": rng.choice([3, 30, 100_000_000]),
         #: Larger than what can be grouped by.
-        "wide": chance.choice(["narrow", "w" * 2_000]),
+        "wide": rng.choice(["narrow", "w" * 2_000]),
     }
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         # More than one lookup may refer to.
-        made["others"] = [{"id": f"d{number}"} for number in range(1_001)]
-    if chance.random() < 0.5:
-        made["nested"] = {"x": chance.randrange(5)}
-    return made
+        content["others"] = [{"id": f"d{number}"} for number in range(1_001)]
+    if rng.random() < 0.5:
+        content["nested"] = {"x": rng.randrange(5)}
+    return content
 
 
-def test_pushed_answers_equal_pulled_ones(client: Client, todos: MadeCollection) -> None:
+def test_pushed_answers_equal_pulled_ones(client: Client, todos: CollectionClient) -> None:
     seed = random.randrange(2**32)
     writers = [
         threading.Thread(target=write, args=(todos, seed + number)) for number in range(WRITERS)
@@ -110,21 +112,21 @@ def test_pushed_answers_equal_pulled_ones(client: Client, todos: MadeCollection)
         {"from": todos.name, "local": "others.id", "as": "all"},
     ]
     queries = [*QUERIES, *({**query, "lookup": lookup} for query in LOOKUPS)]
-    # Half begin in the middle of it all.
+    # Half of the subscriptions start in the middle of the writes.
     answers = [begin(client, str(n), collection=todos.name, **q) for n, q in enumerate(queries)]
     for writer in writers:
         writer.join()
     answers += [begin(client, f"x{n}", collection=todos.name, **q) for n, q in enumerate(queries)]
-    for answer, wanted in zip(answers, queries * 2, strict=True):
-        settle(answer, todos, wanted, seed)
+    for answer, live_query in zip(answers, queries * 2, strict=True):
+        settle(answer, todos, live_query, seed)
 
 
-def settle(answer: Answer, todos: MadeCollection, wanted: dict[str, Any], seed: int) -> None:
-    asked = todos.ask({"limit": 10_000, **wanted}).json()
-    expected = [row["document"] for row in asked["rows" if "group" in wanted else "items"]]
+def settle(answer: Answer, todos: CollectionClient, live_query: dict[str, Any], seed: int) -> None:
+    response = todos.ask({"limit": 10_000, **live_query}).json()
+    expected = [row["document"] for row in response["rows" if "group" in live_query else "items"]]
     while not answer.ready:
         answer.next(SETTLED_S)
     try:
         answer.until_shows(expected, timeout_s=SETTLED_S)
     except TimeoutError:
-        assert answer.documents == expected, f"{wanted} with the seed {seed}"
+        assert answer.documents == expected, f"{live_query} with the seed {seed}"

@@ -1,4 +1,4 @@
-"""What comes between an answer and its changes: other subscribers, renewals, a server's death."""
+"""Races between a result and its changes: other subscribers, renewals, a server's death."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.own_server import another_server
 from tests.realtime.client import Client, greeted
 from tests.realtime.live.answer import Answer, begin, subscribe
-from tests.realtime.live.conftest import Backstage
-from tests.realtime.live.test_going_on import key_of
+from tests.realtime.live.conftest import BackgroundProcesses
+from tests.realtime.live.test_resuming import key_of
 
 WRITERS = 2
 
 
 @contextmanager
-def writing(todos: MadeCollection) -> Iterator[None]:
+def writing(todos: CollectionClient) -> Iterator[None]:
     """Have clients change the collection until the block ends."""
     over = threading.Event()
 
     def write(number: int) -> None:
-        chance = random.Random(number)
+        rng = random.Random(number)
         while not over.is_set():
-            path = f"{todos.path}/documents/w{chance.randrange(20)}"
-            if chance.random() < 0.3:
+            path = f"{todos.path}/documents/w{rng.randrange(20)}"
+            if rng.random() < 0.3:
                 todos.caller.delete(path)
             else:
-                todos.caller.put(path, {"n": chance.randrange(200)})
+                todos.caller.put(path, {"n": rng.randrange(200)})
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
     for writer in writers:
@@ -44,7 +44,7 @@ def writing(todos: MadeCollection) -> Iterator[None]:
 
 
 def test_a_subscriber_that_joins_during_writes_sees_the_same_answer(
-    server: str, client: Client, todos: MadeCollection
+    server: str, client: Client, todos: CollectionClient
 ) -> None:
     unsorted: dict[str, Any] = {"filter": {"n": {"$lt": 100}}}
     window: dict[str, Any] = {"sort": [["n", 1]], "limit": 5}
@@ -61,9 +61,9 @@ def test_a_subscriber_that_joins_during_writes_sees_the_same_answer(
 
 
 def test_a_window_that_ran_out_of_rows_is_read_again_in_the_middle_of_writes(
-    client: Client, todos: MadeCollection, backstage: Backstage
+    client: Client, todos: CollectionClient, background: BackgroundProcesses
 ) -> None:
-    backstage.start_worker()
+    background.start_worker()
     window: dict[str, Any] = {"sort": [["n", 1]], "offset": 1, "limit": 4}
     for start in range(0, 1000, 500):
         todos.insert_many([{"_id": f"d{n:03}", "n": n} for n in range(start, start + 500)])
@@ -77,7 +77,7 @@ def test_a_window_that_ran_out_of_rows_is_read_again_in_the_middle_of_writes(
 
 
 def test_a_client_of_a_server_that_died_gets_what_it_missed_from_another(
-    server: str, todos: MadeCollection
+    server: str, todos: CollectionClient
 ) -> None:
     query = {"collection": todos.name}
     with another_server() as other:
@@ -97,7 +97,7 @@ def test_a_client_of_a_server_that_died_gets_what_it_missed_from_another(
 
 
 def test_a_document_recreated_during_a_subscribe_is_in_the_answer(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     for number in range(10):
         todos.insert({"_id": "a", "n": number})

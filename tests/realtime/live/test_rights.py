@@ -1,4 +1,4 @@
-"""What a subscriber may not read, it does not hear of, from the moment at which that is so."""
+"""A subscriber receives nothing that it may not read, from the moment the rules change."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from documents.models import Collection
 from foundation.scope import scoped
 from tenants.models import ApiKey
 from tests.caller import with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key, make_tenant
 from tests.realtime.client import Client, greeted, opened
 from tests.realtime.live.answer import begin, subscribe
-from tests.realtime.live.conftest import Backstage
+from tests.realtime.live.conftest import BackgroundProcesses
 
 
-def change_rules(todos: MadeCollection, rules: object) -> None:
+def change_rules(todos: CollectionClient, rules: object) -> None:
     """Change the rules as a member does."""
-    caller = with_key(todos.caller.base, todos.made.admin_key)
-    path = f"/api/v1/tenants/{todos.made.slug}/collections/{todos.name}"
+    caller = with_key(todos.caller.base, todos.account.admin_key)
+    path = f"/api/v1/tenants/{todos.account.slug}/collections/{todos.name}"
     answer = caller.patch(path, {"access_rules": rules})
     assert answer.status_code == 200, answer.text
 
 
-def anonymous_key(todos: MadeCollection) -> str:
-    return make_key(todos.made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
+def anonymous_key(todos: CollectionClient) -> str:
+    return make_key(todos.account.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
 
 
 @pytest.fixture
-def ruled(server: str, backstage: Backstage) -> MadeCollection:
+def ruled(server: str, background: BackgroundProcesses) -> CollectionClient:
     return make_collection(server, rules={"read": {"public": True}})
 
 
-def test_the_rule_is_part_of_the_query(server: str, ruled: MadeCollection) -> None:
+def test_the_rule_is_part_of_the_query(server: str, ruled: CollectionClient) -> None:
     ruled.insert({"_id": "a", "public": True})
     ruled.insert({"_id": "b", "public": False, "secret": "s3cr3t"})
     with opened(server) as client:
@@ -51,13 +51,13 @@ def test_the_rule_is_part_of_the_query(server: str, ruled: MadeCollection) -> No
 
 
 def test_changes_of_a_hidden_document_that_a_filter_names_give_no_frames(
-    server: str, ruled: MadeCollection
+    server: str, ruled: CollectionClient
 ) -> None:
     ruled.insert({"_id": "hidden", "public": False})
     with opened(server) as client:
         client.say(type="hello", key=anonymous_key(ruled))
-        wanted = {"_id": {"$in": ["hidden", "absent", "seen"]}}
-        answer = subscribe(client, "s", collection=ruled.name, filter=wanted)
+        query_filter = {"_id": {"$in": ["hidden", "absent", "seen"]}}
+        answer = subscribe(client, "s", collection=ruled.name, filter=query_filter)
         assert answer.documents == []
         ruled.caller.patch(f"{ruled.path}/documents/hidden", {"$set": {"n": 1}})
         ruled.caller.delete(f"{ruled.path}/documents/hidden")
@@ -68,31 +68,31 @@ def test_changes_of_a_hidden_document_that_a_filter_names_give_no_frames(
 
 
 def test_documents_that_cannot_be_evaluated_are_counted_if_the_rule_shows_them(
-    server: str, ruled: MadeCollection
+    server: str, ruled: CollectionClient
 ) -> None:
     costly = {"$expr": {"$gte": [{"$size": {"$range": [0, "$n"]}}, 0]}}
     too_large = 10**8
     ruled.insert_many([{"_id": n, "public": n > 1, "n": too_large} for n in range(3)])
     with opened(server) as client:
 
-        def counted() -> int:
-            found: int = client.wait_for(lambda frame: frame["type"] == "notice")["count"]
-            return found
+        def notice_count() -> int:
+            result: int = client.wait_for(lambda frame: frame["type"] == "notice")["count"]
+            return result
 
         client.say(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name, filter=costly)
-        assert counted() == 1
+        assert notice_count() == 1
         hidden_and_shown = [{"_id": n, "public": n > 10, "n": too_large} for n in range(10, 13)]
         ruled.insert_many([*hidden_and_shown, {"_id": "last", "public": True, "n": 1}])
         answer.until_shows([{"_id": "last", "public": True, "n": 1}])
         total = 0
         while total < 2:
-            total += counted()
+            total += notice_count()
         assert total == 2
 
 
 def test_a_rule_tightened_between_two_writes_hides_the_second(
-    server: str, ruled: MadeCollection
+    server: str, ruled: CollectionClient
 ) -> None:
     with opened(server) as client:
         client.say(type="hello", key=anonymous_key(ruled))
@@ -107,7 +107,7 @@ def test_a_rule_tightened_between_two_writes_hides_the_second(
         assert any(frame["type"] == "reset" for frame in answer.frames)
 
 
-def test_a_rule_that_denies_ends_the_subscription(server: str, ruled: MadeCollection) -> None:
+def test_a_rule_that_denies_ends_the_subscription(server: str, ruled: CollectionClient) -> None:
     with opened(server) as client:
         client.say(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name)
@@ -115,28 +115,30 @@ def test_a_rule_that_denies_ends_the_subscription(server: str, ruled: MadeCollec
         assert answer.until("end")["error"]["code"] == "forbidden"
 
 
-def test_a_deleted_collection_ends_its_subscriptions(client: Client, todos: MadeCollection) -> None:
+def test_a_deleted_collection_ends_its_subscriptions(
+    client: Client, todos: CollectionClient
+) -> None:
     answer = subscribe(client, "s", collection=todos.name)
-    with scoped(tenant_id=todos.made.tenant.id):
+    with scoped(tenant_id=todos.account.tenant.id):
         Collection.objects.filter(pk=todos.collection.pk).update(state="deleting")
     assert answer.until("end")["error"]["code"] == "not_found"
 
 
-def test_a_revoked_key_ends_its_subscriptions(server: str, todos: MadeCollection) -> None:
-    key = make_key(todos.made.tenant)
+def test_a_revoked_key_ends_its_subscriptions(server: str, todos: CollectionClient) -> None:
+    key = make_key(todos.account.tenant)
     with greeted(server, key) as client:
         answer = subscribe(client, "s", collection=todos.name)
-        with scoped(tenant_id=todos.made.tenant.id):
+        with scoped(tenant_id=todos.account.tenant.id):
             ApiKey.objects.filter(key_id=key.split("_")[2]).update(revoked_at=timezone.now())
         assert answer.until("end")["error"]["code"] == "invalid_credentials"
         assert client.closed()[0] == 4401
 
 
 def test_another_tenants_collection_of_the_same_name_is_another_one(
-    server: str, todos: MadeCollection
+    server: str, todos: CollectionClient
 ) -> None:
-    stranger = make_collection(server, name=todos.name, made=make_tenant(plan="dedicated"))
-    key = make_key(stranger.made.tenant)
+    stranger = make_collection(server, name=todos.name, account=make_tenant(plan="dedicated"))
+    key = make_key(stranger.account.tenant)
     with greeted(server, key) as client:
         answer = subscribe(client, "s", collection=todos.name)
         todos.insert({"_id": "a", "private": True})
@@ -158,8 +160,8 @@ def test_another_tenants_collection_of_the_same_name_is_another_one(
     ],
 )
 def test_what_cannot_be_watched_is_refused_by_name(
-    client: Client, todos: MadeCollection, members: dict[str, object], code: str
+    client: Client, todos: CollectionClient, members: dict[str, object], code: str
 ) -> None:
-    refused = client.ask("subscribe", "s", **{"collection": todos.name, **members})
-    assert refused["error"]["code"] == code
+    refusal = client.ask("subscribe", "s", **{"collection": todos.name, **members})
+    assert refusal["error"]["code"] == code
     begin(client, "s", collection=todos.name).until("ready")

@@ -1,14 +1,14 @@
-"""An answer arrives, then every change of it."""
+"""A result arrives, then every change of it."""
 
 from __future__ import annotations
 
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.realtime.client import Client
 from tests.realtime.live.answer import subscribe
 
 
 def test_the_answer_arrives_and_then_every_change_of_it(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
     answer = subscribe(client, "s", collection=todos.name, filter={"n": {"$lt": 10}})
@@ -32,7 +32,7 @@ def test_the_answer_arrives_and_then_every_change_of_it(
     assert [event["seq"] for event in answer.events] == [1, 2, 3, 4]
 
 
-def test_a_window_stays_a_window(client: Client, todos: MadeCollection) -> None:
+def test_a_window_stays_a_window(client: Client, todos: CollectionClient) -> None:
     todos.insert_many([{"_id": f"d{n}", "n": n} for n in range(5)])
     answer = subscribe(client, "s", collection=todos.name, sort=[["n", 1]], limit=3)
     assert [d["n"] for d in answer.documents] == [0, 1, 2]
@@ -46,7 +46,7 @@ def test_a_window_stays_a_window(client: Client, todos: MadeCollection) -> None:
 
 
 def test_a_write_over_the_connection_is_delivered_as_an_event(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name)
     ack = client.ask("insert", "w", collection=todos.name, document={"_id": "a"})
@@ -54,11 +54,11 @@ def test_a_write_over_the_connection_is_delivered_as_an_event(
     answer.until_shows([{"_id": "a"}])
 
 
-def test_unsubscribing_ends_it(client: Client, todos: MadeCollection) -> None:
+def test_unsubscribing_ends_it(client: Client, todos: CollectionClient) -> None:
     answer = subscribe(client, "s", collection=todos.name)
     client.say(type="subscribe", id="s", collection=todos.name)
-    refused = client.wait_for(lambda f: f["type"] == "error")
-    assert refused["error"]["code"] == "id_in_use"
+    refusal = client.wait_for(lambda f: f["type"] == "error")
+    assert refusal["error"]["code"] == "id_in_use"
     client.say(type="unsubscribe", id="s")
     assert answer.until("end")["error"] is None
     subscribe(client, "s", collection=todos.name)

@@ -1,7 +1,7 @@
-"""While batches are written and nodes are killed, nobody is ever shown a part of a batch.
+"""While batches are written and nodes are killed, no subscriber ever sees a part of a batch.
 
-Each batch moves an amount from one document to another, in two collections at once and against one
-another: whatever is whole adds up to nothing.
+Each batch moves an amount between two documents in two collections, in opposite directions, so that
+complete results add up to zero.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.realtime.live.answer import Answer, subscribe
 from tests.realtime.live.conftest import GRID
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.realtime.client import Client
-    from tests.realtime.live.conftest import Backstage
+    from tests.realtime.live.conftest import BackgroundProcesses
 
 KEYS = [f"d{number}" for number in range(8)]
 HEALED_S = 120.0
 
 
 class Ledger:
-    """One who writes batches over two collections. Documents come and go, too."""
+    """Writes batches over two collections, and inserts and deletes documents."""
 
-    def __init__(self, accounts: MadeCollection, mirrors: MadeCollection) -> None:
+    def __init__(self, accounts: CollectionClient, mirrors: CollectionClient) -> None:
         self._collections = ((accounts, 1), (mirrors, -1))
-        self._chance = random.Random()
+        self._rng = random.Random()
         self._amounts: dict[str, int] = {}
         self.batches = 0
 
@@ -43,12 +43,12 @@ class Ledger:
             self._move()
 
     def _move(self) -> None:
-        key, other = self._chance.sample(KEYS, 2)
+        key, other = self._rng.sample(KEYS, 2)
         before = dict(self._amounts)
-        if key in before and self._chance.random() < 0.3:
+        if key in before and self._rng.random() < 0.3:
             amount = -self._amounts.pop(key)
         else:
-            amount = self._chance.randrange(1, 1_000)
+            amount = self._rng.randrange(1, 1_000)
             self._amounts[key] = before.get(key, 0) + amount
         self._amounts[other] = before.get(other, 0) - amount
         operations = [
@@ -82,7 +82,7 @@ def assert_whole(answer: Answer) -> None:
 
 
 def follow(client: Client, answers: dict[str, Answer], until: Callable[[], bool]) -> None:
-    """Take what comes, and look at each answer whenever it is to be shown."""
+    """Read frames, and check each result whenever it is complete."""
     deadline = time.monotonic() + HEALED_S
     while not until():
         assert time.monotonic() < deadline, {name: a.state for name, a in answers.items()}
@@ -98,38 +98,38 @@ def follow(client: Client, answers: dict[str, Answer], until: Callable[[], bool]
             assert_whole(answer)
 
 
-def pid_of(backstage: Backstage, node: str) -> int | None:
-    report = backstage.valkey.hget(f"{{rillbase}}:events:1:1:lease:{node}", "report")
+def pid_of(background: BackgroundProcesses, node: str) -> int | None:
+    report = background.valkey.hget(f"{{rillbase}}:events:1:1:lease:{node}", "report")
     pid = json.loads(report or b"{}").get("pid")
     return None if pid is None else int(pid)
 
 
-def kill_nodes(backstage: Backstage) -> None:
+def kill_nodes(background: BackgroundProcesses) -> None:
     """Kill one filter node with the sort node, then the other one with the sort node's successor.
 
     Whoever is killed is waited for.
     """
     *filters, sort = (node.name for node in GRID.nodes())
     for node in filters:
-        replace(backstage, {name: pid_of(backstage, name) for name in (node, sort)})
+        replace(background, {name: pid_of(background, name) for name in (node, sort)})
 
 
-def replace(backstage: Backstage, nodes: dict[str, int | None]) -> None:
+def replace(background: BackgroundProcesses, nodes: dict[str, int | None]) -> None:
     for pid in nodes.values():
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
 
     def are_replaced() -> bool:
-        others = all(pid_of(backstage, name) != pid for name, pid in nodes.items())
-        return others and backstage.watches()
+        others = all(pid_of(background, name) != pid for name, pid in nodes.items())
+        return others and background.watches()
 
     wait_until(are_replaced, what="other nodes to run", timeout_s=HEALED_S)
 
 
-Queries = dict[str, tuple[MadeCollection, dict[str, Any]]]
+Queries = dict[str, tuple[CollectionClient, dict[str, Any]]]
 
 
-def queries_over(accounts: MadeCollection, mirrors: MadeCollection) -> Queries:
+def queries_over(accounts: CollectionClient, mirrors: CollectionClient) -> Queries:
     lookup = [{"from": mirrors.name, "local": "mirror", "as": "other"}]
     total = {"by": [], "measures": {"sum": {"op": "sum", "field": "n"}}}
     return {
@@ -153,33 +153,34 @@ def watched(client: Client, queries: Queries) -> dict[str, Answer]:
 
 
 def asked_again(queries: Queries) -> dict[str, list[Any]]:
-    wanted = {}
+    expected = {}
     for name, (collection, query) in queries.items():
-        asked = collection.ask({"limit": 100, **query}).json()
-        items = [row["document"] for row in asked["rows" if "group" in query else "items"]]
-        wanted[name] = wanted[f"{name} as results"] = items
-    return wanted
+        response = collection.ask({"limit": 100, **query}).json()
+        items = [row["document"] for row in response["rows" if "group" in query else "items"]]
+        expected[name] = expected[f"{name} as results"] = items
+    return expected
 
 
 def batches_told(answer: Answer) -> list[int]:
-    """Return how many changes each batch had that came as events."""
+    """Return how many changes of each batch arrived as events."""
     return [event["txn"]["count"] for event in answer.events if "txn" in event]
 
 
 def test_no_batch_over_partitions_and_collections_is_shown_in_part_while_nodes_are_killed(
-    client: Client, todos: MadeCollection, backstage: Backstage
+    client: Client, todos: CollectionClient, background: BackgroundProcesses
 ) -> None:
-    mirrors = make_collection(todos.caller.base, made=todos.made)
+    mirrors = make_collection(todos.caller.base, account=todos.account)
     queries = queries_over(todos, mirrors)
     answers = watched(client, queries)
     ledger, over = Ledger(todos, mirrors), threading.Event()
     with ThreadPoolExecutor() as others:
         writing = others.submit(ledger.write_until, over)
         try:
-            killing = others.submit(kill_nodes, backstage)
+            killing = others.submit(kill_nodes, background)
 
             def is_enough() -> bool:
-                # While nodes are away, changes come as results. One batch is to come as events.
+                # While nodes are down, changes arrive as results. At least one batch must arrive as
+                # events.
                 has_events = bool(batches_told(answers["accounts"]))
                 return writing.done() or (killing.done() and has_events)
 
@@ -188,11 +189,11 @@ def test_no_batch_over_partitions_and_collections_is_shown_in_part_while_nodes_a
             over.set()
         killing.result()
         writing.result()
-    wanted = asked_again(queries)
+    expected = asked_again(queries)
 
     def are_live() -> bool:
-        settled = (a.documents == wanted[name] for name, a in answers.items())
-        return all(settled) and all(a.state == "live" for a in answers.values())
+        are_equal = (a.documents == expected[name] for name, a in answers.items())
+        return all(are_equal) and all(a.state == "live" for a in answers.values())
 
     follow(client, answers, are_live)
     assert ledger.batches > 10

@@ -1,4 +1,4 @@
-"""Where a change stopped on its way to a client, as real processes know it."""
+"""Where a change stopped on its way to a client, according to real processes."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import sys
 
 import pytest
 
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
 from tests.own_server import another_server
 from tests.realtime.client import Client, greeted, opened
 from tests.realtime.live.answer import subscribe
-from tests.realtime.live.conftest import ROOT, Backstage
+from tests.realtime.live.conftest import ROOT, BackgroundProcesses
 from tests.realtime.live.member import Member, stages, step
 from tests.realtime.live.test_bounds import DOCUMENT, key_of
 from tests.realtime.live.test_rights import anonymous_key
 
 
 def test_a_delivered_event_is_explained_with_its_number(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name, filter={"priority": {"$gt": 3}})
     todos.insert({"_id": "a", "priority": 5})
@@ -39,21 +39,21 @@ def test_a_delivered_event_is_explained_with_its_number(
 
 
 def test_a_document_that_does_not_match_names_the_predicate_and_the_value(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
-    wanted = {"done": False, "priority": {"$gt": 3}}
-    subscribe(client, "s", collection=todos.name, filter=wanted)
+    query_filter = {"done": False, "priority": {"$gt": 3}}
+    subscribe(client, "s", collection=todos.name, filter=query_filter)
     todos.insert({"_id": "a", "done": False, "priority": 2})
     trace = Member(todos).verdict("s", "a", "no_match")
     assert stages(trace)["filter"] == "stopped"
-    found = step(trace, "filter")
-    assert "`priority` is 2; expected: greater than 3." in found["detail"]
-    (part,) = [one for one in found["facts"]["explanation"]["reason"]["parts"] if one["decides"]]
+    result = step(trace, "filter")
+    assert "`priority` is 2; expected: greater than 3." in result["detail"]
+    (part,) = [one for one in result["facts"]["explanation"]["reason"]["parts"] if one["decides"]]
     assert (json.loads(part["clause"]), part["found"]) == ({"priority": {"$gt": 3}}, ["2"])
 
 
-def test_a_document_that_leaves_was_told_with_the_predicate_that_no_longer_holds(
-    client: Client, todos: MadeCollection
+def test_a_removal_names_the_predicate_that_no_longer_holds(
+    client: Client, todos: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name, filter={"open": True})
     todos.insert({"_id": "a", "open": True})
@@ -70,8 +70,8 @@ def test_a_document_that_leaves_was_told_with_the_predicate_that_no_longer_holds
     assert trace["deleted"] is True
 
 
-def test_a_rule_that_hides_a_document_is_told_apart_from_the_filter(
-    server: str, backstage: Backstage
+def test_the_explanation_distinguishes_the_access_rule_from_the_filter(
+    server: str, background: BackgroundProcesses
 ) -> None:
     ruled = make_collection(server, rules={"read": {"public": True}})
     with opened(server) as client:
@@ -85,8 +85,8 @@ def test_a_rule_that_hides_a_document_is_told_apart_from_the_filter(
         assert Member(ruled).verdict("s", "b", "no_match")
 
 
-def test_a_row_outside_the_window_is_said_to_be_before_or_behind_it(
-    client: Client, todos: MadeCollection
+def test_a_row_outside_the_window_is_reported_as_before_or_behind_it(
+    client: Client, todos: CollectionClient
 ) -> None:
     todos.insert_many([{"_id": f"d{n}", "n": n} for n in range(1, 7)])
     subscribe(client, "s", collection=todos.name, sort=[["n", 1]], offset=1, limit=2)
@@ -102,7 +102,7 @@ def test_a_row_outside_the_window_is_said_to_be_before_or_behind_it(
 
 
 def test_documents_of_the_initial_answer_need_no_event(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a", "n": 1})
     subscribe(client, "s", collection=todos.name)
@@ -110,7 +110,7 @@ def test_documents_of_the_initial_answer_need_no_event(
     assert stages(trace)["hub"] == "stopped"
 
 
-def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCollection) -> None:
+def test_throttled_changes_are_delivered_together(client: Client, todos: CollectionClient) -> None:
     todos.insert({"_id": "a", "n": 0})
     options = {"throttle_ms": 60_000}
     answer = subscribe(client, "slow", collection=todos.name, options=options)
@@ -119,7 +119,7 @@ def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCol
         todos.caller.patch(f"{todos.path}/documents/a", {"$set": {"n": n}})
     brief.until_shows([{"_id": "a", "n": 4}])
     member = Member(todos)
-    # Its first event goes at once, and the others wait for their time.
+    # Its first event is sent at once, and the others are throttled.
     assert answer.until("event")["version"] == 2
     assert stages(member.verdict("slow", "a", "held"))["delivery"] == "waiting"
     last = brief.events[-1]
@@ -127,8 +127,8 @@ def test_throttled_changes_are_delivered_together(client: Client, todos: MadeCol
     assert step(trace, "delivery")["facts"]["last_event"] == last["seq"]
 
 
-def test_kinds_of_change_that_were_not_asked_for_are_muted(
-    client: Client, todos: MadeCollection
+def test_events_that_the_subscription_did_not_request_are_muted(
+    client: Client, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a", "n": 0})
     subscribe(client, "s", collection=todos.name, options={"events": ["add"]})
@@ -136,8 +136,8 @@ def test_kinds_of_change_that_were_not_asked_for_are_muted(
     assert Member(todos).verdict("s", "a", "muted")
 
 
-def test_a_document_that_nobody_wrote_and_a_version_to_come_are_told_as_such(
-    client: Client, todos: MadeCollection
+def test_an_unwritten_document_and_a_future_version_are_explained(
+    client: Client, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a"})
     subscribe(client, "s", collection=todos.name)
@@ -146,8 +146,8 @@ def test_a_document_that_nobody_wrote_and_a_version_to_come_are_told_as_such(
     assert member.verdict("s", "a", "no_such_version", 7)["newest_version"] == 1
 
 
-def test_a_client_that_does_not_read_is_named_as_what_holds_it_up(
-    server: str, client: Client, todos: MadeCollection
+def test_a_client_that_does_not_read_is_named_as_the_cause_of_a_delay(
+    server: str, client: Client, todos: CollectionClient
 ) -> None:
     with greeted(server, key_of(todos), by_socket=True) as sleeper:
         slow = subscribe(sleeper, "slow", collection=todos.name)
@@ -158,17 +158,17 @@ def test_a_client_that_does_not_read_is_named_as_what_holds_it_up(
             bulk = todos.caller.post(f"{todos.path}/documents:bulk", {"operations": operations})
             version = bulk.json()["results"][-1]["version"]
             assert version < 20_000, "the client never falls behind"
-            verdict = member.settled("slow", "a", version)["verdict"]
+            verdict = member.until_known("slow", "a", version)["verdict"]
         while not slow.items or slow.items[0]["version"] < version:
             slow.next()
-        trace = member.settled("slow", "a", version)
+        trace = member.until_known("slow", "a", version)
         while trace["verdict"] in ("not_taken", "held"):
-            trace = member.settled("slow", "a", version)
+            trace = member.until_known("slow", "a", version)
         assert trace["verdict"] in ("told", "coalesced")
 
 
 def test_a_trace_can_be_requested_from_any_server(
-    todos: MadeCollection,
+    todos: CollectionClient,
 ) -> None:
     with another_server() as other, greeted(other.url, key_of(todos)) as client:
         answer = subscribe(client, "far", collection=todos.name)
@@ -176,18 +176,18 @@ def test_a_trace_can_be_requested_from_any_server(
         answer.until_shows([{"_id": "a"}])
         assert Member(todos).verdict("far", "a", "told")
         public = Member(todos).subscription("far")
-        # It ends without a word, and nobody else knows what it told.
+        # It is killed, and no other process knows what it had sent.
         other.process.kill()
         other.process.wait()
-        refused = Member(todos).caller.get(f"{Member(todos).path}/{public}/why?document=a")
-        assert (refused.status_code, refused.json()["code"]) in (
+        refusal = Member(todos).caller.get(f"{Member(todos).path}/{public}/why?document=a")
+        assert (refusal.status_code, refusal.json()["code"]) in (
             (503, "unavailable"),
             (404, "not_found"),
         )
 
 
 def test_the_command_line_lists_subscriptions_and_explains_deliveries(
-    client: Client, todos: MadeCollection
+    client: Client, todos: CollectionClient
 ) -> None:
     subscribe(client, "s", collection=todos.name, filter={"n": {"$gt": 3}})
     todos.insert({"_id": "a", "n": 2})
@@ -201,29 +201,29 @@ def test_the_command_line_lists_subscriptions_and_explains_deliveries(
     assert "✗ The query's filter" in words
     assert "`n` is 2; expected: greater than 3." in words
     assert json.loads(ran(todos, public, "a", "--json"))["verdict"] == "no_match"
-    refused = run(todos, "no.such", "a")
-    assert refused.returncode == 1
-    assert "not_found" in refused.stderr
+    refusal = run(todos, "no.such", "a")
+    assert refusal.returncode == 1
+    assert "not_found" in refusal.stderr
 
 
-def run(todos: MadeCollection, *arguments: str) -> subprocess.CompletedProcess[str]:
-    made = todos.made
-    where = {"RILLBASE_URL": todos.caller.base, "RILLBASE_TENANT": made.slug}
-    environment = {**os.environ, **where, "RILLBASE_KEY": made.admin_key, "COLUMNS": "200"}
+def run(todos: CollectionClient, *arguments: str) -> subprocess.CompletedProcess[str]:
+    account = todos.account
+    where = {"RILLBASE_URL": todos.caller.base, "RILLBASE_TENANT": account.slug}
+    environment = {**os.environ, **where, "RILLBASE_KEY": account.admin_key, "COLUMNS": "200"}
     command = [sys.executable, "manage.py", "why", *arguments]
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
 
 
-def ran(todos: MadeCollection, *arguments: str) -> str:
+def ran(todos: CollectionClient, *arguments: str) -> str:
     done = run(todos, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_only_members_who_may_read_the_documents_get_the_trace(
-    client: Client, server: str, todos: MadeCollection
+    client: Client, server: str, todos: CollectionClient
 ) -> None:
     subscribe(client, "s", collection=todos.name)
     todos.insert({"_id": "a", "secret": "s3cr3t"})
@@ -232,20 +232,22 @@ def test_only_members_who_may_read_the_documents_get_the_trace(
     path = f"{member.path}/{public}/why?document=a"
     # A key that may use another collection alone, and one without the right to read.
     keys = (
-        make_key(todos.made.tenant, scopes=["admin", "documents:read"], collections=["others"]),
-        make_key(todos.made.tenant, scopes=["admin"]),
+        make_key(todos.account.tenant, scopes=["admin", "documents:read"], collections=["others"]),
+        make_key(todos.account.tenant, scopes=["admin"]),
     )
     for key in keys:
-        refused = type(member.caller)(server, {"Authorization": f"Bearer {key}"}).get(path)
-        assert refused.status_code == 403, refused.text
-        assert "s3cr3t" not in refused.text
+        refusal = type(member.caller)(server, {"Authorization": f"Bearer {key}"}).get(path)
+        assert refusal.status_code == 403, refusal.text
+        assert "s3cr3t" not in refusal.text
     stranger = make_collection(server)
     other = Member(stranger)
     answer = other.caller.get(f"{other.path}/{public}/why?document=a")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_what_a_user_would_be_told_needs_no_subscription(server: str, backstage: Backstage) -> None:
+def test_events_of_a_user_are_explained_without_a_subscription(
+    server: str, background: BackgroundProcesses
+) -> None:
     rules = {"read": {"$or": [{"public": True}, {"owner": {"$auth": "sub"}}]}}
     ruled = make_collection(server, rules=rules)
     ruled.insert_many([{"_id": f"d{n}", "n": n, "owner": "ada"} for n in range(5)])
@@ -254,7 +256,7 @@ def test_what_a_user_would_be_told_needs_no_subscription(server: str, backstage:
 
     def verdict(document: str, **more: object) -> str:
         body = {**query, "document": document, **more}
-        answer = member.caller.post(f"/api/v1/tenants/{ruled.made.slug}/why", body)
+        answer = member.caller.post(f"/api/v1/tenants/{ruled.account.slug}/why", body)
         assert answer.status_code == 200, answer.text
         return str(answer.json()["verdict"])
 
@@ -266,10 +268,11 @@ def test_what_a_user_would_be_told_needs_no_subscription(server: str, backstage:
     assert verdict("d0", offset=1) == "outside_window"
     assert verdict("d0", filter={"n": {"$gt": 3}}) == "no_match"
     assert verdict("never") == "no_document"
-    refused = member.caller.post(
-        f"/api/v1/tenants/{ruled.made.slug}/why", {**query, "document": "a", "filter": {"$no": 1}}
+    refusal = member.caller.post(
+        f"/api/v1/tenants/{ruled.account.slug}/why",
+        {**query, "document": "a", "filter": {"$no": 1}},
     )
-    assert (refused.status_code, refused.json()["code"]) == (400, "unsupported_operator")
+    assert (refusal.status_code, refusal.json()["code"]) == (400, "unsupported_operator")
 
 
 @pytest.mark.parametrize(
@@ -281,10 +284,10 @@ def test_what_a_user_would_be_told_needs_no_subscription(server: str, backstage:
         ("?document=~%7Bnonsense", "invalid_id"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
-    client: Client, todos: MadeCollection, query: str, code: str
+def test_invalid_requests_are_rejected(
+    client: Client, todos: CollectionClient, query: str, code: str
 ) -> None:
     subscribe(client, "s", collection=todos.name)
     member = Member(todos)
-    refused = member.caller.get(f"{member.path}/{member.subscription('s')}/why{query}")
-    assert (refused.status_code, refused.json()["code"]) == (400, code)
+    refusal = member.caller.get(f"{member.path}/{member.subscription('s')}/why{query}")
+    assert (refusal.status_code, refusal.json()["code"]) == (400, code)

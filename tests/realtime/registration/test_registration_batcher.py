@@ -1,4 +1,4 @@
-"""Queries wait for their turn to be registered, and one tenant's do not hold up another's."""
+"""Queries are registered in turn, and those of one tenant do not delay those of another."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DONE = RegistrationResult(1, "1-0", "0-0", TransactionSnapshot(1, 1, ()), [], 0)
 
 
 def query_of(tenant_id: UUID, number: int) -> LiveQuery:
-    wanted = Filter.parse(Value.parse(b'{"n":%d}' % number))
+    query_filter = Filter.parse(Value.parse(b'{"n":%d}' % number))
     return LiveQuery(
         tenant_id.bytes,
         tenant_id.bytes,
-        wanted,
-        Sort.parse(None, wanted),
+        query_filter,
+        Sort.parse(None, query_filter),
         None,
         offset=0,
         limit=None,

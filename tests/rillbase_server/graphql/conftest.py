@@ -1,4 +1,4 @@
-"""Collections with and without a schema, and who asks for them."""
+"""Collections with and without a schema, and their callers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
-    from tests.rillbase_server.graphql.asking import Asking
+    from tests.documents.collection import CollectionClient
+    from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
 
 @pytest.fixture
-def things(server: str) -> MadeCollection:
+def things(server: str) -> CollectionClient:
     """A collection whose documents may be anything."""
     from tests.documents.collection import make_collection
 
@@ -21,14 +21,14 @@ def things(server: str) -> MadeCollection:
 
 
 @pytest.fixture
-def asking(things: MadeCollection) -> Asking:
+def graphql(things: CollectionClient) -> GraphqlCaller:
     """The secret key of the collection's tenant."""
-    from tests.rillbase_server.graphql.asking import Asking
+    from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
-    return Asking(things.caller)
+    return GraphqlCaller(things.caller)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def live(server: str, valkey_url: str) -> Iterator[None]:
     """A relay and a grid behind the server."""
     from tests.realtime.live.conftest import running

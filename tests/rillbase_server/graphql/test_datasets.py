@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.analytics.made import make_dataset
-from tests.rillbase_server.graphql.asking import Asking
+from tests.analytics.dataset_client import make_dataset
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
 ROWS = """
 query ($d: String!, $q: JSON!) {
@@ -22,10 +22,10 @@ BY_CUSTOMER = {
 def test_rows_are_queried_at_a_freshness(server: str) -> None:
     shop = make_dataset(server)
     shop.insert("orders", *({"id": n, "customer": "ab"[n % 2]} for n in range(5)))
-    asking = Asking(shop.caller)
-    found = asking.ask(ROWS, d=shop.name, q=BY_CUSTOMER)["datasetRows"]
-    assert found["rows"] == [{"customer": "a", "orders": 3}, {"customer": "b", "orders": 2}]
-    assert found["state"] == 1
-    wrong = asking.refused(ROWS, d=shop.name, q={**BY_CUSTOMER, "table": "none"})
+    graphql = GraphqlCaller(shop.caller)
+    data = graphql.ask(ROWS, d=shop.name, q=BY_CUSTOMER)["datasetRows"]
+    assert data["rows"] == [{"customer": "a", "orders": 3}, {"customer": "b", "orders": 2}]
+    assert data["state"] == 1
+    wrong = graphql.refused(ROWS, d=shop.name, q={**BY_CUSTOMER, "table": "none"})
     assert wrong["extensions"]["code"] == "invalid_body"
-    assert asking.refused(ROWS, d="nowhere", q=BY_CUSTOMER)["extensions"]["code"] == "not_found"
+    assert graphql.refused(ROWS, d="nowhere", q=BY_CUSTOMER)["extensions"]["code"] == "not_found"

@@ -1,9 +1,9 @@
-"""Documents of any collection, asked for and written by fields."""
+"""Reading and writing documents of any collection through fields."""
 
 from __future__ import annotations
 
-from tests.documents.collection import MadeCollection, make_collection
-from tests.rillbase_server.graphql.asking import Asking
+from tests.documents.collection import CollectionClient, make_collection
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
 PAGE = """
 query ($c: String!, $filter: JSON, $sort: JSON, $first: Int, $after: String) {
@@ -16,30 +16,32 @@ query ($c: String!, $filter: JSON, $sort: JSON, $first: Int, $after: String) {
 """
 
 
-def _keys(found: dict[str, object]) -> list[object]:
-    return [edge["node"]["key"] for edge in found["documents"]["edges"]]  # type: ignore[index]
+def _keys(page: dict[str, object]) -> list[object]:
+    return [edge["node"]["key"] for edge in page["documents"]["edges"]]  # type: ignore[index]
 
 
 def test_documents_have_the_requested_order_and_number(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
     things.insert_many([{"_id": n, "n": n % 3} for n in range(9)])
-    found = asking.ask(
+    data = graphql.ask(
         PAGE, c=things.name, filter={"n": {"$gt": 0}}, sort=[["n", -1], ["_id", 1]], first=4
     )
-    assert _keys(found) == [2, 5, 8, 1]
-    assert found["documents"]["totalCount"] == 6
-    assert found["documents"]["edges"][0]["node"]["document"] == {"_id": 2, "n": 2}
+    assert _keys(data) == [2, 5, 8, 1]
+    assert data["documents"]["totalCount"] == 6
+    assert data["documents"]["edges"][0]["node"]["document"] == {"_id": 2, "n": 2}
 
 
-def test_cursors_return_every_document_once(asking: Asking, things: MadeCollection) -> None:
+def test_cursors_return_every_document_once(
+    graphql: GraphqlCaller, things: CollectionClient
+) -> None:
     things.insert_many([{"_id": n} for n in range(25)])
     seen: list[object] = []
     after = None
     while True:
-        found = asking.ask(PAGE, c=things.name, first=10, after=after)
-        seen += _keys(found)
-        page = found["documents"]["pageInfo"]
+        data = graphql.ask(PAGE, c=things.name, first=10, after=after)
+        seen += _keys(data)
+        page = data["documents"]["pageInfo"]
         assert page["hasPreviousPage"] == (after is not None)
         if not page["hasNextPage"]:
             break
@@ -47,22 +49,22 @@ def test_cursors_return_every_document_once(asking: Asking, things: MadeCollecti
     assert seen == list(range(25))
 
 
-def test_every_edge_has_a_cursor(asking: Asking, things: MadeCollection) -> None:
+def test_every_edge_has_a_cursor(graphql: GraphqlCaller, things: CollectionClient) -> None:
     things.insert_many([{"_id": n} for n in range(12)])
-    first = asking.ask(PAGE, c=things.name, first=5)["documents"]["edges"]
+    first = graphql.ask(PAGE, c=things.name, first=5)["documents"]["edges"]
     for number, edge in enumerate(first):
-        behind = asking.ask(PAGE, c=things.name, first=3, after=edge["cursor"])
+        behind = graphql.ask(PAGE, c=things.name, first=3, after=edge["cursor"])
         assert _keys(behind) == [number + 1, number + 2, number + 3]
-    last = asking.ask(PAGE, c=things.name)["documents"]["pageInfo"]["endCursor"]
+    last = graphql.ask(PAGE, c=things.name)["documents"]["pageInfo"]["endCursor"]
     things.insert({"_id": 12})
-    assert _keys(asking.ask(PAGE, c=things.name, after=last)) == [12]
+    assert _keys(graphql.ask(PAGE, c=things.name, after=last)) == [12]
 
 
 def test_documents_by_key_in_one_operation_are_read_together(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
     things.insert_many([{"_id": n} for n in range(3)])
-    found = asking.ask(
+    data = graphql.ask(
         """query ($c: String!) {
              a: document(collection: $c, key: 0) { document }
              b: document(collection: $c, key: 2) { document id }
@@ -70,27 +72,27 @@ def test_documents_by_key_in_one_operation_are_read_together(
            }""",
         c=things.name,
     )
-    assert found["a"] == {"document": {"_id": 0}}
-    assert found["none"] is None
-    again = asking.ask(
+    assert data["a"] == {"document": {"_id": 0}}
+    assert data["none"] is None
+    again = graphql.ask(
         "query ($id: ID!) { node(id: $id) { __typename ... on AnyDocument { document } } }",
-        id=found["b"]["id"],
+        id=data["b"]["id"],
     )
     assert again["node"] == {"__typename": "AnyDocument", "document": {"_id": 2}}
 
 
 def test_a_document_is_written_and_read_through_its_whole_life(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
-    made = asking.ask(
+    created = graphql.ask(
         """mutation ($c: String!, $d: JSON!) {
              insertDocument(collection: $c, document: $d) { key version createdAt document }
            }""",
         c=things.name,
         d={"_id": "x", "n": 1},
     )["insertDocument"]
-    assert (made["key"], made["version"], made["document"]["n"]) == ("x", 1, 1)
-    changed = asking.ask(
+    assert (created["key"], created["version"], created["document"]["n"]) == ("x", 1, 1)
+    changed = graphql.ask(
         """mutation ($c: String!, $u: JSON!, $p: JSON!) {
              updateDocument(collection: $c, key: "x", update: $u, ifVersion: 1) { version document }
              mergeDocument(collection: $c, key: "x", patch: $p) { version document }
@@ -109,20 +111,20 @@ def test_a_document_is_written_and_read_through_its_whole_life(
 
 
 def test_a_write_repeated_with_its_idempotency_key_takes_effect_once(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
     text = """mutation ($c: String!) {
       insertDocument(collection: $c, document: {n: 1}, idempotencyKey: "once") { key }
     }"""
-    assert asking.ask(text, c=things.name) == asking.ask(text, c=things.name)
+    assert graphql.ask(text, c=things.name) == graphql.ask(text, c=things.name)
     assert len(things.query()) == 1
 
 
 def test_many_documents_are_changed_by_filter_in_bulk_and_over_collections(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
     things.insert_many([{"_id": n, "n": n} for n in range(5)])
-    asking.ask(
+    graphql.ask(
         """mutation ($c: String!, $f: JSON!, $u: JSON!, $ops: [JSON!]!, $tx: [JSON!]!) {
              updateDocuments(collection: $c, filter: $f, update: $u)
              deleteDocuments(collection: $c, filter: {n: 0})
@@ -143,23 +145,25 @@ def test_many_documents_are_changed_by_filter_in_bulk_and_over_collections(
 
 
 def test_the_error_of_a_field_has_the_code_and_pointer_of_the_rest_api(
-    asking: Asking, things: MadeCollection
+    graphql: GraphqlCaller, things: CollectionClient
 ) -> None:
-    error = asking.refused(PAGE, c=things.name, filter={"a": {"$nope": 1}})
+    error = graphql.refused(PAGE, c=things.name, filter={"a": {"$nope": 1}})
     assert error["extensions"]["code"] == "unsupported_operator"
     assert error["extensions"]["errors"][0]["pointer"].startswith("/filter/a")
     assert error["path"] == ["documents"]
     assert error["extensions"]["request_id"]
     things.insert({"_id": 1})
-    taken = asking.refused(
+    taken = graphql.refused(
         "mutation ($c: String!) { insertDocument(collection: $c, document: {_id: 1}) { key } }",
         c=things.name,
     )
     assert taken["extensions"]["code"] == "duplicate_id"
 
 
-def test_a_failed_field_does_not_affect_the_others(asking: Asking, things: MadeCollection) -> None:
-    found = asking.send(
+def test_a_failed_field_does_not_affect_the_others(
+    graphql: GraphqlCaller, things: CollectionClient
+) -> None:
+    body = graphql.send(
         """query ($c: String!) {
              count(collection: $c)
              explain(collection: "there-is-none")
@@ -167,26 +171,28 @@ def test_a_failed_field_does_not_affect_the_others(asking: Asking, things: MadeC
            }""",
         variables={"c": things.name},
     ).json()
-    assert {error["extensions"]["code"] for error in found["errors"]} == {"not_found"}
+    assert {error["extensions"]["code"] for error in body["errors"]} == {"not_found"}
 
 
-def test_another_tenants_documents_are_inaccessible(asking: Asking, server: str) -> None:
+def test_another_tenants_documents_are_inaccessible(graphql: GraphqlCaller, server: str) -> None:
     strange = make_collection(server)
     strange.insert({"_id": 1, "secret": True})
-    error = asking.refused(PAGE, c=strange.name)
+    error = graphql.refused(PAGE, c=strange.name)
     assert error["extensions"]["code"] == "not_found"
-    there = Asking(strange.caller).ask(
+    there = GraphqlCaller(strange.caller).ask(
         "query ($c: String!) { document(collection: $c, key: 1) { id } }", c=strange.name
     )
-    stolen = asking.refused("query ($id: ID!) { node(id: $id) { id } }", id=there["document"]["id"])
+    stolen = graphql.refused(
+        "query ($id: ID!) { node(id: $id) { id } }", id=there["document"]["id"]
+    )
     assert stolen["extensions"]["code"] == "not_found"
 
 
 def test_end_users_see_only_what_the_access_rules_allow(
-    things: MadeCollection, asking: Asking
+    things: CollectionClient, graphql: GraphqlCaller
 ) -> None:
     things.insert({"_id": 1})
-    anonymous = Asking(things.anonymous())
+    anonymous = GraphqlCaller(things.anonymous())
     error = anonymous.refused(PAGE, c=things.name)
     assert error["extensions"]["status"] == 403
     assert anonymous.refused("{ __schema { queryType { name } } }")["extensions"]["code"] == (
@@ -194,7 +200,9 @@ def test_end_users_see_only_what_the_access_rules_allow(
     )
 
 
-def test_a_variable_switches_fields_off_and_on(asking: Asking, things: MadeCollection) -> None:
+def test_a_variable_switches_fields_off_and_on(
+    graphql: GraphqlCaller, things: CollectionClient
+) -> None:
     things.insert({"_id": 1})
     text = """
     query ($c: String!, $more: Boolean!) {
@@ -202,13 +210,13 @@ def test_a_variable_switches_fields_off_and_on(asking: Asking, things: MadeColle
     }
     """
     for more, node in ((True, {"key": 1, "version": 1}), (False, {"key": 1})) * 2:
-        found = asking.ask(text, c=things.name, more=more)
-        assert found["documents"]["nodes"] == [node]
+        data = graphql.ask(text, c=things.name, more=more)
+        assert data["documents"]["nodes"] == [node]
 
 
-def test_numbers_keep_all_their_digits(asking: Asking, things: MadeCollection) -> None:
+def test_numbers_keep_all_their_digits(graphql: GraphqlCaller, things: CollectionClient) -> None:
     things.insert({"_id": 1, "n": 2**53 - 1, "tiny": 5e-324})
-    found = asking.ask(
+    data = graphql.ask(
         "query ($c: String!) { document(collection: $c, key: 1) { document } }", c=things.name
     )
-    assert found["document"]["document"] == {"_id": 1, "n": 2**53 - 1, "tiny": 5e-324}
+    assert data["document"]["document"] == {"_id": 1, "n": 2**53 - 1, "tiny": 5e-324}

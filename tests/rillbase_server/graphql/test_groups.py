@@ -1,12 +1,12 @@
-"""Groups of documents: one row for those with the same values, asked for and watched."""
+"""Groups of documents, as queries and as subscriptions."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.documents.collection import MadeCollection
-from tests.rillbase_server.graphql.asking import Asking
-from tests.rillbase_server.graphql.listening import greeted
+from tests.documents.collection import CollectionClient
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
+from tests.rillbase_server.graphql.graphql_socket import greeted
 from tests.rillbase_server.graphql.test_socket import key_of
 
 MEASURES = {"sum": {"op": "sum", "field": "n"}}
@@ -36,27 +36,29 @@ subscription ($c: String!, $m: JSON, $sort: JSON, $limit: Int, $resume: String, 
 
 
 @pytest.fixture
-def kinds(things: MadeCollection) -> MadeCollection:
+def kinds(things: CollectionClient) -> CollectionClient:
     """Six documents, the first three kinds of two each."""
     things.insert_many([{"_id": n, "kind": "abc"[n % 3], "n": n} for n in range(6)])
     return things
 
 
-def test_documents_with_the_same_values_are_one_row(asking: Asking, kinds: MadeCollection) -> None:
-    found = asking.ask(PAGE, c=kinds.name, m=MEASURES, filter={"n": {"$gt": 0}})["groups"]
-    assert found["nodes"] == [
+def test_documents_with_the_same_values_are_one_row(
+    graphql: GraphqlCaller, kinds: CollectionClient
+) -> None:
+    data = graphql.ask(PAGE, c=kinds.name, m=MEASURES, filter={"n": {"$gt": 0}})["groups"]
+    assert data["nodes"] == [
         {"key": {"kind": kind}, "document": {"kind": kind, "sum": total}}
         for kind, total in (("a", 3), ("b", 5), ("c", 7))
     ]
-    assert found["pageInfo"]["hasNextPage"] is False
+    assert data["pageInfo"]["hasNextPage"] is False
 
 
-def test_cursors_return_every_row_once(asking: Asking, kinds: MadeCollection) -> None:
+def test_cursors_return_every_row_once(graphql: GraphqlCaller, kinds: CollectionClient) -> None:
     sort, seen, after = [["sum", -1]], [], None
     while True:
-        found = asking.ask(PAGE, c=kinds.name, m=MEASURES, sort=sort, first=2, after=after)
-        seen += [edge["node"]["key"]["kind"] for edge in found["groups"]["edges"]]
-        page = found["groups"]["pageInfo"]
+        data = graphql.ask(PAGE, c=kinds.name, m=MEASURES, sort=sort, first=2, after=after)
+        seen += [edge["node"]["key"]["kind"] for edge in data["groups"]["edges"]]
+        page = data["groups"]["pageInfo"]
         assert page["hasPreviousPage"] == (after is not None)
         if not page["hasNextPage"]:
             break
@@ -65,51 +67,51 @@ def test_cursors_return_every_row_once(asking: Asking, kinds: MadeCollection) ->
 
 
 def test_errors_of_groups_have_the_codes_of_the_rest_api(
-    asking: Asking, kinds: MadeCollection
+    graphql: GraphqlCaller, kinds: CollectionClient
 ) -> None:
-    wrong = asking.refused(PAGE, c=kinds.name, m={"sum": {"op": "guess"}})
+    wrong = graphql.refused(PAGE, c=kinds.name, m={"sum": {"op": "guess"}})
     assert wrong["extensions"]["code"] == "invalid_group"
     page = "documents(collection: $c, first: 2) { pageInfo { endCursor } }"
-    found = asking.ask(f"query ($c: String!) {{ {page} }}", c=kinds.name)["documents"]
-    cursor = found["pageInfo"]["endCursor"]
-    strange = asking.refused(PAGE, c=kinds.name, m=MEASURES, after=cursor)
+    data = graphql.ask(f"query ($c: String!) {{ {page} }}", c=kinds.name)["documents"]
+    cursor = data["pageInfo"]["endCursor"]
+    strange = graphql.refused(PAGE, c=kinds.name, m=MEASURES, after=cursor)
     assert strange["extensions"]["errors"][0]["pointer"] == "/after"
 
 
 @pytest.mark.usefixtures("live")
 def test_rows_are_delivered_as_documents_change_and_after_a_disconnect(
-    server: str, kinds: MadeCollection
+    server: str, kinds: CollectionClient
 ) -> None:
-    asked = {"c": kinds.name, "m": MEASURES, "sort": [["sum", -1]], "how": "EVENTS"}
-    with greeted(server, token=key_of(kinds)) as listening:
-        listening.subscribe("s", WATCH, **asked)
-        (result,) = listening.until_ready("s", "groups")
+    variables = {"c": kinds.name, "m": MEASURES, "sort": [["sum", -1]], "how": "EVENTS"}
+    with greeted(server, token=key_of(kinds)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH, **variables)
+        (result,) = graphql_socket.until_ready("s", "groups")
         assert [item["key"]["kind"] for item in result["items"]] == ["c", "b", "a"]
         kinds.insert({"_id": 10, "kind": "a", "n": 100})
-        payload = listening.payload("s")
+        payload = graphql_socket.payload("s")
         token, answer = payload["extensions"]["resume"], payload["data"]["groups"]
         assert (answer["kind"], answer["match"], answer["seq"]) == ("EVENT", "CHANGE_INDEX", 1)
         assert (answer["index"], answer["oldIndex"]) == (0, 2)
         assert answer["node"] == {"key": {"kind": "a"}, "document": {"kind": "a", "sum": 103}}
     kinds.caller.delete(f"{kinds.path}/documents/~1")
     kinds.caller.delete(f"{kinds.path}/documents/~4")
-    with greeted(server, token=key_of(kinds)) as listening:
-        listening.subscribe("s", WATCH, **asked, resume=token)
+    with greeted(server, token=key_of(kinds)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH, **variables, resume=token)
         matches = []
         while "REMOVE" not in matches:
-            answer = listening.event("s", "groups")
+            answer = graphql_socket.event("s", "groups")
             assert answer["kind"] == "EVENT"
             matches.append(answer["match"])
         assert answer["node"] == {"key": {"kind": "b"}, "document": None}
 
 
 @pytest.mark.usefixtures("live")
-def test_the_whole_answer_can_be_requested_each_time(server: str, kinds: MadeCollection) -> None:
-    with greeted(server, token=key_of(kinds)) as listening:
-        listening.subscribe("s", WATCH, c=kinds.name, m=None, limit=2, how="RESULT")
-        (result,) = listening.until_ready("s", "groups")
+def test_the_whole_answer_can_be_requested_each_time(server: str, kinds: CollectionClient) -> None:
+    with greeted(server, token=key_of(kinds)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH, c=kinds.name, m=None, limit=2, how="RESULT")
+        (result,) = graphql_socket.until_ready("s", "groups")
         assert [item["document"] for item in result["items"]] == [{"kind": "a"}, {"kind": "b"}]
         kinds.insert({"_id": 10, "kind": "Z"})
-        answer = listening.event("s", "groups")
+        answer = graphql_socket.event("s", "groups")
         assert answer["kind"] == "RESULT"
         assert [item["key"]["kind"] for item in answer["items"]] == ["Z", "a"]

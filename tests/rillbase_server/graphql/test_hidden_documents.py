@@ -9,7 +9,7 @@ import pytest
 from tests.caller import with_key
 from tests.documents.api.test_access_rules import AUDIENCE, ISSUER, RULES, SECRET, user
 from tests.documents.api.test_hidden_documents import ABSENT, HIDDEN, strip
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 
 _TEXT = {"type": "string"}
 SCHEMA = {"type": "object", "properties": {"owner": _TEXT, "code": _TEXT, "ref": _TEXT}}
@@ -36,18 +36,18 @@ VARIABLES = {
 
 
 @pytest.fixture(scope="module")
-def todos(server: str) -> MadeCollection:
+def todos(server: str) -> CollectionClient:
     todos = make_collection(server, name="todos", schema=SCHEMA, rules=RULES)
     issuer = {"name": "login", "issuer": ISSUER, "audience": AUDIENCE, "algorithms": ["HS256"]}
-    path = f"/api/v1/tenants/{todos.made.slug}/issuers"
-    admin = with_key(server, todos.made.admin_key)
+    path = f"/api/v1/tenants/{todos.account.slug}/issuers"
+    admin = with_key(server, todos.account.admin_key)
     assert admin.post(path, {**issuer, "secret": SECRET}).status_code == 201
     todos.insert({"_id": HIDDEN, "owner": "bob", "code": HIDDEN})
     todos.insert({"_id": "ada's", "owner": "ada", "code": "own"})
     return todos
 
 
-def asked(todos: MadeCollection, kind: str, field: str, identity: str) -> str:
+def answer_to(todos: CollectionClient, kind: str, field: str, identity: str) -> str:
     """Return the answer to a field, but for the names of the request and of the document."""
     given = {"$k": ("JSON!", identity), "$s": ("String!", identity), **VARIABLES}
     used = {name: value for name, value in given.items() if name in field}
@@ -65,18 +65,20 @@ def asked(todos: MadeCollection, kind: str, field: str, identity: str) -> str:
 
 @pytest.mark.parametrize("field", READING)
 def test_a_typed_field_reads_hidden_and_absent_documents_alike(
-    todos: MadeCollection, field: str
+    todos: CollectionClient, field: str
 ) -> None:
-    hidden, absent = (asked(todos, "query", field, identity) for identity in (HIDDEN, ABSENT))
+    hidden, absent = (answer_to(todos, "query", field, identity) for identity in (HIDDEN, ABSENT))
     assert hidden == absent
     assert '"data": {"todos' in hidden
 
 
 @pytest.mark.parametrize("field", WRITING)
 def test_a_typed_field_writes_hidden_and_absent_documents_alike(
-    todos: MadeCollection, field: str
+    todos: CollectionClient, field: str
 ) -> None:
-    hidden, absent = (asked(todos, "mutation", field, identity) for identity in (HIDDEN, ABSENT))
+    hidden, absent = (
+        answer_to(todos, "mutation", field, identity) for identity in (HIDDEN, ABSENT)
+    )
     assert hidden == absent
     assert '"errors"' in hidden
     (kept,) = todos.query({"_id": HIDDEN})

@@ -11,14 +11,14 @@ from tests.sdk.javascript import compiled
 from tests.sdk.proxy import through_proxy
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("live")]
 
 
 @pytest.mark.parametrize("client", ["apollo", "urql"])
 def test_a_mutation_updates_the_cache_and_a_subscription_resumes(
-    server: str, things: MadeCollection, client: str
+    server: str, things: CollectionClient, client: str
 ) -> None:
     key = things.caller.headers["Authorization"].removeprefix("Bearer ")
     things.insert_many([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}])
@@ -29,12 +29,12 @@ def test_a_mutation_updates_the_cache_and_a_subscription_resumes(
         with program(argv) as running:
 
             def holds(documents: list[dict[str, Any]]) -> int:
-                found = running.reports.wait_for("rows", lambda r: r["documents"] == documents)
-                return int(found["answers"])
+                frame = running.reports.wait_for("rows", lambda r: r["documents"] == documents)
+                return int(frame["answers"])
 
             def page(documents: list[dict[str, Any]]) -> int:
-                found = running.reports.wait_for("page", lambda r: r["documents"] == documents)
-                return int(found["calls"])
+                frame = running.reports.wait_for("page", lambda r: r["documents"] == documents)
+                return int(frame["calls"])
 
             assert page([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}]) == 1
             holds([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}])
@@ -45,7 +45,7 @@ def test_a_mutation_updates_the_cache_and_a_subscription_resumes(
 
             network.cut()
             things.insert({"_id": "c", "n": 3})
-            # What was missed is told; the answer is not sent a second time.
-            wanted = [{"_id": "a", "n": 1}, {"_id": "c", "n": 3}, {"_id": "b", "n": 7}]
-            assert holds(wanted) == 1
+            # What was missed is delivered; the answer is not sent a second time.
+            expected = [{"_id": "a", "n": 1}, {"_id": "c", "n": 3}, {"_id": "b", "n": 7}]
+            assert holds(expected) == 1
             assert running.reports.of("lost")

@@ -11,7 +11,7 @@ from tests.sdk.javascript import compiled
 from tests.sdk.proxy import through_proxy
 
 if TYPE_CHECKING:
-    from tests.documents.collection import MadeCollection
+    from tests.documents.collection import CollectionClient
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("live")]
 
@@ -23,7 +23,7 @@ def shows(client: Program, documents: list[dict[str, Any]]) -> int:
 
 
 def test_graphql_ws_keeps_the_answer_and_resumes_after_a_disconnect(
-    server: str, things: MadeCollection
+    server: str, things: CollectionClient
 ) -> None:
     key = things.caller.headers["Authorization"].removeprefix("Bearer ")
     things.insert_many([{"_id": "b", "n": 2}, {"_id": "c", "n": 3}])
@@ -40,7 +40,7 @@ def test_graphql_ws_keeps_the_answer_and_resumes_after_a_disconnect(
 
             network.cut()
             things.insert({"_id": "d", "n": 0})
-            # What was missed is told; the answer is not sent a second time.
-            wanted = [{"_id": "d", "n": 0}, {"_id": "a", "n": 1}, {"_id": "b", "n": 2}]
-            assert shows(client, wanted) == 1
+            # What was missed is delivered; the answer is not sent a second time.
+            expected = [{"_id": "d", "n": 0}, {"_id": "a", "n": 1}, {"_id": "b", "n": 2}]
+            assert shows(client, expected) == 1
             assert client.reports.of("lost")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.caller import with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
-from tests.rillbase_server.graphql.asking import Asking
-from tests.rillbase_server.graphql.listening import greeted
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
+from tests.rillbase_server.graphql.graphql_socket import greeted
 from tests.rillbase_server.graphql.test_reading import reading, watched
 from tests.rillbase_server.graphql.test_socket import key_of
 
@@ -73,16 +73,16 @@ fragment Shown on Todos {
 
 
 @pytest.fixture
-def todos(server: str) -> MadeCollection:
+def todos(server: str) -> CollectionClient:
     """Todos that refer to people, who have a type, and to cities, which have none."""
-    made = make_collection(server, name="todos", schema=TODOS)
-    people = make_collection(server, made=made.made, name="people", schema=PEOPLE)
-    cities = make_collection(server, made=made.made, name="cities")
+    collection = make_collection(server, name="todos", schema=TODOS)
+    people = make_collection(server, account=collection.account, name="people", schema=PEOPLE)
+    cities = make_collection(server, account=collection.account, name="cities")
     people.insert_many(
         [{"_id": "ann", "name": "Ann", "chief": "bob"}, {"_id": "bob", "name": "Bob"}]
     )
     cities.insert({"_id": "ulm", "size": 3})
-    made.insert_many(
+    collection.insert_many(
         [
             {
                 "_id": 1,
@@ -95,22 +95,24 @@ def todos(server: str) -> MadeCollection:
             {"_id": 3, "title": "c"},
         ]
     )
-    return made
+    return collection
 
 
 @pytest.fixture
-def typed(todos: MadeCollection) -> Asking:
-    return Asking(todos.caller)
+def typed(todos: CollectionClient) -> GraphqlCaller:
+    return GraphqlCaller(todos.caller)
 
 
 def ann(**more: object) -> dict[str, Any]:
     return {"people": {"document": {"name": "Ann"}, **more}}
 
 
-def test_documents_of_any_collection_have_lookups(typed: Asking, todos: MadeCollection) -> None:
+def test_documents_of_any_collection_have_lookups(
+    typed: GraphqlCaller, todos: CollectionClient
+) -> None:
     lookup = [{"from": "people", "local": "owner", "as": "by"}]
-    found = typed.ask(ANY, c=todos.name, l=lookup, p={"by.name": 1})["documents"]["nodes"]
-    assert [node["document"] for node in found] == [
+    data = typed.ask(ANY, c=todos.name, l=lookup, p={"by.name": 1})["documents"]["nodes"]
+    assert [node["document"] for node in data] == [
         {"_id": 1, "by": {"name": "Ann"}},
         {"_id": 2},
         {"_id": 3},
@@ -120,9 +122,9 @@ def test_documents_of_any_collection_have_lookups(typed: Asking, todos: MadeColl
     assert wrong["extensions"]["errors"][0]["pointer"] == "/lookup/0"
 
 
-def test_documents_with_types_look_up_others_in_their_types(typed: Asking) -> None:
-    found = typed.ask(PAGE)["todos"]
-    assert found["nodes"] == [
+def test_typed_documents_look_up_typed_documents(typed: GraphqlCaller) -> None:
+    data = typed.ask(PAGE)["todos"]
+    assert data["nodes"] == [
         {
             "document": {"title": "a"},
             "lookupOne": ann(key="ann"),
@@ -142,11 +144,11 @@ def test_documents_with_types_look_up_others_in_their_types(typed: Asking) -> No
             "city": {"document": None},
         },
     ]
-    assert found["edges"][0]["node"]["again"] == ann()
+    assert data["edges"][0]["node"]["again"] == ann()
 
 
 def test_a_page_and_what_it_looks_up_are_one_query(
-    typed: Asking, monkeypatch: pytest.MonkeyPatch
+    typed: GraphqlCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed.ask(PAGE)
     with watched(monkeypatch) as seen:
@@ -155,7 +157,9 @@ def test_a_page_and_what_it_looks_up_are_one_query(
     assert reading(seen, "documents_document") == 3
 
 
-def test_a_single_document_has_lookups(typed: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_document_has_lookups(
+    typed: GraphqlCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = "lookupOne(local: owner) { people { document { name } } }"
     one = typed.ask(f"{{ todosByKey(key: 1) {{ id {shown} }} }}")["todosByKey"]
     assert one["lookupOne"] == ann()
@@ -171,33 +175,33 @@ def test_a_single_document_has_lookups(typed: Asking, monkeypatch: pytest.Monkey
     assert len(by_keys) == 2
 
 
-def test_lookups_can_be_nested(typed: Asking) -> None:
+def test_lookups_can_be_nested(typed: GraphqlCaller) -> None:
     first = typed.ask(CHIEFS, first=3)["todos"]["nodes"][0]
     chief = first["lookupOne"]["people"]["lookupOne"]
     assert chief == {"people": {"document": {"name": "Bob"}}}
 
 
 def test_several_documents_for_a_single_lookup_are_an_error_at_its_path(
-    typed: Asking, todos: MadeCollection
+    typed: GraphqlCaller, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": 0, "title": "0", "any": ["ann", "bob"]})
     one = "todosByKey(key: 0) { lookupOne(local: any) { people { key } } }"
-    found = typed.send(f"{{ {one} }}").json()
-    assert found["data"]["todosByKey"]["lookupOne"] == {"people": None}
-    assert found["errors"][0]["path"] == ["todosByKey", "lookupOne", "people"]
+    body = typed.send(f"{{ {one} }}").json()
+    assert body["data"]["todosByKey"]["lookupOne"] == {"people": None}
+    assert body["errors"][0]["path"] == ["todosByKey", "lookupOne", "people"]
     both = typed.ask(one.replace("lookupOne", "lookupMany").join("{}"))
-    assert [each["key"] for each in both["todosByKey"]["lookupMany"]["people"]] == ["ann", "bob"]
+    assert [item["key"] for item in both["todosByKey"]["lookupMany"]["people"]] == ["ann", "bob"]
 
 
 def test_a_key_looks_up_only_collections_that_it_may_read(
-    todos: MadeCollection, server: str
+    todos: CollectionClient, server: str
 ) -> None:
-    key = make_key(todos.made.tenant, scopes=["documents:read"], collections=["todos", "people"])
-    error = Asking(with_key(server, key)).refused(PAGE)
+    key = make_key(todos.account.tenant, scopes=["documents:read"], collections=["todos", "people"])
+    error = GraphqlCaller(with_key(server, key)).refused(PAGE)
     assert error["extensions"]["code"] == "forbidden"
 
 
-def test_the_weight_of_a_lookup_is_its_maximum_size(typed: Asking) -> None:
+def test_the_weight_of_a_lookup_is_its_maximum_size(typed: GraphqlCaller) -> None:
     deep = "people { id key version createdAt updatedAt document { name } }"
     lists = f"lookupMany(local: steps_by) {{ {deep} }}"
     typed.ask(f"{{ todos(first: 1000) {{ nodes {{ {lists} }} }} }}")
@@ -210,20 +214,22 @@ def test_the_weight_of_a_lookup_is_its_maximum_size(typed: Asking) -> None:
 
 
 @pytest.mark.usefixtures("live")
-def test_a_change_of_a_looked_up_document_is_delivered(server: str, todos: MadeCollection) -> None:
-    with greeted(server, token=key_of(todos)) as listening:
-        listening.subscribe("s", WATCH)
-        (result,) = listening.until_ready("s", "todos")
+def test_a_change_of_a_looked_up_document_is_delivered(
+    server: str, todos: CollectionClient
+) -> None:
+    with greeted(server, token=key_of(todos)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH)
+        (result,) = graphql_socket.until_ready("s", "todos")
         assert [item["key"] for item in result["items"]] == [1, 2, 3]
         assert result["items"][0]["lookupOne"] == ann(key="ann")
         path = "/v1/collections/people/documents"
         todos.caller.post(path, {"_id": "eve", "name": "Eve"})
-        answer = listening.event("s", "todos")
+        answer = graphql_socket.event("s", "todos")
         assert (answer["match"], answer["index"], answer["seq"]) == ("CHANGE", 1, 1)
         eve = {"people": {"key": "eve", "document": {"name": "Eve"}}}
         assert answer["node"] == {"key": 2, "lookupOne": eve}
         todos.caller.delete(f"{todos.path}/documents/~2")
-        answer = listening.event("s", "todos")
+        answer = graphql_socket.event("s", "todos")
         assert (answer["match"], answer["node"]) == (
             "REMOVE",
             {"key": 2, "lookupOne": {"people": None}},
@@ -231,25 +237,27 @@ def test_a_change_of_a_looked_up_document_is_delivered(server: str, todos: MadeC
 
 
 @pytest.mark.usefixtures("live")
-def test_lookups_of_any_collection_can_be_subscribed_to(server: str, todos: MadeCollection) -> None:
+def test_lookups_of_any_collection_can_be_subscribed_to(
+    server: str, todos: CollectionClient
+) -> None:
     text = """subscription ($c: String!, $l: JSON) {
       documents(collection: $c, lookup: $l, limit: 1) { kind items { document } node { document } }
     }"""
     lookup = [{"from": "cities", "local": "place.city", "as": "city"}]
-    with greeted(server, token=key_of(todos)) as listening:
-        listening.subscribe("s", text, c=todos.name, l=lookup)
-        (result,) = listening.until_ready("s", "documents")
+    with greeted(server, token=key_of(todos)) as graphql_socket:
+        graphql_socket.subscribe("s", text, c=todos.name, l=lookup)
+        (result,) = graphql_socket.until_ready("s", "documents")
         assert result["items"][0]["document"]["city"] == {"_id": "ulm", "size": 3}
         todos.caller.delete("/v1/collections/cities/documents/ulm")
-        assert listening.event("s", "documents")["node"]["document"]["city"] is None
+        assert graphql_socket.event("s", "documents")["node"]["document"]["city"] is None
 
 
 @pytest.mark.usefixtures("live")
-def test_queries_that_cannot_be_live_are_rejected(server: str, todos: MadeCollection) -> None:
+def test_queries_that_cannot_be_live_are_rejected(server: str, todos: CollectionClient) -> None:
     text = """subscription { todos { items { lookupOne(local: owner) { people {
       lookupOne(local: chief) { people { key } } } } } } }"""
-    with greeted(server, token=key_of(todos)) as listening:
-        listening.subscribe("s", text)
-        message = listening.next()
+    with greeted(server, token=key_of(todos)) as graphql_socket:
+        graphql_socket.subscribe("s", text)
+        message = graphql_socket.next()
         assert message["type"] == "error"
         assert message["payload"][0]["extensions"]["code"] == "not_live"

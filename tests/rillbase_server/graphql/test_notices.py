@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.documents.api.test_unevaluated import COSTLY, TOO_LARGE
-from tests.documents.collection import MadeCollection, make_collection
-from tests.rillbase_server.graphql.asking import Asking
-from tests.rillbase_server.graphql.listening import Listening, greeted
+from tests.documents.collection import CollectionClient, make_collection
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
+from tests.rillbase_server.graphql.graphql_socket import GraphqlSocket, greeted
 from tests.rillbase_server.graphql.test_socket import key_of
 
 NOTICES = "notices { code count detail }"
@@ -25,11 +25,11 @@ WATCH = """subscription ($c: String!, $f: JSON) {
 
 
 @pytest.fixture
-def sizes(server: str) -> MadeCollection:
+def sizes(server: str) -> CollectionClient:
     schema = {"type": "object", "properties": {"size": {"bsonType": "int"}}}
-    made = make_collection(server, name="sizes", schema=schema)
-    made.insert_many([{"_id": "a", "size": 3}, {"_id": "huge", "size": TOO_LARGE}])
-    return made
+    collection = make_collection(server, name="sizes", schema=schema)
+    collection.insert_many([{"_id": "a", "size": 3}, {"_id": "huge", "size": TOO_LARGE}])
+    return collection
 
 
 @pytest.mark.parametrize(
@@ -43,31 +43,34 @@ def sizes(server: str) -> MadeCollection:
     ids=["documents", "groups", "typed", "typed groups"],
 )
 def test_a_page_counts_omitted_documents(
-    sizes: MadeCollection, query: str, nodes: list[object]
+    sizes: CollectionClient, query: str, nodes: list[object]
 ) -> None:
-    page = Asking(sizes.caller).ask(query, c=sizes.name, f=COSTLY)["page"]
+    page = GraphqlCaller(sizes.caller).ask(query, c=sizes.name, f=COSTLY)["page"]
     assert page["nodes"] == nodes
     (notice,) = page["notices"]
     assert (notice["code"], notice["count"]) == ("documents_not_evaluated", 1)
     assert notice["detail"]
-    assert Asking(sizes.caller).ask(query, c=sizes.name, f={"_id": "a"})["page"]["notices"] == []
+    assert (
+        GraphqlCaller(sizes.caller).ask(query, c=sizes.name, f={"_id": "a"})["page"]["notices"]
+        == []
+    )
 
 
-def _next(listening: Listening, kind: str) -> dict[str, Any]:
+def _next(graphql_socket: GraphqlSocket, kind: str) -> dict[str, Any]:
     while True:
-        found: dict[str, Any] = listening.payload("s")["data"]["documents"]
-        if found["kind"] == kind:
-            return found
+        payload: dict[str, Any] = graphql_socket.payload("s")["data"]["documents"]
+        if payload["kind"] == kind:
+            return payload
 
 
 @pytest.mark.usefixtures("live")
 def test_a_subscription_counts_omitted_documents_and_continues(
-    server: str, sizes: MadeCollection
+    server: str, sizes: CollectionClient
 ) -> None:
-    with greeted(server, token=key_of(sizes)) as listening:
-        listening.subscribe("s", WATCH, c=sizes.name, f=COSTLY)
-        notice = _next(listening, "NOTICE")["notice"]
+    with greeted(server, token=key_of(sizes)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH, c=sizes.name, f=COSTLY)
+        notice = _next(graphql_socket, "NOTICE")["notice"]
         assert (notice["code"], notice["count"]) == ("documents_not_evaluated", 1)
         assert notice["detail"]
         sizes.insert({"_id": "b", "size": 1})
-        assert _next(listening, "EVENT")["node"]["key"] == "b"
+        assert _next(graphql_socket, "EVENT")["node"]["key"] == "b"

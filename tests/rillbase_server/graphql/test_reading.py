@@ -1,4 +1,4 @@
-"""However much an operation asks for, what belongs together is read together."""
+"""However much an operation requests, related data is read together."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from django.db.backends.utils import CursorWrapper
 
 from foundation.postgres.session import PostgresSession, Step
 from tests.caller import with_key
-from tests.documents.collection import MadeCollection
+from tests.documents.collection import CollectionClient
 from tests.make import make_tenant, unique
-from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
 Statements = list[str]
 #: Names as the control plane's statements have them. What a schema is made from is looked up now
@@ -47,24 +47,24 @@ def reading(seen: Statements, table: str) -> int:
 
 
 def by_keys(count: int) -> str:
-    """Return an operation that asks for so many documents, each by a field of its own."""
+    """Return an operation that reads a number of documents, each by a separate field."""
     fields = [f"d{n}: document(collection: $c, key: {n}) {{ key }}" for n in range(count)]
     return f"query ($c: String!) {{ {' '.join(fields)} }}"
 
 
 def test_documents_of_a_collection_are_read_by_one_statement(
-    asking: Asking, things: MadeCollection, monkeypatch: pytest.MonkeyPatch
+    graphql: GraphqlCaller, things: CollectionClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     things.insert_many([{"_id": n} for n in range(20)])
     for count in (1, 20):
         with watched(monkeypatch) as seen:
-            found = asking.ask(by_keys(count), c=things.name)
-        assert [found[f"d{n}"]["key"] for n in range(count)] == list(range(count))
+            data = graphql.ask(by_keys(count), c=things.name)
+        assert [data[f"d{n}"]["key"] for n in range(count)] == list(range(count))
         assert reading(seen, "documents_document") == 1
 
 
 def test_a_page_of_documents_is_read_by_one_statement_for_any_selection(
-    asking: Asking, things: MadeCollection, monkeypatch: pytest.MonkeyPatch
+    graphql: GraphqlCaller, things: CollectionClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     things.insert_many([{"_id": n} for n in range(50)])
     text = """query ($c: String!, $first: Int) {
@@ -74,16 +74,16 @@ def test_a_page_of_documents_is_read_by_one_statement_for_any_selection(
     }"""
     for first in (1, 10):
         with watched(monkeypatch) as seen:
-            found = asking.ask(text, c=things.name, first=first)
-        assert len(found["documents"]["edges"]) == first
+            data = graphql.ask(text, c=things.name, first=first)
+        assert len(data["documents"]["edges"]) == first
         assert reading(seen, "documents_document") == 1
 
 
 def test_lists_of_the_control_plane_take_a_constant_number_of_statements(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make_tenant()
-    asking = Asking(with_key(server, made.admin_key))
+    account = make_tenant()
+    graphql = GraphqlCaller(with_key(server, account.admin_key))
     text = """query ($slug: String!) { tenant(slug: $slug) { collections { nodes { name } } } }"""
     make = """mutation ($t: String!, $name: String!) {
       createCollection(tenant: $t, input: {name: $name}) { name }
@@ -91,17 +91,17 @@ def test_lists_of_the_control_plane_take_a_constant_number_of_statements(
     counts = []
     for more in (1, 6):
         for _ in range(more):
-            asking.ask(make, t=made.slug, name=unique("things"))
-        asking.ask(text, slug=made.slug)
+            graphql.ask(make, t=account.slug, name=unique("things"))
+        graphql.ask(text, slug=account.slug)
         with watched(monkeypatch) as seen:
-            asking.ask(text, slug=made.slug)
+            graphql.ask(text, slug=account.slug)
         counts.append(reading(seen, LISTED.format("documents_collection")))
     assert counts[0] == counts[1] > 0
 
 
 def test_equal_fields_share_one_call(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = make_tenant()
-    asking = Asking(with_key(server, made.admin_key))
+    account = make_tenant()
+    graphql = GraphqlCaller(with_key(server, account.admin_key))
     fields = "name topics { nodes { name } } quota { plan }"
     once = f"query ($s: String!) {{ tenant(slug: $s) {{ {fields} }} }}"
     thrice = (
@@ -111,7 +111,7 @@ def test_equal_fields_share_one_call(server: str, monkeypatch: pytest.MonkeyPatc
     counts = []
     for text in (once, once, thrice):
         with watched(monkeypatch) as seen:
-            asking.ask(text, s=made.slug)
+            graphql.ask(text, s=account.slug)
         counts.append(reading(seen, LISTED.format("storage_engine_topic")))
     assert counts == [counts[0]] * 3
     assert counts[0] > 0

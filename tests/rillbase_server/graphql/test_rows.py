@@ -34,7 +34,8 @@ def reading(kind: Any, name: str) -> GraphQLField:
 
 by_executor: list[str] = []
 PLACE = GraphQLObjectType(
-    "Place", {"city": reading(GraphQLString, "city"), "rank": reading(GraphQLInt, "rank")}
+    "LauncherDirectory",
+    {"city": reading(GraphQLString, "city"), "rank": reading(GraphQLInt, "rank")},
 )
 ROW = GraphQLObjectType(
     "Row",
@@ -92,7 +93,7 @@ rows = st.lists(
 )
 
 
-def answered(text: str, root: object, executor: type[Any] | None) -> tuple[object, list[object]]:
+def result_of(text: str, root: object, executor: type[Any] | None) -> tuple[object, list[object]]:
     result = execute(
         SCHEMA, parse(text), root, variable_values={"more": True}, executor_class=executor
     )
@@ -103,19 +104,19 @@ def answered(text: str, root: object, executor: type[Any] | None) -> tuple[objec
 @given(rows)
 def test_plans_do_not_change_the_response(held: list[Any]) -> None:
     for text in (PLANNED, PARTLY):
-        assert repr(answered(text, held, PlanningExecutor)) == repr(answered(text, held, None))
+        assert repr(result_of(text, held, PlanningExecutor)) == repr(result_of(text, held, None))
 
 
 def test_rows_of_the_declared_shape_are_not_completed_field_by_field() -> None:
     good = {"title": "t", "rank": 1, "tags": ["a"], "place": {"city": "x"}, "places": [{}]}
     by_executor.clear()
-    data, errors = answered(PLANNED, [good] * 3, PlanningExecutor)
+    data, errors = result_of(PLANNED, [good] * 3, PlanningExecutor)
     assert by_executor == []
     assert errors == []
-    assert data == answered(PLANNED, [good] * 3, None)[0]
+    assert data == result_of(PLANNED, [good] * 3, None)[0]
 
 
 def test_a_row_of_another_shape_gets_an_error_at_its_path() -> None:
-    data, errors = answered("{ rows { rank } }", [{"rank": 1}, {"rank": "many"}], PlanningExecutor)
+    data, errors = result_of("{ rows { rank } }", [{"rank": 1}, {"rank": "many"}], PlanningExecutor)
     assert data == {"rows": [{"rank": 1}, None]}
     assert [error["path"] for error in errors] == [["rows", 1, "rank"]]  # type: ignore[index]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.caller import problem, with_key
-from tests.documents.collection import MadeCollection, make_collection
+from tests.documents.collection import CollectionClient, make_collection
 from tests.make import unique
-from tests.rillbase_server.graphql.asking import Asking
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 from tests.waiting import wait_until
 
 SCHEMA = {
@@ -69,32 +69,34 @@ CONTENT = {
 
 
 @pytest.fixture
-def todos(server: str) -> MadeCollection:
+def todos(server: str) -> CollectionClient:
     return make_collection(server, name="todo-items", schema=SCHEMA)
 
 
 @pytest.fixture
-def typed(todos: MadeCollection) -> Asking:
-    return Asking(todos.caller)
+def typed(todos: CollectionClient) -> GraphqlCaller:
+    return GraphqlCaller(todos.caller)
 
 
-def _titles(typed: Asking, arguments: str, **variables: object) -> list[str]:
+def _titles(typed: GraphqlCaller, arguments: str, **variables: object) -> list[str]:
     declared = ", ".join(f"${name}: JSON" for name in variables)
     text = f"query {'(' + declared + ')' if declared else ''} {{ todo_items({arguments}) "
-    found = typed.ask(text + "{ nodes { document { title } } } }", **variables)
-    return [node["document"]["title"] for node in found["todo_items"]["nodes"]]
+    data = typed.ask(text + "{ nodes { document { title } } } }", **variables)
+    return [node["document"]["title"] for node in data["todo_items"]["nodes"]]
 
 
-def test_documents_have_fields_with_the_schemas_types(typed: Asking, todos: MadeCollection) -> None:
+def test_documents_have_fields_with_the_schemas_types(
+    typed: GraphqlCaller, todos: CollectionClient
+) -> None:
     todos.insert(DOCUMENT)
-    found = typed.ask(
+    data = typed.ask(
         f"{{ todo_itemsByKey(key: 1) {{ __typename version document {{ {EVERYTHING} }} }} }}"
     )["todo_itemsByKey"]
-    assert found == {"__typename": "TodoItems", "version": 1, "document": CONTENT}
+    assert data == {"__typename": "TodoItems", "version": 1, "document": CONTENT}
 
 
 def test_a_document_is_inserted_by_its_fields_and_stored_in_its_types(
-    typed: Asking, todos: MadeCollection
+    typed: GraphqlCaller, todos: CollectionClient
 ) -> None:
     given = {**CONTENT, "any": {"free": 1}}
     typed.ask(
@@ -108,26 +110,26 @@ def test_a_document_is_inserted_by_its_fields_and_stored_in_its_types(
     assert stored == {**{n: v for n, v in DOCUMENT.items() if n != "_id"}, "any": {"free": 1}}
 
 
-def test_required_fields_of_the_schema_are_required_inputs(typed: Asking) -> None:
+def test_required_fields_of_the_schema_are_required_inputs(typed: GraphqlCaller) -> None:
     error = typed.refused("mutation { todo_itemsInsert(document: {rank: 1}) { version } }")
     assert error["extensions"]["code"] == "invalid_operation"
     assert "title" in error["message"]
 
 
 def test_documents_older_than_their_schema_are_returned_as_stored(server: str) -> None:
-    made = make_collection(server, name="old")
-    made.insert({"_id": 1, "rank": "high", "state": "odd"})
-    path = f"/api/v1/tenants/{made.made.slug}/collections/old"
-    admin = with_key(server, made.made.admin_key)
+    collection = make_collection(server, name="old")
+    collection.insert({"_id": 1, "rank": "high", "state": "odd"})
+    path = f"/api/v1/tenants/{collection.account.slug}/collections/old"
+    admin = with_key(server, collection.account.admin_key)
     assert admin.patch(path, {"schema": SCHEMA}).status_code == 200
-    asking = Asking(made.caller)
+    graphql = GraphqlCaller(collection.caller)
     text = "{ old { nodes { version document { title rank state tags } } } }"
-    wait_until(lambda: asking.send(text).json().get("data"), what="the schema to be known")
-    found = asking.send(text).json()
-    (node,) = found["data"]["old"]["nodes"]
+    wait_until(lambda: graphql.send(text).json().get("data"), what="the schema to be known")
+    body = graphql.send(text).json()
+    (node,) = body["data"]["old"]["nodes"]
     assert node["version"] == 1
     assert node["document"] == {"title": None, "rank": None, "state": None, "tags": None}
-    assert {error["path"][-1] for error in found["errors"]} == {"rank", "state"}
+    assert {error["path"][-1] for error in body["errors"]} == {"rank", "state"}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +159,7 @@ def test_documents_older_than_their_schema_are_returned_as_stored(server: str) -
     ],
 )
 def test_filters_by_fields_select_documents(
-    typed: Asking, todos: MadeCollection, given: str, titles: list[str]
+    typed: GraphqlCaller, todos: CollectionClient, given: str, titles: list[str]
 ) -> None:
     todos.insert_many(
         [
@@ -191,7 +193,7 @@ def test_filters_by_fields_select_documents(
     assert _titles(typed, f"filter: {given}, sort: [{{by: title}}]") == titles
 
 
-def test_sorts_by_fields_order_documents(typed: Asking, todos: MadeCollection) -> None:
+def test_sorts_by_fields_order_documents(typed: GraphqlCaller, todos: CollectionClient) -> None:
     todos.insert_many(
         [
             {"title": title, "rank": int(rank), "place": {"city": city}}
@@ -202,32 +204,34 @@ def test_sorts_by_fields_order_documents(typed: Asking, todos: MadeCollection) -
     assert _titles(typed, "sort: [{by: place_city}]") == ["c", "b", "a"]
 
 
-def test_filters_can_also_use_the_query_language(typed: Asking, todos: MadeCollection) -> None:
+def test_filters_can_also_use_the_query_language(
+    typed: GraphqlCaller, todos: CollectionClient
+) -> None:
     todos.insert_many([{"title": "a", "rank": 1}, {"title": "b", "rank": 2}])
-    found = _titles(typed, "filter: {match: $m}", m={"$expr": {"$gt": ["$rank", 1]}})
-    assert found == ["b"]
+    result = _titles(typed, "filter: {match: $m}", m={"$expr": {"$gt": ["$rank", 1]}})
+    assert result == ["b"]
 
 
 def test_a_global_id_finds_a_document_as_its_collections_type(
-    typed: Asking, todos: MadeCollection
+    typed: GraphqlCaller, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": 3, "title": "x"})
-    made = typed.ask("{ todo_items { nodes { id } } }")["todo_items"]["nodes"][0]
-    found = typed.ask(
+    created = typed.ask("{ todo_items { nodes { id } } }")["todo_items"]["nodes"][0]
+    data = typed.ask(
         "query ($id: ID!) { node(id: $id) { ... on TodoItems { document { title } } } }",
-        id=made["id"],
+        id=created["id"],
     )
-    assert found["node"]["document"]["title"] == "x"
+    assert data["node"]["document"]["title"] == "x"
 
 
 def test_a_new_collection_is_in_the_schema_within_seconds(server: str) -> None:
     first = make_collection(server)
-    asking = Asking(first.caller)
-    asking.ask('{ count(collection: "' + first.name + '") }')
+    graphql = GraphqlCaller(first.caller)
+    graphql.ask('{ count(collection: "' + first.name + '") }')
     name = unique("late").replace("-", "_")
-    make_collection(server, made=first.made, name=name, schema=SCHEMA)
+    make_collection(server, account=first.account, name=name, schema=SCHEMA)
     wait_until(
-        lambda: "errors" not in asking.send(f"{{ {name} {{ totalCount }} }}").json(),
+        lambda: "errors" not in graphql.send(f"{{ {name} {{ totalCount }} }}").json(),
         what="the schema to have the collection",
     )
 
@@ -236,18 +240,18 @@ def test_collections_named_like_common_types_get_other_names(
     server: str,
 ) -> None:
     first = make_collection(server, name="documents", schema=SCHEMA)
-    make_collection(server, made=first.made, name="tenant", schema=SCHEMA)
-    make_collection(server, made=first.made, name="api_key", schema=SCHEMA)
-    asking = Asking(first.caller)
+    make_collection(server, account=first.account, name="tenant", schema=SCHEMA)
+    make_collection(server, account=first.account, name="api_key", schema=SCHEMA)
+    graphql = GraphqlCaller(first.caller)
     first.insert({"title": "x"})
-    found = asking.ask(
+    data = graphql.ask(
         """{ documents_ { __typename nodes { document { title } } }
              tenant_ { totalCount }
              api_key { __typename }
              documents(collection: "documents") { totalCount } }"""
     )
-    assert found["documents_"]["nodes"][0]["document"] == {"title": "x"}
-    assert found["documents"]["totalCount"] == 1
+    assert data["documents_"]["nodes"][0]["document"] == {"title": "x"}
+    assert data["documents"]["totalCount"] == 1
 
 
 def test_reserved_names_are_those_of_the_roots_that_a_collection_could_be_called() -> None:
@@ -262,21 +266,21 @@ def test_reserved_names_are_those_of_the_roots_that_a_collection_could_be_called
 
 def test_names_that_would_collide_are_rejected(server: str) -> None:
     first = make_collection(server, name="a-b", schema=SCHEMA)
-    admin = with_key(server, first.made.admin_key)
-    path = f"/api/v1/tenants/{first.made.slug}/collections"
+    admin = with_key(server, first.account.admin_key)
+    path = f"/api/v1/tenants/{first.account.slug}/collections"
     assert admin.post(path, {"name": "a_b"}).status_code == 201
     problem(admin.patch(f"{path}/a_b", {"schema": SCHEMA}), 409, "name_taken")
     two = {"type": "object", "properties": {"a b": {}, "a_b": {}}}
     schema = {"type": "object", "properties": {"in": two}}
-    refused = problem(admin.post(path, {"name": "c", "schema": schema}), 400, "invalid_schema")
-    assert refused["errors"][0]["pointer"] == "/schema/properties/in/properties"
+    refusal = problem(admin.post(path, {"name": "c", "schema": schema}), 400, "invalid_schema")
+    assert refusal["errors"][0]["pointer"] == "/schema/properties/in/properties"
 
 
 def test_collections_named_like_types_of_others_get_their_own_types(server: str) -> None:
     first = make_collection(server, name="todos", schema=SCHEMA)
     for name in ("todos-content", "todos-group", "lookup-one"):
-        make_collection(server, made=first.made, name=name, schema=SCHEMA)
-    found = Asking(first.caller).ask(
+        make_collection(server, account=first.account, name=name, schema=SCHEMA)
+    data = GraphqlCaller(first.caller).ask(
         "{ todos { totalCount } todos_content { totalCount } lookup_one { totalCount } }"
     )
-    assert [each["totalCount"] for each in found.values()] == [0, 0, 0]
+    assert [item["totalCount"] for item in data.values()] == [0, 0, 0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.documents.collection import MadeCollection, make_collection
-from tests.rillbase_server.graphql.asking import Asking
-from tests.rillbase_server.graphql.listening import greeted
+from tests.documents.collection import CollectionClient, make_collection
+from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
+from tests.rillbase_server.graphql.graphql_socket import greeted
 from tests.rillbase_server.graphql.test_socket import key_of
 
 SCHEMA = {
@@ -32,9 +32,9 @@ subscription ($resume: String) {
 
 
 @pytest.fixture
-def orders(server: str) -> MadeCollection:
-    made = make_collection(server, name="orders", schema=SCHEMA)
-    made.insert_many(
+def orders(server: str) -> CollectionClient:
+    collection = make_collection(server, name="orders", schema=SCHEMA)
+    collection.insert_many(
         [
             {
                 "_id": n,
@@ -48,16 +48,16 @@ def orders(server: str) -> MadeCollection:
             for n in range(6)
         ]
     )
-    return made
+    return collection
 
 
 @pytest.fixture
-def typed(orders: MadeCollection) -> Asking:
-    return Asking(orders.caller)
+def typed(orders: CollectionClient) -> GraphqlCaller:
+    return GraphqlCaller(orders.caller)
 
 
-def test_selected_measures_are_computed_in_their_types(typed: Asking) -> None:
-    found = typed.ask(
+def test_selected_measures_are_computed_in_their_types(typed: GraphqlCaller) -> None:
+    data = typed.ask(
         """{ ordersGroups(by: [place_city], filter: {count: {gt: 0}}, sort: [{by: place_city}]) {
           nodes {
             key values { place { city } } count
@@ -66,7 +66,7 @@ def test_selected_measures_are_computed_in_their_types(typed: Asking) -> None:
           pageInfo { hasNextPage }
         } }"""
     )["ordersGroups"]
-    assert found["nodes"][1] == {
+    assert data["nodes"][1] == {
         "key": {"place": {"city": "Ulm"}},
         "values": {"place": {"city": "Ulm"}},
         "count": 3,
@@ -75,12 +75,12 @@ def test_selected_measures_are_computed_in_their_types(typed: Asking) -> None:
         "min": {"due": "2026-01-02T00:00:00Z"},
         "max": {"price": "3.10", "count": 3},
     }
-    assert found["nodes"][0]["count"] == 2
-    assert found["pageInfo"] == {"hasNextPage": False}
+    assert data["nodes"][0]["count"] == 2
+    assert data["pageInfo"] == {"hasNextPage": False}
 
 
 def test_rows_are_sorted_by_unselected_measures_page_by_page(
-    typed: Asking,
+    typed: GraphqlCaller,
 ) -> None:
     text = """query ($after: String) {
       ordersGroups(by: [kind], sort: [{by: max_count, direction: DESC}], first: 2, after: $after) {
@@ -94,19 +94,21 @@ def test_rows_are_sorted_by_unselected_measures_page_by_page(
     assert rest["pageInfo"]["hasNextPage"] is False
 
 
-def test_without_fields_to_group_by_all_documents_are_one_row(typed: Asking) -> None:
-    found = typed.ask("{ ordersGroups { nodes { count sum { count } } } }")["ordersGroups"]
-    assert found["nodes"] == [{"count": 6, "sum": {"count": 15}}]
+def test_without_fields_to_group_by_all_documents_are_one_row(typed: GraphqlCaller) -> None:
+    data = typed.ask("{ ordersGroups { nodes { count sum { count } } } }")["ordersGroups"]
+    assert data["nodes"] == [{"count": 6, "sum": {"count": 15}}]
 
 
-def test_a_field_named_like_a_measure_can_be_grouped_and_sorted(typed: Asking) -> None:
+def test_a_field_named_like_a_measure_can_be_grouped_and_sorted(typed: GraphqlCaller) -> None:
     text = """{ ordersGroups(by: [count], sort: [{by: count_}, {by: count, direction: DESC}]) {
       nodes { values { count } count } } }"""
-    found = typed.ask(text)["ordersGroups"]["nodes"]
-    assert found == [{"values": {"count": n}, "count": 1} for n in reversed(range(6))]
+    data = typed.ask(text)["ordersGroups"]["nodes"]
+    assert data == [{"values": {"count": n}, "count": 1} for n in reversed(range(6))]
 
 
-def test_empty_sums_and_64_bit_numbers_are_returned(typed: Asking, orders: MadeCollection) -> None:
+def test_empty_sums_and_64_bit_numbers_are_returned(
+    typed: GraphqlCaller, orders: CollectionClient
+) -> None:
     text = """{ ordersGroups(by: [done], filter: {done: {exists: true}}) {
       nodes { sum { count price } avg { count } min { count } } } }"""
     orders.insert({"_id": 10, "done": True})
@@ -120,14 +122,14 @@ def test_empty_sums_and_64_bit_numbers_are_returned(typed: Asking, orders: MadeC
     assert shown["ordersByKey"]["document"]["count"] == 2**60
 
 
-def test_the_error_names_values_that_cannot_be_grouped(typed: Asking) -> None:
+def test_the_error_names_values_that_cannot_be_grouped(typed: GraphqlCaller) -> None:
     error = typed.refused("{ ordersGroups(by: [kind]) { nodes { values { place { city } } } } }")
     assert error["extensions"]["code"] == "invalid_group"
     assert error["extensions"]["errors"][0]["pointer"] == "/by"
     assert "`city`" in error["extensions"]["errors"][0]["detail"]
 
 
-def test_the_weight_of_groups_is_their_maximum_size(typed: Asking) -> None:
+def test_the_weight_of_groups_is_their_maximum_size(typed: GraphqlCaller) -> None:
     fields = " ".join(f"v{n}: max {{ price count share due }}" for n in range(29))
     text = f"{{ ordersGroups(first: 1000) {{ nodes {{ {fields} }} }} ordersGroups2: documents"
     text += f'(collection: "orders", first: 1000) {{ nodes {{ {"key " * 60} }} }} }}'
@@ -136,23 +138,23 @@ def test_the_weight_of_groups_is_their_maximum_size(typed: Asking) -> None:
 
 @pytest.mark.usefixtures("live")
 def test_each_changed_row_is_delivered_also_after_a_disconnect(
-    server: str, orders: MadeCollection
+    server: str, orders: CollectionClient
 ) -> None:
-    with greeted(server, token=key_of(orders)) as listening:
-        listening.subscribe("s", WATCH)
-        (result,) = listening.until_ready("s", "ordersGroups")
+    with greeted(server, token=key_of(orders)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH)
+        (result,) = graphql_socket.until_ready("s", "ordersGroups")
         assert [item["sum"]["count"] for item in result["items"]] == [7, 5, 3]
         orders.insert({"_id": 20, "kind": "a", "count": 100})
-        payload = listening.payload("s")
+        payload = graphql_socket.payload("s")
         token, answer = payload["extensions"]["resume"], payload["data"]["ordersGroups"]
         assert (answer["match"], answer["index"], answer["oldIndex"]) == ("CHANGE_INDEX", 0, 2)
         sums = {"values": {"kind": "a"}, "count": 3, "sum": {"count": 103}}
         assert answer["node"] == {"key": {"kind": "a"}, **sums}
     operations = [{"delete": {"id": key}} for key in (1, 4)]
     orders.caller.post(f"{orders.path}/documents:bulk", {"operations": operations})
-    with greeted(server, token=key_of(orders)) as listening:
-        listening.subscribe("s", WATCH, resume=token)
-        answer = listening.event("s", "ordersGroups")
+    with greeted(server, token=key_of(orders)) as graphql_socket:
+        graphql_socket.subscribe("s", WATCH, resume=token)
+        answer = graphql_socket.event("s", "ordersGroups")
         assert answer["match"] == "REMOVE"
         gone = {"key": {"kind": "b"}, "values": None, "count": None, "sum": None}
         assert answer["node"] == gone

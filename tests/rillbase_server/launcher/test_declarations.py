@@ -1,4 +1,4 @@
-"""What is declared for one start, and what each process gets to know."""
+"""The declarations of one start, and the environment of each process."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_an_existing_database_cluster_is_not_created_again(tmp_path: Path) -> No
     assert services["postgres"].after == ()
 
 
-def test_servers_given_by_url_are_used_instead_of_embedded_ones(
+def test_configured_servers_are_used_instead_of_embedded_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://admin:secret@db.example/rillbase")

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from rillbase_server.launcher.data_directory import DataDirectory
-from rillbase_server.launcher.demo_login import leave_key
+from rillbase_server.launcher.demo_login import write_key
 from tests.caller import with_key
-from tests.make import MadeTenant, make_tenant
+from tests.make import TenantAccount, make_tenant
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,26 +32,39 @@ def run_demo(server: str, key: str, file: Path) -> subprocess.CompletedProcess[s
 
 
 def test_every_feature_has_data_after_each_start(server: str, tmp_path: Path) -> None:
-    made = make_tenant(plan="dedicated")
+    account = make_tenant(plan="dedicated")
     for _ in range(2):
-        run = run_demo(server, made.admin_key, tmp_path / "demo.key")
+        run = run_demo(server, account.admin_key, tmp_path / "demo.key")
         assert (run.returncode, run.stderr) == (0, "")
         assert (tmp_path / "demo.ready").exists()
-        assert sizes(server, made) == {"deliveries": 8, "vans": True, "sales": True, "webhooks": 1}
+        assert sizes(server, account) == {
+            "deliveries": 8,
+            "vans": True,
+            "sales": True,
+            "webhooks": 1,
+            "pinned": ["line", "bar"],
+            "sources": ["stock"],
+        }
+    errors = with_key(server, account.admin_key).get(f"/api/v1/tenants/{account.slug}/errors")
+    assert [item["code"] for item in errors.json()["items"]] == []
 
 
-def sizes(server: str, made: MadeTenant) -> dict[str, object]:
-    caller = with_key(server, made.admin_key)
+def sizes(server: str, account: TenantAccount) -> dict[str, object]:
+    caller = with_key(server, account.admin_key)
     query = caller.post("/v1/collections/deliveries/query", {"filter": {}}).json()
     box = quote('{"box": [16, 48, 17, 49]}')
     vans = caller.get(f"/v1/topics/vans/publications?geo={box}")
     rows = caller.post("/v1/aggregates/sales/query", {"group_by": ["goods"], "from": "-24h"}).json()
-    webhooks = caller.get(f"/api/v1/tenants/{made.slug}/webhooks").json()["items"]
+    webhooks = caller.get(f"/api/v1/tenants/{account.slug}/webhooks").json()["items"]
+    saved = caller.get(f"/api/v1/tenants/{account.slug}/saved-queries?pinned=true").json()["items"]
+    sources = caller.get(f"/api/v1/tenants/{account.slug}/sources").json()["items"]
     return {
         "deliveries": len(query["items"]),
         "vans": len(vans.json()["items"]) >= 8,
         "sales": sum(row["deliveries"] for row in rows["rows"]) >= 1_000,
         "webhooks": len(webhooks),
+        "pinned": [one["chart"]["type"] for one in sorted(saved, key=lambda one: int(one["pin"]))],
+        "sources": [source["table"] for source in sources],
     }
 
 
@@ -66,11 +79,11 @@ def test_the_key_is_the_one_that_was_just_prepared_or_else_the_stored_one(tmp_pa
     directory.secrets.write_text('{"demo": {"api_key": "stored"}}')
     directory.demo.parent.mkdir(parents=True, exist_ok=True)
     directory.demo.write_text('{"api_key": "prepared"}')
-    leave_key(directory, file)
+    write_key(directory, file)
     assert file.read_text() == "prepared"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     directory.demo.unlink()
-    leave_key(directory, file)
+    write_key(directory, file)
     assert file.read_text() == "stored"
 
 
@@ -78,5 +91,5 @@ def test_damaged_secrets_keep_the_key_that_was_there(tmp_path: Path) -> None:
     directory, file = DataDirectory(tmp_path), tmp_path / "demo.key"
     file.write_text("earlier")
     directory.secrets.write_text("{")
-    leave_key(directory, file)
+    write_key(directory, file)
     assert file.read_text() == "earlier"

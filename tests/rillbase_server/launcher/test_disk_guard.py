@@ -64,16 +64,16 @@ def test_a_full_disk_releases_the_reserve_and_an_empty_one_restores_it(
     small: SmallDisk,
 ) -> None:
     directory = DataDirectory(small.path)
-    directory.make()
+    directory.create()
     data = directory.postgres / "data"
     data.mkdir(parents=True)
-    said: list[str] = []
+    reports: list[str] = []
     guard = DiskGuard(
         directory,
         PostgresWrites(data, None),
-        reload=lambda: said.append("reload"),
+        reload=lambda: reports.append("reload"),
         retry=lambda: None,
-        report=lambda message, _good: said.append(message),
+        report=lambda message, _good: reports.append(message),
     )
     guard.check()
     assert directory.reserve.stat().st_blocks * 512 >= RESERVE
@@ -83,25 +83,25 @@ def test_a_full_disk_releases_the_reserve_and_an_empty_one_restores_it(
     assert directory.write_stop.exists()
     assert small.free_bytes >= RESERVE - MIB
     assert (data / "rillbase.conf").read_text() == "default_transaction_read_only = on\n"
-    assert said[0] == "reload"
-    assert "writes are rejected until 160 MiB are free" in said[1]
+    assert reports[0] == "reload"
+    assert "writes are rejected until 160 MiB are free" in reports[1]
     guard.check()
-    assert len(said) == 2, "said once"
+    assert len(reports) == 2, "said once"
 
     small.empty()
     guard.check()
     assert not directory.write_stop.exists()
     assert directory.reserve.stat().st_blocks * 512 >= RESERVE
     assert (data / "rillbase.conf").read_text() == "default_transaction_read_only = off\n"
-    assert said[2] == "reload"
-    assert "writes are accepted" in said[3]
+    assert reports[2] == "reload"
+    assert "writes are accepted" in reports[3]
 
 
 def test_a_log_on_a_separate_disk_has_a_reserve_and_stops_writes(
     small: SmallDisk, tmp_path: Path
 ) -> None:
     directory = DataDirectory(tmp_path / "data")
-    directory.make()
+    directory.create()
     data = directory.postgres / "data"
     data.mkdir(parents=True)
     (data / "pg_wal").symlink_to(small.path)
@@ -136,7 +136,7 @@ async def test_the_guard_checks_repeatedly(
 ) -> None:
     monkeypatch.setattr(disk_guard, "POLL_S", 0.01)
     directory = DataDirectory(small.path)
-    directory.make()
+    directory.create()
     stopped = asyncio.Event()
     guard = DiskGuard(
         directory,

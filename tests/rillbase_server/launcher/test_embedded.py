@@ -26,8 +26,25 @@ def directory() -> Iterator[Path]:
         yield directory
 
 
-def test_postgres_keeps_committed_rows_through_repeated_kills(directory: Path) -> None:
-    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+@pytest.fixture(scope="module")
+def template() -> Iterator[Path]:
+    """A cluster that has run once."""
+    with reachable_directory() as directory:
+        with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD, durable=False):
+            pass
+        yield directory / "postgres"
+
+
+@pytest.fixture
+def created(directory: Path, template: Path) -> Path:
+    """The directory of a separate cluster that exists already."""
+    # Preserves the owner, which is another account if the tests run as root.
+    subprocess.run(["cp", "-a", template, directory], check=True)
+    return directory / "postgres"
+
+
+def test_postgres_keeps_committed_rows_through_repeated_kills(created: Path) -> None:
+    with EmbeddedPostgres(created, superuser_password=PASSWORD) as server:
         with psycopg.connect(server.url) as connection:
             connection.execute("CREATE TABLE kept (number int)")
         for number in range(3):
@@ -40,34 +57,34 @@ def test_postgres_keeps_committed_rows_through_repeated_kills(directory: Path) -
     assert rows == [(0,), (1,), (2,)]
 
 
-def test_postgres_is_durable_checked_and_asks_for_its_password(directory: Path) -> None:
+def test_postgres_has_durability_checksums_and_a_password(directory: Path) -> None:
     with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
         with psycopg.connect(server.url) as connection:
-            for name, wanted in (
+            for name, expected in (
                 ("data_checksums", "on"),
                 ("synchronous_commit", "on"),
                 ("fsync", "on"),
                 ("listen_addresses", "127.0.0.1"),
             ):
-                found = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
-                assert found == (wanted,)
+                row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+                assert row == (expected,)
         with pytest.raises(psycopg.OperationalError, match="password"):
             psycopg.connect(server.url.replace("postgres:", "postgres:wrong", 1))
 
 
-def test_postgres_takes_over_from_a_server_that_still_runs(directory: Path) -> None:
-    left = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD)
+def test_postgres_takes_over_from_a_server_that_still_runs(created: Path) -> None:
+    left = EmbeddedPostgres(created, superuser_password=PASSWORD)
     left.start()
     pid = left.pid
-    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+    with EmbeddedPostgres(created, superuser_password=PASSWORD) as server:
         assert identify(pid) is None
         with psycopg.connect(server.url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
     left.stop()
 
 
-def test_postgres_starts_although_its_lock_file_names_a_stranger(directory: Path) -> None:
-    server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD)
+def test_postgres_starts_although_its_lock_file_names_a_stranger(created: Path) -> None:
+    server = EmbeddedPostgres(created, superuser_password=PASSWORD)
     server.start()
     lock = server.cluster.data / "postmaster.pid"
     text = lock.read_text().replace(str(server.pid), str(os.getppid()), 1)
@@ -86,8 +103,8 @@ def test_an_interrupted_initdb_is_repeated(directory: Path) -> None:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_a_server_that_cannot_start_reports_the_reason(directory: Path) -> None:
-    server = EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD, durable=False)
+def test_a_server_that_cannot_start_reports_the_reason(created: Path) -> None:
+    server = EmbeddedPostgres(created, superuser_password=PASSWORD, durable=False)
     with server:
         pass
     (server.cluster.data / "global" / "pg_control").unlink()
@@ -207,23 +224,23 @@ def test_few_damaged_folders_of_valkey_are_kept_and_other_failures_move_nothing(
     store = ValkeyStore(directory, PASSWORD, 1)
     data = directory / "appendonlydir"
     data.mkdir()
-    assert store.set_damaged_aside("Address already in use") == ""
+    assert store.quarantine_damaged_data("Address already in use") == ""
     full = "Error writing the append only file: No space left on device"
-    assert store.set_damaged_aside(full) == ""
+    assert store.quarantine_damaged_data(full) == ""
     assert data.exists()
     for number in range(4):
         data.mkdir(exist_ok=True)
         (data / "number").write_text(str(number))
-        assert "starts empty" in store.set_damaged_aside("Invalid AOF manifest file format")
+        assert "starts empty" in store.quarantine_damaged_data("Invalid AOF manifest file format")
     kept = sorted(directory.glob("appendonlydir.damaged-*"))
     assert [(folder / "number").read_text() for folder in kept] == ["2", "3"]
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense\n", b"\xff\xfe\x00", b"-1\n"])
-def test_postgres_starts_beside_a_damaged_lock_file(directory: Path, content: bytes) -> None:
-    with EmbeddedPostgres(directory / "postgres", superuser_password=PASSWORD) as server:
+def test_postgres_starts_beside_a_damaged_lock_file(created: Path, content: bytes) -> None:
+    with EmbeddedPostgres(created, superuser_password=PASSWORD) as server:
         server.stop()
-        (directory / "postgres" / "data" / "postmaster.pid").write_bytes(content)
+        (created / "data" / "postmaster.pid").write_bytes(content)
         server.start()
         with psycopg.connect(server.url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)

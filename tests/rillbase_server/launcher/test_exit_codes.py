@@ -83,7 +83,7 @@ def test_a_service_that_dies_at_start_shows_its_last_lines_and_its_log(broken_da
     assert processes_below(broken_data) == []
 
 
-def test_a_reader_that_goes_away_changes_nothing_else(broken_data: Path) -> None:
+def test_a_reader_that_disconnects_affects_nothing_else(broken_data: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -115,7 +115,7 @@ def test_a_directory_of_another_user_is_refused(data: Path) -> None:
 
 
 @needs_root
-def test_root_is_told_of_a_directory_that_the_servers_cannot_reach(data: Path) -> None:
+def test_root_gets_an_error_for_a_directory_that_the_servers_cannot_reach(data: Path) -> None:
     data.mkdir(mode=0o700)
     answer = run("up", "--data-dir", data / "below")
     assert_refused(answer, ExitCode.UNREACHABLE_FOR_SERVERS, "nobody", data)
@@ -141,7 +141,7 @@ def test_the_error_names_an_unavailable_external_server(data: Path) -> None:
     assert "secret" not in answer.stderr
 
 
-def test_a_host_that_is_not_ours_is_a_usage_error(data: Path) -> None:
+def test_a_host_of_another_machine_is_a_usage_error(data: Path) -> None:
     answer = run("up", "--data-dir", data, "--host", "192.0.2.1")
     assert_refused(answer, ExitCode.USAGE, "192.0.2.1", "--host")
 

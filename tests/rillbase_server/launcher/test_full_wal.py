@@ -1,4 +1,4 @@
-"""The disk of PostgreSQL's log is full, and the log is all that lies there."""
+"""The disk of PostgreSQL's log, which holds nothing else, is full."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ import requests
 
 from foundation.json_types import JsonObject
 from tests.browser import Browser
-from tests.launched import Launched, Place
 from tests.launcher_command import reachable_directory
+from tests.launcher_process import LauncherDirectory, RunningLauncher
 from tests.small_disk import SmallDisk, small_disk
 from tests.waiting import wait_until
 
 SIZE_MIB = 384
-#: What has to work again so soon after somebody has made room.
+#: How soon everything must work again after space was freed.
 RECOVERY_S = 10.0
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def launcher_directory() -> Iterator[LauncherDirectory]:
     with reachable_directory() as folder:
-        yield Place(folder)
+        yield LauncherDirectory(folder)
 
 
 @contextmanager
-def _log_on_a_small_disk(place: Place) -> Iterator[SmallDisk]:
-    """Move a stopped installation's log to a disk of its own."""
-    log = place.data / "postgres" / "data" / "pg_wal"
-    with small_disk(place.data.parent / "wal", SIZE_MIB) as disk:
+def _log_on_a_small_disk(launcher_directory: LauncherDirectory) -> Iterator[SmallDisk]:
+    """Move a stopped installation's log to a separate disk."""
+    log = launcher_directory.data / "postgres" / "data" / "pg_wal"
+    with small_disk(launcher_directory.data.parent / "wal", SIZE_MIB) as disk:
         moved = disk.path / "pg_wal"
         # With owner and mode, which `shutil` does not copy.
         subprocess.run(["cp", "-a", log, moved], check=True)
@@ -45,9 +45,9 @@ def _log_on_a_small_disk(place: Place) -> Iterator[SmallDisk]:
 
 
 class Client:
-    """Somebody who uses the demo tenant."""
+    """A client of the demo tenant."""
 
-    def __init__(self, up: Launched) -> None:
+    def __init__(self, up: RunningLauncher) -> None:
         self._base = up.ready["url"]
         self._key = {"Authorization": f"Bearer {up.ready['api_key']}"}
         self._account = (up.ready["email"], up.ready["password"])
@@ -69,22 +69,24 @@ class Client:
 
 @pytest.mark.long
 def test_only_writes_stop_and_recover_once_there_is_space(
-    place: Place,
+    launcher_directory: LauncherDirectory,
 ) -> None:
-    with place.up() as up:
+    with launcher_directory.up() as up:
         pass
     up.process.wait()
-    with _log_on_a_small_disk(place) as disk:
-        with place.up() as up:
+    with _log_on_a_small_disk(launcher_directory) as disk:
+        with launcher_directory.up() as up:
             client = Client(up)
             assert client.write().status_code == 201
             disk.fill()
             _writes_are_refused(client)
             assert client.read() == 200
             assert client.sign_in() == 200
-            assert place.services()["postgres"]["restarts"] == 0, "the reserve came in time"
+            assert launcher_directory.services()["postgres"]["restarts"] == 0, (
+                "the reserve came in time"
+            )
 
-            _postgresql_ends(place, disk)
+            _postgresql_ends(launcher_directory, disk)
             assert client.write().status_code in (503, 507)
 
             disk.empty()
@@ -105,11 +107,17 @@ def _writes_are_refused(client: Client) -> None:
     assert problem["code"] == "storage_full"
 
 
-def _postgresql_ends(place: Place, disk: SmallDisk) -> None:
-    """Take the reserve as well, and write until PostgreSQL finds no room for its log."""
+def _postgresql_ends(launcher_directory: LauncherDirectory, disk: SmallDisk) -> None:
+    """Use up the reserve as well, and write until PostgreSQL has no space for its log."""
     disk.fill()
-    port = (place.data / "postgres" / "data" / "postmaster.pid").read_text().splitlines()[3]
-    password = json.loads((place.data / "secrets.json").read_text())["postgres_password"]
+    port = (
+        (launcher_directory.data / "postgres" / "data" / "postmaster.pid")
+        .read_text()
+        .splitlines()[3]
+    )
+    password = json.loads((launcher_directory.data / "secrets.json").read_text())[
+        "postgres_password"
+    ]
     with (
         psycopg.connect(
             host="127.0.0.1", port=port, user="postgres", password=password, autocommit=True
@@ -118,7 +126,7 @@ def _postgresql_ends(place: Place, disk: SmallDisk) -> None:
     ):
         _write_log(admin)
     wait_until(
-        lambda: place.services()["postgres"]["restarts"] > 2,
+        lambda: launcher_directory.services()["postgres"]["restarts"] > 2,
         what="PostgreSQL to be started again and again",
     )
 

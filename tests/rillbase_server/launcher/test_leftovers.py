@@ -17,7 +17,7 @@ from rillbase_server.launcher.state_file import InstanceRecord, ServiceRecord, w
 @pytest.fixture
 def directory(tmp_path: Path) -> DataDirectory:
     directory = DataDirectory(tmp_path / "data")
-    directory.make()
+    directory.create()
     return directory
 
 

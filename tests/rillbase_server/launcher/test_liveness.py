@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rillbase_server.launcher.liveness import INTERVAL_S, Liveness
-from rillbase_server.launcher.readiness import http_answers, readiness_problem, sign_renewed
-from rillbase_server.launcher.sign_of_life import begin_signs, sign_of
+from rillbase_server.launcher.liveness_file import keep_fresh, liveness_path
+from rillbase_server.launcher.readiness import file_renewed, http_answers, readiness_problem
 
 SERVER = "import http.server as h; s=h.HTTPServer(('127.0.0.1',0),h.BaseHTTPRequestHandler); \
 print(s.server_port, flush=True); s.serve_forever()"
@@ -21,8 +21,8 @@ print(s.server_port, flush=True); s.serve_forever()"
 
 def test_a_service_that_never_answers_again_hangs_after_its_time() -> None:
     liveness, now = Liveness(15), 100.0
-    assert not liveness.asked(now, answered=True)
-    while not liveness.asked(now := now + INTERVAL_S, answered=False):
+    assert not liveness.record_check(now, answered=True)
+    while not liveness.record_check(now := now + INTERVAL_S, answered=False):
         continue
     assert now - 100.0 == 16.0
     assert liveness.silent_s == 16.0
@@ -31,14 +31,14 @@ def test_a_service_that_never_answers_again_hangs_after_its_time() -> None:
 def test_one_response_resets_the_time() -> None:
     liveness = Liveness(15)
     for number in range(1_000):
-        assert not liveness.asked(number * INTERVAL_S, answered=number % 7 == 0)
+        assert not liveness.record_check(number * INTERVAL_S, answered=number % 7 == 0)
 
 
 def test_a_suspended_launcher_does_not_count_missing_responses() -> None:
     liveness = Liveness(15)
-    liveness.asked(0, answered=True)
-    assert not liveness.asked(3_600, answered=False)
-    assert not liveness.asked(3_602, answered=True)
+    liveness.record_check(0, answered=True)
+    assert not liveness.record_check(3_600, answered=False)
+    assert not liveness.record_check(3_602, answered=True)
 
 
 @contextmanager
@@ -70,8 +70,8 @@ async def test_a_stopped_server_does_not_respond_although_it_still_listens(
 
 
 async def test_a_heartbeat_has_to_be_renewed_between_two_checks(tmp_path: Path) -> None:
-    sign = sign_of(tmp_path / "worker.ready")
-    alive = sign_renewed(sign)
+    sign = liveness_path(tmp_path / "worker.ready")
+    alive = file_renewed(sign)
     assert await alive(1) is not None
     sign.touch()
     assert await alive(1) is None
@@ -82,8 +82,8 @@ async def test_a_heartbeat_has_to_be_renewed_between_two_checks(tmp_path: Path) 
 
 async def test_a_process_renews_its_heartbeat_itself(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
-    begin_signs(sign)
-    alive = sign_renewed(sign)
+    keep_fresh(sign)
+    alive = file_renewed(sign)
     for _ in range(2):
         async with asyncio.timeout(60):
             while await alive(1) is not None:  # noqa: ASYNC110 -- a file shows it

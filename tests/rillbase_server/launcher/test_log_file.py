@@ -6,7 +6,7 @@ from rillbase_server.launcher.log_file import RotatingLogFile
 
 
 def test_a_full_log_is_rotated_and_old_ones_are_dropped(tmp_path: Path) -> None:
-    log = RotatingLogFile(tmp_path / "web.log", max_bytes=100, kept=2)
+    log = RotatingLogFile(tmp_path / "web.log", max_bytes=100, kept_files=2)
     for number in range(100):
         log.write(b"line %04d" % number)
     log.close()
@@ -34,7 +34,7 @@ def test_a_full_disk_loses_the_line_but_not_the_launcher() -> None:
 def test_a_log_that_could_not_be_rotated_is_rotated_later(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "web.log"
     path.parent.mkdir()
-    log = RotatingLogFile(path, max_bytes=8, kept=1)
+    log = RotatingLogFile(path, max_bytes=8, kept_files=1)
     log.write(b"first")
     path.unlink()
     path.parent.rmdir()

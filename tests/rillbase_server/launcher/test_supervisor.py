@@ -14,7 +14,7 @@ import pytest
 
 from rillbase_server.launcher.lifecycle import RestartPolicy, ServiceState
 from rillbase_server.launcher.process import identify
-from rillbase_server.launcher.readiness import sign_renewed
+from rillbase_server.launcher.readiness import file_renewed
 from rillbase_server.launcher.runner import Runner
 from rillbase_server.launcher.service import Check, ServiceSpec
 from rillbase_server.launcher.supervisor import ServiceFailed, ServiceSupervisor
@@ -42,7 +42,7 @@ def program(name: str, script: str, **declared: object) -> ServiceSpec:
 
 
 class Stage:
-    """A supervisor whose story is written down."""
+    """A supervisor whose events are recorded."""
 
     def __init__(self, logs: Path, services: list[ServiceSpec]) -> None:
         self.changes: list[tuple[str, ServiceState]] = []
@@ -145,7 +145,7 @@ async def test_a_suspended_service_is_replaced(tmp_path: Path) -> None:
     sign = tmp_path / "sign"
     beating = f"while :; do touch {sign}; sleep 0.1; done"
     policy = replace(QUICK, hung_after_s=1.0)
-    web = program("web", beating, alive=sign_renewed(sign), policy=policy)
+    web = program("web", beating, alive=file_renewed(sign), policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
         runner = stage.runner("web")
@@ -218,8 +218,8 @@ async def test_a_second_request_to_stop_kills_without_waiting(tmp_path: Path) ->
     deaf = program("web", DEAF.format(mark=mark), check=exists(mark), policy=patient)
     async with staged(tmp_path, deaf) as stage:
         await stage.supervisor.start_all()
-        stage.supervisor.ask_to_stop()
-        stage.supervisor.ask_to_stop()
+        stage.supervisor.request_stop()
+        stage.supervisor.request_stop()
     assert stage.supervisor.forced
     assert stage.runner("web").life.exit_code == -signal.SIGKILL
 

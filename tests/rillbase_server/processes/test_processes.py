@@ -48,16 +48,16 @@ class Running:
         """Return what `/readyz` says of each dependency; nothing while nobody answers."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=10) as got:
-                found: dict[str, Any] = json.load(got)["dependencies"]
+                body: dict[str, Any] = json.load(got)["dependencies"]
         except (urllib.error.URLError, OSError):
             return {}
-        return found
+        return body
 
-    def loaded(self, told: Path) -> set[str]:
+    def loaded(self, report_path: Path) -> set[str]:
         """Return the modules that the process has imported."""
         self._process.send_signal(signal.SIGUSR1)
-        wait_until(told.exists, what="the process to tell")
-        return set(told.read_text().split())
+        wait_until(report_path.exists, what="the process to tell")
+        return set(report_path.read_text().split())
 
     def end(self) -> str:
         """Stop the process; return what it wrote."""

@@ -1,4 +1,4 @@
-"""The services of one process: each is ready, fails, restarts and ends by itself."""
+"""The services of one process: each is ready, fails, restarts and ends independently."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Bench:
     """Makes services that work until `failing` names the number of one of them."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.account = 0
         self.failing: set[int] = set()
         self.released: list[int] = []
 
     def make(self) -> BenchService:
-        self.made += 1
-        return BenchService(self, self.made)
+        self.account += 1
+        return BenchService(self, self.account)
 
 
 class BenchService:
-    """Works, and fails when it is told to."""
+    """Works, and fails on request."""
 
     def __init__(self, bench: Bench, number: int) -> None:
         self._bench, self._number = bench, number
@@ -121,7 +121,7 @@ async def test_a_process_ends_with_its_only_service(*, fails: bool) -> None:
             bench.failing.add(1)
             await asyncio.wait_for(ended.wait(), TIMEOUT_S)
     assert ended.is_set() is fails
-    assert (bench.made, bench.released) == (1, [1])
+    assert (bench.account, bench.released) == (1, [1])
 
 
 async def test_a_service_whose_awaited_work_others_cancelled_is_restarted() -> None:
@@ -136,13 +136,13 @@ async def test_a_service_whose_awaited_work_others_cancelled_is_restarted() -> N
             await super().run()
 
     def make() -> BenchService:
-        bench.made += 1
-        return AwaitsOthers(bench, bench.made)
+        bench.account += 1
+        return AwaitsOthers(bench, bench.account)
 
     service = SupervisedService("awaits", make, QUICK)
     running = asyncio.create_task(service.run())
     await until(lambda: is_ready(service), what="the service to be restarted")
-    assert bench.made == 2
+    assert bench.account == 2
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -14,7 +14,7 @@ from rillbase_server.staff.site import site
 from tenants.models import AuditEntry, Tenant
 from tests.browser import from_own_address
 from tests.caller import signed_in
-from tests.make import PASSWORD, MadeTenant, make_tenant, make_user
+from tests.make import PASSWORD, TenantAccount, make_tenant, make_user
 
 PAGES = [f"{m._meta.app_label}/{m._meta.model_name}/" for m in site._registry]
 
@@ -33,9 +33,9 @@ def sign_in(server: str, email: str, password: str = PASSWORD) -> requests.Sessi
 
 
 def token(page: str) -> str:
-    found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
-    assert found
-    return found[1]
+    match = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
+    assert match
+    return match[1]
 
 
 @pytest.fixture(scope="module")
@@ -69,44 +69,44 @@ def test_every_list_opens_and_can_be_searched(
 def test_staff_suspend_a_tenant_and_the_tenant_sees_it_in_its_audit_log(
     server: str, staff: requests.Session
 ) -> None:
-    made = make_tenant()
-    url = f"{server}/staff/tenants/tenant/{made.tenant.id}/change/"
+    account = make_tenant()
+    url = f"{server}/staff/tenants/tenant/{account.tenant.id}/change/"
     page = staff.get(url)
     assert page.status_code == 200
     form = {"plan": "dedicated", "state": "suspended", "csrfmiddlewaretoken": token(page.text)}
     saved = staff.post(url, data=form, headers={"Referer": url}, allow_redirects=False)
     assert saved.status_code == 302, saved.text[:2000]
-    row = Tenant.objects.using("staff").get(pk=made.tenant.id)
+    row = Tenant.objects.using("staff").get(pk=account.tenant.id)
     assert (row.state, row.plan_id) == ("suspended", "dedicated")
-    with scoped(tenant_id=made.tenant.id):
+    with scoped(tenant_id=account.tenant.id):
         entry = AuditEntry.objects.get()
     assert entry.action == "tenant.changed_by_staff"
     assert entry.after == {"plan": "dedicated", "state": "suspended"}
 
 
-def set_state(server: str, staff: requests.Session, made: MadeTenant, state: str) -> Tenant:
+def set_state(server: str, staff: requests.Session, account: TenantAccount, state: str) -> Tenant:
     """Send the tenant's form with a state, whatever the page offers; return the row."""
-    url = f"{server}/staff/tenants/tenant/{made.tenant.id}/change/"
+    url = f"{server}/staff/tenants/tenant/{account.tenant.id}/change/"
     csrf = token(staff.get(url).text)
     form = {"plan": "standard", "state": state, "csrfmiddlewaretoken": csrf}
     staff.post(url, data=form, headers={"Referer": url}, allow_redirects=False)
-    return Tenant.objects.using("staff").get(pk=made.tenant.id)
+    return Tenant.objects.using("staff").get(pk=account.tenant.id)
 
 
 def test_staff_cannot_delete_a_tenant_without_a_purge_date(
     server: str, staff: requests.Session
 ) -> None:
-    made = make_tenant()
-    row = set_state(server, staff, made, "deleting")
+    account = make_tenant()
+    row = set_state(server, staff, account, "deleting")
     assert (row.state, row.purge_at) == ("active", None)
 
 
 def test_staff_cannot_restore_a_tenant_that_its_owner_has_deleted(
     server: str, staff: requests.Session
 ) -> None:
-    made = make_tenant()
-    assert signed_in(server, made.owner).delete(f"/api/v1/tenants/{made.slug}").ok
-    row = set_state(server, staff, made, "active")
+    account = make_tenant()
+    assert signed_in(server, account.owner).delete(f"/api/v1/tenants/{account.slug}").ok
+    row = set_state(server, staff, account, "active")
     assert row.state == "deleting"
     assert row.purge_at is not None
 
@@ -114,11 +114,11 @@ def test_staff_cannot_restore_a_tenant_that_its_owner_has_deleted(
 def test_a_form_without_its_csrf_token_changes_nothing(
     server: str, staff: requests.Session
 ) -> None:
-    made = make_tenant()
-    url = f"{server}/staff/tenants/tenant/{made.tenant.id}/change/"
-    refused = staff.post(url, data={"plan": "free", "state": "suspended"}, headers={"Referer": url})
-    assert refused.status_code == 403
-    assert Tenant.objects.using("staff").get(pk=made.tenant.id).state == "active"
+    account = make_tenant()
+    url = f"{server}/staff/tenants/tenant/{account.tenant.id}/change/"
+    refusal = staff.post(url, data={"plan": "free", "state": "suspended"}, headers={"Referer": url})
+    assert refusal.status_code == 403
+    assert Tenant.objects.using("staff").get(pk=account.tenant.id).state == "active"
 
 
 def test_secrets_are_on_no_page(server: str, staff: requests.Session) -> None:
@@ -129,8 +129,8 @@ def test_secrets_are_on_no_page(server: str, staff: requests.Session) -> None:
 
 
 def test_a_collection_is_shown_and_cannot_be_changed(server: str, staff: requests.Session) -> None:
-    made = make_tenant()
-    with scoped(tenant_id=made.tenant.id):
+    account = make_tenant()
+    with scoped(tenant_id=account.tenant.id):
         collection = Collection.objects.create(name="shown-to-staff")
         index = Index.objects.create(
             collection=collection, name="by-x", fields=[["x", 1]], error="document secret-id"
@@ -157,8 +157,8 @@ def test_a_dead_letter_can_be_run_again(server: str, staff: requests.Session) ->
     }
     assert staff.post(url, data=form, headers={"Referer": url}).status_code == 200
     assert DeadLetter.objects.using("relay").get(pk=letter.pk).requeued_at is not None
-    twice = staff.post(url, data=form, headers={"Referer": url})
-    assert (twice.status_code, "0 of 1 tasks" in twice.text) == (200, True)
+    answer = staff.post(url, data=form, headers={"Referer": url})
+    assert (answer.status_code, "0 of 1 tasks" in answer.text) == (200, True)
 
 
 def test_guessing_a_staff_password_is_rate_limited(server: str) -> None:
@@ -166,5 +166,5 @@ def test_guessing_a_staff_password_is_rate_limited(server: str) -> None:
     staff = make_user(is_staff=True)
     for _ in range(15):
         sign_in(server, staff.email, "wrong password")
-    late = sign_in(server, staff.email)
-    assert late.get(f"{server}/staff/", allow_redirects=False).status_code == 302
+    browser = sign_in(server, staff.email)
+    assert browser.get(f"{server}/staff/", allow_redirects=False).status_code == 302

@@ -1,6 +1,7 @@
 """Conversations of hostile WebSocket clients: offers of compression, and frames that break rules.
 
-A generator knows what it has broken: with which code the server has to close, or that it must not.
+The generator knows which rule it has broken: it records the expected close code, or that none is
+expected.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def accepted(offered: str, answered: str | None) -> Compression | None:
     chosen = _parameters(parts)
     assert len(chosen) == len(parts), answered
     assert chosen.keys() <= set(_PARAMETERS), answered
-    assert any(_allows(each, chosen) for each in offered.split(",")), (offered, answered)
+    assert any(_allows(protocol, chosen) for protocol in offered.split(",")), (offered, answered)
     return Compression(
         int(chosen.get("client_max_window_bits", "15")),
         int(chosen.get("server_max_window_bits", "15")),
@@ -90,23 +91,23 @@ def _parameters(parts: list[str]) -> dict[str, str]:
 
 def _allows(offered: str, chosen: dict[str, str]) -> bool:
     name, *parts = [part.strip() for part in offered.split(";")]
-    wanted = _parameters(parts)
-    if name != "permessage-deflate" or len(wanted) != len(parts):
+    requested = _parameters(parts)
+    if name != "permessage-deflate" or len(requested) != len(parts):
         return False
-    if "server_no_context_takeover" in wanted and "server_no_context_takeover" not in chosen:
+    if "server_no_context_takeover" in requested and "server_no_context_takeover" not in chosen:
         return False
     for key in ("server_max_window_bits", "client_max_window_bits"):
-        most = wanted.get(key) or "15"
+        most = requested.get(key) or "15"
         if not most.isascii() or not most.isdigit():
             return False
         if not 8 <= int(chosen.get(key, "15")) <= int(most):
             return False
-    return "client_max_window_bits" in wanted or "client_max_window_bits" not in chosen
+    return "client_max_window_bits" in requested or "client_max_window_bits" not in chosen
 
 
 @dataclass
 class Conversation:
-    """The bytes of a client, and what it must hear."""
+    """The bytes of a client, and the response that it must receive."""
 
     data: bytearray = field(default_factory=bytearray)
     #: The code with which the server has to close; None while no rule is broken.
@@ -118,12 +119,12 @@ class Conversation:
 
     @property
     def may_be_reset(self) -> bool:
-        """Tell whether the end may be lost on a client that does not read what it is told."""
+        """Return whether the close frame may be lost because the client does not read."""
         return self.has_closed or len(self.data) > LINGER_BYTES
 
 
 class Client:
-    """Makes conversations."""
+    """Generates conversations."""
 
     def __init__(
         self, rng: random.Random, compression: Compression | None, *, limit: int = GREETING_LIMIT
@@ -132,7 +133,7 @@ class Client:
         self._compression = compression
         self._limit = limit
         self._encoder: zlib._Compress | None = None
-        self.made = Conversation()
+        self.account = Conversation()
 
     def say(self, text: bytes) -> bytes:
         """Return a message by itself."""
@@ -144,18 +145,18 @@ class Client:
         for _ in range(self._rng.randrange(1, 6)):
             self._rng.choice(kinds)()
         self._add(SENTINEL, PING)
-        return self.made
+        return self.account
 
     def _add(
         self, payload: bytes, opcode: int, *, fin: bool = True, deflated: bool = False
     ) -> None:
         mask = self._rng.randbytes(4) if len(payload) < 200 else b""
-        self.made.data += frame(payload, opcode, fin=fin, deflated=deflated, mask=mask)
+        self.account.data += frame(payload, opcode, fin=fin, deflated=deflated, mask=mask)
 
     def _refused(self, code: int) -> None:
-        """Note what the server has to say. Only the first broken rule counts."""
-        if self.made.code is None:
-            self.made.code = code
+        """Record the expected close code. Only the first broken rule counts."""
+        if self.account.code is None:
+            self.account.code = code
 
     def _message(self) -> None:
         rng = self._rng
@@ -167,8 +168,8 @@ class Client:
             self._refused(TOO_BIG)
         elif is_text and not _is_utf8(payload):
             self._refused(INVALID_DATA)
-        elif self.made.code is None:
-            self.made.is_heard = True
+        elif self.account.code is None:
+            self.account.is_heard = True
 
     def _payload(self) -> tuple[bytes, bool]:
         rng = self._rng
@@ -194,8 +195,8 @@ class Client:
             self._encoder = zlib.compressobj(
                 self._rng.choice((0, 1, 9)), zlib.DEFLATED, -bits, 8, strategy
             )
-        made = self._encoder.compress(payload) + self._encoder.flush(zlib.Z_SYNC_FLUSH)
-        return made[:-4]
+        created = self._encoder.compress(payload) + self._encoder.flush(zlib.Z_SYNC_FLUSH)
+        return created[:-4]
 
     def _fragments(self, sent: bytes, opcode: int, *, is_deflated: bool) -> None:
         rng = self._rng
@@ -236,7 +237,7 @@ class Client:
     def _good_close(self) -> None:
         code = self._rng.choice((1000, 1001, 1003, 1011, 3000, 4999))
         self._add(code.to_bytes(2, "big") + "bye é".encode(), CLOSE)
-        self.made.has_closed = self.made.code is None
+        self.account.has_closed = self.account.code is None
         self._refused(code)
 
     def _bad_close(self) -> None:
@@ -264,7 +265,7 @@ class Client:
         ]
         if self._compression is None:
             choices.append(frame(b"x", deflated=True))
-        self.made.data += rng.choice(choices)
+        self.account.data += rng.choice(choices)
         self._refused(PROTOCOL_ERROR)
 
     def _bad_fragment(self) -> None:
@@ -273,23 +274,23 @@ class Client:
             self._add(b"x", TEXT)
             self._refused(PROTOCOL_ERROR)
             return
-        self.made.data += b"\x80\xff" + b"\xff" * 12
+        self.account.data += b"\x80\xff" + b"\xff" * 12
         self._refused(TOO_BIG)
 
     def _bad_deflate(self) -> None:
         """A block of no type, bytes behind a last block, or a message that is cut within a block.
 
-        As in the reference library a cut message is what came out of it, and says nothing useful.
+        As in the reference library, a truncated message is accepted as far as it was decompressed.
         """
         broken = self._rng.choice((b"\x06", b"\x07", b"\x03\x00junk", b"\x00\xff\xff\x00\x00cut"))
         self._add(broken, BINARY, deflated=True)
         if broken.endswith(b"cut"):
-            self.made.is_heard = self.made.is_heard or self.made.code is None
+            self.account.is_heard = self.account.is_heard or self.account.code is None
         else:
             self._refused(PROTOCOL_ERROR)
 
     def _empty_blocks(self) -> None:
-        """More bytes than a message may have, out of which nothing comes."""
+        """More compressed bytes than a message may have, which decompress to nothing."""
         blocks = _EMPTY_BLOCK * 1_600
         for number in range(self._limit // len(blocks) + 2):
             self._add(blocks, 0 if number else BINARY, fin=False, deflated=number == 0)

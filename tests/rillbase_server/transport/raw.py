@@ -1,4 +1,4 @@
-"""Bytes on sockets, as clients with manners or without them send them."""
+"""Raw bytes on sockets, for well-behaved and hostile clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def get(path: str = "/", *headers: str, host: str = "localhost") -> bytes:
 
 
 def read_response(connection: socket.socket, behind: bytes = b"") -> tuple[Response, bytes]:
-    """Return the next answer, and what came behind it."""
+    """Return the next response, and the bytes after it."""
     data = bytearray(behind)
     while b"\r\n\r\n" not in data:
         data += _more(connection)
@@ -38,7 +38,7 @@ def read_response(connection: socket.socket, behind: bytes = b"") -> tuple[Respo
 
 
 def ends(connection: socket.socket) -> bool:
-    """Read on; tell that the server has ended the connection. Fails after the socket's timeout."""
+    """Read until the server ends the connection. Fails after the socket's timeout."""
     try:
         while connection.recv(65536):
             pass
@@ -48,7 +48,7 @@ def ends(connection: socket.socket) -> bool:
 
 
 def send_all(connection: socket.socket, data: bytes) -> bool:
-    """Send, and tell whether the server took it."""
+    """Send, and return whether the server accepted it."""
     try:
         connection.sendall(data)
     except ConnectionError:
@@ -93,7 +93,7 @@ def deflated(data: bytes) -> bytes:
 
 
 def read_frame(connection: socket.socket, behind: bytes = b"") -> tuple[int, bytes, bytes]:
-    """Return the server's next frame: its opcode, its payload, and what came behind it."""
+    """Return the server's next frame: its opcode, its payload, and the bytes after it."""
     data = bytearray(behind)
     while len(data) < 2:
         data += _more(connection)
@@ -111,7 +111,7 @@ def read_frame(connection: socket.socket, behind: bytes = b"") -> tuple[int, byt
 
 
 def close_code(connection: socket.socket, behind: bytes = b"") -> int:
-    """Return with which code the server closes a WebSocket."""
+    """Return the code with which the server closes a WebSocket."""
     while True:
         opcode, payload, behind = read_frame(connection, behind)
         if opcode == 8:

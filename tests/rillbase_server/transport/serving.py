@@ -1,4 +1,4 @@
-"""Our protocols under a real uvicorn, with a small application and bounds of the test's choice."""
+"""Our protocols under a real uvicorn, with a small application and limits chosen by the test."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.waiting import wait_until
 
 
 @dataclass
-class Served:
-    """A running server, and what its application saw."""
+class ServerUnderTest:
+    """A running server, and what its application received."""
 
     port: int
     table: ConnectionTable
     server: uvicorn.Server
 
     def connect(self, receive_buffer: int | None = None) -> socket.socket:
-        made = socket.socket()
+        listener = socket.socket()
         if receive_buffer is not None:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        made.settimeout(30)
-        made.connect(("127.0.0.1", self.port))
-        return made
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        listener.settimeout(30)
+        listener.connect(("127.0.0.1", self.port))
+        return listener
 
     @property
     def open_connections(self) -> int:
@@ -41,7 +41,7 @@ class Served:
 
 
 @contextmanager
-def serving(app: App, bounds: TransportLimits | None = None) -> Iterator[Served]:
+def serving(app: App, bounds: TransportLimits | None = None) -> Iterator[ServerUnderTest]:
     """Serve on a free port until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0), backlog=512)
     config = uvicorn.Config(
@@ -60,7 +60,7 @@ def serving(app: App, bounds: TransportLimits | None = None) -> Iterator[Served]
     thread.start()
     wait_until(lambda: server.started, what="the server")
     try:
-        yield Served(listener.getsockname()[1], table, server)
+        yield ServerUnderTest(listener.getsockname()[1], table, server)
     finally:
         server.should_exit = True
         thread.join()
@@ -69,7 +69,7 @@ def serving(app: App, bounds: TransportLimits | None = None) -> Iterator[Served]
 
 @dataclass
 class Echo:
-    """Answers with what it was asked, and WebSocket messages with their sizes."""
+    """Echoes requests, and responds to WebSocket messages with their sizes."""
 
     requests: list[tuple[str, str, int]] = field(default_factory=list)
     headers: list[list[tuple[bytes, bytes]]] = field(default_factory=list)
@@ -122,8 +122,8 @@ class Echo:
         text = text_of(message)
         if text == b"hello":
             scope["extensions"][CONNECTION].authenticated()
-        said = len(message["bytes"]) if text is None else len(text)
-        await send({"type": "websocket.send", "text": str(said)})
+        n_received = len(message["bytes"]) if text is None else len(text)
+        await send({"type": "websocket.send", "text": str(n_received)})
 
 
 async def _until(event: threading.Event) -> None:

@@ -1,4 +1,6 @@
-"""Seeded hostile bytes: frames against the library's own parser, requests against one another."""
+"""Seeded hostile bytes: frames are compared with the library's own parser, requests with
+differently split ones.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from rillbase_server.transport.websocket_frames import (
     WebSocketViolation,
 )
 from tests.rillbase_server.transport.raw import ends, frame, get, send_all, upgrade
-from tests.rillbase_server.transport.serving import Echo, Served, serving
+from tests.rillbase_server.transport.serving import Echo, ServerUnderTest, serving
 from tests.waiting import wait_until
 
 LIMIT = 5000
@@ -34,7 +36,7 @@ def deflate(*, keeps_context: bool) -> PerMessageDeflate:
 
 
 class Sender:
-    """Makes the frames of one client, right ones for the most part."""
+    """Generates the frames of one client, most of them valid."""
 
     def __init__(self, rng: random.Random, *, keeps_context: bool) -> None:
         self._rng = rng
@@ -131,7 +133,7 @@ class Oracle:
         return self._extension.decode(read, max_size=max(room, 1))
 
     def run(self) -> bool:
-        """Read up to what the library refuses; tell whether it refused something."""
+        """Read until the library rejects something; return whether it did."""
         while True:
             parsing = Frame.parse(
                 self._reader.read_exact,
@@ -174,7 +176,9 @@ class Oracle:
 
 
 def by_us(data: bytes, extension: PerMessageDeflate, rng: random.Random) -> tuple[Events, str]:
-    """Return what our reader reads, fed in pieces and granted memory in steps; why it refuses."""
+    """Return what our reader reads, fed in pieces and granted memory in steps, and why it rejects
+    the rest.
+    """
     reader = FrameReader(extension, limit=LIMIT)
     reader.granted_bytes = 100
     events: Events = []
@@ -209,7 +213,7 @@ def compare_frames(seed: int) -> None:
     oracle = Oracle(data, deflate(keeps_context=keeps_context))
     they_refuse, theirs = oracle.run(), oracle.events
     ours, we_refuse = by_us(data, deflate(keeps_context=keeps_context), rng)
-    # Both refuse the same, but at different moments of it.
+    # Both reject the same input, but at different points of it.
     common = min(len(theirs), len(ours))
     assert oracle.is_deaf or ours[:common] == theirs[:common], seed
     if not is_spoilt:
@@ -229,56 +233,58 @@ def test_our_frame_reader_agrees_with_the_library_at_length() -> None:
 
 
 def requests(rng: random.Random) -> bytes:
-    """Return pipelined requests, some of which are none."""
-    made = []
+    """Return pipelined requests, some of them invalid."""
+    parts = []
     for _ in range(rng.randrange(1, 6)):
         path = f"/{rng.randrange(1000)}"
         kind = rng.randrange(5)
         if kind == 0:
-            made.append(get(path, *(f"X{i}: {i}" for i in range(rng.randrange(40)))))
+            parts.append(get(path, *(f"X{i}: {i}" for i in range(rng.randrange(40)))))
         elif kind == 1:
             body = rng.randbytes(rng.choice((0, 1, 100, 20_000)))
-            made.append(
+            parts.append(
                 f"POST {path} HTTP/1.1\r\nHost: l\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             )
-            made.append(body)
+            parts.append(body)
         elif kind == 2:
-            made.append(
+            parts.append(
                 f"POST {path} HTTP/1.1\r\nHost: l\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
             )
             for _ in range(rng.randrange(10)):
                 part = rng.randbytes(rng.randrange(1, 300))
-                made.append(b"%x;e=%d\r\n%b\r\n" % (len(part), rng.randrange(99), part))
-            made.append(b"0\r\nT: x\r\n\r\n")
+                parts.append(b"%x;e=%d\r\n%b\r\n" % (len(part), rng.randrange(99), part))
+            parts.append(b"0\r\nT: x\r\n\r\n")
         elif kind == 3:
-            made.append(upgrade(path))
-            made.append(frame(rng.randbytes(rng.randrange(300)), mask=rng.randbytes(4)))
+            parts.append(upgrade(path))
+            parts.append(frame(rng.randbytes(rng.randrange(300)), mask=rng.randbytes(4)))
         else:
-            made.append(b"\r\n" * rng.randrange(3))
-    data = bytearray(b"".join(made))
+            parts.append(b"\r\n" * rng.randrange(3))
+    data = bytearray(b"".join(parts))
     for _ in range(rng.choice((0, 0, 0, 1, 3)) if data else 0):
         data[rng.randrange(len(data))] = rng.randrange(256)
     return bytes(data)
 
 
-def converse(served: Served, data: bytes, cuts: list[int]) -> bytes:
+def converse(served: ServerUnderTest, data: bytes, cuts: list[int]) -> bytes:
     """Send bytes in these pieces, and return all that comes back until the end."""
     with served.connect() as client:
         edges = [0, *cuts, len(data)]
         for begin, end in itertools.pairwise(edges):
             if not send_all(client, data[begin:end]):
                 break
-        heard = bytearray()
+        received = bytearray()
         try:
             while piece := client.recv(65536):
-                heard += piece
+                received += piece
         except ConnectionError:
             pass
-        return bytes(heard)
+        return bytes(received)
 
 
 def bombard(seeds: range) -> None:
-    """Requests mean the same however they are cut, and whatever they are the server lives."""
+    """Check that requests have the same meaning however they are split, and that the server
+    survives all of them.
+    """
     echo = Echo()
     bounds = TransportLimits(header_timeout_s=0.3, transfer_window_s=0.3, min_bytes_per_s=1000)
     with serving(echo, bounds) as served:

@@ -32,7 +32,7 @@ def test_a_rate_is_judged_by_whole_windows_in_which_the_peer_is_waited_for() -> 
 
     assert not slow(0, 0)
     assert not slow(9, 0)
-    progress.rest()
+    progress.pause()
     assert not slow(10, 0)
     assert not slow(19, 0)
     assert not slow(20, 1000)
@@ -87,7 +87,7 @@ async def test_a_disconnected_peer_is_noticed_even_without_reads() -> None:
     server.close()
 
 
-def test_free_pages_are_returned_a_while_after_growth_and_again_while_something_is_left() -> None:
+def test_free_pages_are_returned_some_time_after_growth_and_again_while_pages_remain() -> None:
     resident_bytes = 100 * GROWTH_BYTES
     schedule = TrimSchedule(lambda: resident_bytes)
     assert not schedule.is_due(0)

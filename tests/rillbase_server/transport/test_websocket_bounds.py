@@ -1,4 +1,4 @@
-"""What a WebSocket may send before somebody has authenticated on it, and what all may take."""
+"""What a WebSocket may send before authentication, and the memory of all WebSockets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.rillbase_server.transport.raw import (
     send_all,
     upgrade,
 )
-from tests.rillbase_server.transport.serving import Echo, Served, serving
+from tests.rillbase_server.transport.serving import Echo, ServerUnderTest, serving
 from tests.waiting import wait_until
 
 LIMIT = 8 * 1024
@@ -27,7 +27,7 @@ MIB = 1024 * 1024
 KNOWN = "Authorization: Bearer x"
 
 
-def opened(served: Served, path: str = "/", *headers: str) -> socket.socket:
+def opened(served: ServerUnderTest, path: str = "/", *headers: str) -> socket.socket:
     client = served.connect()
     client.sendall(upgrade(path, *headers))
     assert read_response(client)[0].status == 101
@@ -65,7 +65,7 @@ def test_a_large_message_is_refused_before_authentication(message: bytes) -> Non
     ],
     ids=["plain", "deflated", "fragments"],
 )
-def test_a_message_of_exactly_the_bound_is_taken(message: bytes) -> None:
+def test_a_message_of_exactly_the_maximum_size_is_accepted(message: bytes) -> None:
     with serving(Echo()) as served, opened(served) as client:
         client.sendall(message)
         opcode, payload, behind = read_frame(client)

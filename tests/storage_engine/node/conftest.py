@@ -1,4 +1,4 @@
-"""One storage node for the tests that harm nobody, and one of its own for each that does."""
+"""One storage node for harmless tests, and a separate one for each test that disrupts it."""
 
 from __future__ import annotations
 

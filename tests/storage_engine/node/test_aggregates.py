@@ -1,4 +1,4 @@
-"""Aggregates of the node: whole at every moment, and each event once, through kills."""
+"""Aggregates of the node are consistent at all times, and count each event once, despite kills."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Writer:
 
 
 class Reader:
-    """Looks at both aggregates at one moment, again and again."""
+    """Repeatedly queries both aggregates at one snapshot."""
 
     def __init__(self, node: OwnStorageNode) -> None:
         self._node = node
@@ -104,13 +104,13 @@ def crash_loop(node: OwnStorageNode, crashes: int) -> None:
     for thread in threads:
         thread.start()
 
-    def done() -> int:
+    def moved_count() -> int:
         return sum(len(writer.moved) for writer in writers)
 
     try:
         for _ in range(crashes):
-            before, looks = done(), reader.looks
-            wait_until(lambda: done() >= before + 20, what="work between crashes")  # noqa: B023
+            before, looks = moved_count(), reader.looks
+            wait_until(lambda: moved_count() >= before + 20, what="work between crashes")  # noqa: B023
             wait_until(lambda: reader.looks > looks, what="a look between crashes")  # noqa: B023
             node.kill()
             node.start()
@@ -152,15 +152,15 @@ def test_aggregates_survive_an_orderly_stop(node: OwnStorageNode) -> None:
         assert ask(client, "RB.AGG.LIST") == []
 
 
-def test_a_snapshot_sees_the_same_while_it_is_held(shared_node: OwnStorageNode) -> None:
+def test_an_open_snapshot_does_not_change(shared_node: OwnStorageNode) -> None:
     with shared_node.namespace("moments", protocol=3) as client:
         ask(client, "RB.AGG.DEFINE", "left", json.dumps(ACCOUNT))
         ask(client, "RB.KV.SET", "key", "before")
         held = ask(client, "RB.SNAPSHOT.OPEN")
         ask(client, "RB.KV.SET", "key", "after")
         ask(client, "RB.AGG.ADD", "left", json.dumps({"owner": "o", "by": 1}))
-        asked = json.dumps({"group_by": [], "snapshot": held})
-        assert json.loads(ask(client, "RB.AGG.QUERY", "left", asked))["rows"] == []
+        query_text = json.dumps({"group_by": [], "snapshot": held})
+        assert json.loads(ask(client, "RB.AGG.QUERY", "left", query_text))["rows"] == []
         assert ask(client, "RB.KV.GET", "key", "AT", held) == "before"
         assert ask(client, "RB.KV.SCAN", "PREFIX", "k", "AT", held) == [["key", "before"]]
         answer = json.loads(
@@ -172,4 +172,4 @@ def test_a_snapshot_sees_the_same_while_it_is_held(shared_node: OwnStorageNode) 
         assert json.loads(ask(client, "RB.AGG.QUERY", "left", again)) == answer
         assert ask(client, "RB.SNAPSHOT.CLOSE", held) == 1
         with pytest.raises(redis.ResponseError, match="snapshot"):
-            ask(client, "RB.AGG.QUERY", "left", asked)
+            ask(client, "RB.AGG.QUERY", "left", query_text)

@@ -11,10 +11,10 @@ from django.core.management import CommandError, call_command
 from tests.make import unique
 
 
-def test_a_checkpoint_is_taken_once_under_its_name() -> None:
-    name, said = unique("backup"), StringIO()
-    call_command("checkpoint_storage", name, stdout=said)
-    taken = Path(said.getvalue().strip())
+def test_a_checkpoint_name_can_be_used_once() -> None:
+    name, output = unique("backup"), StringIO()
+    call_command("checkpoint_storage", name, stdout=output)
+    taken = Path(output.getvalue().strip())
     assert (taken.parent.name, taken.name) == ("checkpoints", name)
     assert any(taken.iterdir())
     with pytest.raises(CommandError):

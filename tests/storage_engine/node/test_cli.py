@@ -1,4 +1,4 @@
-"""What redis-cli and valkey-cli send is answered as they expect.
+"""The node responds to redis-cli and valkey-cli as they expect.
 
 The programs themselves come with no package that the suite installs. They begin with `AUTH` and
 `HELLO`, ask `COMMAND DOCS` for their help, and end a piped input with an `ECHO`.
@@ -33,8 +33,8 @@ class Terminal:
         bulk = b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
         return self.raw(b"*%d\r\n%b" % (len(parts), bulk))
 
-    def raw(self, sent: bytes) -> Any:
-        self._connection.sendall(sent)
+    def raw(self, request_bytes: bytes) -> Any:
+        self._connection.sendall(request_bytes)
         return self.reply()
 
     def reply(self) -> Any:
@@ -67,7 +67,7 @@ def terminal(node: OwnStorageNode) -> Iterator[Terminal]:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_session_begins_as_the_programs_begin_theirs(
+def test_the_commands_that_begin_a_session_of_redis_cli_work(
     shared_node: OwnStorageNode, version: int
 ) -> None:
     shared_node.namespace("cli")
@@ -78,8 +78,8 @@ def test_a_session_begins_as_the_programs_begin_theirs(
             assert cli.send("HELLO", "3")[b"proto"] == 3
         assert cli.send("SELECT", "0") == "OK"
         docs = cli.send("COMMAND", "DOCS")
-        helps = docs if version == 3 else dict(zip(docs[::2], docs[1::2], strict=True))
-        description = helps[b"rb.pub"]
+        help_texts = docs if version == 3 else dict(zip(docs[::2], docs[1::2], strict=True))
+        description = help_texts[b"rb.pub"]
         members = (
             description
             if version == 3

@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from tests.own_storage_node import OwnStorageNode, ask, token_of
-from tests.storage_engine.node.listening import Listener
+from tests.storage_engine.node.listener import Listener
 from tests.waiting import wait_until
 
 AWAY = (redis.ConnectionError, redis.TimeoutError)
@@ -49,7 +49,7 @@ class Subscriber:
     def __init__(self, node: OwnStorageNode, sid: str) -> None:
         self._node = node
         self._sid = sid
-        self.told: dict[int, str] = {}
+        self.received: dict[int, str] = {}
         self.acknowledged = 0
         self.repeated: list[int] = []
 
@@ -76,8 +76,8 @@ class Subscriber:
         position = publication["position"]
         if position <= self.acknowledged:
             self.repeated.append(position)
-        self.told[position] = publication["name"]
-        if len(self.told) % 10 == 0:
+        self.received[position] = publication["name"]
+        if len(self.received) % 10 == 0:
             listener.ask("RB.SUB.ACK", self._sid, position)
             self.acknowledged = position
 
@@ -97,7 +97,7 @@ def crash_loop(node: OwnStorageNode, crashes: int) -> tuple[list[Publisher], Sub
         return (
             ends.is_set()
             and not any(thread.is_alive() for thread in publishing)
-            and (len(subscriber.told) >= acknowledged())
+            and (len(subscriber.received) >= acknowledged())
         )
 
     publishing = [
@@ -117,7 +117,7 @@ def crash_loop(node: OwnStorageNode, crashes: int) -> tuple[list[Publisher], Sub
         for thread in publishing:
             thread.join()
     listening.join(60)
-    assert not listening.is_alive(), (len(subscriber.told), acknowledged())
+    assert not listening.is_alive(), (len(subscriber.received), acknowledged())
     return publishers, subscriber
 
 
@@ -132,7 +132,7 @@ def check(node: OwnStorageNode, publishers: list[Publisher], subscriber: Subscri
             kept |= {one["position"]: one["name"] for one in page}
             last = page[-1]["position"]
     assert kept == acknowledged, "what is kept is what was acknowledged, each name once"
-    assert subscriber.told == acknowledged, "the subscriber was told of all"
+    assert subscriber.received == acknowledged, "the subscriber was told of all"
     assert subscriber.repeated == [], "nothing up to an acknowledged position came again"
 
 
@@ -148,8 +148,8 @@ def test_nothing_acknowledged_is_lost_in_many_crashes(node: OwnStorageNode) -> N
 def test_all_data_survives_an_orderly_stop(node: OwnStorageNode) -> None:
     with node.namespace("kept", protocol=3) as client:
         ask(client, "RB.TOPIC.CREATE", "news", "KIND", "flat", "RETENTION", "2h")
-        made: dict[str, Any] = ask(client, "RB.SUB", "news", "ID", "1")
-        sid = made["subscription"]
+        subscription: dict[str, Any] = ask(client, "RB.SUB", "news", "ID", "1")
+        sid = subscription["subscription"]
         first = ask(client, "RB.PUB", "news", "ID", "1", "NAME", "a")["position"]
         ask(client, "RB.PUB", "news", "ID", "1", "NAME", "b")
         ask(client, "RB.SUB.ACK", sid, first)
@@ -159,8 +159,8 @@ def test_all_data_survives_an_orderly_stop(node: OwnStorageNode) -> None:
     node.start()
     with node.namespace("kept", protocol=3) as client:
         assert ask(client, "RB.TOPIC.LIST") == topics
-        [[_, found]] = ask(client, "RB.SUB.READ", sid, ">")
-        assert [one["name"] for one in found] == ["b"]
+        [[_, publications]] = ask(client, "RB.SUB.READ", sid, ">")
+        assert [one["name"] for one in publications] == ["b"]
         assert ask(client, "RB.KV.GET", "key") == "value"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import redis
 
 from tests.own_storage_node import OwnStorageNode
-from tests.storage_engine.node.listening import Listener
+from tests.storage_engine.node.listener import Listener
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "storage-node.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)

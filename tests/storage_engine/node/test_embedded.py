@@ -24,7 +24,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 def acme(node: Node) -> NodeSpeaker:
-    """Somebody in a namespace."""
+    """A client in a namespace."""
     node.execute("AUTH", TOKEN)
     node.execute("RB.NAMESPACE.CREATE", "acme", TENANT)
     speaker = node.speaker()
@@ -40,10 +40,10 @@ def member(reply: object, name: bytes) -> Any:
 def test_commands_are_answered_as_over_a_connection(node: Node) -> None:
     speaker = acme(node)
     assert speaker.execute("RB.TOPIC.CREATE", "news") == b"OK"
-    made = speaker.execute("RB.SUB", "news", "ID", "1", "NAME", "mine")
+    subscription = speaker.execute("RB.SUB", "news", "ID", "1", "NAME", "mine")
     answer = speaker.execute("RB.PUB", b"news", "ID", "1.2", "NAME", "first", "DATA", '{"n": 1}')
     assert member(answer, b"matched") == 1
-    reply = speaker.execute("RB.SUB.READ", member(made, b"subscription"), 0)
+    reply = speaker.execute("RB.SUB.READ", member(subscription, b"subscription"), 0)
     assert isinstance(reply, list)
     (pair,) = reply
     assert isinstance(pair, list)
@@ -72,7 +72,7 @@ def test_followed_subscriptions_are_pushed(node: Node) -> None:
     listener, publisher = acme(node), node.speaker()
     publisher.execute("AUTH", "acme", TENANT)
     listener.execute("RB.TOPIC.CREATE", "news")
-    made = listener.execute("RB.SUB", "news", "ID", "1", "FOLLOW")
+    subscription = listener.execute("RB.SUB", "news", "ID", "1", "FOLLOW")
     position = member(publisher.execute("RB.PUB", "news", "ID", "1", "NAME", "a"), b"position")
     pushed: list[Any] = []
 
@@ -82,29 +82,29 @@ def test_followed_subscriptions_are_pushed(node: Node) -> None:
 
     wait_until(has_come, what="the publication")
     ((kind, name, publication),) = pushed
-    assert (kind, name) == (b"rb.publication", member(made, b"subscription"))
+    assert (kind, name) == (b"rb.publication", member(subscription, b"subscription"))
     assert publication[b"position"] == position
 
 
-def test_a_reader_waits_for_what_others_publish_and_is_let_go_when_the_node_closes(
+def test_a_waiting_reader_gets_new_publications_and_returns_when_the_node_closes(
     node: Node,
 ) -> None:
     reader, publisher = acme(node), node.speaker()
     publisher.execute("AUTH", "acme", TENANT)
     reader.execute("RB.TOPIC.CREATE", "news")
     name = member(reader.execute("RB.SUB", "news", "ID", "1"), b"subscription")
-    found: list[Any] = []
+    items: list[Any] = []
 
     def read(*more: str) -> None:
-        # Whoever comes when it is closed already is told so.
+        # Calls after the close are rejected.
         with contextlib.suppress(NodeError):
-            found.append(reader.execute("RB.SUB.READ", "BLOCK", *more, name, ">"))
+            items.append(reader.execute("RB.SUB.READ", "BLOCK", *more, name, ">"))
 
     waiting = threading.Thread(target=read, args=("60000",))
     waiting.start()
     reply = publisher.execute("RB.PUB", "news", "ID", "1", "NAME", "awaited")
     waiting.join(60)
-    ((_, publications),) = found.pop()
+    ((_, publications),) = items.pop()
     assert publications[0][b"name"] == b"awaited"
     reader.execute("RB.SUB.ACK", name, member(reply, b"position"))
     for_ever = threading.Thread(target=read, args=("0",))

@@ -1,4 +1,6 @@
-"""On a full disk the node refuses writes, answers reads, and goes on once there is room."""
+"""On a full disk the node rejects writes, serves reads, and accepts writes again once there is
+space.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ from tests.own_storage_node import OwnStorageNode, ask, token_of
 from tests.small_disk import SmallDisk, small_disk
 from tests.waiting import wait_until
 
-#: Publishing works again so soon after room was made.
+#: Publishing must work again this soon after space was freed.
 RECOVERY_S = 10.0
 AGGREGATE = '{"dimensions":["app"],"measures":{"n":{"op":"count"}}}'
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", size_mib=64) as found:
-        yield found
+    with small_disk(tmp_path / "disk", size_mib=64) as disk_path:
+        yield disk_path
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def refused_as_full(refused: redis.ResponseError) -> None:
 
 
 def publish_until_full(client: redis.Redis, prefix: str) -> list[str]:
-    """Publish until there is no room; return the names that were acknowledged."""
+    """Publish until the disk is full; return the acknowledged names."""
     published: list[str] = []
     for number in range(10_000):
         name = f"{prefix}{number}"
@@ -73,12 +75,12 @@ def publish_until_full(client: redis.Redis, prefix: str) -> list[str]:
 
 
 def names(client: redis.Redis) -> list[str]:
-    found: list[str] = []
+    items: list[str] = []
     last = 0
     while page := ask(client, "RB.DATA", "news", "ID", "1", "AFTER", last):
-        found += [one["name"] for one in page]
+        items += [one["name"] for one in page]
         last = page[-1]["position"]
-    return found
+    return items
 
 
 def takes_writes(client: redis.Redis, name: str) -> bool:
@@ -90,7 +92,7 @@ def takes_writes(client: redis.Redis, name: str) -> bool:
     return True
 
 
-def test_writes_are_refused_while_the_disk_is_full_and_taken_once_there_is_room(
+def test_writes_are_rejected_while_the_disk_is_full_and_accepted_afterwards(
     small_node: OwnStorageNode, disk: SmallDisk
 ) -> None:
     with small_node.namespace("full", protocol=3) as client:

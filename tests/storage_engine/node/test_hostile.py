@@ -1,4 +1,4 @@
-"""Clients that mean harm, or know no better, are kept from harming others."""
+"""Malicious or faulty clients cannot harm others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDLE = 300
 
 @contextmanager
 def connected(node: OwnStorageNode, *, known: bool = True) -> Iterator[socket.socket]:
-    """A plain connection, whose owner has said who it is, or not."""
+    """A raw connection, authenticated or not."""
     with socket.create_connection(("127.0.0.1", node.port), timeout=30) as connection:
         if known:
             connection.sendall(f"AUTH {TOKEN}\r\n".encode())
@@ -75,7 +75,7 @@ def test_half_a_request_delays_no_other_client(shared_node: OwnStorageNode) -> N
             assert client.ping()
 
 
-def test_a_request_that_comes_byte_by_byte_is_answered(shared_node: OwnStorageNode) -> None:
+def test_a_request_that_arrives_byte_by_byte_is_answered(shared_node: OwnStorageNode) -> None:
     with connected(shared_node) as connection:
         for byte in b"*2\r\n$4\r\nECHO\r\n$5\r\nhello\r\n":
             connection.sendall(bytes([byte]))
@@ -234,7 +234,7 @@ def test_a_client_that_does_not_read_responses_is_throttled(
             received += len(greedy.recv(1 << 20))
 
 
-def test_a_client_that_is_killed_is_gone(shared_node: OwnStorageNode) -> None:
+def test_a_killed_client_is_disconnected(shared_node: OwnStorageNode) -> None:
     with shared_node.client() as admin, connected(shared_node) as victim:
         victim.sendall(b"CLIENT ID\r\n")
         number = int(victim.recv(100)[1:])

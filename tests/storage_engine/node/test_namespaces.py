@@ -11,7 +11,7 @@ from redis.retry import Retry
 
 from tests.own_storage_node import TOKEN, OwnStorageNode, ask, token_of
 
-#: What a connection may say before it has named itself.
+#: Commands that an unauthenticated connection may send.
 OPEN_COMMANDS = {"auth", "hello", "quit", "reset"}
 
 
@@ -60,7 +60,7 @@ def test_values_of_one_key_are_two(pair: tuple[redis.Redis, redis.Redis]) -> Non
     assert ask(ann, "RB.KV.GET", "key") == "ann's"
 
 
-def test_neither_connections_nor_figures_of_others_are_shown(
+def test_a_tenant_sees_neither_connections_nor_statistics_of_others(
     pair: tuple[redis.Redis, redis.Redis],
 ) -> None:
     ann, bob = pair
@@ -96,7 +96,7 @@ def test_only_the_administrator_manages_namespaces_and_sees_none_of_their_data(
         ("ann", ""),
     ],
 )
-def test_a_wrong_token_is_told_nothing_but_that(
+def test_a_wrong_token_reveals_nothing_else(
     shared_node: OwnStorageNode, pair: tuple[redis.Redis, redis.Redis], name: str, token: str
 ) -> None:
     with (
@@ -121,13 +121,15 @@ def test_every_command_is_refused_to_strangers_and_the_admins_to_tenants(
     ann, _ = pair
     ann.set_response_callback("COMMAND", lambda rows, **_: rows)  # the library expects more of each
     flags = {str(row[0]): str(row[2]) for row in ask(ann, "COMMAND")}
-    assert {name for name, found in flags.items() if "no_auth" in found} <= OPEN_COMMANDS
+    assert {
+        name for name, command_flags in flags.items() if "no_auth" in command_flags
+    } <= OPEN_COMMANDS
     with redis.Redis(port=shared_node.port, retry=Retry(NoBackoff(), 0)) as stranger:
         for name in flags.keys() - OPEN_COMMANDS:
             with pytest.raises(redis.AuthenticationError):
                 ask(stranger, name)
-    for name, found in flags.items():
-        if "admin" in found:
+    for name, command_flags in flags.items():
+        if "admin" in command_flags:
             with pytest.raises(redis.ResponseError, match="only the admin may do this"):
                 ask(ann, name)
 

@@ -1,4 +1,4 @@
-"""A client that does not read is passed over, and catches up by position."""
+"""A client that does not read is skipped, and catches up by position."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MORE = 200
 
 
 class Outlet:
-    """Keeps frames, and lets them leave when it is told."""
+    """Keeps frames, and releases them on request."""
 
     def __init__(self) -> None:
         self.frames: list[dict[str, Any]] = []
@@ -47,7 +47,7 @@ class Outlet:
         return [frame["key"] for frame in self.frames if frame["type"] == "event"]
 
     def leave(self, watched: TopicSubscription) -> None:
-        """Let everything leave."""
+        """Send everything."""
         sizes, self.sizes = self.sizes, []
         for size in sizes:
             watched.drained(1, size)
@@ -58,14 +58,14 @@ async def topic() -> AsyncIterator[TopicFacts]:
     """A topic, in this event loop."""
 
     def make() -> Topic:
-        made = make_tenant(plan="dedicated").tenant
-        with scoped(tenant_id=made.pk):
+        account = make_tenant(plan="dedicated").tenant
+        with scoped(tenant_id=account.pk):
             return Topic.objects.create(
                 name="news", kind="flat", retention_s=600, max_data_bytes=10_000_000
             )
 
-    made = await asyncio.to_thread(make)
-    yield await facts.find(made.tenant_id, "news")
+    account = await asyncio.to_thread(make)
+    yield await facts.find(account.tenant_id, "news")
     await feeds.feeds.close()
     await client.close()
 
@@ -94,7 +94,9 @@ async def publish(topic: TopicFacts, *names: str, data: bytes = b"{}") -> None:
     )
 
 
-async def test_what_waits_for_a_slow_client_is_bounded_and_not_lost(topic: TopicFacts) -> None:
+async def test_publications_for_a_slow_client_are_bounded_in_memory_and_not_lost(
+    topic: TopicFacts,
+) -> None:
     slow, quick = Outlet(), Outlet()
     lagging, reading = await watch(topic, slow), await watch(topic, quick)
     names = [f"p{number}" for number in range(OUTBOX_FRAMES + MORE)]

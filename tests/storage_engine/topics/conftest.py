@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.storage_engine.topics.made import Topic
+    from tests.storage_engine.topics.topic_client import Topic
 
 
 @pytest.fixture
 def topic(server: str) -> Topic:
     """A hierarchical one."""
     # Django is set up by now.
-    from tests.storage_engine.topics.made import make_topic
+    from tests.storage_engine.topics.topic_client import make_topic
 
     return make_topic(server)
 
@@ -22,6 +22,6 @@ def topic(server: str) -> Topic:
 @pytest.fixture
 def city(server: str) -> Topic:
     """One about areas on earth."""
-    from tests.storage_engine.topics.made import make_topic
+    from tests.storage_engine.topics.topic_client import make_topic
 
     return make_topic(server, name="traffic", kind="geo")

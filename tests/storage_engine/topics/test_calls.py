@@ -1,4 +1,4 @@
-"""Publishing, subscribing and looking, by REST."""
+"""Publishing, subscribing and listing by REST."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tenants.models import ApiKey
 from tests.caller import Caller, problem, with_key
 from tests.make import make_key, make_tenant
-from tests.storage_engine.topics.made import Topic, make_topic, names
+from tests.storage_engine.topics.topic_client import Topic, make_topic, names
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def shared_city(server: str) -> Topic:
     return make_topic(server, name="traffic", kind="geo")
 
 
-def test_a_publication_is_seen_at_its_id_above_and_below(topic: Topic) -> None:
+def test_a_publication_matches_subscriptions_at_above_and_below_its_id(topic: Topic) -> None:
     answer = topic.publish(id="1.4", data={"text": "hello"}, publication_id="p")
     assert answer["publication_id"] == "p"
     assert answer["matched_subscribers"] == 0
@@ -49,8 +49,8 @@ def test_a_subscription_is_answered_with_the_past_and_counted_by_later_ones(topi
 def test_a_publication_is_not_delivered_before_its_time(topic: Topic) -> None:
     topic.publish(id="1", publication_id="old", at="-30s")
     topic.publish(id="1", publication_id="new", at="-5s")
-    found = topic.subscribe(id="1", **{"from": "-10s", "to": "+10s"})
-    assert names(found["publications"]) == ["new"]
+    subscription = topic.subscribe(id="1", **{"from": "-10s", "to": "+10s"})
+    assert names(subscription["publications"]) == ["new"]
 
 
 def test_areas_on_earth_meet_when_they_intersect(city: Topic) -> None:
@@ -72,15 +72,15 @@ def test_a_plane_has_units_of_its_own(server: str) -> None:
     grid = {"bounds": [0, 0, 500, 500], "sides": 2, "depth": 5}
     game = make_topic(server, name="game", kind="plane", grid=grid)
     game.publish(geo={"center": [10, 10], "radius": 2}, publication_id="p")
-    found = game.subscribe(geo={"box": [11, 11, 20, 20]}, **{"from": "-1h"})
-    assert names(found["publications"]) == ["p"]
+    subscription = game.subscribe(geo={"box": [11, 11, 20, 20]}, **{"from": "-1h"})
+    assert names(subscription["publications"]) == ["p"]
 
 
 def test_a_filter_decides_on_the_data(topic: Topic) -> None:
     topic.publish(id="1", data={"lanes": 1}, publication_id="small")
     topic.publish(id="1", data={"lanes": 3}, publication_id="large")
-    found = topic.subscribe(id="1", filter={"lanes": {"$gt": 1}}, **{"from": "-1h"})
-    assert names(found["publications"]) == ["large"]
+    subscription = topic.subscribe(id="1", filter={"lanes": {"$gt": 1}}, **{"from": "-1h"})
+    assert names(subscription["publications"]) == ["large"]
     assert topic.publish(id="1", data={"lanes": 2})["matched_subscribers"] == 1
     assert topic.publish(id="1", data={"lanes": 0})["matched_subscribers"] == 0
 
@@ -102,12 +102,12 @@ def test_a_subscriber_can_request_no_duplicates(topic: Topic) -> None:
     assert names(topic.subscribe(**{**mine, "subscriber": "bob"})["publications"]) == ["p"]
 
 
-def test_an_expired_publication_is_gone(topic: Topic) -> None:
+def test_an_expired_publication_is_not_found(topic: Topic) -> None:
     topic.publish(id="1", at="-1m", expires_at="+1h", publication_id="alive")
-    refused = topic.caller.post(
+    refusal = topic.caller.post(
         f"{topic.path}/publications", {"id": "1", "at": "-1m", "expires_at": "-30s"}
     )
-    assert refused.status_code in (201, 400)
+    assert refusal.status_code in (201, 400)
     page = topic.caller.get(f"{topic.path}/publications?id=1&from=-1h").json()
     assert names(page["items"]) == ["alive"]
 
@@ -214,12 +214,12 @@ def test_invalid_areas_are_rejected(shared_city: Topic, geo: object) -> None:
 
 
 def test_filters_are_judged_as_everywhere(topic: Topic) -> None:
-    def refused(wanted: object, code: str) -> None:
-        body = {"id": "1", "filter": wanted}
+    def check_refused(query_filter: object, code: str) -> None:
+        body = {"id": "1", "filter": query_filter}
         problem(topic.caller.post(f"{topic.path}/subscriptions", body), 400, code)
 
-    refused({"$and": 1}, "invalid_filter")
-    refused({"$where": "1"}, "unsupported_operator")
+    check_refused({"$and": 1}, "invalid_filter")
+    check_refused({"$where": "1"}, "unsupported_operator")
 
 
 def test_a_publication_carries_no_more_than_its_topic_allows(server: str) -> None:
@@ -229,13 +229,13 @@ def test_a_publication_carries_no_more_than_its_topic_allows(server: str) -> Non
     problem(answer, 413, "document_too_large")
 
 
-def test_times_may_be_given_in_three_ways(server: str) -> None:
+def test_times_may_have_three_forms(server: str) -> None:
     topic = make_topic(server, retention_s=400 * 24 * 3600)
     for at in ("2026-01-02T03:04:05.678Z", 1_767_323_045_678, "1767323045678"):
         answer = topic.publish(id="1", at=at, expires_at="+1h")
         page = topic.caller.get(f"{topic.path}/publications?id=1&from=0").json()
-        found = next(p for p in page["items"] if p["position"] == answer["position"])
-        assert found["at"] == "2026-01-02T03:04:05.678Z"
+        result = next(p for p in page["items"] if p["position"] == answer["position"])
+        assert result["at"] == "2026-01-02T03:04:05.678Z"
 
 
 def test_data_keeps_its_types(topic: Topic) -> None:
@@ -246,9 +246,9 @@ def test_data_keeps_its_types(topic: Topic) -> None:
 
 
 def test_scopes_decide_what_a_key_may_do(server: str, topic: Topic) -> None:
-    reader = with_key(server, make_key(topic.made.tenant, scopes=["topics:read"]))
-    writer = with_key(server, make_key(topic.made.tenant, scopes=["topics:write"]))
-    stranger = with_key(server, make_key(topic.made.tenant, scopes=["documents:read"]))
+    reader = with_key(server, make_key(topic.account.tenant, scopes=["topics:read"]))
+    writer = with_key(server, make_key(topic.account.tenant, scopes=["topics:write"]))
+    stranger = with_key(server, make_key(topic.account.tenant, scopes=["documents:read"]))
     publications, subscriptions = f"{topic.path}/publications", f"{topic.path}/subscriptions"
     assert reader.post(subscriptions, {"id": "1"}).status_code == 201
     assert writer.post(publications, {"id": "1"}).status_code == 201
@@ -259,7 +259,7 @@ def test_scopes_decide_what_a_key_may_do(server: str, topic: Topic) -> None:
 
 def test_end_users_are_refused(server: str, topic: Topic) -> None:
     key = make_key(
-        topic.made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["topics:read", "topics:write"]
+        topic.account.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["topics:read", "topics:write"]
     )
     page = Caller(server, {"Rillbase-Key": key})
     problem(page.get(f"{topic.path}/publications?id=1"), 403, "forbidden")

@@ -1,4 +1,4 @@
-"""Positions tell a tenant nothing of what others write."""
+"""Positions reveal nothing about the writes of other tenants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from storage_engine.topics import positions
 from tests.caller import problem
-from tests.storage_engine.topics.made import Topic
+from tests.storage_engine.topics.topic_client import Topic
 
 ONE, OTHER = "0190-one", "0190-other"
 
@@ -17,13 +17,13 @@ def test_a_token_is_valid_only_for_its_topic() -> None:
     token = positions.token_of(ONE, 4711)
     assert len(token) == positions.CHARS
     assert positions.position_of(ONE, token) == 4711
-    assert positions.token_of(ONE, 4711) == token, "what comes again can be told"
+    assert positions.token_of(ONE, 4711) == token, "repeated publications can be recognized"
     assert positions.token_of(OTHER, 4711) != token
     with pytest.raises(positions.UnknownToken):
         positions.position_of(OTHER, token)
 
 
-def test_a_token_that_was_made_up_or_changed_is_refused() -> None:
+def test_a_forged_or_changed_token_is_rejected() -> None:
     raw = bytearray(base64.urlsafe_b64decode(positions.token_of(ONE, 1)))
     for place in range(len(raw)):
         raw[place] ^= 1
@@ -41,15 +41,17 @@ def test_neighbours_have_nothing_in_common() -> None:
     assert tokens != sorted(tokens)
 
 
-def test_neither_positions_nor_names_of_subscriptions_show_a_number(topic: Topic) -> None:
-    made = topic.subscribe(id="1")
+def test_positions_and_names_of_subscriptions_reveal_no_number(topic: Topic) -> None:
+    subscription = topic.subscribe(id="1")
     answer = topic.publish(id="1")
-    for token in (made["position"], answer["position"]):
+    for token in (subscription["position"], answer["position"]):
         assert len(token) == positions.CHARS
         assert not token.isdigit()
     again = topic.subscribe(id="1")
-    assert again["subscription_id"][:8] != made["subscription_id"][:8], "no counter begins them"
-    refused = topic.caller.get(
-        f"{topic.path}/subscriptions/{made['subscription_id']}/live?after=4711"
+    assert again["subscription_id"][:8] != subscription["subscription_id"][:8], (
+        "no counter begins them"
     )
-    problem(refused, 400, "invalid_body")
+    refusal = topic.caller.get(
+        f"{topic.path}/subscriptions/{subscription['subscription_id']}/live?after=4711"
+    )
+    problem(refusal, 400, "invalid_body")

@@ -1,4 +1,4 @@
-"""What a tenant has in the storage node goes with the tenant."""
+"""A tenant's data in the storage node is removed with the tenant."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import redis
 
 from storage_engine.topics import cleaner
-from tests.storage_engine.topics.made import Topic
+from tests.storage_engine.topics.topic_client import Topic
 
 
 def namespaces() -> set[str]:
@@ -16,8 +16,8 @@ def namespaces() -> set[str]:
     return {namespace[b"name"].decode() for namespace in listed}
 
 
-def test_a_namespace_goes_with_its_tenant(topic: Topic) -> None:
-    tenant_id = topic.made.tenant.pk
+def test_a_namespace_is_removed_with_its_tenant(topic: Topic) -> None:
+    tenant_id = topic.account.tenant.pk
     topic.publish(id="1")
     assert str(tenant_id) in namespaces()
     cleaner.clean(tenant_id)

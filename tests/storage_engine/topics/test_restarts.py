@@ -11,7 +11,7 @@ import pytest
 from tests.own_node import OwnNode
 from tests.own_server import another_server
 from tests.realtime.client import greeted
-from tests.storage_engine.topics.made import Topic, make_topic, names
+from tests.storage_engine.topics.topic_client import Topic, make_topic, names
 from tests.waiting import wait_until
 
 PUBLICATIONS = 60
@@ -19,7 +19,7 @@ PUBLICATIONS = 60
 
 @pytest.fixture
 def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[OwnNode]:
-    """The node of this test alone."""
+    """A node that only this test uses."""
     own = OwnNode(tmp_path / "node")
     settings_environment.setenv("STORAGE_URL", own.url)
     yield own
@@ -28,7 +28,7 @@ def node(tmp_path: Path, settings_environment: pytest.MonkeyPatch) -> Iterator[O
 
 @pytest.fixture
 def own_topic(node: OwnNode) -> Iterator[Topic]:
-    """A topic at a server, a process of its own, whose storage node may be killed."""
+    """A topic on a server in a separate process, whose storage node may be killed."""
     with another_server(STORAGE_URL=node.url) as other:
         yield make_topic(other.url)
 
@@ -37,11 +37,13 @@ def key_of(topic: Topic) -> str:
     return topic.caller.headers["Authorization"].removeprefix("Bearer ")
 
 
-def test_subscribers_lose_nothing_and_hear_nothing_twice(node: OwnNode, own_topic: Topic) -> None:
+def test_subscribers_receive_every_publication_exactly_once(
+    node: OwnNode, own_topic: Topic
+) -> None:
     topic, accepted = own_topic, list[str]()
 
     def publish() -> None:
-        """Publish as a cautious client does: again under the same id until it is accepted."""
+        """Publish as a cautious client does: repeat with the same id until it is accepted."""
         for number in range(PUBLICATIONS):
             body = {"id": "1", "publication_id": f"p{number}"}
             while topic.caller.post(f"{topic.path}/publications", body).status_code >= 500:
@@ -61,10 +63,10 @@ def test_subscribers_lose_nothing_and_hear_nothing_twice(node: OwnNode, own_topi
             node.kill()
             node.start()
         publisher.join()
-        heard = [
+        received = [
             client.wait_for(lambda f: f["type"] == "event")["key"] for _ in range(PUBLICATIONS)
         ]
-    assert heard == accepted == [f"p{number}" for number in range(PUBLICATIONS)]
+    assert received == accepted == [f"p{number}" for number in range(PUBLICATIONS)]
     page = topic.caller.get(f"{topic.path}/publications?id=1&limit=1000").json()
     assert names(page["items"]) == accepted
 

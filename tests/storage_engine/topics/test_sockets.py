@@ -15,7 +15,7 @@ from tenants.models import ApiKey
 from tests.caller import problem, with_key
 from tests.make import make_key
 from tests.realtime.client import Client, greeted
-from tests.storage_engine.topics.made import Topic, make_topic, names
+from tests.storage_engine.topics.topic_client import Topic, make_topic, names
 from tests.waiting import wait_until
 
 Frame = dict[str, Any]
@@ -32,8 +32,8 @@ def events(client: Client, name: str, count: int) -> list[Frame]:
 
 
 def subscribe(client: Client, topic: Topic, name: str = "t", **members: object) -> None:
-    wanted = {"topic_id": "1", "from": "-1h", "to": "+1h", **members}
-    client.say(type="subscribe", id=name, topic=topic.name, **wanted)
+    members_sent = {"topic_id": "1", "from": "-1h", "to": "+1h", **members}
+    client.say(type="subscribe", id=name, topic=topic.name, **members_sent)
 
 
 def ready(client: Client, name: str = "t") -> Frame:
@@ -42,7 +42,7 @@ def ready(client: Client, name: str = "t") -> Frame:
 
 @contextmanager
 def streamed(topic: Topic, subscription: str, **headers: str) -> Iterator[Iterator[Frame]]:
-    """Follow a subscription by events; yields them as they come, each with its id."""
+    """Follow a subscription by events; yield them as they arrive, each with its id."""
     with requests.get(
         f"{topic.caller.base}{topic.path}/subscriptions/{subscription}/live",
         headers={**topic.caller.headers, **headers},
@@ -86,16 +86,16 @@ def test_the_past_is_a_result_and_the_future_events(server: str, topic: Topic) -
 def test_a_page_follows_a_subscription_with_a_ticket_and_nothing_else(
     server: str, topic: Topic
 ) -> None:
-    made = topic.subscribe(id="1")
+    subscription = topic.subscribe(id="1")
     first = topic.publish(id="1", publication_id="a")
     topic.publish(id="1", publication_id="b")
-    asked = {"topic": topic.name, "subscription_id": made["subscription_id"]}
+    asked = {"topic": topic.name, "subscription_id": subscription["subscription_id"]}
     answer = topic.caller.post("/v1/realtime/tickets", {"live": asked})
     assert answer.status_code == 201, answer.text
     url = topic.caller.base + answer.json()["url"]
     for headers, expected in (
         ({}, ["a", "b"]),
-        # As an EventSource does that comes back.
+        # As an EventSource does when it reconnects.
         ({"Last-Event-ID": first["position"]}, ["b"]),
     ):
         with requests.get(url, headers=headers, stream=True, timeout=60) as stream:
@@ -103,9 +103,9 @@ def test_a_page_follows_a_subscription_with_a_ticket_and_nothing_else(
             changes = (event for event in _events(stream) if event["event"] == "event")
             assert [next(changes)["data"]["key"] for _ in expected] == expected
     for wrong in ({**asked, "topic": "other"}, {**asked, "subscription_id": "nobody's"}):
-        refused = topic.caller.post("/v1/realtime/tickets", {"live": wrong})
-        problem(refused, 404, "not_found")
-    little = with_key(server, make_key(topic.made.tenant, scopes=["documents:read"]))
+        refusal = topic.caller.post("/v1/realtime/tickets", {"live": wrong})
+        problem(refusal, 404, "not_found")
+    little = with_key(server, make_key(topic.account.tenant, scopes=["documents:read"]))
     problem(little.post("/v1/realtime/tickets", {"live": asked}), 403, "missing_scope")
 
 
@@ -115,10 +115,10 @@ def test_publishing_over_a_connection_is_answered_like_the_call(server: str, top
             "publish", "w", topic=topic.name, topic_id="1", data={"n": 1}, publication_id="p"
         )
         assert (ack["type"], ack["publication_id"], ack["matched_subscribers"]) == ("ack", "p", 0)
-        refused = client.ask("publish", "w2", topic=topic.name, topic_id=7)
-        assert refused["error"]["code"] == "invalid_body"
-        refused = client.ask("publish", "w3", topic="other", topic_id="1")
-        assert refused["error"]["code"] == "not_found"
+        refusal = client.ask("publish", "w2", topic=topic.name, topic_id=7)
+        assert refusal["error"]["code"] == "invalid_body"
+        refusal = client.ask("publish", "w3", topic="other", topic_id="1")
+        assert refusal["error"]["code"] == "not_found"
     page = topic.caller.get(f"{topic.path}/publications?id=1").json()
     assert names(page["items"]) == ["p"]
 
@@ -151,10 +151,10 @@ def test_a_reconnected_client_misses_nothing(server: str, topic: Topic) -> None:
         subscribe(client, topic)
         ready(client)
         topic.publish(id="1", publication_id="seen")
-        (seen,) = events(client, "t", 1)
+        (event,) = events(client, "t", 1)
     topic.publish(id="1", publication_id="missed")
     with greeted(server, key_of(topic)) as client:
-        subscribe(client, topic, resume=seen["resume"])
+        subscribe(client, topic, resume=event["resume"])
         ready(client)
         topic.publish(id="1", publication_id="later")
         again = events(client, "t", 2)
@@ -189,11 +189,11 @@ def test_an_unsubscribe_ends_the_subscription(server: str, topic: Topic) -> None
         )
 
 
-def test_a_token_is_its_callers_alone(server: str, topic: Topic) -> None:
+def test_a_token_is_valid_only_for_its_caller(server: str, topic: Topic) -> None:
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         token = ready(client)["resume"]
-    other = make_key(topic.made.tenant)
+    other = make_key(topic.account.tenant)
     with greeted(server, other) as client:
         subscribe(client, topic, resume=token)
         assert client.answer("t")["error"]["code"] == "invalid_body"
@@ -203,62 +203,64 @@ def test_a_subscription_made_by_a_call_is_followed_from_its_beginning(
     server: str, topic: Topic
 ) -> None:
     topic.publish(id="1", publication_id="before")
-    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    subscription = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
     topic.publish(id="1", publication_id="between")
     with greeted(server, key_of(topic)) as client:
         client.say(
             type="subscribe",
             id="t",
             topic=topic.name,
-            subscription_id=made["subscription_id"],
+            subscription_id=subscription["subscription_id"],
         )
         topic.publish(id="1", publication_id="after")
         assert [event["key"] for event in events(client, "t", 2)] == ["between", "after"]
 
 
 def test_a_stream_resumes_after_the_last_event(topic: Topic) -> None:
-    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    subscription = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
     first = topic.publish(id="1", publication_id="first")
-    with streamed(topic, made["subscription_id"]) as stream:
+    with streamed(topic, subscription["subscription_id"]) as stream:
         event = next(e for e in stream if e["event"] == "event")
         assert event["id"] == first["position"]
         assert event["data"]["key"] == "first"
     topic.publish(id="1", publication_id="second")
-    with streamed(topic, made["subscription_id"], **{"Last-Event-ID": event["id"]}) as stream:
+    with streamed(
+        topic, subscription["subscription_id"], **{"Last-Event-ID": event["id"]}
+    ) as stream:
         assert next(e for e in stream if e["event"] == "event")["data"]["key"] == "second"
         topic.publish(id="1", publication_id="third")
         assert next(e for e in stream if e["event"] == "event")["data"]["key"] == "third"
 
 
 def test_two_streams_of_one_subscription_see_the_same(topic: Topic) -> None:
-    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
+    subscription = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
     for number in range(5):
         topic.publish(id="1", publication_id=f"p{number}")
 
-    def seen(stream: Iterator[Frame]) -> list[str]:
+    def six_keys(stream: Iterator[Frame]) -> list[str]:
         return [next(e for e in stream if e["event"] == "event")["data"]["key"] for _ in range(6)]
 
     with (
-        streamed(topic, made["subscription_id"]) as one,
-        streamed(topic, made["subscription_id"]) as other,
+        streamed(topic, subscription["subscription_id"]) as one,
+        streamed(topic, subscription["subscription_id"]) as other,
     ):
         topic.publish(id="1", publication_id="p5")
-        assert seen(one) == seen(other) == [f"p{number}" for number in range(6)]
+        assert six_keys(one) == six_keys(other) == [f"p{number}" for number in range(6)]
 
 
 def test_a_stream_ends_with_its_subscription(topic: Topic) -> None:
-    made = topic.subscribe(id="1", **{"from": "-1h", "to": "+2s"})
-    with streamed(topic, made["subscription_id"]) as stream:
+    subscription = topic.subscribe(id="1", **{"from": "-1h", "to": "+2s"})
+    with streamed(topic, subscription["subscription_id"]) as stream:
         frames = list(stream)
     assert frames[-1]["data"] == {"type": "end", "id": "live", "error": None}
-    missing = f"{topic.path}/subscriptions/{made['subscription_id']}/live"
+    missing = f"{topic.path}/subscriptions/{subscription['subscription_id']}/live"
     problem(topic.caller.get(missing), 404, "not_found")
 
 
 @pytest.mark.parametrize("how", ["delete", "drop", "revoke"])
 def test_delivery_ends_with_its_subscription_topic_or_key(server: str, how: str) -> None:
     topic = make_topic(server)
-    key = make_key(topic.made.tenant)
+    key = make_key(topic.account.tenant)
     with greeted(server, key) as client:
         subscribe(client, topic)
         token = ready(client)["resume"]
@@ -271,13 +273,13 @@ def test_delivery_ends_with_its_subscription_topic_or_key(server: str, how: str)
             assert topic.caller.delete(topic.control_path).status_code == 204
             assert client.answer("t")["error"]["code"] == "not_found"
         else:
-            with scoped(tenant_id=topic.made.tenant.id):
+            with scoped(tenant_id=topic.account.tenant.id):
                 ApiKey.objects.exclude(scopes__contains=["admin"]).delete()
             assert client.answer("t")["error"]["code"] == "invalid_credentials"
 
 
 def test_members_see_who_follows_a_topic_and_may_end_it(server: str, topic: Topic) -> None:
-    listed = f"/api/v1/tenants/{topic.made.slug}/subscriptions"
+    listed = f"/api/v1/tenants/{topic.account.slug}/subscriptions"
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         ready(client)
@@ -294,15 +296,15 @@ def test_members_see_who_follows_a_topic_and_may_end_it(server: str, topic: Topi
         assert client.answer("t")["error"]["code"] == "subscription_ended"
 
 
-def test_scopes_are_asked_of_subscribers_and_publishers(server: str, topic: Topic) -> None:
-    with greeted(server, make_key(topic.made.tenant, scopes=["documents:read"])) as client:
+def test_subscribers_and_publishers_need_scopes(server: str, topic: Topic) -> None:
+    with greeted(server, make_key(topic.account.tenant, scopes=["documents:read"])) as client:
         subscribe(client, topic)
         assert client.answer("t")["error"]["code"] == "missing_scope"
-        refused = client.ask("publish", "w", topic=topic.name, topic_id="1")
-        assert refused["error"]["code"] == "missing_scope"
+        refusal = client.ask("publish", "w", topic=topic.name, topic_id="1")
+        assert refusal["error"]["code"] == "missing_scope"
 
 
-def test_tenants_do_not_hear_each_other(server: str, topic: Topic) -> None:
+def test_tenants_do_not_receive_publications_of_others(server: str, topic: Topic) -> None:
     other = make_topic(server)
     with (
         greeted(server, key_of(topic)) as mine,
@@ -321,7 +323,7 @@ def test_tenants_do_not_hear_each_other(server: str, topic: Topic) -> None:
     assert with_key(server, key_of(topic)).get("/v1/whoami").status_code == 200
 
 
-def test_publications_come_in_the_form_that_was_asked_for(server: str) -> None:
+def test_publications_have_the_requested_form(server: str) -> None:
     topic = make_topic(server)
     data = {"n": {"$numberLong": "1"}, "m": {"$numberInt": "1"}}
     with greeted(server, key_of(topic), ejson="canonical") as client:

@@ -1,4 +1,4 @@
-"""The example of drivers and incidents runs as its help says."""
+"""The example of drivers and incidents runs as its help describes."""
 
 from __future__ import annotations
 

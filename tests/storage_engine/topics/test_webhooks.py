@@ -1,4 +1,4 @@
-"""Subscriptions that go to webhooks."""
+"""Subscriptions that are delivered to webhooks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from foundation.scope import scoped
 from storage_engine.models import DeliveredSubscription
 from storage_engine.topics.deliveries import sweep
 from tenants.models import Webhook, WebhookDelivery
-from tenants.webhooks.delivery import work_off
+from tenants.webhooks.delivery import deliver_due
 from tests.caller import problem
 from tests.http_receiver import Receiver, receiver
 from tests.make import make_tenant
-from tests.storage_engine.topics.made import Topic, make_topic
+from tests.storage_engine.topics.topic_client import Topic, make_topic
 from tests.tenants.webhooks.hooks import make_webhook
 
 Json = dict[str, Any]
@@ -26,15 +26,15 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def hook() -> Iterator[Receiver]:
-    with receiver() as found:
-        yield found
+    with receiver() as webhook_receiver:
+        yield webhook_receiver
 
 
 @pytest.fixture
 def webhook(topic: Topic, hook: Receiver) -> Webhook:
-    """An active webhook that asks for no events of its own."""
-    made = make_webhook(hook.url, made=topic.made, patterns=("nothing.at_all",))
-    return made.webhook
+    """An active webhook that is not itself subscribed to any events."""
+    webhook = make_webhook(hook.url, account=topic.account, patterns=("nothing.at_all",))
+    return webhook.webhook
 
 
 def payloads(webhook: Webhook) -> list[Json]:
@@ -42,7 +42,7 @@ def payloads(webhook: Webhook) -> list[Json]:
     return [row.payload for row in rows]
 
 
-def told(webhook: Webhook) -> list[str]:
+def delivered_types(webhook: Webhook) -> list[str]:
     return [
         publication["publication_id"]
         for payload in payloads(webhook)
@@ -53,10 +53,10 @@ def told(webhook: Webhook) -> list[str]:
 
 def test_later_publications_go_to_the_webhook_in_batches(topic: Topic, webhook: Webhook) -> None:
     topic.publish(id="1", publication_id="before")
-    made = topic.subscribe(
+    subscription = topic.subscribe(
         id="1", subscriber="ann", webhook=str(webhook.pk), **{"from": "-1h", "to": "+1h"}
     )
-    assert [p["publication_id"] for p in made["publications"]] == ["before"]
+    assert [p["publication_id"] for p in subscription["publications"]] == ["before"]
     topic.publish(id="1", publication_id="a", data={"n": {"$numberLong": "1"}})
     topic.publish(id="1", publication_id="b")
     sweep()
@@ -64,7 +64,7 @@ def test_later_publications_go_to_the_webhook_in_batches(topic: Topic, webhook: 
     assert payload["type"] == "topic.publications"
     data = payload["data"]
     assert data["topic"] == topic.name
-    assert data["subscription_id"] == made["subscription_id"]
+    assert data["subscription_id"] == subscription["subscription_id"]
     assert data["subscriber"] == "ann"
     assert [p["publication_id"] for p in data["publications"]] == ["a", "b"]
     assert data["publications"][0]["data"] == {"n": 1}
@@ -72,23 +72,23 @@ def test_later_publications_go_to_the_webhook_in_batches(topic: Topic, webhook: 
     sweep()
     topic.publish(id="1", publication_id="c")
     sweep()
-    assert told(webhook) == ["a", "b", "c"]
+    assert delivered_types(webhook) == ["a", "b", "c"]
 
 
 def test_the_receiver_gets_a_signed_message(topic: Topic, webhook: Webhook, hook: Receiver) -> None:
     topic.subscribe(id="1", webhook=str(webhook.pk))
     topic.publish(id="1", publication_id="a")
     sweep()
-    work_off(topic.made.tenant.id, webhook.pk)
+    deliver_due(topic.account.tenant.id, webhook.pk)
     (received,) = hook.requests
     assert "webhook-signature" in received.headers
     assert json.loads(received.body)["data"]["publications"][0]["publication_id"] == "a"
 
 
 def test_the_end_of_a_subscription_is_delivered_last(topic: Topic, webhook: Webhook) -> None:
-    made = topic.subscribe(id="1", webhook=str(webhook.pk), **{"from": "-1h", "to": "+1h"})
+    subscription = topic.subscribe(id="1", webhook=str(webhook.pk), **{"from": "-1h", "to": "+1h"})
     topic.publish(id="1", publication_id="last", at="-1m")
-    _turn_back(made["subscription_id"])
+    _turn_back(subscription["subscription_id"])
     sweep()
     sweep()
     assert [payload["type"] for payload in payloads(webhook)] == [
@@ -97,12 +97,12 @@ def test_the_end_of_a_subscription_is_delivered_last(topic: Topic, webhook: Webh
     ]
     assert topic.publish(id="1")["matched_subscribers"] == 0
     sweep()
-    assert told(webhook) == ["last"]
+    assert delivered_types(webhook) == ["last"]
 
 
 def test_publications_after_the_end_are_not_delivered(topic: Topic, webhook: Webhook) -> None:
-    made = topic.subscribe(id="1", webhook=str(webhook.pk), to="+1h")
-    _turn_back(made["subscription_id"])
+    subscription = topic.subscribe(id="1", webhook=str(webhook.pk), to="+1h")
+    _turn_back(subscription["subscription_id"])
     topic.publish(id="1", publication_id="late", at="-1s")
     sweep()
     sweep()
@@ -110,8 +110,8 @@ def test_publications_after_the_end_are_not_delivered(topic: Topic, webhook: Web
 
 
 def test_a_deleted_subscription_gets_no_more_changes(topic: Topic, webhook: Webhook) -> None:
-    made = topic.subscribe(id="1", webhook=str(webhook.pk))
-    path = f"{topic.path}/subscriptions/{made['subscription_id']}"
+    subscription = topic.subscribe(id="1", webhook=str(webhook.pk))
+    path = f"{topic.path}/subscriptions/{subscription['subscription_id']}"
     assert topic.caller.delete(path).status_code == 204
     topic.publish(id="1")
     sweep()
@@ -127,22 +127,22 @@ def test_a_dropped_topic_ends_its_subscriptions(topic: Topic, webhook: Webhook) 
 
 def test_a_disabled_webhook_ends_its_subscriptions(topic: Topic, webhook: Webhook) -> None:
     topic.subscribe(id="1", webhook=str(webhook.pk))
-    with scoped(tenant_id=topic.made.tenant.id):
+    with scoped(tenant_id=topic.account.tenant.id):
         Webhook.objects.filter(pk=webhook.pk).update(state=Webhook.State.DISABLED)
     sweep()
     assert topic.publish(id="1")["matched_subscribers"] == 0
-    refused = topic.caller.post(
+    refusal = topic.caller.post(
         f"{topic.path}/subscriptions", {"id": "1", "webhook": str(webhook.pk)}
     )
-    problem(refused, 400, "invalid_body")
+    problem(refusal, 400, "invalid_body")
 
 
 def test_a_webhook_of_another_tenant_is_none(server: str, webhook: Webhook) -> None:
-    other = make_topic(server, made=make_tenant())
-    refused = other.caller.post(
+    other = make_topic(server, account=make_tenant())
+    refusal = other.caller.post(
         f"{other.path}/subscriptions", {"id": "1", "webhook": str(webhook.pk)}
     )
-    problem(refused, 400, "invalid_body")
+    problem(refusal, 400, "invalid_body")
 
 
 def test_a_repeated_call_is_delivered_once(topic: Topic, webhook: Webhook) -> None:
@@ -151,11 +151,11 @@ def test_a_repeated_call_is_delivered_once(topic: Topic, webhook: Webhook) -> No
         topic.caller.post(f"{topic.path}/subscriptions", body, Idempotency_Key="once")
     topic.publish(id="1", publication_id="a")
     sweep()
-    assert told(webhook) == ["a"]
+    assert delivered_types(webhook) == ["a"]
 
 
 def _turn_back(public_id: str) -> None:
-    """Have a subscription's time be over."""
+    """Make a subscription expire."""
     rows = DeliveredSubscription.unscoped.using("relay").filter(public_id=public_id)
     row = rows.get()
     with scoped(tenant_id=row.tenant_id):

@@ -1,4 +1,4 @@
-"""A browser, and a worker beside the server for the mails that follow its answers.
+"""A browser, and a worker beside the server that sends the emails its calls trigger.
 
 Imports that need Django wait until the fixtures run: pytest reads this file before it is set up.
 """
@@ -23,9 +23,9 @@ STOP_TIMEOUT_S = 30
 
 @pytest.fixture(scope="session")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A Celery worker that sends mails and leaves other tasks alone. Tasks wait until it is up.
+    """A Celery worker that only sends emails. Tasks wait until it is up.
 
-    It is a process of its own: workers in threads of one process stop one another.
+    It runs in a separate process: workers in threads of one process stop one another.
     """
     argv = [sys.executable, "-m", "celery", "-A", "rillbase_server.celery", "--quiet", "worker"]
     argv += ["--pool", "solo", "--queues", "mail"]

@@ -1,4 +1,4 @@
-"""Rotating keys neither gets round the quota nor uses it up."""
+"""Rotating keys neither circumvents the quota nor uses it up."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SCOPES = ["documents:read"]
 
 
 def test_rotations_do_not_use_up_the_quota_of_keys(server: str) -> None:
-    made = make_tenant(plan="free")
-    caller, path = with_key(server, made.admin_key), f"/api/v1/tenants/{made.slug}/api-keys"
+    account = make_tenant(plan="free")
+    caller, path = with_key(server, account.admin_key), f"/api/v1/tenants/{account.slug}/api-keys"
     key = caller.post(path, {"name": "k", "scopes": SCOPES}).json()
     for _ in range(12):
         answer = caller.post(f"{path}/{key['id']}/rotate", {"overlap_s": 0})
@@ -26,8 +26,8 @@ def test_rotations_do_not_use_up_the_quota_of_keys(server: str) -> None:
 def test_rotating_again_and_again_makes_at_most_as_many_overlapping_keys_as_the_quota_allows(
     server: str,
 ) -> None:
-    made = make_tenant(plan="free")
-    caller, path = with_key(server, made.admin_key), f"/api/v1/tenants/{made.slug}/api-keys"
+    account = make_tenant(plan="free")
+    caller, path = with_key(server, account.admin_key), f"/api/v1/tenants/{account.slug}/api-keys"
     key = caller.post(path, {"name": "k", "scopes": SCOPES}).json()
     answer, working = None, 2
     while working <= 25:
@@ -41,17 +41,17 @@ def test_rotating_again_and_again_makes_at_most_as_many_overlapping_keys_as_the_
 
 
 def test_a_rotated_key_cannot_be_made_to_last_longer(server: str) -> None:
-    made = make_tenant(plan="free")
-    caller, path = with_key(server, made.admin_key), f"/api/v1/tenants/{made.slug}/api-keys"
+    account = make_tenant(plan="free")
+    caller, path = with_key(server, account.admin_key), f"/api/v1/tenants/{account.slug}/api-keys"
     key = caller.post(path, {"name": "k", "scopes": SCOPES}).json()
     caller.post(f"{path}/{key['id']}/rotate", {"overlap_s": 3600})
     problem(caller.patch(f"{path}/{key['id']}", {"expires_at": None}), 409, "conflict")
 
 
 def test_a_key_that_has_expired_is_not_rotated(server: str) -> None:
-    made = make_tenant(plan="free")
-    caller = with_key(server, made.admin_key)
-    make_key(made.tenant, expires_at=timezone.now() - datetime.timedelta(days=1))
-    path = f"/api/v1/tenants/{made.slug}/api-keys"
+    account = make_tenant(plan="free")
+    caller = with_key(server, account.admin_key)
+    make_key(account.tenant, expires_at=timezone.now() - datetime.timedelta(days=1))
+    path = f"/api/v1/tenants/{account.slug}/api-keys"
     (key,) = (k for k in caller.get(path).json()["items"] if k["state"] == "expired")
     problem(caller.post(f"{path}/{key['id']}/rotate", {}), 409, "conflict")

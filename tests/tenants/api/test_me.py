@@ -1,4 +1,4 @@
-"""People's own accounts."""
+"""Users' own accounts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEW = "an entirely new password"
 def test_people_read_and_rename_themselves(server: str) -> None:
     user = make_user()
     browser = browser_of(server, user.email)
-    seen = browser.get("me")
-    assert seen.json()["email"] == user.email
-    changed = browser.patch("me", {"name": "Ada"}, If_Match=seen.headers["ETag"])
+    answer = browser.get("me")
+    assert answer.json()["email"] == user.email
+    changed = browser.patch("me", {"name": "Ada"}, If_Match=answer.headers["ETag"])
     assert changed.json()["name"] == "Ada"
-    again = browser.patch("me", {"name": "Eve"}, If_Match=seen.headers["ETag"])
+    again = browser.patch("me", {"name": "Eve"}, If_Match=answer.headers["ETag"])
     problem(again, 412, "precondition_failed")
     assert browser.get("me").json()["name"] == "Ada"
 
@@ -42,8 +42,8 @@ def test_people_read_and_rename_themselves(server: str) -> None:
 def test_malformed_changes_are_refused(server: str, body: object, pointer: str) -> None:
     browser = browser_of(server, make_user().email)
     before = browser.get("me").json()
-    found = problem(browser.patch("me", body), 400, "invalid_body")
-    assert found["errors"][0]["pointer"] == pointer
+    error = problem(browser.patch("me", body), 400, "invalid_body")
+    assert error["errors"][0]["pointer"] == pointer
     assert browser.get("me").json() == before
 
 
@@ -120,19 +120,19 @@ def test_a_pending_address_does_not_survive_a_new_password(server: str) -> None:
     problem(browser.post("auth/verify-email", {"token": token}), 400, "invalid_body")
 
 
-def test_tokens_outlive_a_new_password_unless_asked_otherwise(server: str) -> None:
-    made = make_tenant()
-    browser = browser_of(server, made.owner.email)
+def test_tokens_outlive_a_new_password_by_default(server: str) -> None:
+    account = make_tenant()
+    browser = browser_of(server, account.owner.email)
     tokens = [
         browser.post("me/tokens", {"name": "all"}).json()["secret"],
-        browser.post(f"tenants/{made.slug}/tokens", {"name": "one"}).json()["secret"],
+        browser.post(f"tenants/{account.slug}/tokens", {"name": "one"}).json()["secret"],
     ]
     browser.post("me/password", {"current_password": PASSWORD, "new_password": NEW})
     scripts = [with_key(server, token) for token in tokens]
     assert [script.get("/api/v1/me").status_code for script in scripts] == [200, 200]
     body = {"current_password": NEW, "new_password": PASSWORD, "revoke_tokens": True}
     assert browser.post("me/password", body).json()["revoked_tokens"] == 2
-    log = browser.get(f"tenants/{made.slug}/audit-log").json()["items"]
+    log = browser.get(f"tenants/{account.slug}/audit-log").json()["items"]
     assert log[0]["action"] == "token.revoked"
 
 
@@ -149,8 +149,8 @@ def test_tokens_outlive_a_new_password_unless_asked_otherwise(server: str) -> No
 def test_a_refused_password_change_changes_nothing(server: str, body: object, pointer: str) -> None:
     user = make_user()
     browser, other = browser_of(server, user.email), browser_of(server, user.email)
-    found = problem(browser.post("me/password", body), 400, "invalid_body")
-    assert found["errors"][0]["pointer"] == pointer
+    error = problem(browser.post("me/password", body), 400, "invalid_body")
+    assert error["errors"][0]["pointer"] == pointer
     assert other.signed_in
     browser_of(server, user.email)
 

@@ -1,4 +1,4 @@
-"""Setting a new password by a mailed link."""
+"""Setting a new password with an emailed link."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_link_dies_when_the_password_is_changed_in_the_console(server: str) ->
     problem(browser.post("auth/password-reset:confirm", stale), 400, "invalid_body")
 
 
-def test_a_deactivated_user_cannot_come_back_by_a_link(browser: Browser) -> None:
+def test_a_deactivated_user_cannot_sign_in_by_a_link(browser: Browser) -> None:
     user = make_user()
     token = _link(browser, user.email)
     user.is_active = False

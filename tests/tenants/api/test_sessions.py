@@ -1,4 +1,4 @@
-"""Signing in and out, as people and those who would like to be them see it."""
+"""Signing in and out, as seen by users and by attackers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_a_login_opens_a_session_that_a_logout_ends(browser: Browser) -> None:
     answer = browser.log_in(user.email.upper())
     assert answer.status_code == 200, answer.text
     assert answer.json()["user"]["email"] == user.email
-    seen = browser.get("auth/session").json()
-    assert seen == answer.json()
+    session = browser.get("auth/session").json()
+    assert session == answer.json()
     cookie = browser.cookie
     assert cookie is not None
 
@@ -33,14 +33,14 @@ def test_a_login_opens_a_session_that_a_logout_ends(browser: Browser) -> None:
     problem(browser.get("auth/session"), 401, "invalid_credentials")
 
 
-def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(browser: Browser) -> None:
+def test_scripts_and_other_sites_cannot_use_the_cookie(browser: Browser) -> None:
     header = browser.log_in(make_user().email).headers["Set-Cookie"]
     assert "HttpOnly" in header
     assert "SameSite=Lax" in header
     assert "Path=/" in header
 
 
-def test_nobody_is_signed_in_without_a_session(browser: Browser) -> None:
+def test_a_caller_without_a_session_is_not_signed_in(browser: Browser) -> None:
     problem(browser.get("auth/session"), 401, "unauthenticated")
     problem(browser.get("me"), 401, "unauthenticated")
     browser.cookie = "made-up"
@@ -73,10 +73,12 @@ def test_wrong_password_unknown_address_and_inactive_user_get_equal_responses(se
 def test_every_login_costs_exactly_one_password_hash(
     server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hash takes a hundred times as long as all the rest: who has none is told apart."""
+    """The hash takes a hundred times as long as everything else, so skipping it would reveal which
+    accounts exist.
+    """
     hashes: list[str] = []
     for name in ("encode", "verify"):
-        monkeypatch.setattr(Argon2PasswordHasher, name, _counted(name, hashes))
+        monkeypatch.setattr(Argon2PasswordHasher, name, _counting(name, hashes))
     emails = [
         make_user().email,
         make_user(is_active=False).email,
@@ -89,14 +91,14 @@ def test_every_login_costs_exactly_one_password_hash(
         assert len(hashes) == 1, (email, hashes)
 
 
-def _counted(name: str, calls: list[str]) -> Callable[..., object]:
+def _counting(name: str, calls: list[str]) -> Callable[..., object]:
     original: Callable[..., object] = getattr(Argon2PasswordHasher, name)
 
-    def counted(*args: object) -> object:
+    def counting(*args: object) -> object:
         calls.append(name)
         return original(*args)
 
-    return counted
+    return counting
 
 
 def test_an_account_whose_address_is_not_verified_cannot_be_used(browser: Browser) -> None:
@@ -165,8 +167,8 @@ def test_a_form_of_another_site_is_not_read(browser: Browser) -> None:
 def test_malformed_logins_are_refused_by_name(
     browser: Browser, body: object, pointer: str, code: str
 ) -> None:
-    found = problem(browser.post("auth/login", body), 400, "invalid_body")["errors"]
-    assert (pointer, code) in {(error["pointer"], error["code"]) for error in found}
+    rejection = problem(browser.post("auth/login", body), 400, "invalid_body")["errors"]
+    assert (pointer, code) in {(error["pointer"], error["code"]) for error in rejection}
 
 
 def test_login_answers_other_methods_as_the_rest_of_the_api_does(browser: Browser) -> None:
@@ -178,14 +180,14 @@ def test_guessing_one_users_password_is_stopped_from_any_address(server: str) ->
     answers = [Browser(server).log_in(email, WRONG).status_code for _ in range(17)]
     assert answers[0] == 401
     assert answers[-1] == 429
-    refused = problem(Browser(server).log_in(email, WRONG), 429, "rate_limited")
-    assert refused["status"] == 429
+    refusal = problem(Browser(server).log_in(email, WRONG), 429, "rate_limited")
+    assert refusal["status"] == 429
     assert Browser(server).log_in(make_user().email).status_code == 200
 
 
 def test_guessing_from_one_address_is_stopped_for_any_user(browser: Browser) -> None:
     statuses = []
-    for _ in range(100):  # a slow machine is given new attempts while it makes some
+    for _ in range(100):  # a slow machine regains attempts while it uses others
         statuses.append(browser.log_in(unique("v") + "@example.test", WRONG).status_code)
         if statuses[-1] == 429:
             break
@@ -240,15 +242,15 @@ def test_users_cannot_see_or_end_others_sessions(server: str) -> None:
 
 
 def test_keys_and_tokens_cannot_manage_sessions(server: str) -> None:
-    made = make_tenant()
-    problem(with_key(server, made.admin_key).get("/api/v1/me/sessions"), 403, "forbidden")
-    browser = browser_of(server, made.owner.email)
+    account = make_tenant()
+    problem(with_key(server, account.admin_key).get("/api/v1/me/sessions"), 403, "forbidden")
+    browser = browser_of(server, account.owner.email)
     token = browser.post("me/tokens", {"name": "script"}).json()["secret"]
     script = with_key(server, token)
     problem(script.get("/api/v1/me/sessions"), 403, "forbidden")
     problem(script.delete("/api/v1/me/sessions"), 403, "forbidden")
     who = script.get("/api/v1/auth/session").json()
-    assert (who["user"]["email"], who["csrf_token"]) == (made.owner.email, None)
+    assert (who["user"]["email"], who["csrf_token"]) == (account.owner.email, None)
     assert browser.signed_in
 
 

@@ -1,4 +1,4 @@
-"""The link that a start prints: good for one sign-in, soon, from the same machine."""
+"""The link printed at startup: valid for one sign-in, for a short time, from the same machine."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_it_ends_after_a_quarter_of_an_hour(browser: Browser) -> None:
     user = make_user()
     token = link_for(user)
     proofs = EmailProof.objects.using("auth").filter(user=user, purpose=Purpose.SIGN_IN)
-    made = proofs.get()
-    assert made.expires_at - made.created_at < datetime.timedelta(minutes=16)
-    proofs.update(expires_at=made.created_at)
+    proof = proofs.get()
+    assert proof.expires_at - proof.created_at < datetime.timedelta(minutes=16)
+    proofs.update(expires_at=proof.created_at)
     problem(browser.post("auth/login-link", {"token": token}), 410, "gone")
 
 
@@ -52,7 +52,7 @@ def test_it_is_for_the_machine_itself(address: str) -> None:
     token = request_context.client_address.set(address)
     try:
         with pytest.raises(Forbidden):
-            local_links.refuse_from_elsewhere()
+            local_links.require_local_caller()
     finally:
         request_context.client_address.reset(token)
 
@@ -61,6 +61,6 @@ def test_it_is_for_the_machine_itself(address: str) -> None:
 def test_every_loopback_address_is_the_machine_itself(address: str) -> None:
     token = request_context.client_address.set(address)
     try:
-        local_links.refuse_from_elsewhere()
+        local_links.require_local_caller()
     finally:
         request_context.client_address.reset(token)

@@ -1,4 +1,4 @@
-"""Making an account, and showing that its address is one's own."""
+"""Creating an account, and verifying its email address."""
 
 from __future__ import annotations
 
@@ -64,16 +64,18 @@ def test_a_taken_address_gets_the_same_answer_and_its_owner_a_mail(browser: Brow
 
 
 def test_the_latest_sign_up_counts_until_the_address_is_verified(server: str) -> None:
-    """A stranger who signs up first must not own what the owner of the address confirms."""
+    """A stranger who signs up first must not own the account that the owner of the address
+    confirms.
+    """
     email = _address()
     _sign_up(Browser(server), email, "the stranger's password")
-    strangers = next_mail(email, VERIFY)
+    strangers_mail = next_mail(email, VERIFY)
     _sign_up(Browser(server), email, "the owner's password")
-    owners = next_mail(email, VERIFY, already=1)
+    owners_mail = next_mail(email, VERIFY, already=1)
     browser = Browser(server)
-    answer = browser.post("auth/verify-email", {"token": strangers.token})
+    answer = browser.post("auth/verify-email", {"token": strangers_mail.token})
     assert problem(answer, 400, "invalid_body")["errors"][0]["code"] == "invalid_token"
-    assert browser.post("auth/verify-email", {"token": owners.token}).status_code == 200
+    assert browser.post("auth/verify-email", {"token": owners_mail.token}).status_code == 200
     problem(Browser(server).log_in(email, "the stranger's password"), 401, "invalid_credentials")
     browser_of(server, email, "the owner's password")
 
@@ -118,10 +120,10 @@ def test_the_mail_is_sent_again_on_request_and_to_those_who_wait_for_it_only(
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 200, 7, None, ["A" * 43]])
-def test_made_up_tokens_are_refused(browser: Browser, token: object) -> None:
+def test_forged_tokens_are_rejected(browser: Browser, token: object) -> None:
     body = {"token": token}
-    found = problem(browser.post("auth/verify-email", body), 400, "invalid_body")
-    assert found["errors"][0]["pointer"] == "/token"
+    error = problem(browser.post("auth/verify-email", body), 400, "invalid_body")
+    assert error["errors"][0]["pointer"] == "/token"
 
 
 def test_a_link_is_valid_only_for_its_purpose(browser: Browser) -> None:
@@ -142,13 +144,13 @@ def test_a_link_is_valid_only_for_its_purpose(browser: Browser) -> None:
         ("", "blank"),
     ],
 )
-def test_weak_passwords_are_refused_where_they_stand(
+def test_weak_passwords_are_rejected_with_a_pointer(
     browser: Browser, password: str, code: str
 ) -> None:
     email = _address()
     answer = browser.post("auth/sign-up", {"email": email, "password": password})
-    found = problem(answer, 400, "invalid_body")["errors"]
-    assert ("/password", code) in {(error["pointer"], error["code"]) for error in found}
+    rejection = problem(answer, 400, "invalid_body")["errors"]
+    assert ("/password", code) in {(error["pointer"], error["code"]) for error in rejection}
     assert not User.objects.using("auth").filter(email=email).exists()
 
 
@@ -172,8 +174,8 @@ def test_malformed_sign_ups_are_refused(
     browser: Browser, body: dict[str, object], pointer: str
 ) -> None:
     full = {"email": _address(), "password": PASSWORD, **body}
-    found = problem(browser.post("auth/sign-up", full), 400, "invalid_body")
-    assert [error["pointer"] for error in found["errors"]] == [pointer]
+    rejection = problem(browser.post("auth/sign-up", full), 400, "invalid_body")
+    assert [error["pointer"] for error in rejection["errors"]] == [pointer]
 
 
 def test_mails_to_one_address_are_limited(server: str) -> None:
@@ -198,15 +200,15 @@ def test_no_token_of_a_link_is_ever_in_the_outbox(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     email = _address()
-    kept: list[str] = []
+    arguments_of_tasks: list[str] = []
     save = OutboxTask.save
 
-    def watched(row: OutboxTask, *args: Any, **options: Any) -> None:
-        kept.append(str(row.arguments))
+    def record_arguments(row: OutboxTask, *args: Any, **options: Any) -> None:
+        arguments_of_tasks.append(str(row.arguments))
         save(row, *args, **options)
 
-    monkeypatch.setattr(OutboxTask, "save", watched)
+    monkeypatch.setattr(OutboxTask, "save", record_arguments)
     _sign_up(browser, email)
     token = next_mail(email, VERIFY).token
-    assert any(email in arguments for arguments in kept)
-    assert not any(token in arguments for arguments in kept)
+    assert any(email in arguments for arguments in arguments_of_tasks)
+    assert not any(token in arguments for arguments in arguments_of_tasks)

@@ -1,4 +1,4 @@
-"""Tenants and their members, as people see them."""
+"""Tenants and their members, as users see them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ def test_the_creator_of_a_tenant_owns_it(server: str) -> None:
     user = make_user()
     caller = signed_in(server, user)
     slug = unique("shop")
-    made = caller.post("/api/v1/tenants", {"slug": slug, "name": "Shop"})
-    assert made.status_code == 201, made.text
-    assert made.headers["Location"] == f"/api/v1/tenants/{slug}"
+    created = caller.post("/api/v1/tenants", {"slug": slug, "name": "Shop"})
+    assert created.status_code == 201, created.text
+    assert created.headers["Location"] == f"/api/v1/tenants/{slug}"
     members = caller.get(f"/api/v1/tenants/{slug}/members").json()["items"]
     assert [(m["email"], m["role"]) for m in members] == [(user.email, "owner")]
     assert [t["slug"] for t in caller.get("/api/v1/tenants").json()["items"]] == [slug]
 
 
-def test_a_taken_slug_is_refused_and_leaves_nothing_behind(server: str) -> None:
-    made = make_tenant()
+def test_a_taken_slug_is_rejected_without_side_effects(server: str) -> None:
+    account = make_tenant()
     stranger = make_user()
-    answer = signed_in(server, stranger).post("/api/v1/tenants", {"slug": made.slug})
+    answer = signed_in(server, stranger).post("/api/v1/tenants", {"slug": account.slug})
     problem(answer, 409, "name_taken")
     assert not Membership.unscoped.using("auth").filter(user=stranger).exists()
 
@@ -35,32 +35,32 @@ def test_bad_slugs_are_refused(server: str) -> None:
         assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == "/slug"
 
 
-def test_a_tenant_changes_by_the_version_that_was_seen(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
-    seen = caller.get(path).headers["ETag"]
-    changed = caller.patch(path, {"name": "New"}, If_Match=seen)
+def test_a_tenant_is_changed_only_at_the_expected_version(server: str) -> None:
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
+    etag = caller.get(path).headers["ETag"]
+    changed = caller.patch(path, {"name": "New"}, If_Match=etag)
     assert changed.json()["name"] == "New"
-    assert changed.headers["ETag"] != seen
-    problem(caller.patch(path, {"name": "Newer"}, If_Match=seen), 412, "precondition_failed")
+    assert changed.headers["ETag"] != etag
+    problem(caller.patch(path, {"name": "Newer"}, If_Match=etag), 412, "precondition_failed")
     assert caller.get(path).json()["name"] == "New"
     problem(caller.patch(path, {"name": "X"}, If_Match="v1"), 400, "invalid_parameter")
 
 
 def test_an_unchanged_tenant_is_not_sent_again(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
-    seen = caller.get(path).headers["ETag"]
-    answer = caller.get(path, If_None_Match=seen)
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
+    etag = caller.get(path).headers["ETag"]
+    answer = caller.get(path, If_None_Match=etag)
     assert (answer.status_code, answer.content) == (304, b"")
 
 
 def test_origins_must_be_origins(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     bad = ["*", "https://*.example.com", "https://a.example/", "ftp://a.example", "a.example"]
     answer = caller.patch(path, {"cors_origins": bad})
     assert len(problem(answer, 400, "invalid_body")["errors"]) == len(bad)
@@ -69,13 +69,13 @@ def test_origins_must_be_origins(server: str) -> None:
 
 
 def test_a_deleted_tenant_stops_at_once_and_can_be_restored(server: str) -> None:
-    made = make_tenant()
-    owner = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant()
+    owner = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     deleted = owner.delete(path)
     assert deleted.json()["state"] == "deleting"
     assert deleted.json()["purge_at"] is not None
-    problem(with_key(server, made.admin_key).get("/v1/whoami"), 410, "tenant_deleted")
+    problem(with_key(server, account.admin_key).get("/v1/whoami"), 410, "tenant_deleted")
     problem(owner.get(f"{path}/members"), 410, "tenant_deleted")
     assert owner.get(path).json()["state"] == "deleting"
     assert owner.post(f"{path}:restore").json()["state"] == "active"
@@ -83,53 +83,53 @@ def test_a_deleted_tenant_stops_at_once_and_can_be_restored(server: str) -> None
 
 
 def test_only_owners_delete_a_tenant(server: str) -> None:
-    made = make_tenant()
-    path = f"/api/v1/tenants/{made.slug}"
-    admin = signed_in(server, make_member(made.tenant, Role.ADMIN))
+    account = make_tenant()
+    path = f"/api/v1/tenants/{account.slug}"
+    admin = signed_in(server, make_member(account.tenant, Role.ADMIN))
     problem(admin.delete(path), 403, "forbidden")
-    problem(with_key(server, made.admin_key).delete(path), 403, "forbidden")
+    problem(with_key(server, account.admin_key).delete(path), 403, "forbidden")
 
 
 def test_a_suspended_tenant_rejects_all_calls(server: str) -> None:
-    made = make_tenant()
-    Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(state="suspended")
-    problem(with_key(server, made.admin_key).get("/v1/whoami"), 403, "tenant_suspended")
+    account = make_tenant()
+    Tenant.objects.using("staff").filter(pk=account.tenant.pk).update(state="suspended")
+    problem(with_key(server, account.admin_key).get("/v1/whoami"), 403, "tenant_suspended")
 
 
 def test_a_role_can_be_granted_only_by_members_of_at_least_that_role(server: str) -> None:
-    made = make_tenant()
-    admin = make_member(made.tenant, Role.ADMIN)
-    viewer = make_member(made.tenant, Role.VIEWER)
+    account = make_tenant()
+    admin = make_member(account.tenant, Role.ADMIN)
+    viewer = make_member(account.tenant, Role.VIEWER)
     caller = signed_in(server, admin)
-    path = f"/api/v1/tenants/{made.slug}/members"
+    path = f"/api/v1/tenants/{account.slug}/members"
     assert caller.patch(f"{path}/{viewer.id}", {"role": "developer"}).json()["role"] == "developer"
     problem(caller.patch(f"{path}/{viewer.id}", {"role": "owner"}), 403, "forbidden")
-    problem(caller.patch(f"{path}/{made.owner.id}", {"role": "viewer"}), 403, "forbidden")
-    problem(caller.delete(f"{path}/{made.owner.id}"), 403, "forbidden")
+    problem(caller.patch(f"{path}/{account.owner.id}", {"role": "viewer"}), 403, "forbidden")
+    problem(caller.delete(f"{path}/{account.owner.id}"), 403, "forbidden")
 
 
 def test_a_tenant_keeps_an_owner(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}/members/{made.owner.id}"
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}/members/{account.owner.id}"
     problem(caller.delete(path), 409, "last_owner")
     problem(caller.patch(path, {"role": "admin"}), 409, "last_owner")
-    make_member(made.tenant, Role.OWNER)
+    make_member(account.tenant, Role.OWNER)
     assert caller.delete(path).status_code == 204
     problem(caller.get(path), 404, "not_found")
 
 
 def test_everybody_may_leave(server: str) -> None:
-    made = make_tenant()
-    viewer = make_member(made.tenant, Role.VIEWER)
-    path = f"/api/v1/tenants/{made.slug}/members/{viewer.id}"
+    account = make_tenant()
+    viewer = make_member(account.tenant, Role.VIEWER)
+    path = f"/api/v1/tenants/{account.slug}/members/{viewer.id}"
     assert signed_in(server, viewer).delete(path).status_code == 204
 
 
 def test_changes_are_in_the_audit_log_without_secrets(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     secret = caller.post(f"{path}/api-keys", {"name": "k", "scopes": ["documents:read"]}).json()[
         "secret"
     ]
@@ -139,7 +139,7 @@ def test_changes_are_in_the_audit_log_without_secrets(server: str) -> None:
     assert [e["action"] for e in entries] == ["tenant.updated", "api_key.created"]
     assert entries[0]["before"]["name"] == "Test tenant"
     assert entries[0]["after"]["name"] == "Renamed"
-    assert entries[0]["actor_label"] == made.owner.email
+    assert entries[0]["actor_label"] == account.owner.email
     assert entries[0]["address"] == "127.0.0.1"
     assert secret not in log.text
     only = caller.get(f"{path}/audit-log?action=api_key.created").json()["items"]
@@ -147,17 +147,17 @@ def test_changes_are_in_the_audit_log_without_secrets(server: str) -> None:
 
 
 def test_a_refused_change_is_not_in_the_audit_log(server: str) -> None:
-    made = make_tenant()
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant()
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     caller.patch(path, {"name": "X"}, If_Match='"v99"')
     assert caller.get(f"{path}/audit-log").json()["items"] == []
 
 
 def test_quota_and_usage_can_be_read(server: str) -> None:
-    made = make_tenant(plan="free")
-    caller = signed_in(server, made.owner)
-    path = f"/api/v1/tenants/{made.slug}"
+    account = make_tenant(plan="free")
+    caller = signed_in(server, account.owner)
+    path = f"/api/v1/tenants/{account.slug}"
     quota = caller.get(f"{path}/quota").json()
     assert quota["plan"] == "free"
     assert quota["used"] == {
@@ -165,6 +165,7 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
         "api_keys": 1,
         "webhooks": 0,
         "issuers": 0,
+        "saved_queries": 0,
         "collections": 0,
         "topics": 0,
         "aggregates": 0,
@@ -180,11 +181,11 @@ def test_quota_and_usage_can_be_read(server: str) -> None:
 
 
 def test_listed_origins_may_read_the_data_plane(server: str) -> None:
-    made = make_tenant()
-    signed_in(server, made.owner).patch(
-        f"/api/v1/tenants/{made.slug}", {"cors_origins": ["https://app.example.com"]}
+    account = make_tenant()
+    signed_in(server, account.owner).patch(
+        f"/api/v1/tenants/{account.slug}", {"cors_origins": ["https://app.example.com"]}
     )
-    caller = with_key(server, made.admin_key)
+    caller = with_key(server, account.admin_key)
     allowed = caller.get("/v1/whoami", Origin="https://app.example.com")
     assert allowed.headers["Access-Control-Allow-Origin"] == "https://app.example.com"
     assert "Access-Control-Allow-Credentials" not in allowed.headers

@@ -1,4 +1,4 @@
-"""Personal tokens: what they open, and how they end."""
+"""Personal tokens: what they give access to, and how they end."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def _days_left(token: dict[str, str]) -> float:
     return until / datetime.timedelta(days=1)
 
 
-def test_a_token_opens_all_of_its_users_tenants_and_is_shown_once(server: str) -> None:
+def test_a_token_works_in_all_tenants_of_its_user_and_is_shown_once(server: str) -> None:
     first = make_tenant()
     second = make_tenant(owner=first.owner)
     browser = browser_of(server, first.owner.email)
-    made = browser.post("me/tokens", {"name": "laptop"})
-    assert made.status_code == 201, made.text
-    token = made.json()
-    assert made.headers["Location"] == f"/api/v1/me/tokens/{token['id']}"
+    created = browser.post("me/tokens", {"name": "laptop"})
+    assert created.status_code == 201, created.text
+    token = created.json()
+    assert created.headers["Location"] == f"/api/v1/me/tokens/{token['id']}"
     assert token["secret"].startswith("rbt_")
     script = with_key(server, token["secret"])
     for tenant in (first, second):
         assert script.get(f"/api/v1/tenants/{tenant.slug}").status_code == 200
-    one = browser.get(f"me/tokens/{token['id']}")
-    assert (one.json()["name"], one.headers["ETag"]) == ("laptop", made.headers["ETag"])
+    answer = browser.get(f"me/tokens/{token['id']}")
+    assert (answer.json()["name"], answer.headers["ETag"]) == ("laptop", created.headers["ETag"])
     listed = browser.get("me/tokens")
     assert [item["id"] for item in listed.json()["items"]] == [token["id"]]
     assert "secret" not in listed.json()["items"][0]
@@ -56,8 +56,8 @@ def test_a_bound_token_opens_one_tenant_only(server: str) -> None:
 
 
 def test_a_revoked_token_is_refused_within_a_second(server: str) -> None:
-    made = make_tenant()
-    browser = browser_of(server, made.owner.email)
+    account = make_tenant()
+    browser = browser_of(server, account.owner.email)
     token = browser.post("me/tokens", {"name": "x"}).json()
     script = with_key(server, token["secret"])
     assert script.get("/api/v1/me").status_code == 200
@@ -79,7 +79,7 @@ def test_a_token_expires_at_the_requested_time(server: str) -> None:
     assert exact["expires_at"] == "2099-01-02T03:04:05.000Z"
 
 
-def test_an_expired_token_says_so(server: str) -> None:
+def test_an_expired_token_is_reported_as_expired(server: str) -> None:
     user = make_user()
     browser = browser_of(server, user.email)
     token = browser.post("me/tokens", {"name": "x"}).json()
@@ -113,43 +113,43 @@ def test_an_expired_token_says_so(server: str) -> None:
 )
 def test_malformed_tokens_are_refused(server: str, body: object, pointer: str) -> None:
     browser = browser_of(server, make_user().email)
-    found = problem(browser.post("me/tokens", body), 400, "invalid_body")
-    assert [error["pointer"] for error in found["errors"]] == [pointer]
+    rejection = problem(browser.post("me/tokens", body), 400, "invalid_body")
+    assert [error["pointer"] for error in rejection["errors"]] == [pointer]
     assert browser.get("me/tokens").json()["items"] == []
 
 
 def test_neither_tokens_nor_keys_can_create_tokens(server: str) -> None:
-    made = make_tenant()
-    browser = browser_of(server, made.owner.email)
+    account = make_tenant()
+    browser = browser_of(server, account.owner.email)
     script = with_key(server, browser.post("me/tokens", {"name": "x"}).json()["secret"])
-    path = f"/api/v1/tenants/{made.slug}/tokens"
+    path = f"/api/v1/tenants/{account.slug}/tokens"
     problem(script.post("/api/v1/me/tokens", {"name": "y"}), 403, "forbidden")
     problem(script.post(path, {"name": "y"}), 403, "forbidden")
-    problem(with_key(server, made.admin_key).post(path, {"name": "y"}), 403, "forbidden")
+    problem(with_key(server, account.admin_key).post(path, {"name": "y"}), 403, "forbidden")
     assert len(browser.get("me/tokens").json()["items"]) == 1
 
 
 def test_members_see_their_own_tokens_and_admins_all(server: str) -> None:
-    made = make_tenant()
-    developer = make_member(made.tenant, Role.DEVELOPER)
-    path = f"tenants/{made.slug}/tokens"
-    owner, dev = browser_of(server, made.owner.email), browser_of(server, developer.email)
+    account = make_tenant()
+    developer = make_member(account.tenant, Role.DEVELOPER)
+    path = f"tenants/{account.slug}/tokens"
+    owner, dev = browser_of(server, account.owner.email), browser_of(server, developer.email)
     owners = owner.post(path, {"name": "mine"}).json()["id"]
     devs = dev.post(path, {"name": "theirs"}).json()["id"]
     assert [item["id"] for item in dev.get(path).json()["items"]] == [devs]
     seen = owner.get(path).json()["items"]
     assert [(item["id"], item["user_email"]) for item in seen] == [
         (devs, developer.email),
-        (owners, made.owner.email),
+        (owners, account.owner.email),
     ]
-    by_key = with_key(server, made.admin_key).get(f"/api/v1/{path}").json()["items"]
+    by_key = with_key(server, account.admin_key).get(f"/api/v1/{path}").json()["items"]
     assert [item["id"] for item in by_key] == [devs, owners]
 
     problem(dev.get(f"{path}/{owners}"), 404, "not_found")
     problem(dev.delete(f"{path}/{owners}"), 404, "not_found")
     assert owner.get(f"{path}/{devs}").json()["user_email"] == developer.email
     assert owner.delete(f"{path}/{devs}").json()["state"] == "revoked"
-    log = owner.get(f"tenants/{made.slug}/audit-log").json()["items"]
+    log = owner.get(f"tenants/{account.slug}/audit-log").json()["items"]
     assert [entry["action"] for entry in log[:3]] == [
         "token.revoked",
         "token.created",
@@ -159,25 +159,25 @@ def test_members_see_their_own_tokens_and_admins_all(server: str) -> None:
 
 
 def test_an_unbound_token_is_its_users_business_only(server: str) -> None:
-    made = make_tenant()
-    member = make_member(made.tenant, Role.DEVELOPER)
+    account = make_tenant()
+    member = make_member(account.tenant, Role.DEVELOPER)
     token = browser_of(server, member.email).post("me/tokens", {"name": "x"}).json()["id"]
-    owner = browser_of(server, made.owner.email)
-    assert owner.get(f"tenants/{made.slug}/tokens").json()["items"] == []
-    problem(owner.delete(f"tenants/{made.slug}/tokens/{token}"), 404, "not_found")
+    owner = browser_of(server, account.owner.email)
+    assert owner.get(f"tenants/{account.slug}/tokens").json()["items"] == []
+    problem(owner.delete(f"tenants/{account.slug}/tokens/{token}"), 404, "not_found")
     problem(owner.delete(f"me/tokens/{token}"), 404, "not_found")
 
 
 def test_another_tenants_tokens_do_not_exist(server: str) -> None:
-    made, other = make_tenant(), make_tenant()
-    owner, stranger = (browser_of(server, m.owner.email) for m in (made, other))
-    token = owner.post(f"tenants/{made.slug}/tokens", {"name": "x"}).json()["id"]
-    problem(stranger.get(f"tenants/{made.slug}/tokens"), 404, "not_found")
+    account, other = make_tenant(), make_tenant()
+    owner, stranger = (browser_of(server, m.owner.email) for m in (account, other))
+    token = owner.post(f"tenants/{account.slug}/tokens", {"name": "x"}).json()["id"]
+    problem(stranger.get(f"tenants/{account.slug}/tokens"), 404, "not_found")
     problem(stranger.delete(f"tenants/{other.slug}/tokens/{token}"), 404, "not_found")
     assert stranger.get(f"tenants/{other.slug}/tokens").json()["items"] == []
 
 
-def test_a_repeated_call_makes_one_token_and_shows_its_secret_once(server: str) -> None:
+def test_a_repeated_call_creates_one_token_and_shows_its_secret_once(server: str) -> None:
     browser = browser_of(server, make_user().email)
     first = browser.post("me/tokens", {"name": "x"}, Idempotency_Key="token-1").json()
     again = browser.post("me/tokens", {"name": "x"}, Idempotency_Key="token-1").json()
@@ -200,36 +200,36 @@ def test_a_user_has_a_bounded_number_of_tokens(
 
 def test_pages_of_tokens_follow_one_another(server: str) -> None:
     browser = browser_of(server, make_user().email)
-    made = [browser.post("me/tokens", {"name": str(n)}).json()["id"] for n in range(3)]
+    tokens = [browser.post("me/tokens", {"name": str(n)}).json()["id"] for n in range(3)]
     page = browser.get("me/tokens?limit=2").json()
     rest = browser.get(f"me/tokens?limit=2&cursor={page['next_cursor']}").json()
-    assert [item["id"] for item in page["items"] + rest["items"]] == made[::-1]
+    assert [item["id"] for item in page["items"] + rest["items"]] == tokens[::-1]
     assert rest["next_cursor"] is None
     other = browser_of(server, make_user().email)
     problem(other.get(f"me/tokens?cursor={page['next_cursor']}"), 400, "invalid_cursor")
 
 
 def test_a_member_who_leaves_and_returns_does_not_find_old_tokens_working(server: str) -> None:
-    made = make_tenant()
-    member = make_member(made.tenant, Role.DEVELOPER)
+    account = make_tenant()
+    member = make_member(account.tenant, Role.DEVELOPER)
     theirs = browser_of(server, member.email)
-    path = f"tenants/{made.slug}/tokens"
+    path = f"tenants/{account.slug}/tokens"
     secret = theirs.post(path, {"name": "x"}).json()["secret"]
-    owner = browser_of(server, made.owner.email)
-    removed = owner.delete(f"tenants/{made.slug}/members/{member.id}")
+    owner = browser_of(server, account.owner.email)
+    removed = owner.delete(f"tenants/{account.slug}/members/{member.id}")
     assert removed.status_code == 204, removed.text
-    make_member(made.tenant, Role.DEVELOPER, user=member)
+    make_member(account.tenant, Role.DEVELOPER, user=member)
     script = with_key(server, secret)
-    problem(script.get(f"/api/v1/tenants/{made.slug}"), 401, "invalid_credentials")
-    log = owner.get(f"tenants/{made.slug}/audit-log").json()["items"]
+    problem(script.get(f"/api/v1/tenants/{account.slug}"), 401, "invalid_credentials")
+    log = owner.get(f"tenants/{account.slug}/audit-log").json()["items"]
     assert [entry["action"] for entry in log[:2]] == ["token.revoked", "member.removed"]
 
 
 def test_the_tokens_of_a_leaving_member_are_revoked(server: str) -> None:
-    made = make_tenant()
-    member = make_member(made.tenant, Role.VIEWER)
+    account = make_tenant()
+    member = make_member(account.tenant, Role.VIEWER)
     theirs = browser_of(server, member.email)
-    theirs.post(f"tenants/{made.slug}/tokens", {"name": "x"})
-    left = theirs.delete(f"tenants/{made.slug}/members/{member.id}")
+    theirs.post(f"tenants/{account.slug}/tokens", {"name": "x"})
+    left = theirs.delete(f"tenants/{account.slug}/members/{member.id}")
     assert left.status_code == 204, left.text
     assert [item["state"] for item in theirs.get("me/tokens").json()["items"]] == ["revoked"]

@@ -1,4 +1,4 @@
-"""What one user may have holds for calls that come at the same time, too."""
+"""The quotas of one user also hold for concurrent calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.make import make_user, unique
 CALLS = 8
 
 
-def _made_at_once(call: Callable[[], requests.Response]) -> int:
-    """Make some calls at the same time. Return how many made something."""
+def _created_concurrently(call: Callable[[], requests.Response]) -> int:
+    """Make concurrent calls. Return how many of them created something."""
     with ThreadPoolExecutor(CALLS) as pool:
         statuses = [c.result().status_code for c in [pool.submit(call) for _ in range(CALLS)]]
     assert set(statuses) == {201, 403}
@@ -27,7 +27,7 @@ def test_a_user_owns_no_more_tenants_by_making_them_at_once(
 ) -> None:
     monkeypatch.setattr("tenants.api.tenants.MAX_OWNED", 1)
     caller = signed_in(server, make_user())
-    assert _made_at_once(lambda: caller.post("/api/v1/tenants", {"slug": unique("t")})) == 1
+    assert _created_concurrently(lambda: caller.post("/api/v1/tenants", {"slug": unique("t")})) == 1
 
 
 def test_a_user_has_no_more_tokens_by_making_them_at_once(
@@ -35,4 +35,4 @@ def test_a_user_has_no_more_tokens_by_making_them_at_once(
 ) -> None:
     monkeypatch.setattr("tenants.actions.tokens.MAX_TOKENS", 1)
     caller = signed_in(server, make_user())
-    assert _made_at_once(lambda: caller.post("/api/v1/me/tokens", {"name": "t"})) == 1
+    assert _created_concurrently(lambda: caller.post("/api/v1/me/tokens", {"name": "t"})) == 1

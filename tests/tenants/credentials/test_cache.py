@@ -6,7 +6,7 @@ from tenants.credentials.cache import ShortCache
 
 
 class Clock:
-    """A clock that the test turns."""
+    """A clock that the test sets."""
 
     now = 100.0
 

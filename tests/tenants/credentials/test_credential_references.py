@@ -1,4 +1,4 @@
-"""Credentials of open connections are looked at again, without being kept."""
+"""Credentials of open connections are checked again, without being stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tenants.credentials.authenticate import authenticate_data_plane
 from tenants.credentials.cache import at_most
 from tenants.credentials.credential_reference import (
     CredentialReference,
-    read_together,
+    preload_keys,
     reference_of,
     resolve_reference,
 )
@@ -37,9 +37,9 @@ def head(**headers: str) -> CallHead:
     return CallHead(http_scope("GET", "/v1/realtime", named))
 
 
-def accepted(found: CallHead) -> CredentialReference:
-    principal, _ = authenticate_data_plane(found)
-    return reference_of(principal, found)
+def accepted(request_head: CallHead) -> CredentialReference:
+    principal, _ = authenticate_data_plane(request_head)
+    return reference_of(principal, request_head)
 
 
 def change_key(tenant: Tenant, text: str, **changes: object) -> None:
@@ -47,13 +47,13 @@ def change_key(tenant: Tenant, text: str, **changes: object) -> None:
         ApiKey.objects.filter(key_id=text.split("_")[2]).update(**changes)
 
 
-def test_a_key_that_still_holds_stands_for_the_same_caller() -> None:
-    made = make_tenant()
-    found = head(Authorization=f"Bearer {make_key(made.tenant, scopes=['documents:read'])}")
-    before, _ = authenticate_data_plane(found)
-    principal, tenant = resolve_reference(reference_of(before, found))
+def test_the_reference_of_a_valid_key_resolves_to_the_same_caller() -> None:
+    account = make_tenant()
+    result = head(Authorization=f"Bearer {make_key(account.tenant, scopes=['documents:read'])}")
+    before, _ = authenticate_data_plane(result)
+    principal, tenant = resolve_reference(reference_of(before, result))
     assert principal == before
-    assert tenant.id == made.tenant.id
+    assert tenant.id == account.tenant.id
 
 
 @pytest.mark.parametrize(
@@ -65,76 +65,76 @@ def test_a_key_that_still_holds_stands_for_the_same_caller() -> None:
     ],
     ids=["revoked", "expired", "another address"],
 )
-def test_a_key_that_no_longer_holds_is_noticed_at_once(
+def test_a_revoked_key_is_noticed_at_once(
     changes: dict[str, object], error: type[Exception]
 ) -> None:
-    made = make_tenant()
-    text = make_key(made.tenant)
+    account = make_tenant()
+    text = make_key(account.tenant)
     token = client_address.set("192.0.2.1")
     reference = accepted(head(Authorization=f"Bearer {text}"))
     client_address.reset(token)
-    change_key(made.tenant, text, **changes)
+    change_key(account.tenant, text, **changes)
     with at_most(0.0), pytest.raises(error):
         resolve_reference(reference)
 
 
 def test_other_scopes_make_another_caller() -> None:
-    made = make_tenant()
-    text = make_key(made.tenant)
+    account = make_tenant()
+    text = make_key(account.tenant)
     reference = accepted(head(Authorization=f"Bearer {text}"))
-    change_key(made.tenant, text, scopes=["documents:read"], collections=["todos"])
+    change_key(account.tenant, text, scopes=["documents:read"], collections=["todos"])
     with at_most(0.0):
         principal, _ = resolve_reference(reference)
     assert "documents:write" not in principal.scopes
     assert principal.collections == frozenset({"todos"})
 
 
-def test_many_keys_are_read_together() -> None:
-    made = make_tenant()
-    texts = [make_key(made.tenant) for _ in range(3)]
+def test_several_keys_are_preloaded_and_a_revoked_one_is_rejected() -> None:
+    account = make_tenant()
+    texts = [make_key(account.tenant) for _ in range(3)]
     standings = [accepted(head(Authorization=f"Bearer {text}")) for text in texts]
-    change_key(made.tenant, texts[1], revoked_at=timezone.now())
-    read_together(standings)
+    change_key(account.tenant, texts[1], revoked_at=timezone.now())
+    preload_keys(standings)
     resolve_reference(standings[0])
     resolve_reference(standings[2])
     with pytest.raises(InvalidCredentials):
         resolve_reference(standings[1])
 
 
-def test_a_member_stands_while_it_is_one() -> None:
-    made = make_tenant()
-    user = make_member(made.tenant, Role.DEVELOPER)
+def test_the_reference_of_a_member_is_valid_while_the_membership_lasts() -> None:
+    account = make_tenant()
+    user = make_member(account.tenant, Role.DEVELOPER)
     cookie, _ = make_session(user)
     reference = accepted(
-        head(Cookie=f"rillbase_session={cookie}", Rillbase_Tenant=made.slug, Host="localhost")
+        head(Cookie=f"rillbase_session={cookie}", Rillbase_Tenant=account.slug, Host="localhost")
     )
     principal, _ = resolve_reference(reference)
     assert principal.role is Role.DEVELOPER
-    with scoped(tenant_id=made.tenant.id):
+    with scoped(tenant_id=account.tenant.id):
         Membership.objects.filter(user=user).delete()
     with at_most(0.0), pytest.raises(NotFound):
         resolve_reference(reference)
 
 
 def test_keys_of_a_suspended_tenant_are_invalid() -> None:
-    made = make_tenant()
-    reference = accepted(head(Authorization=f"Bearer {make_key(made.tenant)}"))
-    Tenant.objects.using("staff").filter(pk=made.tenant.pk).update(state=Tenant.State.SUSPENDED)
+    account = make_tenant()
+    reference = accepted(head(Authorization=f"Bearer {make_key(account.tenant)}"))
+    Tenant.objects.using("staff").filter(pk=account.tenant.pk).update(state=Tenant.State.SUSPENDED)
     with at_most(0.0), pytest.raises(TenantSuspended):
         resolve_reference(reference)
 
 
 def test_an_end_users_token_ends_when_it_expires() -> None:
-    made = make_tenant()
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE)
+    account = make_tenant()
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     reference = accepted(head(Rillbase_Key=key))
     resolve_reference(reference, {"sub": "ann", "exp": time.time() + 60})
     with pytest.raises(CredentialsExpired):
         resolve_reference(reference, {"sub": "ann", "exp": time.time() - 1})
 
 
-def test_a_standing_holds_no_secret() -> None:
-    made = make_tenant()
-    text = make_key(made.tenant)
+def test_a_credential_reference_contains_no_secret() -> None:
+    account = make_tenant()
+    text = make_key(account.tenant)
     reference = accepted(head(Authorization=f"Bearer {text}"))
     assert text.split("_")[3] not in repr(reference)

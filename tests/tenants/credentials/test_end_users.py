@@ -1,4 +1,4 @@
-"""End users' tokens: only what the tenant registered is believed."""
+"""End users' tokens: only issuers that the tenant registered are trusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from tenants.models import ApiKey
 from tests.caller import Caller, problem, with_key
 from tests.http_receiver import receiver
-from tests.make import MadeTenant, make_key, make_tenant
+from tests.make import TenantAccount, make_key, make_tenant
 from tests.revocation import refused_within_a_second
 
 ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
@@ -27,27 +27,29 @@ def claims(**changes: object) -> dict[str, object]:
     return {"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "iat": now, "exp": now + 60, **changes}
 
 
-def register(server: str, made: MadeTenant, **fields: object) -> None:
+def register(server: str, account: TenantAccount, **fields: object) -> None:
     body = {"name": "login", "issuer": ISSUER, "audience": AUDIENCE, **fields}
-    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    answer = with_key(server, account.admin_key).post(
+        f"/api/v1/tenants/{account.slug}/issuers", body
+    )
     assert answer.status_code == 201, answer.text
 
 
-def end_user(server: str, made: MadeTenant, token: str) -> Caller:
-    key = make_key(made.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
+def end_user(server: str, account: TenantAccount, token: str) -> Caller:
+    key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
     return Caller(server, {"Rillbase-Key": key, "Authorization": f"Bearer {token}"})
 
 
 @pytest.fixture
-def made(server: str) -> MadeTenant:
-    made = make_tenant()
-    register(server, made, algorithms=["HS256"], secret=SECRET)
-    return made
+def account(server: str) -> TenantAccount:
+    account = make_tenant()
+    register(server, account, algorithms=["HS256"], secret=SECRET)
+    return account
 
 
-def test_a_valid_token_identifies_its_user(server: str, made: MadeTenant) -> None:
+def test_a_valid_token_identifies_its_user(server: str, account: TenantAccount) -> None:
     token = jwt.encode(claims(role="editor"), SECRET, "HS256")
-    who = end_user(server, made, token).get("/v1/whoami").json()
+    who = end_user(server, account, token).get("/v1/whoami").json()
     assert who["kind"] == "end_user"
     assert who["auth"]["sub"] == "ada"
     assert who["auth"]["role"] == "editor"
@@ -65,15 +67,15 @@ def test_a_valid_token_identifies_its_user(server: str, made: MadeTenant) -> Non
     ],
 )
 def test_a_token_with_wrong_claims_is_refused(
-    server: str, made: MadeTenant, changes: dict[str, object], code: str
+    server: str, account: TenantAccount, changes: dict[str, object], code: str
 ) -> None:
     payload = {k: v for k, v in claims(**changes).items() if v is not None}
     token = jwt.encode(payload, SECRET, "HS256")
-    problem(end_user(server, made, token).get("/v1/whoami"), 401, code)
+    problem(end_user(server, account, token).get("/v1/whoami"), 401, code)
 
 
 def test_another_secret_another_algorithm_and_none_are_refused(
-    server: str, made: MadeTenant
+    server: str, account: TenantAccount
 ) -> None:
     tokens = [
         jwt.encode(claims(), "another secret of thirty-two bytes and more", "HS256"),
@@ -83,10 +85,10 @@ def test_another_secret_another_algorithm_and_none_are_refused(
         "a.b.c",
     ]
     for token in tokens:
-        problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
+        problem(end_user(server, account, token).get("/v1/whoami"), 401, "invalid_credentials")
 
 
-def test_a_token_of_another_tenants_issuer_is_refused(server: str, made: MadeTenant) -> None:
+def test_a_token_of_another_tenants_issuer_is_refused(server: str, account: TenantAccount) -> None:
     stranger = make_tenant()
     token = jwt.encode(claims(), SECRET, "HS256")
     problem(end_user(server, stranger, token).get("/v1/whoami"), 401, "invalid_credentials")
@@ -97,9 +99,9 @@ def test_a_token_without_a_publishable_key_is_refused(server: str) -> None:
     problem(with_key(server, token).get("/v1/whoami"), 401, "invalid_credentials")
 
 
-def test_a_little_clock_skew_is_forgiven(server: str, made: MadeTenant) -> None:
+def test_a_little_clock_skew_is_forgiven(server: str, account: TenantAccount) -> None:
     token = jwt.encode(claims(exp=int(time.time()) - 10), SECRET, "HS256")
-    assert end_user(server, made, token).get("/v1/whoami").status_code == 200
+    assert end_user(server, account, token).get("/v1/whoami").status_code == 200
 
 
 def _jwk(key: ec.EllipticCurvePrivateKey, kid: str) -> dict[str, Any]:
@@ -114,29 +116,29 @@ def _jwk(key: ec.EllipticCurvePrivateKey, kid: str) -> dict[str, Any]:
 def test_keys_are_read_from_the_issuers_key_set_and_read_again_when_they_change(
     server: str,
 ) -> None:
-    made, first = make_tenant(), ec.generate_private_key(ec.SECP256R1())
+    account, first = make_tenant(), ec.generate_private_key(ec.SECP256R1())
     with receiver() as jwks:
         jwks.answer(200, json.dumps({"keys": [_jwk(first, "one"), {"kty": "odd"}]}).encode())
-        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
         token = jwt.encode(claims(), first, "ES256", headers={"kid": "one"})
-        user = end_user(server, made, token)
+        user = end_user(server, account, token)
         assert user.get("/v1/whoami").status_code == 200
         assert user.get("/v1/whoami").status_code == 200
         assert len(jwks.requests) == 1
         unknown = jwt.encode(claims(), first, "ES256", headers={"kid": "two"})
-        problem(end_user(server, made, unknown).get("/v1/whoami"), 401, "invalid_credentials")
+        problem(end_user(server, account, unknown).get("/v1/whoami"), 401, "invalid_credentials")
 
 
 def test_a_public_key_is_never_a_shared_secret(server: str) -> None:
     """The classic confusion: sign with HS256 under the issuer's public RSA key."""
-    made, key = make_tenant(), rsa.generate_private_key(65537, 2048)
+    account, key = make_tenant(), rsa.generate_private_key(65537, 2048)
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with receiver() as jwks:
         jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
         jwks.answer(200, json.dumps({"keys": [{**jwk, "kid": "one"}]}).encode())
-        register(server, made, algorithms=["RS256"], jwks_url=jwks.url)
+        register(server, account, algorithms=["RS256"], jwks_url=jwks.url)
         forged = _hs256(claims(), public)
-        problem(end_user(server, made, forged).get("/v1/whoami"), 401, "invalid_credentials")
+        problem(end_user(server, account, forged).get("/v1/whoami"), 401, "invalid_credentials")
 
 
 def _hs256(payload: dict[str, object], key: bytes) -> str:
@@ -152,13 +154,14 @@ def _hs256(payload: dict[str, object], key: bytes) -> str:
     return f"{signed}.{part(hmac.new(key, signed.encode(), hashlib.sha256).digest())}"
 
 
+@pytest.mark.usefixtures("short_probes")
 def test_an_issuer_without_its_key_set_answers_unavailable(server: str) -> None:
-    made, key = make_tenant(), ec.generate_private_key(ec.SECP256R1())
+    account, key = make_tenant(), ec.generate_private_key(ec.SECP256R1())
     with receiver() as jwks:
         jwks.answer(500, b"")
-        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
+        register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
         token = jwt.encode(claims(), key, "ES256", headers={"kid": "one"})
-        problem(end_user(server, made, token).get("/v1/whoami"), 503, "unavailable")
+        problem(end_user(server, account, token).get("/v1/whoami"), 503, "unavailable")
 
 
 @pytest.mark.parametrize(
@@ -173,26 +176,30 @@ def test_an_issuer_without_its_key_set_answers_unavailable(server: str) -> None:
         ({"algorithms": ["RS256"], "jwks_url": "file:///etc/passwd"}, "/jwks_url"),
     ],
 )
-def test_a_registration_that_makes_no_sense_is_refused(
+def test_an_inconsistent_registration_is_rejected(
     server: str, fields: dict[str, object], pointer: str
 ) -> None:
-    made = make_tenant()
+    account = make_tenant()
     body = {"name": "login", "issuer": ISSUER, "audience": AUDIENCE, **fields}
-    answer = with_key(server, made.admin_key).post(f"/api/v1/tenants/{made.slug}/issuers", body)
+    answer = with_key(server, account.admin_key).post(
+        f"/api/v1/tenants/{account.slug}/issuers", body
+    )
     assert problem(answer, 400, "invalid_body")["errors"][0]["pointer"] == pointer
 
 
-def test_a_shared_secret_is_never_shown_and_kept_sealed(server: str, made: MadeTenant) -> None:
-    caller = with_key(server, made.admin_key)
-    text = caller.get(f"/api/v1/tenants/{made.slug}/issuers").text
-    log = caller.get(f"/api/v1/tenants/{made.slug}/audit-log").text
+def test_a_shared_secret_is_never_shown_and_kept_sealed(
+    server: str, account: TenantAccount
+) -> None:
+    caller = with_key(server, account.admin_key)
+    text = caller.get(f"/api/v1/tenants/{account.slug}/issuers").text
+    log = caller.get(f"/api/v1/tenants/{account.slug}/audit-log").text
     assert SECRET not in text + log
 
 
-def test_tokens_of_a_deleted_issuer_are_rejected(server: str, made: MadeTenant) -> None:
-    caller = with_key(server, made.admin_key)
-    path = f"/api/v1/tenants/{made.slug}/issuers"
-    user = end_user(server, made, jwt.encode(claims(), SECRET, "HS256"))
+def test_tokens_of_a_deleted_issuer_are_rejected(server: str, account: TenantAccount) -> None:
+    caller = with_key(server, account.admin_key)
+    path = f"/api/v1/tenants/{account.slug}/issuers"
+    user = end_user(server, account, jwt.encode(claims(), SECRET, "HS256"))
     assert user.get("/v1/whoami").status_code == 200
     (issuer,) = caller.get(path).json()["items"]
     assert caller.delete(f"{path}/{issuer['id']}").status_code == 204
@@ -203,9 +210,9 @@ def test_tokens_of_a_deleted_issuer_are_rejected(server: str, made: MadeTenant) 
     "claim", [b'"role": NaN', b'"role": "\\ud800"', b'"sub": "grace"', b'"role": 1, "role": 2']
 )
 def test_claims_that_are_no_strict_json_are_refused(
-    server: str, made: MadeTenant, claim: bytes
+    server: str, account: TenantAccount, claim: bytes
 ) -> None:
-    """A name given twice means one thing to one reader and another to the next."""
+    """Parsers differ in which value of a repeated name they use."""
     payload = json.dumps(claims()).encode()[:-1] + b", " + claim + b"}"
     token = jwt.api_jws.encode(payload, SECRET, "HS256")
-    problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
+    problem(end_user(server, account, token).get("/v1/whoami"), 401, "invalid_credentials")

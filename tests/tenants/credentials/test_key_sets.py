@@ -1,4 +1,4 @@
-"""Key sets lie on servers that tenants choose, and those may answer anything, or not at all."""
+"""Key sets are on servers that tenants choose, which may answer anything, or not at all."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def _token(kid: str = "one") -> str:
     )
 
 
+@pytest.mark.usefixtures("short_probes")
 @pytest.mark.parametrize(
     "document",
     [
@@ -40,12 +41,12 @@ def _token(kid: str = "one") -> str:
         b'{"keys": [' + b"[" * 50_000,
     ],
 )
-def test_a_key_set_that_is_none_makes_the_issuer_unavailable(server: str, document: bytes) -> None:
-    made = make_tenant()
+def test_a_malformed_key_set_makes_the_issuer_unavailable(server: str, document: bytes) -> None:
+    account = make_tenant()
     with receiver() as jwks:
         jwks.answer(200, document)
-        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
-        problem(end_user(server, made, _token()).get("/v1/whoami"), 503, "unavailable")
+        register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
+        problem(end_user(server, account, _token()).get("/v1/whoami"), 503, "unavailable")
 
 
 @pytest.mark.parametrize(
@@ -61,24 +62,24 @@ def test_a_key_set_that_is_none_makes_the_issuer_unavailable(server: str, docume
         {"kty": "oct", "kid": "one", "k": 1},
     ],
 )
-def test_keys_that_make_no_sense_are_left_out(server: str, entry: object) -> None:
-    made = make_tenant()
+def test_malformed_keys_are_skipped(server: str, entry: object) -> None:
+    account = make_tenant()
     with receiver() as jwks:
         jwks.answer(200, json.dumps({"keys": [entry]}).encode())
-        register(server, made, algorithms=["ES256", "RS256", "EdDSA"], jwks_url=jwks.url)
-        problem(end_user(server, made, _token()).get("/v1/whoami"), 401, "invalid_credentials")
+        register(server, account, algorithms=["ES256", "RS256", "EdDSA"], jwks_url=jwks.url)
+        problem(end_user(server, account, _token()).get("/v1/whoami"), 401, "invalid_credentials")
 
 
 def test_a_shared_secret_in_a_key_set_is_no_key(server: str) -> None:
-    """A key set is public, so whoever reads it could sign with a secret that stands in it."""
-    made, secret = make_tenant(), b"s" * 32
+    """A key set is public, so anyone could sign with a secret that it contains."""
+    account, secret = make_tenant(), b"s" * 32
     with receiver() as jwks:
         shared = {"kty": "oct", "kid": "one", "k": _text(secret), "alg": "HS256"}
         jwks.answer(200, json.dumps({"keys": [shared]}).encode())
-        register(server, made, algorithms=["RS256"], jwks_url=jwks.url)
+        register(server, account, algorithms=["RS256"], jwks_url=jwks.url)
         for algorithm in ("HS256", "RS256"):
             forged = _signed_by_hand(algorithm, secret)
-            problem(end_user(server, made, forged).get("/v1/whoami"), 401, "invalid_credentials")
+            problem(end_user(server, account, forged).get("/v1/whoami"), 401, "invalid_credentials")
 
 
 def _signed_by_hand(algorithm: str, secret: bytes) -> str:
@@ -92,19 +93,20 @@ def _signed_by_hand(algorithm: str, secret: bytes) -> str:
 
 @pytest.mark.parametrize("part", ["head", "payload"])
 def test_a_deeply_nested_token_is_no_token(server: str, part: str) -> None:
-    made = make_tenant()
-    register(server, made, algorithms=["HS256"], secret="s" * 40)
+    account = make_tenant()
+    register(server, account, algorithms=["HS256"], secret="s" * 40)
     bomb, plain = _text(b"[" * 5_000), _text(b'{"alg":"HS256"}')
     token = f"{bomb}.{plain}.AA" if part == "head" else f"{plain}.{bomb}.AA"
-    problem(end_user(server, made, token).get("/v1/whoami"), 401, "invalid_credentials")
+    problem(end_user(server, account, token).get("/v1/whoami"), 401, "invalid_credentials")
 
 
+@pytest.mark.usefixtures("short_probes")
 def test_a_failed_key_set_is_not_retried_for_a_while(server: str) -> None:
-    made = make_tenant()
+    account = make_tenant()
     with receiver() as jwks:
         jwks.answer(500)
-        register(server, made, algorithms=["ES256"], jwks_url=jwks.url)
-        user = end_user(server, made, _token())
+        register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
+        user = end_user(server, account, _token())
         for _ in range(3):
             problem(user.get("/v1/whoami"), 503, "unavailable")
         assert len(jwks.requests) == 1
@@ -131,7 +133,7 @@ def test_a_key_set_whose_server_hangs_delays_no_other_tenant(server: str) -> Non
 
 
 def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(server: str) -> None:
-    """Each of the hanging sets is waited for by as many callers as are let wait."""
+    """Each of the hanging sets has the maximum number of waiting callers."""
     hanging, other = make_tenant(), make_tenant()
     key = ec.generate_private_key(ec.SECP256R1())
     with (
@@ -148,7 +150,7 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
             pool.submit(end_user(server, hanging, _token()).get, "/v1/whoami") for _ in range(24)
         ]
         fetching, _ = silent.accept()
-        # Those who find no place are answered at once; the others wait for the silent server.
+        # Callers beyond the limit are answered at once; the others wait for the silent server.
         wait_until(lambda: sum(call.done() for call in calls) >= 20, what="most to be refused")
         token = jwt.encode(claims(), key, "ES256", headers={"kid": "one"})
         mine = end_user(server, other, token).get("/v1/whoami")
@@ -158,18 +160,18 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
     assert mine.status_code == 200, mine.text
 
 
-def test_a_key_set_fails_alike_whatever_is_found_on_a_port_of_this_machine(server: str) -> None:
+def test_failures_of_a_key_set_do_not_reveal_what_listens_on_this_machine(server: str) -> None:
     def ask(url: str) -> object:
         try:
-            made = make_tenant()
-            register(server, made, algorithms=["ES256"], jwks_url=url)
-            answer = end_user(server, made, _token()).get("/v1/whoami")
+            account = make_tenant()
+            register(server, account, algorithms=["ES256"], jwks_url=url)
+            answer = end_user(server, account, _token()).get("/v1/whoami")
         finally:
             connections.close_all()
-        refused = problem(answer, 503, "unavailable")
-        return [refused["detail"], refused["errors"], answer.headers.get("Retry-After")]
+        refusal = problem(answer, 503, "unavailable")
+        return [refusal["detail"], refusal["errors"], answer.headers.get("Retry-After")]
 
     with loopback_targets() as targets, ThreadPoolExecutor(4) as threads:
-        found = dict(zip(targets, threads.map(ask, targets.values()), strict=True))
-    first = found["a closed port"]
-    assert all(answer == first for answer in found.values()), found
+        result = dict(zip(targets, threads.map(ask, targets.values()), strict=True))
+    first = result["a closed port"]
+    assert all(answer == first for answer in result.values()), result

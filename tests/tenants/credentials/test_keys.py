@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from foundation.errors import MalformedKey
 from tenants import keys
 
-#: Minted once, since what is drawn depends on it.
+#: Minted once, since the generated examples depend on it.
 TEXT = keys.mint(keys.Prefix.SECRET).text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,7 +37,7 @@ def test_few_passwords_are_hashed_concurrently_and_the_queue_is_limited() -> Non
     assert not _refused(gate)
 
 
-def test_nobody_waits_for_longer_than_the_limit() -> None:
+def test_no_caller_waits_longer_than_the_limit() -> None:
     gate = HashingGate(at_once=1, waiting=1, wait_s=0.01)
     with gate.turn(), pytest.raises(Unavailable) as refused, gate.turn():
         pass
@@ -51,8 +53,17 @@ def test_an_error_while_hashing_releases_the_slot() -> None:
 
 
 def _refused(gate: HashingGate) -> bool:
-    """Try the gate without waiting in it."""
+    """Try to pass the gate without waiting."""
     if not gate._queue.acquire(blocking=False):
         return True
     gate._queue.release()
     return False
+
+
+def test_the_application_hashes_passwords_with_the_default_costs_of_argon2id() -> None:
+    """The tests' own processes use lower ones (`tests/conftest.py`)."""
+    program = "from django.contrib.auth.hashers import make_password; print(make_password('x'))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("argon2$argon2id$v=19$m=102400,t=2,p=8$")

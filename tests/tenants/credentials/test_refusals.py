@@ -1,4 +1,4 @@
-"""Whoever tries many wrong credentials is stopped, and nobody else with them."""
+"""A caller that tries many wrong credentials is blocked, and no other caller is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _few(settings_environment: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def client() -> requests.Session:
-    """Somebody at an address of their own."""
+    """A client with a unique address."""
     session = requests.Session()
     session.mount("http://", from_own_address())
     return session
@@ -38,7 +38,7 @@ def valid() -> dict[str, str]:
 
 
 def wrong() -> dict[str, str]:
-    """A key of the right form that nobody was given."""
+    """A well-formed key that was never issued."""
     return {"Authorization": f"Bearer {keys.mint(keys.Prefix.SECRET).text}"}
 
 

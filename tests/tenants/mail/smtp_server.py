@@ -1,4 +1,4 @@
-"""A mail server for tests: speaks enough SMTP to take mails, or to refuse them as it is told."""
+"""A mail server for tests: speaks enough SMTP to accept emails, or to reject them on request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 @dataclass
 class SmtpServer:
-    """Listens on a free port of the loopback interface in a thread of its own."""
+    """Listens on a free port of the loopback interface in a separate thread."""
 
     #: Answers to commands, by their first word, in place of the usual ones.
     answers: dict[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class SmtpServer:
     messages: list[bytes] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     logins: list[tuple[str, str]] = field(default_factory=list)
-    #: Commands that came in clear text.
+    #: Commands that arrived in clear text.
     overheard: list[str] = field(default_factory=list)
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _thread: threading.Thread | None = None

@@ -1,4 +1,4 @@
-"""The task that sends mail, with a mail server that does not want it."""
+"""The task that sends email, with a mail server that rejects it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_mail_to_a_mailbox_that_does_not_exist_is_noted_and_dropped(
     assert caplog.records[-1].levelno == logging.WARNING
 
 
-def test_a_mail_that_may_be_taken_later_fails_the_task_which_then_comes_again(
+def test_a_temporary_rejection_fails_the_task_which_is_retried(
     settings_environment: pytest.MonkeyPatch,
 ) -> None:
     with SmtpServer(answers={"RCPT": "450 mailbox busy"}) as server:

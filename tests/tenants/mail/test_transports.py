@@ -1,4 +1,4 @@
-"""How mails leave the installation."""
+"""How emails leave the installation."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_with_tls_nothing_is_sent_in_clear_text() -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
-    """A certificate for `localhost` by an authority that this test's clients trust."""
+    """A certificate for `localhost` from an authority that this test's clients trust."""
     authority = Authority(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
     return authority.server_context("localhost", tmp_path)
@@ -97,7 +97,7 @@ def test_smtps_speaks_tls_from_the_first_byte(certificate: ssl.SSLContext) -> No
     assert server.overheard == []
 
 
-def test_starttls_comes_before_login_and_mail(certificate: ssl.SSLContext) -> None:
+def test_starttls_precedes_login_and_mail(certificate: ssl.SSLContext) -> None:
     with SmtpServer(starttls=certificate) as server:
         transport_of(f"smtp://us%40er:p%3Aw@localhost:{server.port}?tls=1").send(_letter())
     assert (len(server.messages), server.logins) == (1, [("us@er", "p:w")])

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def as_owner(postgres_url: str) -> Callable[..., None]:
-    """Run a statement that no role of the application may run: tests turn the clock with it."""
+    """Run a statement that no role of the application may run, for example to change times."""
 
     def run(statement: str, *values: object) -> None:
         with psycopg.connect(postgres_url, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""A tenant whose days of grace are over leaves no trace in any store."""
+"""A tenant whose grace period is over leaves no trace in any store."""
 
 from __future__ import annotations
 
@@ -24,43 +24,53 @@ from realtime.models import Cluster
 from sources.connection import seal_url
 from sources.models import Source
 from storage_engine.models import DeliveredSubscription, Topic
-from tenants import audit, error_log, purge
+from tenants import audit, error_log, purge, usage
 from tenants.models import (
     Invitation,
     Issuer,
     PersonalToken,
     Quota,
+    RequestGap,
+    SavedQuery,
     Tenant,
     UsageHour,
+    UsageMinute,
     UsageSample,
     Webhook,
     WebhookDelivery,
 )
+from tenants.request_log import recorder
+from tenants.request_log.recorder import RequestEntry, RequestKind
 from tenants.roles import Role
 from tenants.sweeps import deleted_tenants
-from tests.documents.collections import stored
-from tests.make import MadeTenant, make_key, make_tenant, unique
+from tests.documents.collections import stored_documents
+from tests.make import TenantAccount, make_key, make_tenant, unique
 
 HOUR = datetime.timedelta(hours=1)
 
 
-def _fill(made: MadeTenant) -> None:
-    """Leave something of the tenant in every store that there is."""
-    tenant, now = made.tenant, timezone.now()
+def _fill(account: TenantAccount) -> None:
+    """Store something of the tenant in every store."""
+    tenant, now = account.tenant, timezone.now()
     Quota(tenant_id=tenant.id, limits={"members": 7}).save(using="staff")
     make_key(tenant)
     error_log.note(tenant.id, error_log.Area.REQUEST, "forbidden", place="GET /x")
     error_log.flush()
-    with scoped(tenant_id=tenant.id, user_id=made.owner.id):
+    kind = RequestKind.REQUEST
+    recorder.note(RequestEntry(str(tenant.id), kind, "GET", "/x", 200, 0.1, 0, 0, "", ""))
+    recorder.flush()
+    RequestGap.unscoped.using("relay").create(tenant_id=tenant.id, minute=now, dropped=1)
+    with scoped(tenant_id=tenant.id, user_id=account.owner.id):
         Invitation.objects.create(
             email=unique("g") + "@example.test",
             role=Role.VIEWER,
             token_hash=os.urandom(32),
             expires_at=now + HOUR,
         )
+        SavedQuery.objects.create(name="q", kind="collection", source="things", query="{}")
         Issuer.objects.create(name="i", issuer="https://i.test", audience="a")
         PersonalToken(
-            user_id=made.owner.pk,
+            user_id=account.owner.pk,
             tenant_id=tenant.pk,
             name="t",
             key_id=secrets.token_hex(8),
@@ -86,6 +96,7 @@ def _fill(made: MadeTenant) -> None:
         OutboxTask(tenant_id=tenant.id, name="x", due_at=now + 10 * HOUR).save()
     UsageSample.objects.using("relay").create(tenant_id=tenant.id, at=now, amounts={"reads": 1})
     UsageHour(tenant_id=tenant.id, hour=now, metric="reads", amount=1).save(using="relay")
+    UsageMinute(tenant_id=tenant.id, minute=now, writes=1).save(using="relay")
     DeadLetter.objects.using("relay").create(
         tenant_id=tenant.id, task_id=str(uuid7()), name="x", error="e"
     )
@@ -98,12 +109,12 @@ def _fill(made: MadeTenant) -> None:
             write_partitions=1, node_size="small", tier="burstable", due_at=now + 10 * HOUR
         )
     epochs.add(tenant.id, GridSize(1))
-    # Slow enough that the counter is still there when the test looks.
+    # Slow enough that the counter still exists when the test checks.
     limiter().check([Limit("tenant", f"t:{tenant.id}", rate_per_s=0.01, burst=10)])
 
 
 def _fill_source(collection: Collection) -> None:
-    """Have a collection follow a table whose database nobody can reach."""
+    """Make a collection follow a table whose database is unreachable."""
     source = Source(
         tenant_id=collection.tenant_id,
         collection_id=collection.id,
@@ -124,7 +135,9 @@ def _fill_documents(tenant: Tenant) -> None:
             collection=collection, name="by-x", fields=[["x", 1]], state=Index.State.READY
         )
         ImportJob.objects.create(collection=collection, mode=ImportJob.Mode.INSERT)
-    stored.put(tenant.id, "things", [{"x": 1}])
+    stored_documents.put(tenant.id, "things", [{"x": 1}])
+    # The write is metered, and its usage must not be stored while the test checks.
+    usage.flush()
     with scoped(tenant_id=tenant.id), connections["default"].cursor() as cursor:
         cursor.execute(
             "INSERT INTO documents_outbox (slot, tenant_id, collection_id, key, key_hash, version, "
@@ -174,8 +187,8 @@ def _fill_datasets(tenant: Tenant) -> None:
         )
 
 
-def _delete(made: MadeTenant, purge_at: datetime.datetime) -> None:
-    Tenant.objects.using("relay").filter(pk=made.tenant.id).update(
+def _delete(account: TenantAccount, purge_at: datetime.datetime) -> None:
+    Tenant.objects.using("relay").filter(pk=account.tenant.id).update(
         state=Tenant.State.DELETING, deleted_at=timezone.now(), purge_at=purge_at
     )
 
@@ -190,36 +203,36 @@ def _tables_of_tenants(postgres_url: str) -> set[str]:
 
 
 def test_nothing_of_a_purged_tenant_is_left_in_any_store(postgres_url: str) -> None:
-    made, neighbour = make_tenant(), make_tenant()
-    _fill(made)
+    account, neighbour = make_tenant(), make_tenant()
+    _fill(account)
     _fill(neighbour)
-    traces = purge.find_traces(made.tenant.id)
-    found = {trace.split()[1].rstrip(":") for trace in traces if trace.startswith("table")}
-    assert _tables_of_tenants(postgres_url) <= found, "the test leaves something in every table"
+    traces = purge.find_traces(account.tenant.id)
+    result = {trace.split()[1].rstrip(":") for trace in traces if trace.startswith("table")}
+    assert _tables_of_tenants(postgres_url) <= result, "the test leaves something in every table"
     assert any(trace.startswith("valkey key") for trace in traces)
     before = purge.find_traces(neighbour.tenant.id)
 
-    _delete(made, timezone.now())
+    _delete(account, timezone.now())
     deleted_tenants.sweep()
-    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+    deleted_tenants.purge_tenant(tenant=str(account.tenant.id))
 
-    assert purge.find_traces(made.tenant.id) == []
+    assert purge.find_traces(account.tenant.id) == []
     assert purge.find_traces(neighbour.tenant.id) == before
 
 
-def test_a_tenant_in_its_days_of_grace_is_left_alone() -> None:
-    made = make_tenant()
-    _delete(made, timezone.now() + HOUR)
-    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
-    assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+def test_a_tenant_within_its_grace_period_is_not_removed() -> None:
+    account = make_tenant()
+    _delete(account, timezone.now() + HOUR)
+    deleted_tenants.purge_tenant(tenant=str(account.tenant.id))
+    assert Tenant.objects.using("relay").filter(pk=account.tenant.id).exists()
 
 
-def test_a_tenant_whose_deletion_was_taken_back_is_left_alone() -> None:
-    made = make_tenant()
-    _delete(made, timezone.now() - HOUR)
-    Tenant.objects.using("relay").filter(pk=made.tenant.id).update(state=Tenant.State.ACTIVE)
-    deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
-    assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+def test_a_restored_tenant_is_not_removed() -> None:
+    account = make_tenant()
+    _delete(account, timezone.now() - HOUR)
+    Tenant.objects.using("relay").filter(pk=account.tenant.id).update(state=Tenant.State.ACTIVE)
+    deleted_tenants.purge_tenant(tenant=str(account.tenant.id))
+    assert Tenant.objects.using("relay").filter(pk=account.tenant.id).exists()
 
 
 def test_an_interrupted_purge_starts_again_and_finishes() -> None:
@@ -229,29 +242,29 @@ def test_an_interrupted_purge_starts_again_and_finishes() -> None:
     cut_off = True
 
     def cleaner(tenant_id: UUID) -> None:
-        """A later part's cleaner, which goes first."""
+        """The cleaner of a later app, which runs first."""
         if cut_off:
             raise PowerCutError
 
-    made = make_tenant()
-    _fill(made)
-    _delete(made, timezone.now())
+    account = make_tenant()
+    _fill(account)
+    _delete(account, timezone.now())
     purge.register_cleaner(cleaner)
     try:
         for _ in range(2):
             try:
-                deleted_tenants.purge_tenant(tenant=str(made.tenant.id))
+                deleted_tenants.purge_tenant(tenant=str(account.tenant.id))
             except PowerCutError:
-                assert Tenant.objects.using("relay").filter(pk=made.tenant.id).exists()
+                assert Tenant.objects.using("relay").filter(pk=account.tenant.id).exists()
                 cut_off = False
     finally:
         purge._cleaners.remove(cleaner)
-    assert purge.find_traces(made.tenant.id) == []
+    assert purge.find_traces(account.tenant.id) == []
 
 
 def test_purging_twice_changes_nothing() -> None:
-    made = make_tenant()
-    _delete(made, timezone.now())
+    account = make_tenant()
+    _delete(account, timezone.now())
     for _ in range(2):
-        purge.purge(made.tenant.id)
-    assert purge.find_traces(made.tenant.id) == []
+        purge.purge(account.tenant.id)
+    assert purge.find_traces(account.tenant.id) == []

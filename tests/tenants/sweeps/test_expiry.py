@@ -1,4 +1,4 @@
-"""What expires is told once, or goes; what has not stays."""
+"""Expired rows are reported once, or removed; others stay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tenants.models import (
 )
 from tenants.roles import Role
 from tenants.sweeps import expiry, retention
-from tests.make import MadeTenant, make_key, make_tenant, make_user, unique
+from tests.make import TenantAccount, make_key, make_tenant, make_user, unique
 
 HOUR = datetime.timedelta(hours=1)
 MINUTE = datetime.timedelta(minutes=1)
@@ -36,41 +36,43 @@ def _ago(time: datetime.timedelta) -> datetime.datetime:
     return timezone.now() - time
 
 
-def _actions(made: MadeTenant, action: str) -> int:
-    rows = AuditEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id, action=action)
+def _actions(account: TenantAccount, action: str) -> int:
+    rows = AuditEntry.unscoped.using("relay").filter(tenant_id=account.tenant.id, action=action)
     return rows.count()
 
 
 def test_an_expired_key_is_recorded_in_the_audit_log_once() -> None:
-    made = make_tenant()
-    make_key(made.tenant, expires_at=_ago(HOUR))
-    make_key(made.tenant, expires_at=timezone.now() + HOUR)
-    make_key(made.tenant, expires_at=_ago(HOUR + MINUTE))
-    keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    account = make_tenant()
+    make_key(account.tenant, expires_at=_ago(HOUR))
+    make_key(account.tenant, expires_at=timezone.now() + HOUR)
+    make_key(account.tenant, expires_at=_ago(HOUR + MINUTE))
+    keys = ApiKey.unscoped.using("relay").filter(tenant_id=account.tenant.id)
     keys.filter(expires_at__lt=_ago(HOUR + MINUTE / 2)).update(revoked_at=timezone.now())
     for _ in range(3):
         expiry.note_api_keys()
-    assert _actions(made, "api_key.expired") == 1
+    assert _actions(account, "api_key.expired") == 1
 
 
 def test_a_key_that_expires_a_second_time_is_recorded_again() -> None:
-    made = make_tenant()
-    make_key(made.tenant, expires_at=_ago(HOUR))
+    account = make_tenant()
+    make_key(account.tenant, expires_at=_ago(HOUR))
     expiry.note_api_keys()
-    keys = ApiKey.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    keys = ApiKey.unscoped.using("relay").filter(tenant_id=account.tenant.id)
     expiring = keys.exclude(expires_at=None)
     expiring.update(expires_at=timezone.now() + HOUR)
     expiry.note_api_keys()
-    assert _actions(made, "api_key.expired") == 1
+    assert _actions(account, "api_key.expired") == 1
     expiring.update(expires_at=timezone.now())
     expiry.note_api_keys()
-    assert _actions(made, "api_key.expired") == 2
+    assert _actions(account, "api_key.expired") == 2
 
 
 def _invite(
-    made: MadeTenant, expires_at: datetime.datetime, accepted_at: datetime.datetime | None = None
+    account: TenantAccount,
+    expires_at: datetime.datetime,
+    accepted_at: datetime.datetime | None = None,
 ) -> Invitation:
-    with scoped(tenant_id=made.tenant.id):
+    with scoped(tenant_id=account.tenant.id):
         return Invitation.objects.create(
             email=unique("guest") + "@example.test",
             role=Role.VIEWER,
@@ -80,18 +82,18 @@ def _invite(
         )
 
 
-def test_an_expired_invitation_goes_with_one_audit_entry() -> None:
-    made = make_tenant()
-    over = _invite(made, _ago(HOUR))
-    open_ = _invite(made, timezone.now() + HOUR)
-    accepted = _invite(made, _ago(HOUR), accepted_at=_ago(2 * HOUR))
-    long_accepted = _invite(made, _ago(40 * DAY), accepted_at=_ago(31 * DAY))
+def test_an_expired_invitation_is_removed_with_one_audit_entry() -> None:
+    account = make_tenant()
+    over = _invite(account, _ago(HOUR))
+    open_ = _invite(account, timezone.now() + HOUR)
+    accepted = _invite(account, _ago(HOUR), accepted_at=_ago(2 * HOUR))
+    long_accepted = _invite(account, _ago(40 * DAY), accepted_at=_ago(31 * DAY))
     for _ in range(2):
         expiry.delete_invitations()
-    left = Invitation.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    left = Invitation.unscoped.using("relay").filter(tenant_id=account.tenant.id)
     assert set(left.values_list("pk", flat=True)) == {open_.pk, accepted.pk}
     assert not {over.pk, long_accepted.pk} & set(left.values_list("pk", flat=True))
-    assert _actions(made, "invitation.expired") == 1
+    assert _actions(account, "invitation.expired") == 1
 
 
 def test_tokens_go_a_month_after_they_expired_or_were_revoked() -> None:
@@ -134,11 +136,11 @@ def test_expired_sessions_and_mailed_links_go() -> None:
 
 
 def test_idempotency_records_go_after_a_day(as_owner: Callable[..., None]) -> None:
-    made = make_tenant()
-    with scoped(tenant_id=made.tenant.id):
+    account = make_tenant()
+    with scoped(tenant_id=account.tenant.id):
         old, fresh = (
             IdempotencyRecord.objects.create(
-                tenant_id=made.tenant.id,
+                tenant_id=account.tenant.id,
                 key_hash=os.urandom(32),
                 request_hash=b"r",
                 status=200,
@@ -152,30 +154,30 @@ def test_idempotency_records_go_after_a_day(as_owner: Callable[..., None]) -> No
         old.pk,
     )
     retention.delete_idempotency_records()
-    left = IdempotencyRecord.objects.using("relay").filter(tenant_id=made.tenant.id)
+    left = IdempotencyRecord.objects.using("relay").filter(tenant_id=account.tenant.id)
     assert [row.pk for row in left] == [fresh.pk]
 
 
-def test_audit_entries_are_kept_for_as_long_as_the_settings_say(
+def test_audit_entries_are_kept_for_the_configured_time(
     as_owner: Callable[..., None], settings_environment: pytest.MonkeyPatch
 ) -> None:
     settings_environment.setenv("RILLBASE_AUDIT_RETENTION_DAYS", "10")
-    made = make_tenant()
-    with scoped(tenant_id=made.tenant.id):
+    account = make_tenant()
+    with scoped(tenant_id=account.tenant.id):
         old, fresh = (
             AuditEntry.objects.create(action="x.y", actor="system", target_type="x", target_id="1")
             for _ in range(2)
         )
     as_owner("UPDATE tenants_auditentry SET at = %s WHERE id = %s", _ago(11 * DAY), old.pk)
     retention.delete_audit_entries()
-    left = AuditEntry.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    left = AuditEntry.unscoped.using("relay").filter(tenant_id=account.tenant.id)
     assert [row.pk for row in left] == [fresh.pk]
 
 
 def test_finished_deliveries_go_after_a_month_and_redeliveries_of_them_stay() -> None:
-    made = make_tenant()
+    account = make_tenant()
     states = WebhookDelivery.State
-    with scoped(tenant_id=made.tenant.id):
+    with scoped(tenant_id=account.tenant.id):
         webhook = Webhook.objects.create(name="w", url="https://example.test", sealed_secret=b"")
 
         def delivery(
@@ -195,7 +197,7 @@ def test_finished_deliveries_go_after_a_month_and_redeliveries_of_them_stay() ->
         again = delivery(_ago(DAY), repeats=old)
         pending = delivery(None)
     retention.delete_deliveries()
-    left = WebhookDelivery.unscoped.using("relay").filter(tenant_id=made.tenant.id)
+    left = WebhookDelivery.unscoped.using("relay").filter(tenant_id=account.tenant.id)
     assert {row.pk for row in left} == {again.pk, pending.pk}
     again.refresh_from_db(using="relay", from_queryset=WebhookDelivery.unscoped.using("relay"))
     assert again.redelivery_of_id is None

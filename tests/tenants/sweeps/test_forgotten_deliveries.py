@@ -1,4 +1,4 @@
-"""Deliveries whose wake-up the broker has lost are delivered all the same."""
+"""Deliveries whose wake-up the broker has lost are delivered nevertheless."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from foundation.environment import environment
 from foundation.models import OutboxTask
 from tenants.models import Webhook
 from tenants.webhooks.tasks import wake_overdue
-from tests.tenants.webhooks.hooks import MadeWebhook, make_webhook
+from tests.tenants.webhooks.hooks import WebhookSetup, make_webhook
 from tests.waiting import wait_until
 
 HOUR = datetime.timedelta(hours=1)
 
 
-def _wake_ups(hook: MadeWebhook) -> int:
+def _wake_ups(hook: WebhookSetup) -> int:
     """Return how many wake-ups of a webhook have arrived in the broker. No worker runs here."""
     waiting = OutboxTask.objects.using("relay").filter(
         arguments__webhook=str(hook.webhook.pk), handed_to=""
@@ -30,7 +30,7 @@ def _wake_ups(hook: MadeWebhook) -> int:
     return sum(str(hook.webhook.pk) in body for body in bodies)
 
 
-def _overdue_webhook() -> MadeWebhook:
+def _overdue_webhook() -> WebhookSetup:
     hook = make_webhook("https://example.test")
     hook.announce()
     hook.let_pass(HOUR)
@@ -44,7 +44,7 @@ def test_a_webhook_with_an_overdue_delivery_is_woken_again() -> None:
     assert _wake_ups(hook) == already + 1
 
 
-def test_webhooks_that_wait_for_a_retry_are_left_alone() -> None:
+def test_webhooks_that_wait_for_a_retry_are_not_woken() -> None:
     fresh = make_webhook("https://example.test")
     fresh.announce()
     disabled, held = _overdue_webhook(), _overdue_webhook()

@@ -1,4 +1,4 @@
-"""Makes webhooks and looks at their deliveries, past the API."""
+"""Creates webhooks and inspects their deliveries, bypassing the API."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from foundation.scope import scoped
 from tenants import webhook_events
 from tenants.models import Webhook, WebhookDelivery
 from tenants.webhooks import signing
-from tenants.webhooks.delivery import work_off
-from tests.make import MadeTenant, make_tenant
+from tenants.webhooks.delivery import deliver_due
+from tests.make import TenantAccount, make_tenant
 
 
 @dataclass(frozen=True)
-class MadeWebhook:
+class WebhookSetup:
     """A webhook and its secret."""
 
-    made: MadeTenant
+    account: TenantAccount
     webhook: Webhook
     secret: str
 
     def now(self) -> Webhook:
-        """Return the row as it stands."""
+        """Return the current row."""
         return Webhook.unscoped.using("relay").get(pk=self.webhook.pk)
 
     def announce(self, event_type: str = "api_key.created", **data: str) -> None:
-        with scoped(tenant_id=self.made.tenant.id):
+        with scoped(tenant_id=self.account.tenant.id):
             webhook_events.announce(event_type, dict(data))
 
     def work(self) -> None:
         """Do what the task does."""
-        work_off(self.made.tenant.id, self.webhook.pk)
+        deliver_due(self.account.tenant.id, self.webhook.pk)
 
     def deliveries(self) -> list[WebhookDelivery]:
         rows = WebhookDelivery.unscoped.using("relay").filter(webhook=self.webhook)
         return list(rows.order_by("pk"))
 
     def wake_ups_s(self) -> list[float]:
-        """Return in how many seconds wake-ups are due that have been arranged."""
+        """Return in how many seconds the scheduled wake-ups are due."""
         rows = OutboxTask.objects.using("relay").filter(
             name=webhook_events.WORK_TASK, arguments__webhook=str(self.webhook.pk), handed_to=""
         )
@@ -49,7 +49,7 @@ class MadeWebhook:
         return sorted((row.due_at - now).total_seconds() for row in rows)
 
     def let_pass(self, time: datetime.timedelta) -> None:
-        """Turn the clock: everything that was noted happened that much earlier."""
+        """Advance the clock: make all recorded times that much earlier."""
         row = self.now()
         for name in ("failing_since", "held_until"):
             moment = getattr(row, name)
@@ -64,16 +64,16 @@ class MadeWebhook:
 def make_webhook(
     url: str,
     *,
-    made: MadeTenant | None = None,
+    account: TenantAccount | None = None,
     patterns: tuple[str, ...] = ("*",),
     state: str = Webhook.State.ACTIVE,
-) -> MadeWebhook:
-    """Make a webhook that needs no handshake."""
-    made = made or make_tenant()
+) -> WebhookSetup:
+    """Create a webhook that needs no handshake."""
+    account = account or make_tenant()
     webhook = Webhook(
-        tenant_id=made.tenant.id, name="Hook", url=url, events=list(patterns), state=state
+        tenant_id=account.tenant.id, name="Hook", url=url, events=list(patterns), state=state
     )
-    text = signing.give_secret(webhook)
-    with scoped(tenant_id=made.tenant.id):
+    text = signing.assign_secret(webhook)
+    with scoped(tenant_id=account.tenant.id):
         webhook.save()
-    return MadeWebhook(made, webhook, text)
+    return WebhookSetup(account, webhook, text)

@@ -1,6 +1,6 @@
 """Receivers of webhooks, as a tenant would write them: real servers that check signatures.
 
-The check is written anew from the specification and shares no code with the product.
+The check is a separate implementation of the specification and shares no code with the product.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class Message:
         return event
 
     def signed_by(self, secret: str) -> bool:
-        """Tell whether one of the signatures is by this secret, over a recent moment."""
+        """Return whether one of the signatures was made with this secret and a recent time."""
         moment = self.headers["webhook-timestamp"]
         if abs(time.time() - int(moment)) > TOLERANCE_S:
             return False
         key = base64.b64decode(secret.removeprefix("whsec_"))
         content = b".".join((self.id.encode(), moment.encode(), self.body))
-        wanted = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
+        expected = base64.b64encode(hmac.digest(key, content, hashlib.sha256)).decode()
         return any(
-            version == "v1" and hmac.compare_digest(signature, wanted)
+            version == "v1" and hmac.compare_digest(signature, expected)
             for version, _, signature in (
                 part.partition(",") for part in self.headers["webhook-signature"].split()
             )
@@ -71,16 +71,16 @@ class WebhookReceiver:
     url: str = ""
     behaviour: Behaviour = echo_challenges
     messages: list[Message] = field(default_factory=list)
-    #: Closed while the receiver is to think about its answers.
+    #: Closed while the receiver should delay its answers.
     gate: threading.Event = field(default_factory=threading.Event)
 
     def events(self) -> list[object]:
-        """Return the types of what arrived, handshakes excepted."""
+        """Return the types of the events that arrived, without handshakes."""
         types = [message.event["type"] for message in self.messages]
         return [t for t in types if t != "webhook.verification"]
 
     def answer(self, status: int, body: bytes = b"") -> None:
-        """Answer everything like this from now on."""
+        """Answer all requests like this from now on."""
         self.behaviour = lambda _message: (status, body)
 
 

@@ -1,4 +1,4 @@
-"""Webhooks as a tenant's admin meets them: by the API, with the real worker behind it."""
+"""Webhooks as a tenant's admin uses them: through the API, with a real worker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tenants.roles import Role
 from tests.caller import Caller, problem, signed_in, with_key
 from tests.celery_worker import CeleryWorker
 from tests.mailbox import next_mail
-from tests.make import MadeTenant, make_member, make_tenant, make_user
+from tests.make import TenantAccount, make_member, make_tenant, make_user
 from tests.tenants.webhooks.receivers import WebhookReceiver, echo_challenges
 from tests.waiting import wait_until
 
@@ -37,22 +37,22 @@ def _at_work(tmp_path_factory: pytest.TempPathFactory, valkey_url: str) -> Itera
 
 
 @pytest.fixture
-def made() -> MadeTenant:
+def account() -> TenantAccount:
     return make_tenant()
 
 
 @pytest.fixture
-def admin(server: str, made: MadeTenant) -> Caller:
-    return with_key(server, made.admin_key)
+def admin(server: str, account: TenantAccount) -> Caller:
+    return with_key(server, account.admin_key)
 
 
-def _path(made: MadeTenant, *parts: str) -> str:
-    return "/".join((f"/api/v1/tenants/{made.slug}/webhooks", *parts))
+def _path(account: TenantAccount, *parts: str) -> str:
+    return "/".join((f"/api/v1/tenants/{account.slug}/webhooks", *parts))
 
 
-def _create(admin: Caller, made: MadeTenant, receiver: WebhookReceiver) -> dict[str, Any]:
+def _create(admin: Caller, account: TenantAccount, receiver: WebhookReceiver) -> dict[str, Any]:
     body = {"name": "Hook", "url": receiver.url, "events": ["webhook.*", "api_key.*"]}
-    answer = admin.post(_path(made), body)
+    answer = admin.post(_path(account), body)
     assert answer.status_code == 201, answer.text
     created: dict[str, Any] = answer.json()
     return created
@@ -70,19 +70,19 @@ def _until(admin: Caller, path: str, holds: Callable[[dict[str, Any]], bool]) ->
     return seen
 
 
-def _active(admin: Caller, made: MadeTenant, receiver: WebhookReceiver) -> dict[str, Any]:
-    created = _create(admin, made, receiver)
-    path = _path(made, created["id"])
+def _active(admin: Caller, account: TenantAccount, receiver: WebhookReceiver) -> dict[str, Any]:
+    created = _create(admin, account, receiver)
+    path = _path(account, created["id"])
     return {**_until(admin, path, lambda w: w["state"] == "active"), "secret": created["secret"]}
 
 
 def test_a_new_webhook_becomes_active_by_the_handshake(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    created = _create(admin, made, receiver)
+    created = _create(admin, account, receiver)
     assert created["state"] == "pending"
     assert created["secret"].startswith("whsec_")
-    active = _until(admin, _path(made, created["id"]), lambda w: w["state"] == "active")
+    active = _until(admin, _path(account, created["id"]), lambda w: w["state"] == "active")
     assert "secret" not in active
     handshake = receiver.messages[0]
     assert handshake.event["type"] == "webhook.verification"
@@ -90,11 +90,11 @@ def test_a_new_webhook_becomes_active_by_the_handshake(
 
 
 def test_a_receiver_that_does_not_echo_the_challenge_gets_no_events(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
     receiver.answer(200, b"hello")
-    created = _create(admin, made, receiver)
-    path = _path(made, created["id"])
+    created = _create(admin, account, receiver)
+    path = _path(account, created["id"])
     webhook = _until(admin, path, lambda w: w["state_reason"] is not None)
     assert webhook["state"] == "pending"
     assert webhook["state_reason"] == "Handshake failed: The receiver did not echo the challenge."
@@ -108,11 +108,11 @@ def test_a_receiver_that_does_not_echo_the_challenge_gets_no_events(
 
 
 def test_an_event_reaches_the_receiver_and_the_log(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
+    hook = _active(admin, account, receiver)
     key = {"name": "New key", "scopes": ["documents:read"]}
-    made_key = admin.post(f"/api/v1/tenants/{made.slug}/api-keys", key).json()
+    made_key = admin.post(f"/api/v1/tenants/{account.slug}/api-keys", key).json()
     wait_until(lambda: "api_key.created" in receiver.events(), what="event", timeout_s=WAIT_S)
     message = next(m for m in receiver.messages if m.event["type"] == "api_key.created")
     assert message.signed_by(hook["secret"])
@@ -121,15 +121,15 @@ def test_an_event_reaches_the_receiver_and_the_log(
     assert isinstance(data, dict)
     assert data["target"] == {"type": "api_key", "id": made_key["id"]}
 
-    log = _path(made, hook["id"], "deliveries?state=delivered")
+    log = _path(account, hook["id"], "deliveries?state=delivered")
     _until(admin, log, lambda d: any(i["event_type"] == "api_key.created" for i in d["items"]))
 
 
 def test_a_test_event_is_sent_and_can_be_redelivered(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    answer = admin.post(f"{_path(made, hook['id'])}:test")
+    hook = _active(admin, account, receiver)
+    answer = admin.post(f"{_path(account, hook['id'])}:test")
     assert answer.status_code == 202
     sent = _until(admin, answer.headers["Location"], lambda d: d["state"] == "delivered")
     again = admin.post(f"{answer.headers['Location']}:redeliver")
@@ -142,10 +142,10 @@ def test_a_test_event_is_sent_and_can_be_redelivered(
 
 
 def test_a_new_url_and_enabling_need_the_handshake_again(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    path = _path(made, hook["id"])
+    hook = _active(admin, account, receiver)
+    path = _path(account, hook["id"])
     moved = admin.patch(path, {"url": receiver.url + "/elsewhere"}).json()
     assert moved["state"] == "pending"
     _until(admin, path, lambda w: w["state"] == "active")
@@ -159,10 +159,10 @@ def test_a_new_url_and_enabling_need_the_handshake_again(
 
 
 def test_a_rotated_secret_is_shown_once_and_signs(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    path = _path(made, hook["id"])
+    hook = _active(admin, account, receiver)
+    path = _path(account, hook["id"])
     rotated = admin.call("POST", f"{path}:rotate-secret", {}, Idempotency_Key="once").json()
     assert rotated["secret"] != hook["secret"]
     assert rotated["previous_secret_until"] is not None
@@ -176,10 +176,10 @@ def test_a_rotated_secret_is_shown_once_and_signs(
 
 
 def test_deleting_a_webhook_removes_it_with_its_deliveries(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    path = _path(made, hook["id"])
+    hook = _active(admin, account, receiver)
+    path = _path(account, hook["id"])
     location = admin.post(f"{path}:test").headers["Location"]
     assert admin.delete(path).status_code == 204
     problem(admin.get(path), 404, "not_found")
@@ -204,31 +204,31 @@ def test_deleting_a_webhook_removes_it_with_its_deliveries(
     ],
 )
 def test_an_invalid_webhook_is_rejected_and_leaves_nothing(
-    admin: Caller, made: MadeTenant, change: dict[str, object], code: str, pointer: str
+    admin: Caller, account: TenantAccount, change: dict[str, object], code: str, pointer: str
 ) -> None:
     body = {"name": "Hook", "url": "https://hooks.example.com/", "events": ["*"], **change}
-    refusal = problem(admin.post(_path(made), body), 400, code)
+    refusal = problem(admin.post(_path(account), body), 400, code)
     assert refusal["errors"][0]["pointer"] == pointer
-    assert not Webhook.unscoped.using("relay").filter(tenant_id=made.tenant.id).exists()
+    assert not Webhook.unscoped.using("relay").filter(tenant_id=account.tenant.id).exists()
 
 
 def test_a_plan_bounds_the_number_of_webhooks(server: str, receiver: WebhookReceiver) -> None:
-    made = make_tenant(plan="free")
-    admin = with_key(server, made.admin_key)
+    account = make_tenant(plan="free")
+    admin = with_key(server, account.admin_key)
     for _ in range(3):
-        _create(admin, made, receiver)
+        _create(admin, account, receiver)
     body = {"name": "One more", "url": receiver.url, "events": ["*"]}
-    problem(admin.post(_path(made), body), 403, "quota_exceeded")
+    problem(admin.post(_path(account), body), 403, "quota_exceeded")
 
 
 def test_developers_see_webhooks_but_neither_change_them_nor_read_deliveries(
-    server: str, admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    server: str, admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
+    hook = _active(admin, account, receiver)
     user = make_user()
-    make_member(made.tenant, Role.DEVELOPER, user=user)
+    make_member(account.tenant, Role.DEVELOPER, user=user)
     developer = signed_in(server, user)
-    path = _path(made, hook["id"])
+    path = _path(account, hook["id"])
     assert developer.get(path).status_code == 200
     problem(developer.patch(path, {"name": "x"}), 403, "forbidden")
     problem(developer.post(f"{path}:test"), 403, "forbidden")
@@ -236,31 +236,31 @@ def test_developers_see_webhooks_but_neither_change_them_nor_read_deliveries(
 
 
 def test_a_stale_change_is_refused(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    path = _path(made, hook["id"])
+    hook = _active(admin, account, receiver)
+    path = _path(account, hook["id"])
     problem(admin.patch(path, {"name": "x"}, If_Match='"v1"'), 412, "precondition_failed")
 
 
 def test_deliveries_can_be_listed_by_state_only(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    log = _path(made, hook["id"], "deliveries")
+    hook = _active(admin, account, receiver)
+    log = _path(account, hook["id"], "deliveries")
     problem(admin.get(f"{log}?state=lost"), 400, "invalid_parameter")
     assert admin.get(f"{log}?state=failed").json() == {"items": [], "next_cursor": None}
 
 
 def test_every_change_is_in_the_audit_log_without_secrets(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
-    path = _path(made, hook["id"])
+    hook = _active(admin, account, receiver)
+    path = _path(account, hook["id"])
     rotated = admin.post(f"{path}:rotate-secret").json()
     admin.patch(path, {"name": "Renamed"})
     admin.delete(path)
-    with scoped(tenant_id=made.tenant.id):
+    with scoped(tenant_id=account.tenant.id):
         entries = list(AuditEntry.objects.filter(target_id=hook["id"]).order_by("pk"))
     assert [entry.action for entry in entries] == [
         "webhook.created",
@@ -274,11 +274,11 @@ def test_every_change_is_in_the_audit_log_without_secrets(
     assert rotated["secret"] not in text
 
 
-def test_admins_are_told_by_mail_when_a_webhook_is_disabled(
-    admin: Caller, made: MadeTenant, receiver: WebhookReceiver
+def test_admins_are_notified_by_mail_when_a_webhook_is_disabled(
+    admin: Caller, account: TenantAccount, receiver: WebhookReceiver
 ) -> None:
-    hook = _active(admin, made, receiver)
+    hook = _active(admin, account, receiver)
     receiver.answer(410)
-    admin.post(f"{_path(made, hook['id'])}:test")
-    mail = next_mail(made.owner.email, "A webhook of Test tenant was disabled")
+    admin.post(f"{_path(account, hook['id'])}:test")
+    mail = next_mail(account.owner.email, "A webhook of Test tenant was disabled")
     assert "410 Gone" in mail.text

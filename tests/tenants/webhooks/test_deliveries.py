@@ -1,4 +1,4 @@
-"""What becomes of events, with a real receiver."""
+"""The delivery of events to a real receiver."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pytest_django import DjangoAssertNumQueries
 from foundation.scope import scoped
 from tenants import webhook_events
 from tenants.models import AuditEntry, Webhook, WebhookDelivery
-from tenants.webhooks.delivery import work_off
+from tenants.webhooks.delivery import deliver_due
 from tests.make import make_tenant
 from tests.own_valkey import free_port
-from tests.tenants.webhooks.hooks import MadeWebhook, make_webhook
+from tests.tenants.webhooks.hooks import WebhookSetup, make_webhook
 from tests.tenants.webhooks.receivers import WebhookReceiver, echo_challenges
 from tests.waiting import wait_until
 
@@ -22,24 +22,26 @@ MINUTE = datetime.timedelta(minutes=1)
 DAY = datetime.timedelta(days=1)
 
 
-def _actions(hook: MadeWebhook) -> list[str]:
-    rows = AuditEntry.unscoped.using("relay").filter(tenant_id=hook.made.tenant.id).order_by("pk")
+def _actions(hook: WebhookSetup) -> list[str]:
+    rows = (
+        AuditEntry.unscoped.using("relay").filter(tenant_id=hook.account.tenant.id).order_by("pk")
+    )
     return list(rows.values_list("action", flat=True))
 
 
 def test_a_tenant_without_webhooks_pays_one_query_for_an_event(
     django_assert_num_queries: DjangoAssertNumQueries,
 ) -> None:
-    made = make_tenant()
-    with scoped(tenant_id=made.tenant.id), django_assert_num_queries(1):
+    account = make_tenant()
+    with scoped(tenant_id=account.tenant.id), django_assert_num_queries(1):
         webhook_events.announce("api_key.created", {})
 
 
 def test_only_active_webhooks_that_want_an_event_get_it(receiver: WebhookReceiver) -> None:
-    made = make_tenant()
-    wanting = make_webhook(receiver.url, made=made, patterns=("api_key.*",))
-    other = make_webhook(receiver.url, made=made, patterns=("member.*",))
-    pending = make_webhook(receiver.url, made=made, state=Webhook.State.PENDING)
+    account = make_tenant()
+    wanting = make_webhook(receiver.url, account=account, patterns=("api_key.*",))
+    other = make_webhook(receiver.url, account=account, patterns=("member.*",))
+    pending = make_webhook(receiver.url, account=account, state=Webhook.State.PENDING)
     stranger = make_webhook(receiver.url)
     wanting.announce("api_key.created")
     assert [d.event_type for d in wanting.deliveries()] == ["api_key.created"]
@@ -48,7 +50,7 @@ def test_only_active_webhooks_that_want_an_event_get_it(receiver: WebhookReceive
 
 def test_an_event_of_a_rolled_back_transaction_is_not_delivered(receiver: WebhookReceiver) -> None:
     hook = make_webhook(receiver.url)
-    with scoped(tenant_id=hook.made.tenant.id):
+    with scoped(tenant_id=hook.account.tenant.id):
         webhook_events.announce("api_key.created", {})
         connection.set_rollback(True)
     hook.work()
@@ -110,7 +112,7 @@ def test_after_ten_attempts_a_delivery_has_failed(receiver: WebhookReceiver) -> 
     assert len(receiver.messages) == 10
 
 
-def test_deliveries_come_in_the_order_of_events(receiver: WebhookReceiver) -> None:
+def test_deliveries_are_made_in_the_order_of_events(receiver: WebhookReceiver) -> None:
     hook = make_webhook(receiver.url)
     for number in range(20):
         hook.announce("api_key.created", number=str(number))
@@ -118,7 +120,7 @@ def test_deliveries_come_in_the_order_of_events(receiver: WebhookReceiver) -> No
     assert [m.event["data"] for m in receiver.messages] == [{"number": str(n)} for n in range(20)]
 
 
-def test_a_failing_receiver_is_called_once_whatever_waits_for_it(
+def test_a_failing_receiver_is_called_once_however_many_deliveries_wait(
     receiver: WebhookReceiver,
 ) -> None:
     hook = make_webhook(receiver.url)
@@ -150,7 +152,7 @@ def test_two_workers_never_call_one_receiver_at_the_same_time(receiver: WebhookR
     first.start()
     wait_until(lambda: len(receiver.messages) == 1, what="the first delivery to be under way")
     hook.announce("second.event")
-    hook.work()  # goes away again: the lock is held
+    hook.work()  # returns without effect: the lock is held
     assert receiver.events() == ["first.event"]
     receiver.gate.set()
     first.join()
@@ -161,7 +163,7 @@ def test_a_long_backlog_yields_to_others_after_a_turn(receiver: WebhookReceiver)
     hook = make_webhook(receiver.url)
     hook.announce()
     before = len(hook.wake_ups_s())
-    work_off(hook.made.tenant.id, hook.webhook.pk, turn_s=0)
+    deliver_due(hook.account.tenant.id, hook.webhook.pk, turn_s=0)
     assert receiver.messages == []
     wait_until(lambda: len(hook.wake_ups_s()) <= before + 1, what="the wake-up to be arranged")
     hook.work()
@@ -204,7 +206,7 @@ def test_three_days_of_failures_disable_a_webhook_and_one_success_starts_them_ag
     assert hook.now().state_reason == "Every delivery has failed for three days."
 
 
-def test_a_webhook_deleted_during_a_call_is_simply_gone(receiver: WebhookReceiver) -> None:
+def test_a_webhook_can_be_deleted_during_a_call(receiver: WebhookReceiver) -> None:
     hook = make_webhook(receiver.url)
     hook.announce()
     receiver.gate.clear()
@@ -216,7 +218,7 @@ def test_a_webhook_deleted_during_a_call_is_simply_gone(receiver: WebhookReceive
     working = threading.Thread(target=work)
     working.start()
     wait_until(lambda: bool(receiver.messages), what="the delivery to be under way")
-    with scoped(tenant_id=hook.made.tenant.id):
+    with scoped(tenant_id=hook.account.tenant.id):
         Webhook.objects.get(pk=hook.webhook.pk).delete()
     receiver.gate.set()
     working.join()

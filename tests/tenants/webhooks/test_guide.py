@@ -1,4 +1,4 @@
-"""The examples in the guide do what the guide says."""
+"""The examples in the guide work as described."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "webhooks.md"
 
 
 def _example(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"^```{language}\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 @pytest.fixture

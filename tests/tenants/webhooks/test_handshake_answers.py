@@ -20,7 +20,7 @@ from tenants.webhooks.handshake import echoes
         "not it",
     ],
 )
-def test_an_answer_that_is_not_the_challenge_is_no_failure_of_ours(answer: str) -> None:
+def test_other_responses_are_not_the_challenge(answer: str) -> None:
     assert not echoes(answer, "it")
 
 

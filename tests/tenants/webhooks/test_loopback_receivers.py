@@ -1,4 +1,4 @@
-"""Webhooks do not show what listens on the machine that sends them."""
+"""Webhooks do not reveal what listens on the machine that sends them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from django.db import connections
 from foundation.outbound.client import PROBE_S
 from tenants.models import Webhook
 from tenants.webhooks.attempt import is_hidden
-from tenants.webhooks.handshake import shake_hands
+from tenants.webhooks.handshake import attempt_handshake
 from tests.loopback_targets import loopback_targets
 from tests.make import make_tenant
 from tests.tenants.webhooks.hooks import make_webhook
 
 
 def _attempt(url: str) -> tuple[str, float]:
-    """Make a handshake as the task does; return what the tenant reads of it, and its time."""
+    """Make a handshake as the task does; return the result that the tenant sees, and its
+    duration.
+    """
     try:
-        made = make_webhook(url, made=make_tenant(), state=Webhook.State.PENDING)
+        account = make_webhook(url, account=make_tenant(), state=Webhook.State.PENDING)
         began = time.monotonic()
-        shake_hands(made.made.tenant.id, made.webhook.pk, url, 1)
+        attempt_handshake(account.account.tenant.id, account.webhook.pk, url, 1)
         took_s = time.monotonic() - began
-        return made.now().state_reason, took_s
+        return account.now().state_reason, took_s
     finally:
         connections.close_all()
 
 
-def test_a_handshake_fails_alike_whatever_is_found_on_a_port_of_this_machine() -> None:
+def test_failures_of_a_handshake_do_not_reveal_what_listens_on_this_machine() -> None:
     with loopback_targets() as targets, ThreadPoolExecutor(len(targets)) as threads:
-        found = dict(zip(targets, threads.map(_attempt, targets.values()), strict=True))
-    reasons = {reason for reason, _ in found.values()}
-    assert reasons == {"Handshake failed: The receiver did not echo the challenge."}, found
-    assert all(took_s >= PROBE_S for _, took_s in found.values()), found
+        result = dict(zip(targets, threads.map(_attempt, targets.values()), strict=True))
+    reasons = {reason for reason, _ in result.values()}
+    assert reasons == {"Handshake failed: The receiver did not echo the challenge."}, result
+    assert all(took_s >= PROBE_S for _, took_s in result.values()), result
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from tenants.webhooks.schedule import (
     LONGEST_HOLD_S,
     SHORTEST_HOLD_S,
     DeliveryVerdict,
+    decide_retry,
     hold_s,
     is_hopeless,
-    judge,
 )
 
 
@@ -31,20 +31,20 @@ def _no_answer(*, refused: bool = False) -> DeliveryAttempt:
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_any_status_of_success_ends_a_delivery(status: int) -> None:
-    assert judge(_answered(status), 1).verdict is DeliveryVerdict.DELIVERED
+    assert decide_retry(_answered(status), 1).verdict is DeliveryVerdict.DELIVERED
 
 
 @pytest.mark.parametrize("status", [199, 301, 302, 400, 404, 429, 500, 503])
 def test_every_other_status_is_worth_another_attempt(status: int) -> None:
-    assert judge(_answered(status), 1).verdict is DeliveryVerdict.RETRY
+    assert decide_retry(_answered(status), 1).verdict is DeliveryVerdict.RETRY
 
 
-def test_gone_ends_everything() -> None:
-    assert judge(_answered(410), 1).verdict is DeliveryVerdict.GONE
+def test_status_410_ends_all_deliveries() -> None:
+    assert decide_retry(_answered(410), 1).verdict is DeliveryVerdict.GONE
 
 
 def test_a_url_that_may_not_be_called_is_not_tried_again() -> None:
-    assert judge(_no_answer(refused=True), 1).verdict is DeliveryVerdict.FAILED
+    assert decide_retry(_no_answer(refused=True), 1).verdict is DeliveryVerdict.FAILED
 
 
 def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
@@ -52,7 +52,7 @@ def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
     while True:
         moments.append(clock_s)
         attempts += 1
-        after = judge(_no_answer(), attempts, lambda: 0.0)
+        after = decide_retry(_no_answer(), attempts, lambda: 0.0)
         if after.verdict is DeliveryVerdict.FAILED:
             break
         clock_s += after.pause_s
@@ -64,12 +64,12 @@ def test_a_dead_receiver_is_tried_ten_times_over_two_days() -> None:
 
 @given(attempts=st.integers(1, 9), luck=st.floats(0, 1, exclude_max=True))
 def test_jitter_lengthens_a_pause_by_a_fifth_at_most(attempts: int, luck: float) -> None:
-    least = judge(_no_answer(), attempts, lambda: 0.0).pause_s
-    assert least <= judge(_no_answer(), attempts, lambda: luck).pause_s <= least * 1.2
+    least = decide_retry(_no_answer(), attempts, lambda: 0.0).pause_s
+    assert least <= decide_retry(_no_answer(), attempts, lambda: luck).pause_s <= least * 1.2
 
 
 @given(failing_s=st.integers(0, 10**9))
-def test_a_failing_webhook_is_left_alone_for_between_seconds_and_minutes(failing_s: int) -> None:
+def test_a_failing_webhook_is_put_on_hold_for_seconds_to_minutes(failing_s: int) -> None:
     assert SHORTEST_HOLD_S <= hold_s(datetime.timedelta(seconds=failing_s)) <= LONGEST_HOLD_S
 
 

@@ -1,4 +1,4 @@
-"""Signatures, against the specification's own example and a receiver written on its own."""
+"""Signatures, checked against the specification's example and an independent receiver."""
 
 from __future__ import annotations
 
