@@ -8,8 +8,9 @@ SHELL := /bin/sh
 PYTHON ?= $(shell scripts/find-python)
 # Additional arguments for the program that a target runs: make test ARGS='-k tenants'
 ARGS ?=
-# The number of test processes.
-WORKERS ?= 2
+# The number of test processes: one more than the cores of a small machine, because tests wait for
+# other processes during a third of their time.
+WORKERS ?= 3
 
 cache := $(or $(RILLBASE_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rillbase)
 setup_dev = @$(PYTHON) scripts/setup.py
@@ -44,19 +45,42 @@ status: ## Show each service's state, pid, uptime and memory
 .PHONY: test
 test: ## Run the tests that every change has to pass
 	$(setup_dev)
-	$(cargo) test $(manifest) --workspace --quiet
+	@# All but the examples in comments: there are none, and looking for them takes a second per crate.
+	$(cargo) test $(manifest) --workspace --lib --bins --tests --quiet
 	$(bin)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
+# The long suite's parts, each with the Rust crates and the folders of tests that it consists of.
+long_engine_crates := engine
+long_engine_tests := tests/native tests/storage_engine
+long_queries_crates := aggregates documents live matching query
+long_queries_tests := tests/documents tests/sources
+long_servers_tests := tests/analytics tests/connections tests/contract tests/foundation tests/rillbase_server
+long_chaos_tests := tests/chaos
+long_launcher_tests := tests/e2e tests/kube
+long_browser_tests := tests/console tests/documentation
+long_parts := engine queries servers chaos launcher browser
+
 .PHONY: test-long
-test-long: ## Run the soak and chaos suites, which take longer
+test-long: $(long_parts:%=test-long-%) ## Run the soak and chaos suites, or one part of them: make test-long-engine
+
+.PHONY: $(long_parts:%=test-long-%)
+$(long_parts:%=test-long-%): test-long-%:
 	$(setup_dev)
-	$(cargo) test $(manifest) --workspace --quiet -- --ignored
-	$(bin)/pytest -m long $(ARGS)
+	$(if $(long_$*_crates),$(cargo) test $(manifest) $(long_$*_crates:%=--package rillbase-%) --quiet -- --ignored)
+	$(bin)/pytest -m long $(long_$*_tests) $(ARGS)
 
 .PHONY: test-examples
-test-examples: ## Build and run the quick starts
+test-examples: ## Build and run the quick starts, and run the recipes and migration guides
 	$(setup_dev)
 	$(bin)/pytest -m examples tests/examples $(ARGS)
+
+.PHONY: test-kube
+# Each of these processes starts a control plane.
+test-kube: WORKERS = 2
+test-kube: ## Test the chart and tenants' clusters against a real Kubernetes, which is built once
+	$(setup_dev)
+	$(python) -m scripts.kube_tools
+	$(bin)/pytest -m kube --numprocesses $(WORKERS) --dist loadfile tests/kube tests/realtime/clusters $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences
@@ -74,6 +98,11 @@ lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files 
 	$(python) -m scripts.check_names
 	$(python) -m scripts.check_locks
 	$(python) -m scripts.check_licences
+
+.PHONY: audit
+audit: ## Look up the shipped dependencies in a database of advisories, if there is one
+	$(setup_dev)
+	$(python) -m scripts.audit $(ARGS)
 
 .PHONY: types
 types: ## Check only types
@@ -116,15 +145,19 @@ pictures: ## Record the README's animation, and take pictures of all pages of th
 	$(python) -m scripts.take_pictures --folder pictures $(ARGS)
 
 .PHONY: kube-tools
-kube-tools: ## Build Helm, Kubernetes and its schemas for the chart's tests, once (about ten minutes)
+kube-tools: ## Build Helm, Kubernetes and its schemas for `make test-kube`, once (about ten minutes)
 	$(setup_dev)
 	$(python) -m scripts.kube_tools
 
-.PHONY: images
-images: ## Check the images' layout, and build them if podman, docker or buildah is installed
+.PHONY: release
+release: ## Build a release into dist/, install its packages and try them; upload nothing
 	$(setup_dev)
-	$(python) -m scripts.check_images
-	@scripts/build-images
+	$(python) -m scripts.release $(ARGS)
+
+.PHONY: images
+images: ## Build the container images from the release in dist/, start them without an engine and try them
+	$(setup_dev)
+	$(python) -m scripts.images $(ARGS)
 
 .PHONY: doctor
 doctor: ## List which of Rillbase's prerequisites this machine has
