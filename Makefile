@@ -47,7 +47,7 @@ test: ## Run the tests that every change has to pass
 	$(setup_dev)
 	@# All but the examples in comments: there are none, and looking for them takes a second per crate.
 	$(cargo) test $(manifest) --workspace --lib --bins --tests --quiet
-	$(bin)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+	$(bin)/pytest --retry --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 # The long suite's parts, each with the Rust crates and the folders of tests that it consists of.
 long_engine_crates := engine
@@ -72,7 +72,7 @@ $(long_parts:%=test-long-%): test-long-%:
 .PHONY: test-examples
 test-examples: ## Build and run the quick starts, and run the recipes and migration guides
 	$(setup_dev)
-	$(bin)/pytest -m examples tests/examples $(ARGS)
+	$(bin)/pytest --retry -m examples tests/examples $(ARGS)
 
 .PHONY: test-kube
 # Each of these processes starts a control plane.
@@ -80,7 +80,7 @@ test-kube: WORKERS = 2
 test-kube: ## Test the chart and tenants' clusters against a real Kubernetes, which is built once
 	$(setup_dev)
 	$(python) -m scripts.kube_tools
-	$(bin)/pytest -m kube --numprocesses $(WORKERS) --dist loadfile tests/kube tests/realtime/clusters $(ARGS)
+	$(bin)/pytest --retry -m kube --numprocesses $(WORKERS) --dist loadfile tests/kube tests/realtime/clusters $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences

@@ -1,0 +1,79 @@
+"""How a run treats tests that fail once, and tests that fail again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.environment import ROOT
+
+STEADY = "def test_steady():\n    pass\n"
+FAILS_ONCE = """
+import pathlib
+
+def test_fails_once_{number}():
+    ran = pathlib.Path("ran-{number}")
+    if not ran.exists():
+        ran.touch()
+        raise AssertionError("not yet")
+"""
+FAILS_TWICE = "def test_fails():\n    assert 1 == 2\n"
+
+
+def run_tests(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a file of tests in a folder of its own, as `make test` does."""
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_some.py").write_text(source)
+    options = ["-p", "xdist", "--retry"]
+    # Loading all plugins takes longer than the tests.
+    own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p tests.flaky"}
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+    environment = {**kept, **own, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *arguments],
+        cwd=folder,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def flaky_list(folder: Path) -> str:
+    return (folder / "test-results" / "flaky.txt").read_text()
+
+
+def test_a_run_passes_if_its_failure_passes_alone(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, STEADY + FAILS_ONCE.format(number=1))
+    assert done.returncode == 0, done.stdout
+    expected = "FLAKY: test_some.py::test_fails_once_1 (in the run: call: "
+    assert expected in done.stdout
+    assert flaky_list(tmp_path).startswith(expected)
+
+
+def test_processes_of_a_run_leave_the_retry_to_the_first(tmp_path: Path) -> None:
+    source = STEADY + FAILS_ONCE.format(number=1)
+    done = run_tests(tmp_path, source, "--numprocesses", "2")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("FLAKY: ") == 1
+
+
+def test_a_run_fails_if_a_test_fails_twice(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, FAILS_ONCE.format(number=1) + FAILS_TWICE)
+    assert done.returncode == 1
+    assert "FAILED TWICE: test_some.py::test_fails " in done.stdout
+    assert "FLAKY: test_some.py::test_fails_once_1 " in done.stdout
+
+
+def test_a_run_fails_with_more_than_three_flaky_tests(tmp_path: Path) -> None:
+    done = run_tests(tmp_path, "".join(FAILS_ONCE.format(number=n) for n in range(4)))
+    assert done.returncode == 1
+    assert "4 flaky, at most 3 are accepted" in done.stdout
+    assert len(flaky_list(tmp_path).splitlines()) == 4
+
+
+def test_a_run_without_failures_has_an_empty_list(tmp_path: Path) -> None:
+    assert run_tests(tmp_path, STEADY).returncode == 0
+    assert flaky_list(tmp_path) == ""
