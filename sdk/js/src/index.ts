@@ -54,7 +54,7 @@ export type { RowsSnapshot } from "./live/live-rows.js";
 export type { Item, ItemChange, QuerySnapshot, QueryState } from "./live/snapshot.js";
 export type { Group, Lookup, Measure, QuerySpec } from "./live/spec.js";
 export { Query, type SnapshotListener, type WhereOperator } from "./query.js";
-export type { GroupRow, LookedUp, Looking, WithLookup } from "./shown.js";
+export type { GroupRow, LookedUp, WithLookup } from "./shown.js";
 export type { StepList, TransactionSteps } from "./steps.js";
 export type { Dial, Socket, SocketEvents } from "./transport/socket.js";
 export type { Document, Envelope, Filter, Projection, Update } from "./types.js";

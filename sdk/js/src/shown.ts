@@ -12,13 +12,6 @@ export type WithLookup<T, A extends string> = {
   readonly [K in keyof T as K extends A ? never : K]: T[K];
 } & { readonly [K in A]: LookedUp };
 
-/**
- * The former name of `WithLookup`.
- *
- * @deprecated Use `WithLookup`.
- */
-export type Looking<T, A extends string> = WithLookup<T, A>;
-
 /** The row of a group: the values that its documents share, and their measures. */
 export type GroupRow<T, B extends string, M extends Group["measures"]> = {
   readonly [F in B as FirstName<F>]: F extends keyof T ? T[F] | null : unknown;

@@ -1,6 +1,6 @@
 /** The types of rows. This is type-checked and never run. */
 
-import type { Decimal128, Document, Long, Looking, Query, WithLookup } from "../src/index.js";
+import type { Decimal128, Document, Long, Query } from "../src/index.js";
 
 interface Todo extends Document {
   readonly _id: string;
@@ -42,9 +42,4 @@ export function rows(todos: Query<Todo>): void {
     const names: (string | undefined)[] = documents.map(({ by }) => by?.name);
     void names;
   });
-}
-
-/** The deprecated name of a type still stands for it. */
-export function renamed(row: WithLookup<Todo, "by">): Looking<Todo, "by"> {
-  return row;
 }
