@@ -1,17 +1,17 @@
-"""Check names of types and modules, banned terms, and the paths in the architecture and recipes.
+"""Check names, banned terms, and the paths in the architecture and recipes.
 
 python -m scripts.check_names
 
 The rules are in docs/glossary.md. `scripts/allowed_names.toml` lists the exceptions: a few names
 that mean one thing in several implementations, and names that the Python SDK exports. An exception
-that is no longer needed must be removed. Modules have none.
+that is no longer needed must be removed. Modules have none. `scripts/name_budgets.toml` limits the
+uses of vague names (see `scripts/vague_names.py`).
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections import defaultdict
@@ -19,7 +19,9 @@ from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from scripts import vague_names
+from scripts.repository import ROOT, tracked_files
+
 ALLOWED = "scripts/allowed_names.toml"
 MAX_ALLOWED = 30
 GLOSSARY = "docs/glossary.md"
@@ -55,7 +57,7 @@ BANNED_ROW = re.compile(r"^\| `([^`|]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 def main() -> int:
     """Print the problems; return how many there are."""
-    files = _tracked_files()
+    files = tracked_files()
     definitions = types_of({name: (ROOT / name).read_text() for name in files if _has_types(name)})
     allowed = tomllib.loads((ROOT / ALLOWED).read_text())
     texts = {name: (ROOT / name).read_text() for name in files if is_public_text(name)}
@@ -68,6 +70,7 @@ def main() -> int:
         *too_many(allowed),
         *banned_terms(texts, banned(terms)),
         *(missing for page in PAGES for missing in missing_paths(page, texts[page], files)),
+        *vague_names.complaints(vague_names.areas()),
     ]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
@@ -164,13 +167,6 @@ def _has_types(file: str) -> bool:
 
 def _python_types(text: str) -> list[str]:
     return [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-
-
-def _tracked_files() -> list[str]:
-    listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    return [name for name in listed if (ROOT / name).is_file()]
 
 
 _FOLDERS = frozenset(path.name for path in ROOT.iterdir() if path.is_dir())
