@@ -22,6 +22,7 @@ import requests
 
 from benchmarks.support.installation import Web, installation, python, service, web
 from benchmarks.support.report import Report, median, percentile
+from scripts.provision import web_browser
 from tests import chromium
 from tests.chromium import Page
 from tests.waiting import wait_until
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="finish in about a minute")
     arguments = parser.parse_args()
     opened, seconds = (3, 5) if arguments.quick else (9, 20)
-    program = chromium.found()
+    program = web_browser.find()
     if program is None:
         raise SystemExit("This machine has no Chromium.")
     report = Report("console", {"opened": opened, "scroll_s": seconds, "rows": ROWS})

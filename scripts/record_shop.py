@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scripts.installation import installation
+from scripts.provision import web_browser
 from tests import chromium
 from tests.chromium import Page
 
@@ -39,7 +40,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    program = chromium.found()
+    program = web_browser.find()
     if program is None:
         print("this machine has no Chromium", file=sys.stderr)
         return 1

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from scripts.installation import installation
+from scripts.provision import web_browser
 from tests import chromium
 from tests.chromium import Page
 
@@ -70,7 +71,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
-    program = chromium.found()
+    program = web_browser.find()
     if program is None:
         print("this machine has no Chromium", file=sys.stderr)
         return 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -22,7 +21,6 @@ from tests.waiting import wait_until
 TIMEOUT_S = 60.0
 #: Disables animations, so that pages do not change between two observations.
 STILL = {"name": "prefers-reduced-motion", "value": "reduce"}
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 OPTIONS = (
     "--headless=new",
     "--no-sandbox",
@@ -34,11 +32,6 @@ OPTIONS = (
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 )
-
-
-def found() -> str | None:
-    """Return the browser's path, or None if the machine has none."""
-    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Page:

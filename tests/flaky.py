@@ -39,7 +39,7 @@ class Outcome:
         return f"{label}: {self.test} (in the run: {self.first}; alone: {alone})"
 
 
-@dataclass
+@dataclass(eq=False)
 class RetryPlugin:
     """Collects the failures of a run, and retries them when it has ended."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests import machine
 
 CHUNK = b"\0" * (64 * 1024)
 
@@ -39,8 +39,7 @@ class SmallDisk:
 @contextmanager
 def small_disk(path: Path, size_mib: int) -> Iterator[SmallDisk]:
     """Mount one at `path` until the block ends. Only root may mount."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small file system")
+    machine.require_root("mount a small file system")
     path.mkdir()
     options = f"size={size_mib}m,mode=755"
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)

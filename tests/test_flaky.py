@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.environment import ROOT
+from tests.pytest_run import run_tests
 
 STEADY = "def test_steady():\n    pass\n"
 FAILS_ONCE = """
@@ -22,23 +20,8 @@ def test_fails_once_{number}():
 FAILS_TWICE = "def test_fails():\n    assert 1 == 2\n"
 
 
-def run_tests(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a file of tests in a folder of its own, as `make test` does."""
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    (folder / "test_some.py").write_text(source)
-    options = ["-p", "xdist", "--retry"]
-    # Loading all plugins takes longer than the tests.
-    own = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p tests.flaky"}
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_XDIST")}
-    environment = {**kept, **own, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *arguments],
-        cwd=folder,
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+def run(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_tests(folder, source, "--retry", *arguments, plugins="-p tests.flaky")
 
 
 def flaky_list(folder: Path) -> str:
@@ -46,7 +29,7 @@ def flaky_list(folder: Path) -> str:
 
 
 def test_a_run_passes_if_its_failure_passes_alone(tmp_path: Path) -> None:
-    done = run_tests(tmp_path, STEADY + FAILS_ONCE.format(number=1))
+    done = run(tmp_path, STEADY + FAILS_ONCE.format(number=1))
     assert done.returncode == 0, done.stdout
     expected = "FLAKY: test_some.py::test_fails_once_1 (in the run: call: "
     assert expected in done.stdout
@@ -55,25 +38,25 @@ def test_a_run_passes_if_its_failure_passes_alone(tmp_path: Path) -> None:
 
 def test_processes_of_a_run_leave_the_retry_to_the_first(tmp_path: Path) -> None:
     source = STEADY + FAILS_ONCE.format(number=1)
-    done = run_tests(tmp_path, source, "--numprocesses", "2")
+    done = run(tmp_path, source, "--numprocesses", "2")
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("FLAKY: ") == 1
 
 
 def test_a_run_fails_if_a_test_fails_twice(tmp_path: Path) -> None:
-    done = run_tests(tmp_path, FAILS_ONCE.format(number=1) + FAILS_TWICE)
+    done = run(tmp_path, FAILS_ONCE.format(number=1) + FAILS_TWICE)
     assert done.returncode == 1
     assert "FAILED TWICE: test_some.py::test_fails " in done.stdout
     assert "FLAKY: test_some.py::test_fails_once_1 " in done.stdout
 
 
 def test_a_run_fails_with_more_than_three_flaky_tests(tmp_path: Path) -> None:
-    done = run_tests(tmp_path, "".join(FAILS_ONCE.format(number=n) for n in range(4)))
+    done = run(tmp_path, "".join(FAILS_ONCE.format(number=n) for n in range(4)))
     assert done.returncode == 1
     assert "4 flaky, at most 3 are accepted" in done.stdout
     assert len(flaky_list(tmp_path).splitlines()) == 4
 
 
 def test_a_run_without_failures_has_an_empty_list(tmp_path: Path) -> None:
-    assert run_tests(tmp_path, STEADY).returncode == 0
+    assert run(tmp_path, STEADY).returncode == 0
     assert flaky_list(tmp_path) == ""

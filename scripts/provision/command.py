@@ -19,6 +19,7 @@ from scripts.provision import (
     packages,
     prerequisites,
     tools,
+    web_browser,
 )
 from scripts.provision.packages import Profile
 from scripts.provision.places import ENVIRONMENT, cache
@@ -120,6 +121,8 @@ def _install(steps: SetupSteps, profile: Profile) -> None:
     if not (packages_fit and documentation_fits and documentation.is_built()):
         replace(current, documentation="").write()
         documentation.install(steps)
+    if current.browser and not (present is not None and present.browser):
+        web_browser.install(steps)
     current.write()
 
 

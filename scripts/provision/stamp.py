@@ -27,6 +27,8 @@ class InstallStamp:
     """Older setups did not record it."""
     documentation: str = ""
     """Older setups did not record it."""
+    browser: bool = False
+    """Whether the setup has looked for a browser, and installed one if it could."""
 
     @classmethod
     def wanted(cls, profile: Profile) -> Self:
@@ -39,6 +41,7 @@ class InstallStamp:
             str(CHECKOUT),
             console.made_from(),
             documentation.made_from(),
+            browser=profile == "dev",
         )
 
     @classmethod

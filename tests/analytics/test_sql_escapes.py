@@ -15,6 +15,7 @@ import pytest
 from foundation.json_types import JsonObject
 from foundation.sandbox.failures import FailureReason, JobFailed
 from foundation.sandbox.limits import JobLimits
+from tests import machine
 from tests.analytics.refused_sql import EVALUATED_BY_NOBODY, REFUSED
 from tests.analytics.sql_worker import DEFINITION, LIMITS, MIB, UNCHECKED, SqlWorkers
 from tests.peak_memory import peak_memory
@@ -114,8 +115,7 @@ async def test_files_that_are_closed_to_others_are_read_without_the_rights_of_ro
 
 
 async def test_every_worker_has_a_user_of_its_own(unchecked: SqlWorkers) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root may change users")
+    machine.require_root("change users")
     users = set()
     async with unchecked.session() as first, unchecked.session() as second:
         for session in (first, second):

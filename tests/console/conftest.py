@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from tests import chromium
+from tests import chromium, machine
 from tests.chromium import Browser
 from tests.console.looking import KEPT_IN
 from tests.console.window import Window, sign_in
@@ -18,8 +18,6 @@ from tests.realtime.live.conftest import BackgroundProcesses, running
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
     from tests.make import TenantAccount
-
-PROGRAM = chromium.found()
 
 OpenWindow: TypeAlias = Callable[["TenantAccount"], Window]
 
@@ -32,9 +30,7 @@ def background(server: str, valkey_url: str) -> Iterator[BackgroundProcesses]:
 
 @pytest.fixture(scope="package")
 def shared_browser() -> Iterator[Browser]:
-    if PROGRAM is None:
-        pytest.skip("this machine has no Chromium")
-    with chromium.running(PROGRAM) as browser:
+    with chromium.running(machine.chromium()) as browser:
         yield browser
 
 

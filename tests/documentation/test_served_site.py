@@ -10,12 +10,11 @@ import pytest
 import requests
 from pytest_django import Settings
 
-from tests import chromium
+from tests import chromium, machine
 from tests.make import make_key, make_tenant
 from tests.sdk.assistant import assistant
 from tests.waiting import wait_until
 
-PROGRAM = chromium.found()
 VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation",
@@ -118,12 +117,10 @@ def test_an_assistant_searches_the_documentation_of_its_server(docs: str, server
         assert text.startswith("<!-- guide/webhooks.md -->")
 
 
-@pytest.mark.skipif(PROGRAM is None, reason="this machine has no Chromium")
 def test_a_reader_searches_the_site_in_a_browser_under_a_strict_policy(docs: str) -> None:
-    assert PROGRAM is not None
     policy = requests.get(docs, timeout=30).headers["Content-Security-Policy"]
     assert "script-src 'self' 'sha256-" in policy
-    with chromium.running(PROGRAM) as browser:
+    with chromium.running(machine.chromium()) as browser:
         page = browser.page()
         page.call("Page.addScriptToEvaluateOnNewDocument", source=VIOLATIONS)
         page.open(docs)

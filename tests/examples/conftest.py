@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import chromium
+from tests import chromium, machine
 from tests.chromium import Browser
 from tests.launcher_command import reachable_directory
 from tests.launcher_process import LauncherDirectory
@@ -27,8 +27,5 @@ def installation(ready: dict[str, str]) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = chromium.found()
-    if program is None:
-        pytest.skip("this machine has no Chromium")
-    with chromium.running(program) as browser:
+    with chromium.running(machine.chromium()) as browser:
         yield browser

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts import kube_tools
+from tests import machine
 from tests.kube.pod_logs import pytest_runtest_makereport  # noqa: F401 -- a hook of these tests
 from tests.kube.tenant_clusters import TenantClusters
 from tests.make import unique
@@ -30,8 +30,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def provisioner(plane: ControlPlane) -> Provisioner:
-    if kube_tools.helm() is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    machine.helm()
     from tests.kube.provisioner import Provisioner
 
     return Provisioner(plane, unique("rb")[:20].rstrip("-"))

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from kubernetes import client
 
 from scripts import kube_tools
+from tests import machine
 from tests.own_valkey import free_port
 from tests.waiting import wait_until
 
@@ -209,6 +209,5 @@ class ControlPlane:
 
 def started(folder: Path, components: Sequence[str] = COMPONENTS) -> ControlPlane:
     """Return a running control plane, or skip the test and say what is missing."""
-    if kube_tools.program("kubernetes", "kube-apiserver") is None:
-        pytest.skip("Kubernetes is not here: python -m scripts.kube_tools kubernetes")
+    machine.kubernetes("kube-apiserver")
     return ControlPlane(folder, components)

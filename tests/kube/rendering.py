@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from scripts import kube_tools
+from tests import machine
 
 CHART = Path(__file__).resolve().parents[2] / "helm" / "rillbase"
 NEWEST = kube_tools.SUPPORTED[-1].removeprefix("v")
@@ -167,10 +168,7 @@ def helm(
     *arguments: str, values: Mapping[str, Any] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run helm; values go to its standard input."""
-    program = kube_tools.helm()
-    if program is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
-    command = [str(program), *arguments]
+    command = [str(machine.helm()), *arguments]
     if values is not None:
         command += ["--values", "-"]
     return subprocess.run(

@@ -15,6 +15,7 @@ from django.core.management import get_commands
 from foundation.environment import Environment
 from rillbase_server.version import VERSION
 from scripts import kube_tools
+from tests import machine
 from tests.kube.rendering import (
     CHART,
     MATRIX,
@@ -42,10 +43,8 @@ def test_helm_finds_no_fault(name: str) -> None:
 
 @functools.cache
 def schema(version: str, kind: str) -> Any:
-    folder = kube_tools.schemas()
-    if folder is None:
-        pytest.skip("schemas are not here: python -m scripts.kube_tools schemas")
-    return jsonschema_rs.validator_for(json.loads((folder / version / f"{kind}.json").read_text()))
+    text = (machine.schemas(version) / f"{kind}.json").read_text()
+    return jsonschema_rs.validator_for(json.loads(text))
 
 
 def complaints(version: str, manifest: Object) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import kube_tools
+from tests import machine
 from tests.images import compose
 
 pytestmark = pytest.mark.kube
@@ -16,9 +16,7 @@ pytestmark = pytest.mark.kube
 
 def test_the_compose_file_is_valid(tmp_path: Path) -> None:
     """Docker's own loader reads it: schema, references between services, volumes."""
-    program = kube_tools.program("compose", "compose")
-    if program is None:
-        pytest.skip("the loader is not here: python -m scripts.kube_tools compose")
+    program = machine.compose()
     file = tmp_path / "compose.yaml"
     file.write_text(compose.interpolated(compose.FILE.read_text()))
     done = subprocess.run(

@@ -19,7 +19,7 @@ import pytest
 import redis
 import yaml
 
-from scripts import kube_tools
+from tests import machine
 from tests.kube import spark
 from tests.kube.rendering import MINIMAL
 from tests.own_valkey import free_port
@@ -64,8 +64,7 @@ class Grid:
 def grid(plane: ControlPlane, tmp_path: Path, valkey_url: str) -> Iterator[Grid]:
     from tests.kube.release import Installation
 
-    if kube_tools.helm() is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    machine.helm()
     with redis.Redis.from_url(valkey_url) as client:
         client.flushdb()
     installation, port = Installation(plane), free_port()

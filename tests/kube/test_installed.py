@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from scripts import kube_tools
+from tests import machine
 from tests.kube.release import CLAIMS, Installation
 from tests.kube.rendering import CHART, MINIMAL
 from tests.waiting import wait_until
@@ -28,8 +28,7 @@ KINDS = (
 
 @pytest.fixture
 def installation(plane: ControlPlane, tmp_path: Path) -> Iterator[Installation]:
-    if kube_tools.helm() is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    machine.helm()
     from tests.kube.kubelet import Kubelet
 
     kubelet = Kubelet(plane, tmp_path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from scripts import kube_tools
+from tests import machine
 from tests.analytics.dataset_client import make_dataset
 from tests.analytics.test_id_keys import WEB
 from tests.kube import spark
@@ -66,8 +66,7 @@ def test_stages_run_in_pods_and_are_done_again_where_one_is_deleted(
 ) -> None:
     from tests.kube.release import Installation
 
-    if kube_tools.helm() is None:
-        pytest.skip("helm is not here: python -m scripts.kube_tools helm")
+    machine.helm()
     release = Installation(plane)
     release.offer("rb-rillbase-analytics", capacity="100Gi", mode="ReadWriteMany")
     web = make_dataset(server, **WEB)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import chromium
+from tests import chromium, machine
 from tests.caller import with_key
 from tests.chromium import Browser, Page
 from tests.realtime.live.conftest import BackgroundProcesses
@@ -29,20 +29,17 @@ if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = chromium.found()
 EVERYTHING = {"read": True, "create": True, "update": True, "delete": True}
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.timeout(300),
-    pytest.mark.skipif(PROGRAM is None, reason="this machine has no Chromium"),
 ]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert PROGRAM is not None
-    with chromium.running(PROGRAM) as browser:
+    with chromium.running(machine.chromium()) as browser:
         yield browser
 
 

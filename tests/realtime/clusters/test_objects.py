@@ -17,6 +17,7 @@ from realtime.clusters.kubernetes.cluster_spec import ClusterSpec, GridSpec
 from realtime.clusters.kubernetes.objects import render
 from realtime.grid.size import GridSize
 from scripts import kube_tools
+from tests import machine
 from tests.kube.rendering import (
     assert_reads_spark_secret,
     containers,
@@ -53,10 +54,8 @@ def pods(objects: list[Object]) -> dict[str, Object]:
 
 @functools.cache
 def validator(version: str, kind: str) -> Any:
-    folder = kube_tools.schemas()
-    if folder is None:
-        pytest.skip("schemas are not here: python -m scripts.kube_tools schemas")
-    return jsonschema_rs.validator_for(json.loads((folder / version / f"{kind}.json").read_text()))
+    text = (machine.schemas(version) / f"{kind}.json").read_text()
+    return jsonschema_rs.validator_for(json.loads(text))
 
 
 @every_cluster_spec
