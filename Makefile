@@ -45,9 +45,32 @@ status: ## Show each service's state, pid, uptime and memory
 .PHONY: test
 test: ## Run the tests that every change has to pass
 	$(setup_dev)
-	@# All but the examples in comments: there are none, and looking for them takes a second per crate.
-	$(cargo) test $(manifest) --workspace --lib --bins --tests --quiet
-	$(bin)/pytest --retry --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+	$(forget_flaky)
+	$(rust_tests) --workspace $(rust_targets)
+	$(python_tests) $(ARGS)
+
+# All but the examples in comments: there are none, and looking for them takes a second per crate.
+rust_targets := --lib --bins --tests
+rust_tests = CARGO_TARGET_DIR='$(cache)/target' $(python) -m scripts.cargo_tests
+python_tests = $(bin)/pytest --retry --numprocesses $(WORKERS) --dist worksteal
+# A run lists here the failed tests that passed alone.
+forget_flaky = @rm -f test-results/flaky.txt
+
+.PHONY: test-py
+test-py: ## Run tests in Python: make test-py ARGS=tests/tenants
+	$(setup_dev)
+	@# One process is the quickest for a few files, and has the clearest output.
+	$(bin)/pytest $(ARGS)
+
+.PHONY: test-rs
+test-rs: ## Run tests in Rust: make test-rs CRATE=engine ARGS='--test crash -- torn'
+	$(setup_dev)
+	$(cargo) test $(manifest) $(if $(CRATE),--package rillbase-$(CRATE),--workspace) $(or $(ARGS),$(rust_targets)) --quiet
+
+.PHONY: test-js
+test-js: ## Run the JavaScript SDK's own tests
+	$(setup_dev)
+	cd sdk/js && npm run --silent test
 
 # The long suite's parts, each with the Rust crates and the folders of tests that it consists of.
 long_engine_crates := engine
@@ -72,6 +95,7 @@ $(long_parts:%=test-long-%): test-long-%:
 .PHONY: test-examples
 test-examples: ## Build and run the quick starts, and run the recipes and migration guides
 	$(setup_dev)
+	$(forget_flaky)
 	$(bin)/pytest --retry -m examples tests/examples $(ARGS)
 
 .PHONY: test-kube
@@ -80,24 +104,36 @@ test-kube: WORKERS = 2
 test-kube: ## Test the chart and tenants' clusters against a real Kubernetes, which is built once
 	$(setup_dev)
 	$(python) -m scripts.kube_tools
+	$(forget_flaky)
 	$(bin)/pytest --retry -m kube --numprocesses $(WORKERS) --dist loadfile tests/kube tests/realtime/clusters $(ARGS)
 
 .PHONY: lint
-lint: ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences
+lint: lint-py lint-rs lint-js ## Check style, types, layers, stubs, Rust, TypeScript, names, lock files and licences
+	$(python) -m scripts.check_readme
+	$(python) -m scripts.check_names
+	$(python) -m scripts.check_locks
+	$(python) -m scripts.check_licences
+
+.PHONY: lint-py
+lint-py: ## Check only Python
 	$(setup_dev)
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
 	$(MAKE) --no-print-directory types layers
 	$(python) -m mypy.stubtest rillbase_native --allowlist native/python/stubtest-allowlist.txt
+
+.PHONY: lint-rs
+lint-rs: ## Check only Rust
+	$(setup_dev)
 	cargo fmt $(filter-out --locked,$(manifest)) --all --check
 	$(cargo) clippy $(manifest) --workspace --all-targets --quiet -- -D warnings
+
+.PHONY: lint-js
+lint-js: ## Check only TypeScript
+	$(setup_dev)
 	cd sdk/js && npm run --silent check
 	cd console && npm run --silent check
 	$(python) -m scripts.write_console_types --check
-	$(python) -m scripts.check_readme
-	$(python) -m scripts.check_names
-	$(python) -m scripts.check_locks
-	$(python) -m scripts.check_licences
 
 .PHONY: audit
 audit: ## Look up the shipped dependencies in a database of advisories, if there is one

@@ -1,8 +1,6 @@
 """Run failed tests once more, each alone, and list those that then pass as flaky.
 
-A run passes if each of its failures passes alone, up to a bound. The list is printed at the end and
-written to `test-results/flaky.txt`. It is a net under the suite and no excuse: a test in the list
-has a fault, or has found one.
+A run passes if each of its failures passes alone, up to a bound (see `scripts/flaky_tests.py`).
 """
 
 from __future__ import annotations
@@ -11,32 +9,17 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-MAX_FLAKY = 3
-#: More failures than this have one cause, which one test alone will not show.
-MAX_RETRIES = 10
-TIMEOUT_S = 900.0
+from scripts import flaky_tests
+from scripts.flaky_tests import MAX_RETRIES, TIMEOUT_S, Outcome
+
 #: xdist names the group of a test behind its id.
 _GROUP = re.compile(r"@\w+$")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a test in the whole run, and alone."""
-
-    test: str
-    first: str
-    passes_alone: bool
-
-    def __str__(self) -> str:
-        alone = "passed" if self.passes_alone else "failed"
-        label = "FLAKY" if self.passes_alone else "FAILED TWICE"
-        return f"{label}: {self.test} (in the run: {self.first}; alone: {alone})"
 
 
 @dataclass(eq=False)
@@ -44,7 +27,9 @@ class RetryPlugin:
     """Collects the failures of a run, and retries them when it has ended."""
 
     passes_alone: Callable[[str], bool]
-    report_file: Path
+    root: Path
+    #: Lines of the list from a run before this one.
+    earlier: list[str]
     failures: dict[str, str] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
 
@@ -61,25 +46,13 @@ class RetryPlugin:
                 Outcome(test, first, self.passes_alone(test))
                 for test, first in self.failures.items()
             ]
-            if is_acceptable(self.outcomes):
+            if flaky_tests.is_acceptable(self.outcomes, self.earlier):
                 session.exitstatus = pytest.ExitCode.OK
-        self.report_file.parent.mkdir(parents=True, exist_ok=True)
-        flaky = [f"{outcome}\n" for outcome in self.outcomes if outcome.passes_alone]
-        self.report_file.write_text("".join(flaky))
+        flaky_tests.append(self.root, self.outcomes)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        for outcome in self.outcomes:
-            terminalreporter.write_line(str(outcome))
-        if self.outcomes and all(outcome.passes_alone for outcome in self.outcomes):
-            accepted = is_acceptable(self.outcomes)
-            result = "accepted" if accepted else f"at most {MAX_FLAKY} are accepted"
-            terminalreporter.write_line(f"{len(self.outcomes)} flaky, {result}")
-
-
-def is_acceptable(outcomes: Iterable[Outcome]) -> bool:
-    """Return whether a run passes although these tests failed in it."""
-    listed = list(outcomes)
-    return 0 < len(listed) <= MAX_FLAKY and all(outcome.passes_alone for outcome in listed)
+        for line in flaky_tests.summary(self.outcomes, self.earlier):
+            terminalreporter.write_line(line)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,8 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.retry and not os.environ.get("PYTEST_XDIST_WORKER"):
         root, marks = config.rootpath, config.option.markexpr
-        report_file = root / "test-results" / "flaky.txt"
-        plugin = RetryPlugin(lambda test: _passes_alone(test, marks, root), report_file)
+        earlier = flaky_tests.read(root)
+        plugin = RetryPlugin(lambda test: _passes_alone(test, marks, root), root, earlier)
         config.pluginmanager.register(plugin, "retry")
 
 

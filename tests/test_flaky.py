@@ -57,6 +57,17 @@ def test_a_run_fails_with_more_than_three_flaky_tests(tmp_path: Path) -> None:
     assert len(flaky_list(tmp_path).splitlines()) == 4
 
 
+def test_flaky_tests_of_a_run_before_count(tmp_path: Path) -> None:
+    (tmp_path / "test-results").mkdir()
+    earlier = "".join(f"FLAKY: engine --lib test_{n} (in the run: failed)\n" for n in range(3))
+    (tmp_path / "test-results" / "flaky.txt").write_text(earlier)
+    assert run(tmp_path, STEADY).returncode == 0
+    done = run(tmp_path, STEADY + FAILS_ONCE.format(number=1))
+    assert done.returncode == 1
+    assert "4 flaky, at most 3 are accepted" in done.stdout
+    assert done.stdout.index("test_2 (in the run") < done.stdout.index("FLAKY: test_some.py")
+
+
 def test_a_run_without_failures_has_an_empty_list(tmp_path: Path) -> None:
     assert run(tmp_path, STEADY).returncode == 0
     assert flaky_list(tmp_path) == ""
