@@ -93,6 +93,9 @@ def main() -> int:
     for group in parser.parse_args().groups or GROUPS:
         target = folder(group)
         if not (target / "complete").exists():
+            if shutil.which("go") is None:
+                print(f"{group} is built with Go: sudo apt-get install golang", file=sys.stderr)
+                return 1
             print(f"building {group} in {target}", flush=True)
             target.mkdir(parents=True, exist_ok=True)
             if group == "schemas":
