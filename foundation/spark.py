@@ -23,8 +23,9 @@ from pyspark.java_gateway import launch_gateway
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 LOOPBACK = "127.0.0.1"
-#: The JVM only hands tasks out: it needs neither its best compiler nor threads for its garbage.
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: The JVM only hands tasks out: it needs neither its best compiler nor threads for its garbage, nor
+#: a file of counters, which a killed one would leave behind.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 _LOG_LEVEL = "WARN"
 _SECRET = "spark.authenticate.secret"
 _PRIVATE_CONNECTIONS = {
@@ -104,17 +105,21 @@ class SparkApplication:
         for variable, value in _environment().items():
             os.environ.setdefault(variable, value)
         self._local = _is_local(master)
-        self._sockets = tempfile.mkdtemp(prefix="rillbase-")
+        #: The sockets, libraries and blocks of the JVM, and the files of its Python workers.
+        self._folder = tempfile.mkdtemp(prefix="spark-")
         conf = SparkConf(loadDefaults=False).setMaster(master).setAppName(name)
         for key, value in _COMMON.items():
             conf.set(key, value)
         conf.set("spark.log.level", _LOG_LEVEL if logs_start else "OFF")
+        conf.set("spark.driver.extraJavaOptions", f'-Djava.io.tmpdir="{self._folder}"')
         # The JVM's command line is visible to every account of the machine and contains what is
         # passed here. Everything else follows over the gateway.
         self._gateway = launch_gateway(conf)  # type: ignore[no-untyped-call]
         try:
             conf = SparkConf(_jvm=self._gateway.jvm)
-            options = private_connections(master, secret, self._sockets) | dict(settings or {})
+            options = private_connections(master, secret, self._folder) | dict(settings or {})
+            if self._local:
+                options["spark.executorEnv.TMPDIR"] = self._folder
             for key, value in options.items():
                 conf.set(key, value)
             self.context = SparkContext(gateway=self._gateway, conf=conf)
@@ -162,7 +167,7 @@ class SparkApplication:
                 process.stdin.close()
         # The next application needs a new JVM.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
-        shutil.rmtree(self._sockets, ignore_errors=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _text_of(error: Py4JError) -> str:

@@ -116,10 +116,10 @@ def _run(
     )
     if not is_shown:
         try:
-            return _ended(process, timeout_s)
+            return _wait(process, timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            return _ended(process, None)
+            return _wait(process, None)
     lines = []
     for line in process.stdout or ():
         print(line, end="", flush=True)
@@ -127,7 +127,7 @@ def _run(
     return process.wait(), "".join(lines)
 
 
-def _ended(process: subprocess.Popen[str], timeout_s: float | None) -> tuple[int, str]:
+def _wait(process: subprocess.Popen[str], timeout_s: float | None) -> tuple[int, str]:
     output, _ = process.communicate(timeout=timeout_s)
     return process.returncode, output
 

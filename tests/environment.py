@@ -66,8 +66,9 @@ def _choose_servers() -> None:
     from rillbase_server.launcher.ports import free_port
 
     global _directory  # noqa: PLW0603 - one run a process, and its directory lives as long
-    _directory = tempfile.TemporaryDirectory(prefix="rillbase-tests-")
+    _directory = tempfile.TemporaryDirectory(prefix="rbt-", ignore_cleanup_errors=True)
     directory = Path(_directory.name)
+    _use_for_temporary_files(directory / "t")
     # PostgreSQL runs under another account if the tests run as root.
     directory.chmod(0o755)
     mails = directory / "mails"
@@ -87,6 +88,16 @@ def _choose_servers() -> None:
     os.environ["STORAGE_URL"] = f"redis://admin:{secrets.token_hex(16)}@127.0.0.1:{node}"
     # For processes started by tests.
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "platform")])
+
+
+def _use_for_temporary_files(folder: Path) -> None:
+    """Remove temporary files with the run, but not the last runs' `tmp_path`, which show why a test
+    failed. The path is short, because tests make sockets below it.
+    """
+    folder.mkdir()
+    folder.chmod(0o1777)
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
 
 
 def _choose_databases(worker: str) -> None:

@@ -150,8 +150,9 @@ def _start() -> SparkApplication:
     settings = environment()
     master = settings.rillbase_analytics_master or f"local[{AT_ONCE}]"
     properties = {"spark.scheduler.mode": "FAIR"}
-    if not master.startswith("k8s:"):
-        # Pods have a separate volume for it, which cannot be inside the scratch directory.
+    if not master.startswith(("k8s:", "local")):
+        # Pods have a separate volume for it, which cannot be inside the scratch directory. On this
+        # machine, the application has a folder for all of its files.
         properties["spark.local.dir"] = gettempdir()
     secret = settings.rillbase_spark_secret.get_secret_value()
     return SparkApplication("rillbase-analytics", master, secret=secret, settings=properties)

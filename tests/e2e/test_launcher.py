@@ -7,8 +7,10 @@ import os
 import signal
 import stat
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -59,10 +61,19 @@ def is_sorted(ready: dict[str, str]) -> bool:
         return bool(json.load(answer)["stages"]["unsorted"]["rows"] == 0)
 
 
+@pytest.fixture
+def temporary() -> Iterator[Path]:
+    """An empty folder for temporary files. Sockets below it need a short path."""
+    with tempfile.TemporaryDirectory(prefix="") as folder:
+        # The demo's database runs under another account if the tests run as root.
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
 def test_one_command_starts_everything_and_stop_leaves_no_process_running(
-    launcher_directory: LauncherDirectory,
+    launcher_directory: LauncherDirectory, temporary: Path
 ) -> None:
-    with launcher_directory.up() as launched:
+    with launcher_directory.up(TMPDIR=str(temporary)) as launched:
         ready = launched.ready
         assert set(ready) == {"url", "email", "password", "tenant", "api_key", "publishable_key"}
         assert all(ready.values())
@@ -77,9 +88,13 @@ def test_one_command_starts_everything_and_stop_leaves_no_process_running(
         )
         services = launcher_directory.services()
         assert set(services) >= SERVICES
-        assert {services[name]["state"] for name in SERVICES - {"prepare"}} == {"ready"}
+        states = {name: services[name]["state"] for name in SERVICES - {"prepare"}}
+        assert set(states.values()) == {"ready"}, (states, launched.output.read_text())
         assert all(services[name]["memory_bytes"] for name in SERVICES - {"prepare"})
 
+        (folder,) = temporary.iterdir()
+        assert list(folder.glob("rillbase-demo-*")), "the demo's database"
+        assert list(folder.glob("spark-*/blockmgr-*")), "files of Spark"
         upload(ready)
         wait_until(lambda: is_sorted(ready), what="the pipeline", timeout_s=180)
 
@@ -97,6 +112,7 @@ def test_one_command_starts_everything_and_stop_leaves_no_process_running(
     assert "\r" not in text
     assert not launcher_directory.ready_file.exists()
     assert processes_below(launcher_directory.data) == []
+    assert list(temporary.iterdir()) == []
     assert launcher_directory.status()["running"] is False
     assert open_to_others(launcher_directory.data) == []
 
@@ -118,15 +134,17 @@ def open_to_others(data: Path) -> list[str]:
 
 
 def test_a_new_launcher_takes_over_the_data_and_logins_of_a_killed_one(
-    launcher_directory: LauncherDirectory,
+    launcher_directory: LauncherDirectory, temporary: Path
 ) -> None:
-    with launcher_directory.up("--workers", 2) as launched:
+    with launcher_directory.up("--workers", 2, TMPDIR=str(temporary)) as launched:
         before = launched.ready
         pids = [s["pid"] for s in launcher_directory.services().values() if s["pid"]]
         assert len(pids) == len(SERVICES)  # all services except the one-shot, plus the launcher
         launched.process.send_signal(signal.SIGKILL)
         launched.process.wait()
-    with launcher_directory.up() as launched:
+    (left,) = temporary.iterdir()
+    with launcher_directory.up(TMPDIR=str(temporary)) as launched:
+        assert not left.exists()
         after = launched.ready
         assert all(identify(pid) is None for pid in pids)
         assert {**after, "url": ""} == {**before, "url": ""}
@@ -134,6 +152,7 @@ def test_a_new_launcher_takes_over_the_data_and_logins_of_a_killed_one(
         launched.process.send_signal(signal.SIGINT)
         assert launched.process.wait(timeout=60) == 0
     assert processes_below(launcher_directory.data) == []
+    assert list(temporary.iterdir()) == []
 
 
 def test_external_servers_are_used_instead_of_embedded_ones(

@@ -1,7 +1,7 @@
 """A Spark application, as drivers of Rillbase start it.
 
 `python -m tests.foundation.spark_application` prints where its endpoints listen, keeps a Python
-worker busy, and runs until its input ends.
+worker busy, and runs until its input ends. It is killed then, or closed with the argument `close`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from foundation.spark import SparkApplication
 
 def main() -> None:
     application = SparkApplication("tested", "local[2]")
+    end = application.close if "close" in sys.argv else application.kill
     context = application.context
     application.context.setLogLevel("OFF")
     busy = threading.Thread(
@@ -29,7 +30,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(ports) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
-    application.kill()
+    end()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 import subprocess
@@ -44,11 +45,12 @@ class Application:
 
 
 @contextmanager
-def running() -> Iterator[Application]:
+def running(*arguments: str, **variables: str) -> Iterator[Application]:
     """Run an application in separate processes."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.foundation.spark_application"],
+        [sys.executable, "-m", "tests.foundation.spark_application", *arguments],
         cwd=ROOT,
+        env={**os.environ, **variables},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -154,3 +156,14 @@ def test_all_connections_are_authenticated_and_encrypted(master: str) -> None:
 def test_workers_listen_behind_tcp_and_a_secret_where_the_path_of_a_socket_is_too_long() -> None:
     options = private_connections("local[2]", "", "/tmp/" + "x" * 100)
     assert not any("unix" in name for name in options)
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+@pytest.mark.parametrize("name", ["short", "with spaces and too long for sockets"])
+def test_an_application_leaves_no_temporary_files(tmp_path: Path, end: str, name: str) -> None:
+    temporary = tmp_path / name
+    temporary.mkdir()
+    with running(end, TMPDIR=str(temporary)):
+        (folder,) = temporary.iterdir()
+        assert list(folder.glob("blockmgr-*"))
+    assert list(temporary.iterdir()) == []

@@ -103,7 +103,7 @@ def test_a_run_fails_with_more_than_three_flaky_tests(workspace: Path) -> None:
     assert "4 flaky, at most 3 are accepted" in done.stdout
 
 
-def test_a_program_that_ends_early_fails_the_run(workspace: Path) -> None:
+def test_a_program_that_aborts_fails_the_run(workspace: Path) -> None:
     done = run(workspace, first=fails_once("fails_once"), second=ABORTS)
     assert done.returncode != 0
     assert "once more" not in done.stdout

@@ -67,6 +67,11 @@ class DataDirectory:
         return self.run / "write-stop"
 
     @property
+    def temporary(self) -> Path:
+        """The link to the folder for temporary files."""
+        return self.run / "temporary"
+
+    @property
     def demo(self) -> Path:
         return self.run / "demo.json"
 

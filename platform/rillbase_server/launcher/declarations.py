@@ -75,11 +75,19 @@ class LaunchPlan:
     directory: DataDirectory
     database_url: str
     environment: Mapping[str, str]
+    temporary: Mapping[str, str]
     after: tuple[str, ...] = ()
 
 
-def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> list[ServiceSpec]:
-    """Return the services of one start, with embedded servers for those without a URL."""
+def declare(
+    options: UpOptions,
+    directory: DataDirectory,
+    secrets: Secrets,
+    temporary: Mapping[str, str],
+) -> list[ServiceSpec]:
+    """Return the services of one start, with embedded servers for those without a URL; `temporary`
+    is the variable that names the folder for temporary files.
+    """
     account = server_account()
     ports = _free_ports(6, avoid=options.port)
     cluster = PostgresCluster(directory.postgres, secrets.postgres_password, ports[0], account)
@@ -92,8 +100,8 @@ def declare(options: UpOptions, directory: DataDirectory, secrets: Secrets) -> l
     others = [_valkey(store, directory)] if is_ours["REDIS_URL"] else []
     others += [_node(node, directory)] if is_ours["STORAGE_URL"] else []
 
-    environment = own_environment(options, secrets, urls) | mark_of(directory)
-    plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment)
+    environment = own_environment(options, secrets, urls) | mark_of(directory) | dict(temporary)
+    plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment, temporary)
     preparation = _preparation(replace(plan, after=_names(postgres)))
     plan = replace(plan, after=_names([preparation, *others]))
     own_services = [_web(plan), _worker(plan), _background(plan, ports[4])]
@@ -254,7 +262,7 @@ def _demo(plan: LaunchPlan) -> list[ServiceSpec]:
         name="demo",
         argv=(*argv, "--key-file", str(key), "--ready-file", str(mark)),
         cwd=REPOSITORY,
-        env=server_environment() | mark_of(plan.directory),
+        env=server_environment() | mark_of(plan.directory) | dict(plan.temporary),
         after=plan.after,
         check=mark_written(mark),
         awaited=False,

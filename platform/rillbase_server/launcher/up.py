@@ -9,6 +9,7 @@ import asyncio
 import time
 from dataclasses import replace
 
+from . import temporary_files
 from .account import server_account
 from .child_environment import allows_loopback_targets
 from .console import Console, ProgressDisplay
@@ -68,6 +69,7 @@ def up(options: UpOptions) -> ExitCode:
         try:
             return Instance(options, directory, console, began).run()
         finally:
+            temporary_files.remove(directory)
             lock.release()
     except OSError as error:
         raise _file_problem(directory, error) or error from None
@@ -104,7 +106,9 @@ class Instance:
 
     async def _supervise(self, secrets: Secrets) -> ExitCode:
         supervisor = ServiceSupervisor(
-            declare(self._options, self._directory, secrets),
+            declare(
+                self._options, self._directory, secrets, temporary_files.create(self._directory)
+            ),
             self._directory.logs,
             on_change=self._on_change,
             on_line=self._on_line,

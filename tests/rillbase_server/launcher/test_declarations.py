@@ -23,7 +23,10 @@ def _nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def declared(tmp_path: Path, **options: object) -> dict[str, ServiceSpec]:
     given = UpOptions(tmp_path, **options)  # type: ignore[arg-type]
-    return {service.name: service for service in declare(given, DataDirectory(tmp_path), SECRETS)}
+    return {
+        service.name: service
+        for service in declare(given, DataDirectory(tmp_path), SECRETS, temporary={})
+    }
 
 
 def test_all_services_are_declared_and_their_dependencies_exist(tmp_path: Path) -> None:
