@@ -63,7 +63,7 @@ test-py: ## Run tests in Python: make test-py ARGS=tests/tenants
 	$(bin)/pytest $(ARGS)
 
 .PHONY: test-rs
-test-rs: ## Run tests in Rust: make test-rs CRATE=engine ARGS='--test crash -- torn'
+test-rs: ## Run tests in Rust: make test-rs CRATE=engine ARGS='--test wal -- records'
 	$(setup_dev)
 	$(cargo) test $(manifest) $(if $(CRATE),--package rillbase-$(CRATE),--workspace) $(or $(ARGS),$(rust_targets)) --quiet
 
