@@ -9,14 +9,16 @@
  *     --prefix PREFIX    of the settings that a bundler passes to pages; default: VITE_
  *     --server-key       also write a secret key, limited to the collection, for the server
  *     --issuer URL       also register an issuer, whose tokens the server signs for its pages
+ *     --assets FOLDER    also copy the shared files of the pages there, for a page without a bundler
  */
 
 import { randomBytes } from "node:crypto";
-import { readFile, writeFile } from "node:fs/promises";
+import { cp, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const TASKS = fileURLToPath(new URL("tasks.json", import.meta.url));
+const ASSETS = fileURLToPath(new URL("public", import.meta.url));
 const { values: options } = parseArgs({
   options: {
     collection: { type: "string", default: TASKS },
@@ -24,6 +26,7 @@ const { values: options } = parseArgs({
     prefix: { type: "string", default: "VITE_" },
     "server-key": { type: "boolean", default: false },
     issuer: { type: "string" },
+    assets: { type: "string" },
   },
 });
 const { RILLBASE_URL: url = "http://127.0.0.1:8080", RILLBASE_KEY: key } = process.env;
@@ -96,6 +99,7 @@ async function prepare() {
     settings.RILLBASE_PUBLISHABLE_KEY = publishable;
     settings.RILLBASE_TOKEN_SECRET = await issuerSecret(tenant, present);
   }
+  if (options.assets) await cp(ASSETS, options.assets, { recursive: true });
   await writeFile(options.settings, rendered(settings), { mode: 0o600 });
   console.log(`Allowed pages of ${ORIGINS.join(" and ")}. Wrote ${options.settings}.`);
 }
