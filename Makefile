@@ -47,13 +47,12 @@ test: ## Run the tests that every change has to pass
 	$(setup_dev)
 	$(forget_flaky)
 	$(rust_tests) --workspace $(rust_targets)
-	$(python_tests) $(ARGS)
+	$(bin)/pytest --retry --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 # All but the examples in comments: there are none, and looking for them takes a second per crate.
 rust_targets := --lib --bins --tests
 rust_tests = CARGO_TARGET_DIR='$(cache)/target' $(python) -m scripts.cargo_tests
-python_tests = $(bin)/pytest --retry --numprocesses $(WORKERS) --dist worksteal
-# A run lists here the failed tests that passed alone.
+# Each run starts an empty list of flaky tests.
 forget_flaky = @rm -f test-results/flaky.txt
 
 .PHONY: test-py

@@ -47,7 +47,7 @@ VAGUE = frozenset(word for words in _VAGUE.values() for word in words.split())
 #: Terms of the trade, and names of libraries, that contain such a word.
 TERMS = re.compile(
     r"dead_?(?:letter|line|lock)|ends_?with|given_?name|is_?alive|keep_?alive|known_?hosts"
-    r"|life_?(?:cycle|time)|lost_?update|not_?found|take_?while|wake_?(?:by|r|up)|where_?abouts",
+    r"|life_?(?:cycle|time)|lost_?update|not_?found|take_?while|wake_?(?:by|r|up)",
     re.IGNORECASE,
 )
 #: An expression in a template of TypeScript, which may have one pair of braces or backquotes.

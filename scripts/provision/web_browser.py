@@ -1,7 +1,7 @@
 """Chromium for the tests of the console, the documentation and the SDK in a browser.
 
 It comes from Debian's packages. Only root can install those; everybody else is shown the command.
-Nothing depends on it but those tests, so the setup goes on without it.
+Only those tests need it, so a failed installation does not fail the setup.
 """
 
 from __future__ import annotations
