@@ -18,7 +18,16 @@ from django.utils import timezone
 
 from foundation import server_messages
 from foundation.json_types import JsonValue
-from tenants.models import ApiKey, Issuer, Membership, PersonalToken, Quota, Tenant, User, UserSession
+from tenants.models import (
+    ApiKey,
+    Issuer,
+    Membership,
+    PersonalToken,
+    Quota,
+    Tenant,
+    User,
+    UserSession,
+)
 
 MESSAGE = "credentials.changed"
 

@@ -89,18 +89,14 @@ def resolve_reference(
     """Return the caller's current principal and tenant, or raise why access has ended."""
     token = client_address.set(reference.address)
     try:
-        if reference.impersonates:
-            admin, tenant = _resolve(reference, _NO_CLAIMS)
-            principal = act_as.impersonated(admin, claims)
-        else:
-            principal, tenant = _resolve(reference, claims)
-        if reference.origin:
-            cors.require_listed(reference.origin, tenant)
-        return principal, tenant
+        principal, tenant = _resolve(reference, _NO_CLAIMS if reference.impersonates else claims)
     except facts.NoFacts:
         raise InvalidCredentials("The credentials no longer exist.") from None
     finally:
         client_address.reset(token)
+    if reference.origin:
+        cors.require_listed(reference.origin, tenant)
+    return act_as.impersonated(principal, claims) if reference.impersonates else principal, tenant
 
 
 def _resolve(

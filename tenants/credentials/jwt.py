@@ -94,7 +94,9 @@ def refuse_untrusted(
     """Raise if a token that was valid would be rejected now: its issuer was removed or replaced,
     its key withdrawn, or it is too old.
     """
-    issuer = next((known for known in _issuers_of(tenant) if str(known.id) == reference.issuer), None)
+    issuer = next(
+        (known for known in _issuers_of(tenant) if str(known.id) == reference.issuer), None
+    )
     if issuer is None:
         raise InvalidCredentials("The token's issuer is no longer registered for this tenant.")
     url, key_id, digest = issuer.jwks_url, reference.key_id, reference.key_digest
@@ -178,5 +180,5 @@ def _key_for(
         secret = unseal(issuer.sealed_secret, purpose=SEAL_PURPOSE, owner=str(issuer.id))
         return secret, TokenReference(str(issuer.id))
     key_id = str(jwt.get_unverified_header(token).get("kid", ""))
-    found = find_key(tenant.id, issuer.jwks_url, key_id)
-    return found.key, TokenReference(str(issuer.id), key_id, found.digest)
+    issuer_key = find_key(tenant.id, issuer.jwks_url, key_id)
+    return issuer_key.key, TokenReference(str(issuer.id), key_id, issuer_key.digest)

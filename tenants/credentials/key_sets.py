@@ -59,7 +59,7 @@ class _KeySet:
         return age_s < (FRESH_S if key_id in self.keys else RETRY_S)
 
 
-_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS)
+_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS, is_polled=False)
 
 
 class _FetchSlots:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import Any
 
 import jwt
 import pytest
@@ -17,6 +16,7 @@ from tests.caller import Caller, problem, with_key
 from tests.http_receiver import receiver
 from tests.make import TenantAccount, make_key, make_tenant
 from tests.revocation import refused_within_a_second
+from tests.tenants.credentials.jwks import jwk
 
 ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
 SECRET = "a shared secret of at least thirty-two bytes"
@@ -104,21 +104,12 @@ def test_a_little_clock_skew_is_forgiven(server: str, account: TenantAccount) ->
     assert end_user(server, account, token).get("/v1/whoami").status_code == 200
 
 
-def _jwk(key: ec.EllipticCurvePrivateKey, kid: str) -> dict[str, Any]:
-    numbers = key.public_key().public_numbers()
-
-    def text(number: int) -> str:
-        return base64.urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
-
-    return {"kty": "EC", "crv": "P-256", "kid": kid, "x": text(numbers.x), "y": text(numbers.y)}
-
-
 def test_keys_are_read_from_the_issuers_key_set_and_read_again_when_they_change(
     server: str,
 ) -> None:
     account, first = make_tenant(), ec.generate_private_key(ec.SECP256R1())
     with receiver() as jwks:
-        jwks.answer(200, json.dumps({"keys": [_jwk(first, "one"), {"kty": "odd"}]}).encode())
+        jwks.answer(200, json.dumps({"keys": [jwk(first, "one"), {"kty": "odd"}]}).encode())
         register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
         token = jwt.encode(claims(), first, "ES256", headers={"kid": "one"})
         user = end_user(server, account, token)
@@ -134,8 +125,8 @@ def test_a_public_key_is_never_a_shared_secret(server: str) -> None:
     account, key = make_tenant(), rsa.generate_private_key(65537, 2048)
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with receiver() as jwks:
-        jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-        jwks.answer(200, json.dumps({"keys": [{**jwk, "kid": "one"}]}).encode())
+        public_jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+        jwks.answer(200, json.dumps({"keys": [{**public_jwk, "kid": "one"}]}).encode())
         register(server, account, algorithms=["RS256"], jwks_url=jwks.url)
         forged = _hs256(claims(), public)
         problem(end_user(server, account, forged).get("/v1/whoami"), 401, "invalid_credentials")
