@@ -74,6 +74,44 @@ def test_a_token_with_wrong_claims_is_refused(
     problem(end_user(server, account, token).get("/v1/whoami"), 401, code)
 
 
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"iat": -86_300, "exp": 315_360_000}, None),
+        ({"iat": -86_500, "exp": 315_360_000}, "credentials_expired"),
+        ({"iat": None, "exp": 86_300}, None),
+        ({"iat": None, "exp": 86_500}, "invalid_credentials"),
+        ({"iat": "today", "exp": 60}, "invalid_credentials"),
+    ],
+    ids=["younger", "older", "short without iat", "long without iat", "no number"],
+)
+def test_a_token_is_valid_for_a_day_at_most(
+    server: str, account: TenantAccount, changes: dict[str, Any], code: str | None
+) -> None:
+    """`changes` are relative to now."""
+    now = int(time.time())
+    moved = {k: now + v if isinstance(v, int) else v for k, v in changes.items()}
+    payload = {k: v for k, v in claims(**moved).items() if v is not None}
+    answer = end_user(server, account, jwt.encode(payload, SECRET, "HS256")).get("/v1/whoami")
+    if code is None:
+        assert answer.status_code == 200, answer.text
+    else:
+        problem(answer, 401, code)
+
+
+def test_the_greatest_age_of_tokens_is_part_of_the_registration(server: str) -> None:
+    account = make_tenant()
+    register(server, account, algorithms=["HS256"], secret=SECRET, max_token_age_s=60, leeway_s=0)
+    (issuer,) = (
+        with_key(server, account.admin_key)
+        .get(f"/api/v1/tenants/{account.slug}/issuers")
+        .json()["items"]
+    )
+    assert issuer["max_token_age_s"] == 60
+    old = jwt.encode(claims(iat=int(time.time()) - 61), SECRET, "HS256")
+    problem(end_user(server, account, old).get("/v1/whoami"), 401, "credentials_expired")
+
+
 def test_another_secret_another_algorithm_and_none_are_refused(
     server: str, account: TenantAccount
 ) -> None:
