@@ -94,9 +94,8 @@ def refuse_untrusted(
     """Raise if a token that was valid would be rejected now: its issuer was removed or replaced,
     its key withdrawn, or it is too old.
     """
-    issuer = next(
-        (known for known in _issuers_of(tenant) if str(known.id) == reference.issuer), None
-    )
+    registered = {str(issuer.id): issuer for issuer in _issuers_of(tenant)}
+    issuer = registered.get(reference.issuer)
     if issuer is None:
         raise InvalidCredentials("The token's issuer is no longer registered for this tenant.")
     url, key_id, digest = issuer.jwks_url, reference.key_id, reference.key_digest

@@ -222,7 +222,7 @@ class OpenConnections:
     events: Iterator[bytes]
     tickets: Mapping[str, JsonObject]
 
-    def ends(self) -> dict[str, Callable[[], str]]:
+    def waits(self) -> dict[str, Callable[[], str]]:
         """Return the functions that wait for the end of each, and return how it ended."""
         return {
             "a WebSocket": lambda: calls_fail(self.websocket, self.access),
@@ -241,12 +241,12 @@ def connections(access: Access) -> Iterator[OpenConnections]:
     with ExitStack() as stack:
         websocket, subscribed = (stack.enter_context(opened(base, origin=PAGE)) for _ in range(2))
         for client in (websocket, subscribed):
-            client.say(type="hello", **access.credentials)
+            client.send(type="hello", **access.credentials)
             assert client.next()["type"] == "welcome"
         assert websocket.ask("query", "q", collection=todos.name)["type"] == "ack"
         subscribe(subscribed, "s", collection=todos.name)
         graphql = stack.enter_context(graphql_socket.opened(base, {"Origin": PAGE}))
-        graphql.say(type="connection_init", payload=dict(access.credentials))
+        graphql.send(type="connection_init", payload=dict(access.credentials))
         assert graphql.next() == {"type": "connection_ack"}
         graphql.subscribe("s", WATCH, c=todos.name)
         graphql.until_ready("s", "documents")
@@ -287,7 +287,7 @@ def last_event(lines: Iterator[bytes]) -> str:
 
 def present(access: Access, ticket: JsonObject) -> str:
     with opened(access.todos.caller.base, origin=PAGE) as client:
-        client.say(type="hello", token=ticket["ticket"])
+        client.send(type="hello", token=ticket["ticket"])
         return str(client.closed()[0])
 
 
@@ -309,7 +309,7 @@ def jwks() -> Iterator[Receiver]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_end_of_access_ends_what_it_opened(
+def test_a_change_that_revokes_access_closes_what_it_opened(
     server: str, jwks: Receiver, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     # A key set is read every five minutes.
@@ -323,7 +323,7 @@ def test_the_end_of_access_ends_what_it_opened(
         assert get(access) == "200"
         change.make(access)
         began_s, outcomes = time.monotonic(), dict[str, str]()
-        for protocol, wait in open_connections.ends().items():
+        for protocol, wait in open_connections.waits().items():
             outcomes[protocol] = wait()
             took_s = time.monotonic() - began_s
             assert took_s < (ENDS_WITHIN_S + TOO_OLD_IN_S if change.error else ENDS_WITHIN_S)

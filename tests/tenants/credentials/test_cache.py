@@ -60,7 +60,7 @@ def test_an_evicted_entry_is_loaded_again() -> None:
     assert cache.get_or_load("k", lambda: 2) == 2
 
 
-def test_values_that_change_elsewhere_may_be_kept_for_longer_than_a_second() -> None:
+def test_a_cache_of_foreign_values_may_be_older_than_a_second() -> None:
     clock = Clock()
     polled: ShortCache[int] = ShortCache(ttl_s=3600.0, clock=clock)
     cache: ShortCache[int] = ShortCache(ttl_s=3600.0, clock=clock, is_polled=False)
