@@ -7,7 +7,7 @@ because a page of any site could make the browser send them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connections import tickets
 from connections.messages import Message
@@ -134,7 +134,9 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
             principal, tenant = look_up()
     except NotCached:
         principal, tenant = await looked_up(look_up)
-    return _require_origin(handshake, ConnectionCaller(principal, tenant, ticket.standing))
+    # A server may have requested it, which has no origin.
+    reference = replace(ticket.standing, origin=cors.foreign_origin(handshake.head) or "")
+    return _require_origin(handshake, ConnectionCaller(principal, tenant, reference))
 
 
 async def _authenticate(handshake: Handshake, head: CallHead) -> ConnectionCaller:

@@ -12,7 +12,7 @@ from functools import partial
 from connections.callers import ConnectionCaller
 from connections.connection_registry import ConnectionRegistry
 from foundation.json_types import JsonObject
-from tenants.credentials import facts
+from tenants.credentials import facts, jwt
 from tenants.credentials.changes import CredentialChanges
 from tenants.principals import PrincipalKind
 
@@ -34,6 +34,7 @@ class CredentialRechecks:
         change = CredentialChanges()
         change.add(message.get("subject"), message.get("name"))
         facts.evict(change)
+        jwt.evict(change)
         self._changes = self._changes or CredentialChanges()
         self._changes.add(message.get("subject"), message.get("name"))
         if self._task is None or self._task.done():

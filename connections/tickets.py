@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from typing import Any
 
 from redis.exceptions import RedisError
 
@@ -24,7 +25,7 @@ from foundation.event_server import wire
 from foundation.json_types import JsonObject
 from foundation.sealing import seal, unseal
 from tenants.credentials.credential_reference import CredentialReference
-from tenants.principals import PrincipalKind
+from tenants.principals import PrincipalKind, TokenReference
 
 PREFIX = "rbl_"
 SOCKET_LIFETIME_S = 30
@@ -83,9 +84,8 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
     if not isinstance(sealed, bytes):
         raise InvalidCredentials("The ticket has been used or has expired.")
     stored = json.loads(unseal(sealed, purpose=_PURPOSE, owner=_name(text)))
-    credential = stored["standing"]
     ticket = Ticket(
-        CredentialReference(**{**credential, "kind": PrincipalKind(credential["kind"])}),
+        _reference(stored["standing"]),
         stored["claims"],
         stored["origin"],
         stored["query"],
@@ -95,6 +95,16 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
     if ticket.origin not in origins:
         raise Forbidden("The ticket was issued for a different origin.")
     return ticket
+
+
+def _reference(stored: JsonObject) -> CredentialReference:
+    token: Any = stored["token"]
+    restored: dict[str, Any] = {
+        **stored,
+        "kind": PrincipalKind(str(stored["kind"])),
+        "token": None if token is None else TokenReference(**token),
+    }
+    return CredentialReference(**restored)
 
 
 def _name(text: str) -> str:

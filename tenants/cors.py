@@ -26,19 +26,30 @@ PREFLIGHT_AGE_S = "600"
 
 def answer_headers(request: RequestHead, tenant: TenantFacts) -> dict[str, str]:
     """Return the headers that let a listed origin read the response; reject other origins."""
-    origin = request.headers.get("Origin")
-    if origin is None or origin == f"{request.scheme}://{request.get_host()}":
+    origin = foreign_origin(request)
+    if origin is None:
         return {}
-    if origin.lower() not in tenant.cors_origins:
-        raise Forbidden(
-            f"The origin {origin[:200]!r} is not among the tenant's CORS origins. An admin can add "
-            "it in the console, under Settings."
-        )
+    require_listed(origin, tenant)
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Expose-Headers": EXPOSED_HEADERS,
         "Vary": "Origin",
     }
+
+
+def foreign_origin(request: RequestHead) -> str | None:
+    """Return the origin of the page that sends a request, unless it is this server."""
+    origin = request.headers.get("Origin")
+    return None if origin == f"{request.scheme}://{request.get_host()}" else origin
+
+
+def require_listed(origin: str, tenant: TenantFacts) -> None:
+    """Raise unless the tenant lists an origin."""
+    if origin.lower() not in tenant.cors_origins:
+        raise Forbidden(
+            f"The origin {origin[:200]!r} is not among the tenant's CORS origins. An admin can add "
+            "it in the console, under Settings."
+        )
 
 
 def is_preflight(request: RequestHead) -> bool:

@@ -34,6 +34,17 @@ KINDS = tuple(kind.value for kind in PrincipalKind)
 
 
 @dataclass(frozen=True, slots=True)
+class TokenReference:
+    """What an end user's token was verified with, without the token."""
+
+    #: The id of the issuer's registration. A changed registration has another.
+    issuer: str
+    #: The key of the issuer's key set, by its name and its digest; empty with a shared secret.
+    key_id: str = ""
+    key_digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Principal:
     """The caller of one request."""
 
@@ -51,6 +62,8 @@ class Principal:
     collections: frozenset[str] | None = None
     #: Claims of an end user's token: `$auth` in access rules.
     claims: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_CLAIMS)
+    #: Of an end user's token.
+    token: TokenReference | None = None
     #: The one tenant that a personal token is bound to.
     bound_tenant_id: UUID | None = None
 

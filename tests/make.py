@@ -12,7 +12,7 @@ from django.utils import timezone
 from foundation.scope import scoped
 from tenants import keys
 from tenants.credentials import sessions
-from tenants.models import ApiKey, Membership, Tenant, User
+from tenants.models import ApiKey, Membership, PersonalToken, Tenant, User
 from tenants.roles import DATA_SCOPES, Role
 
 PASSWORD = "correct horse battery"
@@ -100,6 +100,20 @@ def make_key(
             collections=collections or [],
         )
     return key.text
+
+
+def make_personal_token(user: User, *, tenant: Tenant | None = None) -> str:
+    """Create a personal token, which may be bound to a tenant, and return its text."""
+    text = keys.mint(keys.Prefix.PERSONAL)
+    with scoped(user_id=user.id):
+        PersonalToken.objects.create(
+            user=user,
+            tenant=tenant,
+            name=unique("token"),
+            key_id=text.key_id,
+            secret_hash=keys.stored_hash(text.text),
+        )
+    return text.text
 
 
 def make_session(user: User) -> tuple[str, str]:

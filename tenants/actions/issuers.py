@@ -30,6 +30,7 @@ class IssuerValues(TypedDict):
     jwks_url: str
     secret: str
     leeway_s: int
+    max_token_age_s: int
 
 
 def describe(issuer: Issuer) -> JsonObject:
@@ -43,6 +44,7 @@ def describe(issuer: Issuer) -> JsonObject:
         "jwks_url": issuer.jwks_url or None,
         "has_secret": bool(issuer.sealed_secret),
         "leeway_s": issuer.leeway_s,
+        "max_token_age_s": issuer.max_token_age_s,
         "created_at": timestamp(issuer.created_at),
         "updated_at": timestamp(issuer.updated_at),
     }
@@ -90,6 +92,7 @@ def do_create(principal: Principal, tenant: Tenant, values: IssuerValues) -> Iss
         algorithms=values["algorithms"],
         jwks_url=values["jwks_url"],
         leeway_s=values["leeway_s"],
+        max_token_age_s=values["max_token_age_s"],
     )
     if secret:
         issuer.sealed_secret = seal(secret.encode(), purpose=SEAL_PURPOSE, owner=str(issuer.id))
@@ -105,7 +108,9 @@ def do_create(principal: Principal, tenant: Tenant, values: IssuerValues) -> Iss
 
 
 def do_delete(principal: Principal, issuer: Issuer) -> None:
-    """Stop trusting an issuer. All processes reject its tokens within a second."""
+    """Stop trusting an issuer. Within a second, all processes reject its tokens and end the
+    connections that they opened.
+    """
     before, target = describe(issuer), _target(issuer)
     issuer.delete()
     audit.record(principal, "issuer.deleted", target, before=before)

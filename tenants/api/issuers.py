@@ -25,6 +25,8 @@ TAG = "Token issuers"
 operation = partial(extend_schema, tags=[TAG])
 ALGORITHMS = (*ASYMMETRIC, *SYMMETRIC)
 MAX_LEEWAY_S = 300
+#: A minute, and a year.
+MIN_TOKEN_AGE_S, MAX_TOKEN_AGE_S = 60, 31_536_000
 
 
 class IssuerAnswer(serializers.Serializer[object]):
@@ -38,6 +40,7 @@ class IssuerAnswer(serializers.Serializer[object]):
     jwks_url = serializers.CharField(allow_null=True)
     has_secret = serializers.BooleanField()
     leeway_s = serializers.IntegerField()
+    max_token_age_s = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
 
@@ -74,6 +77,14 @@ class IssuerCreation(BodySerializer):
         max_value=MAX_LEEWAY_S,
         default=30,
         help_text="Clock skew that is tolerated between the issuer and Rillbase.",
+    )
+    max_token_age_s = serializers.IntegerField(
+        min_value=MIN_TOKEN_AGE_S,
+        max_value=MAX_TOKEN_AGE_S,
+        default=86_400,
+        help_text="Tokens are rejected this long after they were issued (`iat`), and connections "
+        "end then, whatever their expiry. A token without `iat` may expire that much later than "
+        "now at most.",
     )
 
 
@@ -129,7 +140,8 @@ class IssuerView(TenantView):
     @operation(
         "issuers_delete",
         summary="Delete a token issuer",
-        description="Every server rejects its tokens within a second.",
+        description="Within a second, every server rejects its tokens, and ends the connections "
+        "and subscriptions that they opened.",
         responses={204: None},
     )
     def delete(self, request: Request, tenant: str, issuer: UUID) -> Response:

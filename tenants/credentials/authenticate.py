@@ -29,7 +29,7 @@ from tenants import keys
 from tenants.credentials import facts, last_used, sessions
 from tenants.credentials.jwt import verify_end_user
 from tenants.models import ApiKey, Tenant
-from tenants.principals import Principal, PrincipalKind
+from tenants.principals import Principal, PrincipalKind, TokenReference
 
 KEY_HEADER = "Rillbase-Key"
 TENANT_HEADER = "Rillbase-Tenant"
@@ -90,18 +90,17 @@ def _publishable(text: str, bearer: str | None) -> Principal:
             f"{KEY_HEADER} takes a publishable key (rbp_…); send secret keys in Authorization."
         )
     key_facts = _checked_key(keys.parse(text), ApiKey.Kind.PUBLISHABLE)
-    claims = verify_end_user(key_facts.tenant, bearer) if bearer is not None else {}
-    return key_principal(
-        key_facts,
-        PrincipalKind.END_USER if bearer is not None else PrincipalKind.PUBLISHABLE_KEY,
-        claims,
-    )
+    if bearer is None:
+        return key_principal(key_facts, PrincipalKind.PUBLISHABLE_KEY)
+    token = verify_end_user(key_facts.tenant, bearer)
+    return key_principal(key_facts, PrincipalKind.END_USER, token.claims, token.reference)
 
 
 def key_principal(
     known: facts.KeyFacts,
     kind: PrincipalKind,
     claims: Mapping[str, JsonValue] = MappingProxyType({}),
+    token: TokenReference | None = None,
 ) -> Principal:
     """Return the principal of a key, with an end user's claims if there are any."""
     return Principal(
@@ -113,6 +112,7 @@ def key_principal(
         collections=known.collections,
         label=str(claims.get("sub", known.name)),
         claims=claims,
+        token=token,
     )
 
 

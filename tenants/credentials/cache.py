@@ -61,8 +61,12 @@ class ShortCache(Generic[V]):
         ttl_s: float = TTL_S,
         max_entries: int = MAX_ENTRIES,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        is_polled: bool = True,
     ) -> None:
         self._ttl_s = ttl_s
+        #: Whether the limit of `at_most` applies, which is a second by default.
+        self._is_polled = is_polled
         self._max_entries = max_entries
         self._clock = clock
         self._entries: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
@@ -73,8 +77,8 @@ class ShortCache(Generic[V]):
     def get(self, key: Hashable) -> V | None:
         """Return the value if it is younger than `ttl_s` and than the limit of `at_most`."""
         entry = self._entries.get(key)
-        wanted_s = min(_at_most_s.get(), self._ttl_s)
-        if entry is None or entry[0] - self._ttl_s + wanted_s <= self._clock():
+        limit_s = min(_at_most_s.get(), self._ttl_s) if self._is_polled else self._ttl_s
+        if entry is None or entry[0] - self._ttl_s + limit_s <= self._clock():
             return None
         return entry[1]
 

@@ -18,7 +18,16 @@ from django.utils import timezone
 
 from foundation import server_messages
 from foundation.json_types import JsonValue
-from tenants.models import ApiKey, Membership, PersonalToken, Quota, Tenant, User, UserSession
+from tenants.models import (
+    ApiKey,
+    Issuer,
+    Membership,
+    PersonalToken,
+    Quota,
+    Tenant,
+    User,
+    UserSession,
+)
 
 MESSAGE = "credentials.changed"
 
@@ -31,6 +40,7 @@ class CredentialSubject(StrEnum):
     SESSION = "session"
     #: A user, or a user's membership in a tenant.
     USER = "user"
+    #: A tenant, its limits or its issuers.
     TENANT = "tenant"
 
 
@@ -63,15 +73,15 @@ class CredentialChanges:
 
 def connect_signals() -> None:
     """Announce credential changes from now on."""
-    for saved in (ApiKey, PersonalToken, Membership, User, Tenant, Quota):
+    for saved in (ApiKey, Issuer, PersonalToken, Membership, User, Tenant, Quota):
         post_save.connect(_on_save, sender=saved)
-    for deleted in (Membership, User, UserSession, Quota):
+    for deleted in (Issuer, Membership, User, UserSession, Quota):
         post_delete.connect(_on_delete, sender=deleted)
 
 
 def _on_save(instance: models.Model, *, created: bool, using: str, **_: object) -> None:
-    # A new row is in no cache, except a quota: until then the plan's limits were cached.
-    if not created or isinstance(instance, Quota):
+    # A new row is in no cache, except what a tenant had none of until then.
+    if not created or isinstance(instance, Issuer | Quota):
         _announce(instance, using)
 
 
@@ -101,7 +111,7 @@ def _name_of(instance: models.Model) -> tuple[CredentialSubject, str]:
             return CredentialSubject.USER, str(instance.user_id)
         case User():
             return CredentialSubject.USER, str(instance.pk)
-        case Quota():
+        case Issuer() | Quota():
             return CredentialSubject.TENANT, str(instance.tenant_id)
         case Tenant():
             return CredentialSubject.TENANT, str(instance.pk)

@@ -3,8 +3,8 @@
 A connection cannot keep the secret that opened it: it keeps a `CredentialReference`, which names
 the credential without containing it. `resolve_reference` looks the credential up again and returns
 the caller's current principal, so a revoked key, a lost membership, changed scopes and a deleted
-tenant take effect. An end user's token was verified when the connection was opened; its expiry is
-among its claims.
+tenant take effect. An end user's token was verified when the connection was opened: its expiry is
+among its claims, and the reference names the issuer and the key, which may be withdrawn.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from types import MappingProxyType
 from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
 from foundation.request_context import RequestHead, client_address
-from tenants import keys
+from tenants import cors, keys
 from tenants.credentials import act_as, authenticate, facts, sessions
 from tenants.credentials.authenticate import KEY_HEADER
 from tenants.credentials.facts import TenantFacts
-from tenants.principals import Principal, PrincipalKind
+from tenants.credentials.jwt import refuse_untrusted
+from tenants.principals import Principal, PrincipalKind, TokenReference
 
 _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
 
@@ -37,6 +38,11 @@ class CredentialReference:
     address: str
     #: Whether the holder is an admin acting as the end user with these claims.
     impersonates: bool = False
+    #: Of an end user: what the token was verified with.
+    token: TokenReference | None = None
+    #: The origin of the page that uses the credential, which the tenant must list; empty: a
+    #: program, or a page of this server.
+    origin: str = ""
 
 
 def reference_of(principal: Principal, head: RequestHead) -> CredentialReference:
@@ -49,6 +55,8 @@ def reference_of(principal: Principal, head: RequestHead) -> CredentialReference
         principal.tenant_slug,
         client_address.get(),
         impersonates,
+        principal.token,
+        cors.foreign_origin(head) or "",
     )
 
 
@@ -81,14 +89,14 @@ def resolve_reference(
     """Return the caller's current principal and tenant, or raise why access has ended."""
     token = client_address.set(reference.address)
     try:
-        if not reference.impersonates:
-            return _resolve(reference, claims)
-        admin, tenant = _resolve(reference, _NO_CLAIMS)
-        return act_as.impersonated(admin, claims), tenant
+        principal, tenant = _resolve(reference, _NO_CLAIMS if reference.impersonates else claims)
     except facts.NoFacts:
         raise InvalidCredentials("The credentials no longer exist.") from None
     finally:
         client_address.reset(token)
+    if reference.origin:
+        cors.require_listed(reference.origin, tenant)
+    return act_as.impersonated(principal, claims) if reference.impersonates else principal, tenant
 
 
 def _resolve(
@@ -106,7 +114,12 @@ def _resolve(
             key_facts = facts.key_facts(reference.reference)
             authenticate.refuse_unusable_key(key_facts)
             refuse_expired(claims)
-            return authenticate.key_principal(key_facts, reference.kind, claims), key_facts.tenant
+            if reference.token is not None:
+                refuse_untrusted(key_facts.tenant, reference.token, claims)
+            principal = authenticate.key_principal(
+                key_facts, reference.kind, claims, reference.token
+            )
+            return principal, key_facts.tenant
 
 
 def refuse_expired(claims: Mapping[str, JsonValue]) -> None:

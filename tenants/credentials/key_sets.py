@@ -12,6 +12,8 @@ set, or respond with 503 immediately.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import threading
 import time
@@ -38,8 +40,16 @@ WAITING_AT_MOST_OF_A_TENANT = 2
 
 
 @dataclass(frozen=True, slots=True)
+class IssuerKey:
+    """A key of a set, and the digest by which a later set is compared with it."""
+
+    key: jwt.PyJWK
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class _KeySet:
-    keys: Mapping[str, jwt.PyJWK]
+    keys: Mapping[str, IssuerKey]
     fetched_at: float
     #: Why the last fetch failed.
     failure: str = ""
@@ -49,7 +59,7 @@ class _KeySet:
         return age_s < (FRESH_S if key_id in self.keys else RETRY_S)
 
 
-_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS)
+_key_sets: ShortCache[_KeySet] = ShortCache(ttl_s=KEPT_S, max_entries=MAX_KEY_SETS, is_polled=False)
 
 
 class _FetchSlots:
@@ -78,10 +88,12 @@ class _FetchSlots:
 
 _waiting_slots = _FetchSlots()
 _calls: dict[str, Future[_KeySet]] = {}
+#: Sets that a background thread is about to fetch.
+_refreshing: set[str] = set()
 _lock = threading.Lock()
 
 
-def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
+def find_key(tenant_id: UUID, url: str, key_id: str) -> IssuerKey:
     """Return a key of the set at `url`, for a tenant, or raise why there is none."""
     key_set = _key_sets.get(url)
     if key_set is None or not key_set.is_fresh_for(key_id):
@@ -91,6 +103,37 @@ def find_key(tenant_id: UUID, url: str, key_id: str) -> jwt.PyJWK:
     if key_set.failure and not key_set.keys:
         raise _unavailable(key_set.failure)
     raise InvalidCredentials("The token's key is not in the issuer's key set.")
+
+
+def is_withdrawn(tenant_id: UUID, url: str, key_id: str, digest: str) -> bool:
+    """Return whether the set at `url`, as far as it is cached, lacks a key that it had. An old set
+    is fetched in the background, since the caller has no time to wait.
+    """
+    key_set = _key_sets.get(url)
+    if key_set is None or not key_set.is_fresh_for(key_id):
+        _refresh(tenant_id, url)
+    if key_set is None or not key_set.keys:
+        return False
+    key = key_set.keys.get(key_id)
+    return key is None or key.digest != digest
+
+
+def _refresh(tenant_id: UUID, url: str) -> None:
+    """Fetch the set in a thread, unless a fetch is in flight."""
+    with _lock:
+        if url in _calls or url in _refreshing:
+            return
+        _refreshing.add(url)
+
+    def fetch() -> None:
+        try:
+            with contextlib.suppress(Unavailable):
+                _newer(tenant_id, url, _key_sets.get(url))
+        finally:
+            with _lock:
+                _refreshing.discard(url)
+
+    threading.Thread(target=fetch, daemon=True).start()
 
 
 def _newer(tenant_id: UUID, url: str, known: _KeySet | None) -> _KeySet:
@@ -141,11 +184,11 @@ def _unavailable(why: str) -> Unavailable:
     )
 
 
-def _download(url: str) -> Mapping[str, jwt.PyJWK]:
+def _download(url: str) -> Mapping[str, IssuerKey]:
     return outbound_client().probe("GET", url, _read_keys)
 
 
-def _read_keys(answer: OutboundResponse) -> Mapping[str, jwt.PyJWK]:
+def _read_keys(answer: OutboundResponse) -> Mapping[str, IssuerKey]:
     """Parse a JWKS document. Unsupported kinds of keys are skipped."""
     if not answer.successful:
         raise InvalidResponse(f"The key set's server responded with status {answer.status}.")
@@ -156,10 +199,11 @@ def _read_keys(answer: OutboundResponse) -> Mapping[str, jwt.PyJWK]:
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InvalidResponse("The key set is not a JWKS document.")
-    keys_by_id: dict[str, jwt.PyJWK] = {}
+    keys_by_id: dict[str, IssuerKey] = {}
     for entry in entries:
         try:
-            keys_by_id[str(entry.get("kid", ""))] = jwt.PyJWK(entry)
+            digest = hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+            keys_by_id[str(entry.get("kid", ""))] = IssuerKey(jwt.PyJWK(entry), digest)
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError):
             continue
     return keys_by_id

@@ -22,6 +22,8 @@ class Issuer(TenantOwned, Resource):
     sealed_secret = models.BinaryField(default=b"")
     #: Allowed difference between the clocks of the issuer and of Rillbase.
     leeway_s = models.PositiveSmallIntegerField(default=30)
+    #: Tokens are rejected this long after they were issued, whatever their expiry.
+    max_token_age_s = models.PositiveIntegerField(default=86_400, db_default=86_400)
 
     class Meta:
         constraints = [

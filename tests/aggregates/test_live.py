@@ -69,7 +69,7 @@ def subscribe(
     client: Client, aggregate: AggregateClient, name: str = "a", **members: object
 ) -> HeldRows:
     query_members = {"group_by": ["customer"], **members}
-    client.say(type="subscribe", id=name, aggregate=aggregate.name, **query_members)
+    client.send(type="subscribe", id=name, aggregate=aggregate.name, **query_members)
     return HeldRows(lambda: client.wait_for(lambda f: f.get("id") == name))
 
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_watched_is_refused(
     server: str, requests_5m: AggregateClient, members: Json, code: str
 ) -> None:
     with greeted(server, key_of(requests_5m)) as client:
-        client.say(**{"type": "subscribe", "id": "a", "aggregate": requests_5m.name, **members})
+        client.send(**{"type": "subscribe", "id": "a", "aggregate": requests_5m.name, **members})
         assert client.answer("a")["error"]["code"] == code
 
 
@@ -172,7 +172,7 @@ def test_a_key_without_the_scope_may_not_subscribe(
     with scoped(tenant_id=requests_5m.account.tenant.id):
         key = make_key(requests_5m.account.tenant, scopes=["topics:read"])
     with greeted(server, key) as client:
-        client.say(type="subscribe", id="a", aggregate=requests_5m.name)
+        client.send(type="subscribe", id="a", aggregate=requests_5m.name)
         assert client.answer("a")["error"]["code"] == "missing_scope"
 
 

@@ -69,7 +69,7 @@ def test_an_expired_token_ends_what_it_authorised_until_it_is_replaced(server: s
     todos = make_collection(server, account=account, rules={"read": True})
     key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE, scopes=["documents:read"])
     with opened(server) as client:
-        client.say(type="hello", key=key, token=token_of("ada", lifetime_s=5))
+        client.send(type="hello", key=key, token=token_of("ada", lifetime_s=5))
         assert client.next()["type"] == "welcome"
         deadline = time.monotonic() + TIMEOUT_S
         while (answer := client.ask("query", "q", collection=todos.name))["type"] == "ack":

@@ -75,7 +75,7 @@ class ScriptedSubscription:
     def figures(self) -> JsonObject:
         return {}
 
-    def say(self, number: int) -> None:
+    def send(self, number: int) -> None:
         assert self.outlet is not None
         self.outlet.send(b'{"type":"event","number":%d}' % number)
 
@@ -124,7 +124,7 @@ async def test_frames_arrive_as_events_until_the_client_hangs_up(
     kind = ScriptedSubscription()
     client = client_of(registry, caller, kind)
     await start_stream(client)
-    kind.say(1)
+    kind.send(1)
     event = await client.receive_output()
     assert event["body"] == b'event: event\ndata: {"type":"event","number":1}\n\n'
     await client.send_input(DISCONNECT)
@@ -188,8 +188,8 @@ async def test_a_frame_is_sent_once_the_client_has_read_it(
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "state": {}}
     serving = asyncio.ensure_future(answer.app({})(scope, messages.get, send))
     await until(lambda: kind.outlet is not None, "the subscription")
-    kind.say(1)
-    kind.say(2)
+    kind.send(1)
+    kind.send(2)
     await waiting.wait()
     assert kind.frames_left == 0, "the client has taken the head and the first line"
     room.release()

@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 def test_a_key_in_the_first_message_is_welcome(server: str) -> None:
     account = make_tenant()
     with opened(server) as client:
-        client.say(type="hello", token=make_key(account.tenant))
+        client.send(type="hello", token=make_key(account.tenant))
         welcome = client.next()
         assert welcome["type"] == "welcome"
         assert welcome["heartbeat_ms"] == 10_000
@@ -38,7 +38,7 @@ def test_a_publishable_key_is_sufficient_by_itself(server: str) -> None:
     account = make_tenant()
     key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server) as client:
-        client.say(type="hello", key=key)
+        client.send(type="hello", key=key)
         assert client.next()["type"] == "welcome"
 
 
@@ -53,7 +53,7 @@ def test_a_publishable_key_is_sufficient_by_itself(server: str) -> None:
 )
 def test_unauthenticated_clients_are_disconnected(server: str, message: dict[str, str]) -> None:
     with opened(server) as client:
-        client.say(**message)
+        client.send(**message)
         assert client.next()["error"]["status"] == 401
         assert client.closed()[0] == 4401
 
@@ -63,13 +63,13 @@ def test_cookies_open_nothing(server: str) -> None:
     cookie, _ = make_session(make_member(account.tenant, Role.OWNER))
     headers = {"Cookie": f"rillbase_session={cookie}", "Rillbase-Tenant": account.slug}
     with opened(server, headers) as client:
-        client.say(type="hello", tenant=account.slug)
+        client.send(type="hello", tenant=account.slug)
         assert client.closed()[0] == 4401
 
 
 def test_a_first_message_of_more_than_8_kib_is_refused(server: str) -> None:
     with opened(server) as client:
-        client.say(type="hello", token="x" * 8192)
+        client.send(type="hello", token="x" * 8192)
         assert client.closed()[0] == 1009
 
 
@@ -77,7 +77,7 @@ def test_a_page_of_an_unlisted_origin_is_rejected(server: str) -> None:
     account = make_tenant()
     key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, origin="https://evil.example") as client:
-        client.say(type="hello", key=key)
+        client.send(type="hello", key=key)
         assert client.closed()[0] == 4403
 
 
@@ -88,7 +88,7 @@ def test_a_page_of_a_listed_origin_is_welcome(server: str) -> None:
     )
     key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, origin="https://app.example") as client:
-        client.say(type="hello", key=key)
+        client.send(type="hello", key=key)
         assert client.next()["type"] == "welcome"
 
 
@@ -105,7 +105,7 @@ def test_a_tenant_has_no_more_connections_than_its_quota_allows(server: str) -> 
     key = make_key(account.tenant)
     with greeted(server, key) as first:
         with opened(server) as second:
-            second.say(type="hello", token=key)
+            second.send(type="hello", token=key)
             assert second.next()["error"]["code"] == "too_many_connections"
             assert second.closed()[0] == 4429
         assert first.ask("ping", "p")["type"] == "pong"
@@ -134,7 +134,7 @@ def test_a_rejected_origin_is_in_the_tenants_error_log(server: str) -> None:
     account = make_tenant()
     key = make_key(account.tenant, kind=ApiKey.Kind.PUBLISHABLE)
     with opened(server, {"Origin": "https://elsewhere.example"}) as client:
-        client.say(type="hello", key=key)
+        client.send(type="hello", key=key)
         assert client.next()["error"]["code"] == "forbidden"
         assert client.closed()[0] == 4403
     errors = f"/api/v1/tenants/{account.slug}/errors"

@@ -53,7 +53,7 @@ def test_any_oversized_part_of_a_query_is_rejected(
     with greeted(server, make_key(things.account.tenant)) as client:
         for kind in ("subscribe", "query"):
             # The name of the message follows its large part.
-            client.say(**{member: large}, type=kind, id=kind, collection=things.name)
+            client.send(**{member: large}, type=kind, id=kind, collection=things.name)
             error = _problem(client, kind)
             assert (error["code"], error["errors"][0]["pointer"]) == (code, f"/{member}")
     assert things.ask({member: large}).json()["code"] == code
@@ -67,7 +67,7 @@ def _problem(client: Client, name: str) -> dict[str, Any]:
 
 def test_unknown_members_are_listed_up_to_a_bound(server: str, things: CollectionClient) -> None:
     with greeted(server, make_key(things.account.tenant)) as client:
-        client.say(
+        client.send(
             type="subscribe", id="s", collection=things.name, **{f"m{n}": n for n in range(10_000)}
         )
         problems = _problem(client, "s")["errors"]

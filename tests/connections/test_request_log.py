@@ -39,7 +39,7 @@ def test_a_websocket_and_its_messages_have_one_request_id(server: str) -> None:
     with greeted(server, notes.account.admin_key) as client:
         client.ask("insert", "i1", collection="notes", document={"_id": "secret-id"})
         client.ask("insert", "i2", collection="notes", document={"_id": "secret-id"})
-        client.say(type="sesame-secret", id="i3")
+        client.send(type="sesame-secret", id="i3")
         client.answer("i3")
 
     def recorded() -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def test_a_websocket_and_its_messages_have_one_request_id(server: str) -> None:
 def test_a_connection_that_is_not_admitted_has_no_entry(server: str) -> None:
     account = make_tenant()
     with opened(server) as client:
-        client.say(type="hello", token=account.admin_key + "x")
+        client.send(type="hello", token=account.admin_key + "x")
         assert client.closed()[0] == 4401
     assert entries(signed_in(server, account.owner), account) == []
 

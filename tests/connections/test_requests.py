@@ -87,7 +87,7 @@ def test_writes_to_one_document_happen_in_their_order(
     where = {"collection": todos.name, "key": "a"}
     client.ask("insert", "0", collection=todos.name, document={"_id": "a", "log": []})
     for number in range(40):
-        client.say(type="update", id=f"w{number}", update={"$push": {"log": number}}, **where)
+        client.send(type="update", id=f"w{number}", update={"$push": {"log": number}}, **where)
     for number in range(40):
         assert client.answer(f"w{number}")["type"] == "ack"
     assert todos.query()[0]["log"] == list(range(40))
@@ -95,7 +95,7 @@ def test_writes_to_one_document_happen_in_their_order(
 
 def test_an_invalid_message_leaves_the_connection_open(client: Client) -> None:
     for text in ("nonsense", "[]", '{"id":"x"}', '{"type":5}', '{"type":"dance","id":"d"}'):
-        client.say_raw(text)
+        client.send_raw(text)
         assert client.next()["error"]["status"] == 400
     unknown = client.ask("ping", "p", more=1)
     assert unknown["error"]["errors"] == [
@@ -139,7 +139,7 @@ def test_messages_count_against_the_tenants_rate(server: str) -> None:
     todos = make_collection(server, account=account)
     with greeted(server, make_key(account.tenant)) as client:
         for number in range(60):
-            client.say(type="query", id=str(number), collection=todos.name)
+            client.send(type="query", id=str(number), collection=todos.name)
         answers = [client.answer(str(number)) for number in range(60)]
     codes = [answer.get("error", {}).get("code") for answer in answers]
     assert "rate_limited" in codes

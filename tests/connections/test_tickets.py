@@ -32,10 +32,10 @@ def ticket(server: str, key: str, **body: object) -> str:
 def test_a_ticket_opens_a_connection_once(server: str, account: TenantAccount) -> None:
     text = ticket(server, make_key(account.tenant), origin=PAGE)
     with opened(server, origin=PAGE) as client:
-        client.say(type="hello", token=text)
+        client.send(type="hello", token=text)
         assert client.next()["type"] == "welcome"
     with opened(server, origin=PAGE) as client:
-        client.say(type="hello", token=text)
+        client.send(type="hello", token=text)
         assert client.closed()[0] == 4401
 
 
@@ -43,7 +43,7 @@ def test_a_ticket_is_valid_only_for_its_origin(server: str, account: TenantAccou
     key = make_key(account.tenant)
     for origin in ("https://evil.example", None):
         with opened(server, origin=origin) as client:
-            client.say(type="hello", token=ticket(server, key, origin=PAGE))
+            client.send(type="hello", token=ticket(server, key, origin=PAGE))
             assert client.closed()[0] == 4403
 
 
@@ -54,7 +54,7 @@ def test_a_revoked_keys_ticket_opens_nothing(server: str, account: TenantAccount
         ApiKey.objects.filter(key_id=key.split("_")[2]).update(revoked_at=timezone.now())
     # The process may use the cached key for a second.
     with opened(server) as client:
-        client.say(type="hello", token=text)
+        client.send(type="hello", token=text)
         assert client.closed()[0] == 4401
 
 
@@ -62,7 +62,7 @@ def test_a_ticket_has_no_more_rights_than_its_key(server: str, account: TenantAc
     todos = make_collection(server, account=account)
     text = ticket(server, make_key(account.tenant, scopes=["documents:read"]))
     with opened(server) as client:
-        client.say(type="hello", token=text)
+        client.send(type="hello", token=text)
         client.next()
         refusal = client.ask("insert", "1", collection=todos.name, document={})
         assert refusal["error"]["code"] == "missing_scope"
@@ -72,7 +72,7 @@ def test_an_event_sources_ticket_opens_no_websocket(server: str, account: Tenant
     todos = make_collection(server, account=account)
     text = ticket(server, make_key(account.tenant), live={"collection": todos.name})
     with opened(server) as client:
-        client.say(type="hello", token=text)
+        client.send(type="hello", token=text)
         assert client.closed()[0] == 4401
 
 

@@ -119,7 +119,7 @@ def converse(resources: ContractResources, seed: int) -> str:
         limit = MESSAGE_LIMIT if is_greeted else 8 * 1024
         client = Client(rng, compression, limit=limit)
         if is_greeted:
-            connection.sendall(client.say(greeting(path, resources.account.admin_key)))
+            connection.sendall(client.send(greeting(path, resources.account.admin_key)))
             listener.frame()
         conversation = client.converse()
         send_cut(rng, connection, bytes(conversation.data))

@@ -84,7 +84,7 @@ def test_no_member_of_any_type_makes_the_server_fail(
 def failures(resources: ContractResources, messages: list[tuple[str, str]]) -> Iterator[str]:
     with greeted(resources.key(*DATA_SCOPES)) as client:
         for number, (what, text) in enumerate(messages):
-            client.say_raw(text)
+            client.send_raw(text)
             for frame in answers_to(client, f"p{number}"):
                 wrong = complaint_about(frame)
                 if wrong:
@@ -95,9 +95,9 @@ def answers_to(client: Client, name: str) -> Iterator[dict[str, Any]]:
     """Yield the frames received before the answer to a ping, and end the subscriptions that were
     started.
     """
-    client.say(type="unsubscribe", id="m")
-    client.say(type="ping", id=name)
-    client.say(type="query", id=f"q{name}", collection="things", limit=1)
+    client.send(type="unsubscribe", id="m")
+    client.send(type="ping", id=name)
+    client.send(type="query", id=f"q{name}", collection="things", limit=1)
     for last in (name, f"q{name}"):
         while (frame := client.next()).get("id") != last:
             yield frame
@@ -115,7 +115,7 @@ def test_no_greeting_makes_the_server_fail(resources: ContractResources, field: 
     body = {"type": "hello", field: "x"}
     for what, text in random.Random(SEED).sample(list(mutated(body)), SAMPLE):
         with connected(resources.base, by_socket=True) as client:
-            client.say_raw(text)
+            client.send_raw(text)
             frame = client.next()
             assert not complaint_about(frame), (what, frame)
             assert client.closed()[0] in (1008, 1009, 4400, 4401, 4403), what
@@ -137,7 +137,7 @@ def test_no_message_of_graphql_makes_the_server_fail(resources: ContractResource
             client._connection.send(text)
             # The server may have closed the connection already.
             with suppress(ConnectionClosed):
-                client.say(type="ping")
+                client.send(type="ping")
             assert not failure_of(client), what
 
 

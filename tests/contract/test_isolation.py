@@ -14,18 +14,15 @@ import requests
 from aggregates.urls import control_plane as aggregates_control_plane
 from analytics.urls import control_plane as analytics_control_plane
 from documents.urls import control_plane as documents_control_plane
-from foundation.scope import scoped
 from realtime.clusters.views import urlpatterns as cluster
 from rillbase_server.overview import urlpatterns as overview
 from storage_engine.urls import control_plane as topics_control_plane
-from tenants import keys
 from tenants.api import base
 from tenants.api.base import TenantView
 from tenants.api.urls import control_plane
-from tenants.models import PersonalToken
 from tests.caller import Caller, signed_in, with_key
 from tests.contract.victim import victim
-from tests.make import TenantAccount, make_tenant
+from tests.make import TenantAccount, make_personal_token, make_tenant
 
 METHODS = ("GET", "POST", "PATCH", "PUT", "DELETE")
 
@@ -92,16 +89,8 @@ def test_another_tenants_ids_do_not_exist_below_ones_own(server: str, route: str
 def test_a_personal_token_bound_to_one_tenant_opens_no_other(server: str) -> None:
     first = make_tenant()
     second = make_tenant(owner=first.owner)
-    text = keys.mint(keys.Prefix.PERSONAL)
-    with scoped(user_id=first.owner.id):
-        PersonalToken.objects.create(
-            user=first.owner,
-            tenant=first.tenant,
-            name="t",
-            key_id=text.key_id,
-            secret_hash=keys.stored_hash(text.text),
-        )
-    caller = with_key(server, text.text)
+    text = make_personal_token(first.owner, tenant=first.tenant)
+    caller = with_key(server, text)
     assert caller.get(f"/api/v1/tenants/{first.slug}").status_code == 200
     assert caller.get(f"/api/v1/tenants/{second.slug}").status_code == 404
     assert caller.get("/v1/whoami", Rillbase_Tenant=second.slug).status_code == 404

@@ -218,7 +218,7 @@ def greeted(caller: Caller) -> Iterator[Client]:
 def answer_of(client: Client, number: int, kind: str, members: dict[str, Any]) -> dict[str, Any]:
     """Send a message and return its answer: an acknowledgement or a first frame."""
     name = str(number)
-    client.say(type=kind.partition(" ")[0], id=name, **members)
+    client.send(type=kind.partition(" ")[0], id=name, **members)
     frame = client.wait_for(lambda f: f.get("id") == name)
     error: dict[str, Any] = frame.get("error") or {}
     return error
@@ -241,7 +241,7 @@ def test_a_key_with_one_scope_can_send_only_the_messages_of_that_scope(
 @contextmanager
 def graphql_connection(caller: Caller) -> Iterator[GraphqlSocket]:
     with listening(caller.base, caller.headers) as client:
-        client.say(type="connection_init")
+        client.send(type="connection_init")
         assert client.next() == {"type": "connection_ack"}
         yield client
 
@@ -251,7 +251,7 @@ def errors_of(client: GraphqlSocket, name: str, text: str) -> list[dict[str, Any
     client.subscribe(name, text)
     first = client.next()
     assert first["id"] == name
-    client.say(type="complete", id=name)
+    client.send(type="complete", id=name)
     result = first.get("payload", [])
     errors: list[dict[str, Any]] = result.get("errors", []) if isinstance(result, dict) else result
     return errors

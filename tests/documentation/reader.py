@@ -208,7 +208,7 @@ class Reader:
                 self._say({"type": "hello", "token": self._account.admin_key})
         if message.get("idempotency_key") == "…":
             message["idempotency_key"] = unique("key")
-        self._socket.say(**message)
+        self._socket.send(**message)
         answer = ANSWERS.get(message["type"], "ack")
         frame = self._frame((answer, "error"), message.get("id"))
         assert frame["type"] == answer, frame

@@ -242,7 +242,7 @@ def check_subscription(here: Installation, answer: Answer) -> None:
     """A client that resumes starts over, and receives every further change."""
     with greeted(here.ready["url"], here.ready["api_key"]) as client:
         back = Answer(client=client, name="s", items=answer.items, seq=answer.seq)
-        client.say(type="subscribe", id="s", collection="notes", resume=answer.resume)
+        client.send(type="subscribe", id="s", collection="notes", resume=answer.resume)
         assert back.next(PATIENCE_S)["type"] == "reset"
         back.until("ready", timeout_s=PATIENCE_S)
         assert back.documents == [{"_id": "kept"}]

@@ -29,10 +29,10 @@ class Client:
         self._connection = connection
         self._kept: list[Frame] = []
 
-    def say(self, **message: object) -> None:
-        self.say_raw(json.dumps(message))
+    def send(self, **message: object) -> None:
+        self.send_raw(json.dumps(message))
 
-    def say_raw(self, text: str | bytes) -> None:
+    def send_raw(self, text: str | bytes) -> None:
         self._connection.send(text)
 
     def next(self, timeout_s: float = TIMEOUT_S) -> Frame:
@@ -65,7 +65,7 @@ class Client:
         )
 
     def ask(self, kind: str, message_id: str, **members: object) -> Frame:
-        self.say(type=kind, id=message_id, **members)
+        self.send(type=kind, id=message_id, **members)
         return self.answer(message_id)
 
     def closed(self) -> tuple[int, str]:
@@ -117,6 +117,6 @@ def greeted(
 ) -> Iterator[Client]:
     """Open a connection and say `hello`."""
     with opened(base, by_socket=by_socket) as client:
-        client.say(type="hello", token=token, **members)
+        client.send(type="hello", token=token, **members)
         assert client.next()["type"] == "welcome"
         yield client

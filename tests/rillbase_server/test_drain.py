@@ -31,10 +31,10 @@ def test_a_draining_server_is_not_ready_and_continues_to_serve(key: str) -> None
         other.process.terminate()
         wait_until(lambda: readiness(other.url) == (503, "draining"), what="the server to drain")
         assert requests.get(f"{other.url}/healthz", timeout=60).ok
-        client.say(type="ping", id="p")
+        client.send(type="ping", id="p")
         client.wait_for(lambda frame: frame["type"] == "pong")
         with greeted(other.url, key) as late:
-            late.say(type="ping", id="p")
+            late.send(type="ping", id="p")
             late.wait_for(lambda frame: frame["type"] == "pong")
         other.process.send_signal(signal.SIGTERM)
         client.wait_for(lambda frame: frame["type"] == "goodbye")

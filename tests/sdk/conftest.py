@@ -61,7 +61,7 @@ def client(
     }
     paths = os.pathsep.join([os.environ["PYTHONPATH"], str(PYTHON_SDK)])
     with program(argv[request.param](), PYTHONPATH=paths) as client:
-        client.say("open", "open", options=options_of(network, todos))
+        client.send("open", "open", options=options_of(network, todos))
         yield client
 
 

@@ -62,7 +62,7 @@ class Client(Protocol):
 
     reports: Reports
 
-    def say(self, do: str, name: str, **members: object) -> None:
+    def send(self, do: str, name: str, **members: object) -> None:
         """Give a command."""
 
 
@@ -81,7 +81,7 @@ class Program:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def say(self, do: str, name: str, **members: object) -> None:
+    def send(self, do: str, name: str, **members: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"do": do, "name": name, **members}) + "\n")
         self._process.stdin.flush()
@@ -115,7 +115,7 @@ def program(argv: list[str], **variables: str) -> Iterator[Program]:
 
 def ask(client: Client, do: str, name: str, **members: object) -> Report:
     """Give a command and return its answer."""
-    client.say(do, name, **members)
+    client.send(do, name, **members)
     return client.reports.wait_for(name, lambda _: True)
 
 

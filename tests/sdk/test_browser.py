@@ -79,7 +79,7 @@ class InPage:
     page: Page
     reports: Reports
 
-    def say(self, do: str, name: str, **members: object) -> None:
+    def send(self, do: str, name: str, **members: object) -> None:
         self.page.evaluate(f"take({json.dumps({'do': do, 'name': name, **members})})")
 
 
@@ -123,8 +123,8 @@ def test_a_page_subscribes_writes_and_survives_a_bad_network(
 ) -> None:
     todos = open_todos
     key = todos.anonymous().headers["Rillbase-Key"]
-    client.say("open", "open", options={"url": network.url, "key": key})
-    client.say("watch", "q", collection=todos.name, sort=[["n", 1]])
+    client.send("open", "open", options={"url": network.url, "key": key})
+    client.send("watch", "q", collection=todos.name, sort=[["n", 1]])
     shows(client, "q", [])
     assert ask(client, "insert", "w", collection=todos.name, body={"_id": "b", "n": 2})["version"]
     network.cut()

@@ -40,7 +40,7 @@ def test_a_watched_query_shows_the_answer_and_every_change(
     client: Program, todos: CollectionClient
 ) -> None:
     todos.insert({"_id": "a", "n": 2})
-    client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=2)
+    client.send("watch", "q", collection=todos.name, sort=[["n", 1]], limit=2)
     shows(client, "q", [{"_id": "a", "n": 2}])
     todos.insert({"_id": "b", "n": 1})
     todos.insert({"_id": "c", "n": 3})
@@ -57,10 +57,10 @@ def test_groups_are_queried_and_watched_and_wait_for_the_server(
     of = {"collection": todos.name, "group": group, "sort": [["sum", -1]]}
     rows = [{"odd": False, "sum": 6}, {"odd": True, "sum": 4}]
     assert ask(client, "fetch", "f", **of)["documents"] == rows
-    client.say("watch", "q", **of)
+    client.send("watch", "q", **of)
     shows(client, "q", rows)
     body = {"_id": "d9", "n": 9, "odd": True}
-    client.say("insert", "w", collection=todos.name, body=body)
+    client.send("insert", "w", collection=todos.name, body=body)
     shows(client, "q", [{"odd": True, "sum": 13}, {"odd": False, "sum": 6}])
 
 
@@ -74,11 +74,11 @@ def test_lookups_work_in_queries_and_subscriptions_and_follow_changes_of_both_si
     of = {"collection": todos.name, "lookup": lookup}
     shown = {"_id": "a", "owner": "ann", "by": {"_id": "ann", "age": 1}}
     assert ask(client, "fetch", "f", **of)["documents"] == [shown]
-    client.say("watch", "q", **of)
+    client.send("watch", "q", **of)
     shows(client, "q", [shown])
     people.caller.patch(f"{people.path}/documents/ann", {"$set": {"age": 2}})
     shows(client, "q", [{**shown, "by": {"_id": "ann", "age": 2}}])
-    client.say("insert", "w", collection=todos.name, body={"_id": "b", "owner": "bob"})
+    client.send("insert", "w", collection=todos.name, body={"_id": "b", "owner": "bob"})
     shows(
         client,
         "q",
@@ -89,8 +89,8 @@ def test_lookups_work_in_queries_and_subscriptions_and_follow_changes_of_both_si
 def test_network_outages_lose_and_repeat_no_event(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("watch", "q", collection=todos.name)
-    client.say("follow", "f", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
+    client.send("follow", "f", collection=todos.name)
     shows(client, "q", [])
     client.reports.wait_for("f", lambda r: r["event"]["type"] == "result")
     expected = []
@@ -116,7 +116,7 @@ def test_network_outages_lose_and_repeat_no_event(
 def test_a_connection_that_is_open_but_dead_is_replaced(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("watch", "q", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [])
     network.go_silent()
     todos.insert(document(1))
@@ -126,7 +126,7 @@ def test_a_connection_that_is_open_but_dead_is_replaced(
 def test_a_half_closed_connection_is_replaced(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("watch", "q", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [])
     network.half_close()
     todos.insert(document(1))
@@ -136,7 +136,7 @@ def test_a_half_closed_connection_is_replaced(
 def test_a_client_is_offline_without_a_network_and_reconnects(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("watch", "q", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [])
     network.refuses = True
     network.cut()
@@ -151,7 +151,7 @@ def test_subscriptions_work_on_networks_that_block_websockets(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
     network.passes_web_sockets = False
-    client.say("watch", "q", collection=todos.name, sort=[["n", 1]], limit=3)
+    client.send("watch", "q", collection=todos.name, sort=[["n", 1]], limit=3)
     shows(client, "q", [])
     todos.insert(document(1))
     shows(client, "q", [document(1)])
@@ -164,9 +164,9 @@ def test_a_client_resumes_after_its_server_was_killed(
     client: Program, todos: CollectionClient, server: str
 ) -> None:
     with another_server() as other, through_proxy(other.url) as network:
-        client.say("open", "open", options=options_of(network, todos))
-        client.say("watch", "q", collection=todos.name)
-        client.say("follow", "f", collection=todos.name)
+        client.send("open", "open", options=options_of(network, todos))
+        client.send("watch", "q", collection=todos.name)
+        client.send("follow", "f", collection=todos.name)
         todos.insert(document(1))
         shows(client, "q", [document(1)])
         network.target = server
@@ -180,10 +180,10 @@ def test_a_client_resumes_after_its_server_was_killed(
 def test_writes_are_visible_at_once_and_reverted_if_rejected(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("watch", "q", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [])
     network.delay_s = 0.2
-    client.say("insert", "w", collection=todos.name, body={"_id": "a", "n": 1})
+    client.send("insert", "w", collection=todos.name, body={"_id": "a", "n": 1})
     seen = client.reports.saw("q", lambda r: r["pending"])
     assert seen["documents"] == [{"_id": "a", "n": 1}]
     assert client.reports.wait_for("w", lambda _: True)["version"] == 1
@@ -199,7 +199,7 @@ def test_a_write_whose_response_was_lost_takes_effect_once(
 ) -> None:
     todos.insert({"_id": "a", "n": 0})
     network.delay_s = 0.3
-    client.say("update", "w", collection=todos.name, id="a", body={"$inc": {"n": 1}})
+    client.send("update", "w", collection=todos.name, id="a", body={"$inc": {"n": 1}})
     wait_until(
         lambda: todos.query() == [{"_id": "a", "n": 1}], what="the write to commit", timeout_s=120
     )
@@ -213,14 +213,14 @@ def test_a_write_whose_response_was_lost_takes_effect_once(
 def test_queued_writes_wait_for_the_network(
     client: Program, todos: CollectionClient, network: Proxy
 ) -> None:
-    client.say("open", "open", options={**options_of(network, todos), "queued": True})
-    client.say("watch", "q", collection=todos.name)
+    client.send("open", "open", options={**options_of(network, todos), "queued": True})
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [])
     network.refuses = True
     network.cut()
     client.reports.saw("q", lambda r: r["state"] == "offline")
-    client.say("insert", "w1", collection=todos.name, body={"_id": "a", "n": 1})
-    client.say("update", "w2", collection=todos.name, id="a", body={"$inc": {"n": 1}})
+    client.send("insert", "w1", collection=todos.name, body={"_id": "a", "n": 1})
+    client.send("update", "w2", collection=todos.name, id="a", body={"$inc": {"n": 1}})
     client.reports.wait_for("q", lambda r: r["documents"] == [{"_id": "a", "n": 2}])
     assert todos.query() == []
     network.refuses = False
@@ -231,7 +231,7 @@ def test_queued_writes_wait_for_the_network(
 
 def test_a_transaction_is_done_as_a_whole(client: Program, todos: CollectionClient) -> None:
     todos.insert_many([{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
-    client.say("watch", "q", collection=todos.name)
+    client.send("watch", "q", collection=todos.name)
     shows(client, "q", [{"_id": "a", "n": 1}, {"_id": "b", "n": 1}])
     ask(client, "transfer", "t", collection=todos.name, body={"from": "a", "to": "b"})
     shows(client, "q", [{"_id": "a", "n": 0}, {"_id": "b", "n": 2}])
@@ -241,7 +241,7 @@ def test_a_transaction_is_done_as_a_whole(client: Program, todos: CollectionClie
 
 
 def test_errors_have_codes_and_point_at_the_place(client: Program, todos: CollectionClient) -> None:
-    client.say("watch", "q", collection=todos.name, filter={"n": {"$foo": 1}})
+    client.send("watch", "q", collection=todos.name, filter={"n": {"$foo": 1}})
     failed = client.reports.wait_for("q", lambda r: r["error"] is not None)
     assert failed["state"] == "failed"
     request = ask(client, "fetch", "f", collection=todos.name, filter={"n": {"$foo": 1}})

@@ -51,7 +51,7 @@ def test_a_live_answer_equals_a_query(
 ) -> None:
     rng = random.Random(seed)
     for name, query in QUERIES.items():
-        client.say("watch", name, collection=todos.name, **query)
+        client.send("watch", name, collection=todos.name, **query)
     for _ in range(WRITES):
         write_something(todos, rng)
         if rng.random() < 0.1:

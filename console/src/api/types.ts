@@ -629,6 +629,7 @@ export interface components {
       readonly jwks_url: string | null;
       readonly has_secret: boolean;
       readonly leeway_s: number;
+      readonly max_token_age_s: number;
       /** Format: date-time */
       readonly created_at: string;
       /** Format: date-time */
@@ -657,6 +658,11 @@ export interface components {
        * @default 30
        */
       readonly leeway_s: number;
+      /**
+       * @description Tokens are rejected this long after they were issued (`iat`), and connections end then, whatever their expiry. A token without `iat` may expire that much later than now at most.
+       * @default 86400
+       */
+      readonly max_token_age_s: number;
     };
     readonly IssuerPage: {
       readonly items: readonly components["schemas"]["Issuer"][];

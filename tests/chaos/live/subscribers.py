@@ -166,7 +166,7 @@ class Subscriber(threading.Thread):
     @contextmanager
     def _socket(self) -> Iterator[Iterator[Frame]]:
         with opened(self._rng.choice(self._urls)) as client:
-            client.say(type="hello", **self.habits.credentials)
+            client.send(type="hello", **self.habits.credentials)
             if (welcome := client.next())["type"] != "welcome":
                 raise Unavailable(f"not welcome: {welcome}")
             members = {"collection": self.habits.collection, **self.habits.query}
@@ -174,7 +174,7 @@ class Subscriber(threading.Thread):
                 members["options"] = self.habits.options
             if self._held.resume:
                 members["resume"] = self._held.resume
-            client.say(type="subscribe", id="s", **members)
+            client.send(type="subscribe", id="s", **members)
             yield self._until_silence(client)
 
     def _until_silence(self, client: Client) -> Iterator[Frame]:
@@ -188,7 +188,7 @@ class Subscriber(threading.Thread):
                 if now_s - heard_s > SILENCE_S:
                     raise
                 if now_s - asked_s > SILENCE_S / 3:
-                    client.say(type="ping", id="p")
+                    client.send(type="ping", id="p")
                     asked_s = now_s
 
     @contextmanager

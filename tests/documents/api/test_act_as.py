@@ -137,7 +137,7 @@ def test_a_ticket_acts_as_the_user_for_whom_it_was_issued(server: str, credentia
     answer = admin.post("/v1/realtime/tickets", {}, Rillbase_Act_As='{"sub": "ada"}')
     assert answer.status_code == 201, answer.text
     with opened(server) as client:
-        client.say(type="hello", token=answer.json()["ticket"])
+        client.send(type="hello", token=answer.json()["ticket"])
         assert client.next()["type"] == "welcome"
         assert seen_over(client, notes) == {0, 1}
 
@@ -147,7 +147,7 @@ def test_a_ticket_and_the_header_cannot_be_combined(server: str) -> None:
     admin = with_key(server, notes.account.admin_key)
     ticket = admin.post("/v1/realtime/tickets", {}).json()["ticket"]
     with opened(server, {"Rillbase-Act-As": '{"sub": "ada"}'}) as client:
-        client.say(type="hello", token=ticket)
+        client.send(type="hello", token=ticket)
         assert client.next()["error"]["code"] == "forbidden"
 
 
@@ -170,7 +170,7 @@ def test_a_former_admin_cannot_act_as_a_user(server: str) -> None:
     with scoped(tenant_id=notes.account.tenant.id):
         Membership.objects.filter(user=user).update(role=Role.VIEWER)
     with opened(server) as client:
-        client.say(type="hello", token=ticket)
+        client.send(type="hello", token=ticket)
         assert client.closed()[0] == 4403
 
 

@@ -315,7 +315,7 @@ def test_a_connection_reveals_no_more_than_a_call(todos: CollectionClient) -> No
     ada = user(todos)
     with opened(todos.caller.base) as client:
         token = ada.headers["Authorization"].removeprefix("Bearer ")
-        client.say(type="hello", key=ada.headers["Rillbase-Key"], token=token)
+        client.send(type="hello", key=ada.headers["Rillbase-Key"], token=token)
         assert client.next()["type"] == "welcome"
         for number, (kind, members) in enumerate(MESSAGES):
             answers = []

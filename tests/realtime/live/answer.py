@@ -53,5 +53,5 @@ def subscribe(client: Client, name: str, **members: object) -> Answer:
 
 
 def begin(client: Client, name: str, **members: object) -> Answer:
-    client.say(type="subscribe", id=name, **members)
+    client.send(type="subscribe", id=name, **members)
     return Answer(client=client, name=name, looks_up="lookup" in members)

@@ -38,7 +38,7 @@ def test_a_connection_has_at_most_a_thousand_subscriptions(
     client: Client, todos: CollectionClient
 ) -> None:
     for number in range(1001):
-        client.say(type="subscribe", id=f"s{number}", collection=todos.name, limit=1 + number % 3)
+        client.send(type="subscribe", id=f"s{number}", collection=todos.name, limit=1 + number % 3)
     refusal = client.wait_for(lambda f: f["type"] == "error", timeout_s=60.0)
     assert refusal["id"] == "s1000"
     assert refusal["error"]["code"] == "too_many_subscriptions"

@@ -30,7 +30,7 @@ def test_a_message_ends_a_subscription_although_its_client_does_not_read(
     with greeted(server, make_key(todos.account.tenant)) as client:
         # More than its client and the sockets between have room for: nothing is read.
         for number in range(4):
-            client.say(type="subscribe", id=f"s{number}", collection=todos.name)
+            client.send(type="subscribe", id=f"s{number}", collection=todos.name)
         public = member.subscription("s3")
         assert member.caller.delete(f"{member.path}/{public}").status_code == 204
         wait_until(

@@ -113,7 +113,7 @@ def test_an_event_stream_receives_every_type_as_it_was_written(
 
 def test_another_form_is_rejected(server: str, todos: CollectionClient, key: str) -> None:
     with opened(server) as client:
-        client.say(type="hello", token=key, ejson="strict")
+        client.send(type="hello", token=key, ejson="strict")
         assert client.next()["error"]["code"] == "invalid_parameter"
         assert client.closed()[0] == 1008
     url = f"{todos.caller.base}{todos.path}/live?ejson=strict"

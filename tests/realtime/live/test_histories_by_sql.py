@@ -187,7 +187,7 @@ def readers(world: World) -> Iterator[dict[bool, Client]]:
     """
     own = world.caller.headers["Authorization"].removeprefix("Bearer ")
     with greeted(world.caller.base, own) as everything, opened(world.caller.base) as public:
-        public.say(type="hello", key=world.anonymous.headers["Rillbase-Key"])
+        public.send(type="hello", key=world.anonymous.headers["Rillbase-Key"])
         yield {False: everything, True: public}
 
 

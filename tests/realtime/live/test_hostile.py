@@ -81,7 +81,7 @@ def test_ten_thousand_requested_subscriptions_are_limited_by_the_quota(
     def flood() -> None:
         with greeted(server, key_of(hostile), by_socket=True) as greedy:
             for number in range(MANY):
-                greedy.say(
+                greedy.send(
                     type="subscribe",
                     id=f"s{number}",
                     collection=hostile.name,
@@ -110,9 +110,9 @@ def test_garbage_gets_an_error_or_ends_only_its_own_connection(
             with greeted(server, key_of(hostile), by_socket=True) as one:
                 try:
                     for _ in range(200):
-                        one.say_raw("".join(rng.choices(alphabet, k=rng.randrange(1, 300))))
-                    one.say_raw("[" * 100_000)
-                    one.say_raw(b"\xff\x00\xfe")
+                        one.send_raw("".join(rng.choices(alphabet, k=rng.randrange(1, 300))))
+                    one.send_raw("[" * 100_000)
+                    one.send_raw(b"\xff\x00\xfe")
                     assert one.closed()[0] in (1003, 1007, 1008, 1009)
                 except ConnectionClosed:
                     continue
@@ -130,7 +130,9 @@ def test_a_tenant_with_a_thousand_residual_queries_does_not_block_others(
     def ask(one: Client, numbers: range) -> None:
         for number in numbers:
             query_filter = {"n": {"$not": {"$eq": number}}}
-            one.say(type="subscribe", id=f"s{number}", collection=hostile.name, filter=query_filter)
+            one.send(
+                type="subscribe", id=f"s{number}", collection=hostile.name, filter=query_filter
+            )
         wanted_answers = sum(codes.values()) + len(numbers)
         while sum(codes.values()) < wanted_answers:
             frame = one.next()

@@ -74,7 +74,7 @@ def test_hidden_documents_are_absent_and_a_changed_rule_hides_them(
     first = {"_id": "a", "owner": "ann", "by": ann}
     second = {"_id": "b", "owner": "bob", "by": None}
     with opened(server) as anonymous:
-        anonymous.say(type="hello", key=anonymous_key(todos))
+        anonymous.send(type="hello", key=anonymous_key(todos))
         answer = subscribe(anonymous, "s", **looking_up(todos, people))
         assert answer.documents == [first, second]
         people.caller.patch(f"{people.path}/documents/bob", {"$set": {"age": 77}})

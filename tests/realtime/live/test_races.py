@@ -91,7 +91,7 @@ def test_a_client_of_a_server_that_died_gets_what_it_missed_from_another(
         todos.caller.delete(f"{todos.path}/documents/a")
         with greeted(server, key_of(todos)) as client:
             back = Answer(client=client, name="s", items=answer.items, seq=answer.seq)
-            client.say(type="subscribe", id="s", resume=answer.resume, **query)
+            client.send(type="subscribe", id="s", resume=answer.resume, **query)
             back.until_shows([{"_id": "b"}])
             assert {frame["type"] for frame in back.frames} <= {"ready", "event"}
 

@@ -42,7 +42,7 @@ def test_the_list_follows_the_caller_and_the_rules_of_a_subscription(
     member = Member(todos)
     change_rules(todos, {"read": {"public": True}})
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(todos))
+        client.send(type="hello", key=anonymous_key(todos))
         subscribe(client, "s", collection=todos.name)
         wait_until(lambda: bool(listed(member)), what="the subscription to be listed")
         anonymous = listed(member)
@@ -51,7 +51,7 @@ def test_the_list_follows_the_caller_and_the_rules_of_a_subscription(
             lambda: listed(member).get("query_hash") not in (None, anonymous["query_hash"]),
             what="the query under the new rules",
         )
-        client.say(type="auth", id="a", token=make_key(todos.account.tenant))
+        client.send(type="auth", id="a", token=make_key(todos.account.tenant))
         wait_until(
             lambda: listed(member).get("principal") not in (None, anonymous["principal"]),
             what="the other caller",
@@ -65,7 +65,7 @@ def test_the_list_shows_who_holds_a_subscription_now(server: str, todos: Collect
         subscribe(client, "s", collection=todos.name)
         wait_until(lambda: bool(listed(member)), what="the subscription to be listed")
         before = listed(member)
-        client.say(type="auth", id="a", token=second)
+        client.send(type="auth", id="a", token=second)
         wait_until(
             lambda: listed(member).get("principal") not in (None, before["principal"]),
             what="the other caller",

@@ -47,7 +47,7 @@ def test_a_refused_event_stream_is_a_request(todos: CollectionClient) -> None:
 
 def test_a_subscription_names_its_collection(todos: CollectionClient, client: Client) -> None:
     subscribe(client, "s", collection=todos.name)
-    client.say(type="subscribe", id="t", collection=todos.name, filter={"$no": 1})
+    client.send(type="subscribe", id="t", collection=todos.name, filter={"$no": 1})
     client.answer("t")
     result = entries(todos, route="subscribe")
     assert [(entry["route"], entry["status"]) for entry in result] == [

@@ -30,7 +30,7 @@ def test_a_reconnected_client_gets_missed_changes(server: str, todos: Collection
     todos.caller.delete(f"{todos.path}/documents/a")
     with greeted(server, key_of(todos)) as client:
         back = Answer(client=client, name="s", items=answer.items, seq=answer.seq)
-        client.say(type="subscribe", id="s", resume=answer.resume, **query)
+        client.send(type="subscribe", id="s", resume=answer.resume, **query)
         back.until_shows([{"_id": "b", "n": 2}])
         assert [frame["type"] for frame in back.frames if frame["type"] != "ready"] == [
             "event",
@@ -48,7 +48,7 @@ def test_a_client_resumes_at_another_server(server: str, todos: CollectionClient
         todos.insert({"_id": "b"})
         with greeted(server, key_of(todos)) as client:
             back = Answer(client=client, name="s", items=answer.items, seq=answer.seq)
-            client.say(type="subscribe", id="s", resume=answer.resume, **query)
+            client.send(type="subscribe", id="s", resume=answer.resume, **query)
             back.until_shows([{"_id": "a"}, {"_id": "b"}])
             todos.insert({"_id": "c"})
             back.until_shows([{"_id": "a"}, {"_id": "b"}, {"_id": "c"}])
@@ -192,5 +192,5 @@ def test_a_quota_applies_across_all_servers(server: str, todos: CollectionClient
 
 
 def _is_let_in(client: Client, name: str, query: dict[str, str]) -> bool:
-    client.say(type="subscribe", id=name, **query)
+    client.send(type="subscribe", id=name, **query)
     return bool(client.wait_for(lambda f: f.get("id") == name, timeout_s=30.0)["type"] == "result")

@@ -39,7 +39,7 @@ def test_the_rule_is_part_of_the_query(server: str, ruled: CollectionClient) -> 
     ruled.insert({"_id": "a", "public": True})
     ruled.insert({"_id": "b", "public": False, "secret": "s3cr3t"})
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name)
         assert answer.documents == [{"_id": "a", "public": True}]
         ruled.caller.patch(f"{ruled.path}/documents/b", {"$set": {"n": 1}})
@@ -55,7 +55,7 @@ def test_changes_of_a_hidden_document_that_a_filter_names_give_no_frames(
 ) -> None:
     ruled.insert({"_id": "hidden", "public": False})
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         query_filter = {"_id": {"$in": ["hidden", "absent", "seen"]}}
         answer = subscribe(client, "s", collection=ruled.name, filter=query_filter)
         assert answer.documents == []
@@ -79,7 +79,7 @@ def test_documents_that_cannot_be_evaluated_are_counted_if_the_rule_shows_them(
             result: int = client.wait_for(lambda frame: frame["type"] == "notice")["count"]
             return result
 
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name, filter=costly)
         assert notice_count() == 1
         hidden_and_shown = [{"_id": n, "public": n > 10, "n": too_large} for n in range(10, 13)]
@@ -95,7 +95,7 @@ def test_a_rule_tightened_between_two_writes_hides_the_second(
     server: str, ruled: CollectionClient
 ) -> None:
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name)
         ruled.insert({"_id": "a", "public": True})
         answer.until_shows([{"_id": "a", "public": True}])
@@ -109,7 +109,7 @@ def test_a_rule_tightened_between_two_writes_hides_the_second(
 
 def test_a_rule_that_denies_ends_the_subscription(server: str, ruled: CollectionClient) -> None:
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         answer = subscribe(client, "s", collection=ruled.name)
         change_rules(ruled, {})
         assert answer.until("end")["error"]["code"] == "forbidden"

@@ -56,9 +56,9 @@ def test_a_write_over_the_connection_is_delivered_as_an_event(
 
 def test_unsubscribing_ends_it(client: Client, todos: CollectionClient) -> None:
     answer = subscribe(client, "s", collection=todos.name)
-    client.say(type="subscribe", id="s", collection=todos.name)
+    client.send(type="subscribe", id="s", collection=todos.name)
     refusal = client.wait_for(lambda f: f["type"] == "error")
     assert refusal["error"]["code"] == "id_in_use"
-    client.say(type="unsubscribe", id="s")
+    client.send(type="unsubscribe", id="s")
     assert answer.until("end")["error"] is None
     subscribe(client, "s", collection=todos.name)

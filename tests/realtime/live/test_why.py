@@ -75,7 +75,7 @@ def test_the_explanation_distinguishes_the_access_rule_from_the_filter(
 ) -> None:
     ruled = make_collection(server, rules={"read": {"public": True}})
     with opened(server) as client:
-        client.say(type="hello", key=anonymous_key(ruled))
+        client.send(type="hello", key=anonymous_key(ruled))
         subscribe(client, "s", collection=ruled.name, filter={"n": {"$lt": 9}})
         ruled.insert({"_id": "a", "n": 1, "public": False})
         trace = Member(ruled).verdict("s", "a", "hidden")

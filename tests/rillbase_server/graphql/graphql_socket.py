@@ -23,7 +23,7 @@ class GraphqlSocket:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
-    def say(self, **message: object) -> None:
+    def send(self, **message: object) -> None:
         self._connection.send(json.dumps(message))
 
     def next(self) -> Message:
@@ -34,7 +34,7 @@ class GraphqlSocket:
                 return message
 
     def subscribe(self, name: str, query: str, **variables: object) -> None:
-        self.say(type="subscribe", id=name, payload={"query": query, "variables": variables})
+        self.send(type="subscribe", id=name, payload={"query": query, "variables": variables})
 
     def payload(self, name: str) -> Message:
         """Return the data of the next answer to an operation, which has no errors."""
@@ -90,6 +90,6 @@ def opened(base: str, headers: dict[str, str] | None = None) -> Iterator[Graphql
 def greeted(base: str, **payload: str) -> Iterator[GraphqlSocket]:
     """Connect and greet with credentials."""
     with opened(base) as graphql_socket:
-        graphql_socket.say(type="connection_init", payload=payload)
+        graphql_socket.send(type="connection_init", payload=payload)
         assert graphql_socket.next() == {"type": "connection_ack"}
         yield graphql_socket

@@ -38,7 +38,7 @@ def test_a_mutation_updates_the_cache_and_a_subscription_resumes(
 
             assert page([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}]) == 1
             holds([{"_id": "a", "n": 1}, {"_id": "b", "n": 2}])
-            running.say("change", "b", n=7)
+            running.send("change", "b", n=7)
             # The page was not asked for again: the mutation's answer has the document's global id.
             assert page([{"_id": "a", "n": 1}, {"_id": "b", "n": 7}]) == 2
             assert holds([{"_id": "a", "n": 1}, {"_id": "b", "n": 7}]) == 1

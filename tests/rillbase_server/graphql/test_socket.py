@@ -59,9 +59,9 @@ def test_a_subscription_delivers_the_answer_and_then_each_change(
         things.caller.delete(f"{things.path}/documents/~1")
         removed = graphql_socket.event("s", "documents")
         assert (removed["match"], removed["node"]["key"]) == ("REMOVE", 1)
-        graphql_socket.say(type="complete", id="s")
+        graphql_socket.send(type="complete", id="s")
         things.insert({"_id": 8, "n": 8})
-        graphql_socket.say(type="subscribe", id="s", payload={"query": "{ __typename }"})
+        graphql_socket.send(type="subscribe", id="s", payload={"query": "{ __typename }"})
         assert graphql_socket.payload("s") == {"data": {"__typename": "Query"}}
 
 
@@ -145,7 +145,7 @@ def test_another_tenants_documents_cannot_be_subscribed_to(
 
 def test_credentials_may_be_sent_as_headers(server: str, things: CollectionClient) -> None:
     with opened(server, dict(things.caller.headers)) as graphql_socket:
-        graphql_socket.say(type="connection_init")
+        graphql_socket.send(type="connection_init")
         assert graphql_socket.next() == {"type": "connection_ack"}
 
 
@@ -162,7 +162,7 @@ def test_unauthenticated_connections_are_closed(
 ) -> None:
     with opened(server) as graphql_socket:
         for message in said:
-            graphql_socket.say(**message)
+            graphql_socket.send(**message)
         assert graphql_socket.closed() == code
 
 
@@ -178,7 +178,7 @@ def test_protocol_errors_have_their_close_codes(
     server: str, things: CollectionClient, said: dict[str, object], code: int
 ) -> None:
     with greeted(server, token=key_of(things)) as graphql_socket:
-        graphql_socket.say(**said)
+        graphql_socket.send(**said)
         assert graphql_socket.closed() == code
 
 
@@ -191,7 +191,7 @@ def test_an_id_in_use_closes_the_connection(server: str, things: CollectionClien
 
 def test_pings_are_answered(server: str, things: CollectionClient) -> None:
     with greeted(server, token=key_of(things)) as graphql_socket:
-        graphql_socket.say(type="ping")
+        graphql_socket.send(type="ping")
         assert graphql_socket.next() == {"type": "pong"}
 
 

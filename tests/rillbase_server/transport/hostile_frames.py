@@ -135,7 +135,7 @@ class Client:
         self._encoder: zlib._Compress | None = None
         self.account = Conversation()
 
-    def say(self, text: bytes) -> bytes:
+    def send(self, text: bytes) -> bytes:
         """Return a message by itself."""
         return frame(text, TEXT, mask=self._rng.randbytes(4))
 

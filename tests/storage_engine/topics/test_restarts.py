@@ -51,7 +51,7 @@ def test_subscribers_receive_every_publication_exactly_once(
             accepted.append(body["publication_id"])
 
     with greeted(topic.caller.base, key_of(topic)) as client:
-        client.say(type="subscribe", id="t", topic=topic.name, topic_id="1", to="+1h")
+        client.send(type="subscribe", id="t", topic=topic.name, topic_id="1", to="+1h")
         client.wait_for(lambda f: f["type"] == "ready")
         publisher = threading.Thread(target=publish)
         publisher.start()
@@ -75,7 +75,7 @@ def test_subscribers_are_notified_that_the_node_is_unavailable(
     node: OwnNode, own_topic: Topic
 ) -> None:
     with greeted(own_topic.caller.base, key_of(own_topic)) as client:
-        client.say(type="subscribe", id="t", topic="news", topic_id="1", to="+1h")
+        client.send(type="subscribe", id="t", topic="news", topic_id="1", to="+1h")
         client.wait_for(lambda f: f["type"] == "ready")
         node.kill()
         client.wait_for(lambda f: f["type"] == "status" and f["state"] == "stale")

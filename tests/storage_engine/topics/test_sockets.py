@@ -33,7 +33,7 @@ def events(client: Client, name: str, count: int) -> list[Frame]:
 
 def subscribe(client: Client, topic: Topic, name: str = "t", **members: object) -> None:
     members_sent = {"topic_id": "1", "from": "-1h", "to": "+1h", **members}
-    client.say(type="subscribe", id=name, topic=topic.name, **members_sent)
+    client.send(type="subscribe", id=name, topic=topic.name, **members_sent)
 
 
 def ready(client: Client, name: str = "t") -> Frame:
@@ -130,7 +130,7 @@ def test_positions_are_distinct_and_their_order_is_that_of_what_is_read(
         subscribe(client, topic)
         ready(client)
         for number in range(30):
-            client.say(
+            client.send(
                 type="publish",
                 id=f"w{number}",
                 topic=topic.name,
@@ -181,7 +181,7 @@ def test_an_unsubscribe_ends_the_subscription(server: str, topic: Topic) -> None
     with greeted(server, key_of(topic)) as client:
         subscribe(client, topic)
         ready(client)
-        client.say(type="unsubscribe", id="t")
+        client.send(type="unsubscribe", id="t")
         assert client.answer("t")["error"] is None
         wait_until(
             lambda: topic.publish(id="1")["matched_subscribers"] == 0,
@@ -206,7 +206,7 @@ def test_a_subscription_made_by_a_call_is_followed_from_its_beginning(
     subscription = topic.subscribe(id="1", **{"from": "-1h", "to": "+1h"})
     topic.publish(id="1", publication_id="between")
     with greeted(server, key_of(topic)) as client:
-        client.say(
+        client.send(
             type="subscribe",
             id="t",
             topic=topic.name,

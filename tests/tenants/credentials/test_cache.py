@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenants.credentials.cache import ShortCache
+from tenants.credentials.cache import ShortCache, at_most
 
 
 class Clock:
@@ -58,3 +58,17 @@ def test_an_evicted_entry_is_loaded_again() -> None:
     cache.get_or_load("k", lambda: 1)
     cache.forget("k")
     assert cache.get_or_load("k", lambda: 2) == 2
+
+
+def test_a_cache_of_foreign_values_may_be_older_than_a_second() -> None:
+    clock = Clock()
+    polled: ShortCache[int] = ShortCache(ttl_s=3600.0, clock=clock)
+    cache: ShortCache[int] = ShortCache(ttl_s=3600.0, clock=clock, is_polled=False)
+    for each in (polled, cache):
+        each.get_or_load("k", lambda: 1)
+    clock.now += 1.1
+    assert polled.get("k") is None
+    with at_most(0.3):
+        assert cache.get("k") == 1
+    clock.now += 3600
+    assert cache.get("k") is None

@@ -17,6 +17,7 @@ from tests.caller import Caller, problem, with_key
 from tests.http_receiver import receiver
 from tests.make import TenantAccount, make_key, make_tenant
 from tests.revocation import refused_within_a_second
+from tests.tenants.credentials.jwks import jwk
 
 ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
 SECRET = "a shared secret of at least thirty-two bytes"
@@ -74,6 +75,44 @@ def test_a_token_with_wrong_claims_is_refused(
     problem(end_user(server, account, token).get("/v1/whoami"), 401, code)
 
 
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"iat": -86_300, "exp": 315_360_000}, None),
+        ({"iat": -86_500, "exp": 315_360_000}, "credentials_expired"),
+        ({"iat": None, "exp": 86_300}, None),
+        ({"iat": None, "exp": 86_500}, "invalid_credentials"),
+        ({"iat": "today", "exp": 60}, "invalid_credentials"),
+    ],
+    ids=["younger", "older", "short without iat", "long without iat", "no number"],
+)
+def test_a_token_is_valid_for_a_day_at_most(
+    server: str, account: TenantAccount, changes: dict[str, Any], code: str | None
+) -> None:
+    """`changes` are relative to now."""
+    now = int(time.time())
+    moved = {k: now + v if isinstance(v, int) else v for k, v in changes.items()}
+    payload = {k: v for k, v in claims(**moved).items() if v is not None}
+    answer = end_user(server, account, jwt.encode(payload, SECRET, "HS256")).get("/v1/whoami")
+    if code is None:
+        assert answer.status_code == 200, answer.text
+    else:
+        problem(answer, 401, code)
+
+
+def test_the_greatest_age_of_tokens_is_part_of_the_registration(server: str) -> None:
+    account = make_tenant()
+    register(server, account, algorithms=["HS256"], secret=SECRET, max_token_age_s=60, leeway_s=0)
+    (issuer,) = (
+        with_key(server, account.admin_key)
+        .get(f"/api/v1/tenants/{account.slug}/issuers")
+        .json()["items"]
+    )
+    assert issuer["max_token_age_s"] == 60
+    old = jwt.encode(claims(iat=int(time.time()) - 61), SECRET, "HS256")
+    problem(end_user(server, account, old).get("/v1/whoami"), 401, "credentials_expired")
+
+
 def test_another_secret_another_algorithm_and_none_are_refused(
     server: str, account: TenantAccount
 ) -> None:
@@ -104,21 +143,12 @@ def test_a_little_clock_skew_is_forgiven(server: str, account: TenantAccount) ->
     assert end_user(server, account, token).get("/v1/whoami").status_code == 200
 
 
-def _jwk(key: ec.EllipticCurvePrivateKey, kid: str) -> dict[str, Any]:
-    numbers = key.public_key().public_numbers()
-
-    def text(number: int) -> str:
-        return base64.urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
-
-    return {"kty": "EC", "crv": "P-256", "kid": kid, "x": text(numbers.x), "y": text(numbers.y)}
-
-
 def test_keys_are_read_from_the_issuers_key_set_and_read_again_when_they_change(
     server: str,
 ) -> None:
     account, first = make_tenant(), ec.generate_private_key(ec.SECP256R1())
     with receiver() as jwks:
-        jwks.answer(200, json.dumps({"keys": [_jwk(first, "one"), {"kty": "odd"}]}).encode())
+        jwks.answer(200, json.dumps({"keys": [jwk(first, "one"), {"kty": "odd"}]}).encode())
         register(server, account, algorithms=["ES256"], jwks_url=jwks.url)
         token = jwt.encode(claims(), first, "ES256", headers={"kid": "one"})
         user = end_user(server, account, token)
@@ -134,8 +164,8 @@ def test_a_public_key_is_never_a_shared_secret(server: str) -> None:
     account, key = make_tenant(), rsa.generate_private_key(65537, 2048)
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     with receiver() as jwks:
-        jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
-        jwks.answer(200, json.dumps({"keys": [{**jwk, "kid": "one"}]}).encode())
+        public_jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+        jwks.answer(200, json.dumps({"keys": [{**public_jwk, "kid": "one"}]}).encode())
         register(server, account, algorithms=["RS256"], jwks_url=jwks.url)
         forged = _hs256(claims(), public)
         problem(end_user(server, account, forged).get("/v1/whoami"), 401, "invalid_credentials")

@@ -17,7 +17,8 @@ from tests.caller import problem, with_key
 from tests.http_receiver import receiver
 from tests.loopback_targets import loopback_targets
 from tests.make import make_tenant
-from tests.tenants.credentials.test_end_users import _jwk, claims, end_user, register
+from tests.tenants.credentials.jwks import jwk
+from tests.tenants.credentials.test_end_users import claims, end_user, register
 from tests.waiting import wait_until
 
 
@@ -142,7 +143,7 @@ def test_hanging_key_sets_of_one_tenant_keep_no_other_from_reading_its_own(serve
         ThreadPoolExecutor(24) as pool,
     ):
         silent.settimeout(5)
-        jwks.answer(200, json.dumps({"keys": [_jwk(key, "one")]}).encode())
+        jwks.answer(200, json.dumps({"keys": [jwk(key, "one")]}).encode())
         register(server, other, algorithms=["ES256"], jwks_url=jwks.url)
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/keys"
         register(server, hanging, algorithms=["ES256"], jwks_url=url)

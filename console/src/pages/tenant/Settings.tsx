@@ -174,7 +174,7 @@ function Issuers() {
           onConfirm={() => change(`issuers/${removed.id}`, { method: "DELETE" })}
           onClose={() => setRemoved(null)}
         >
-          Within a second, users with its tokens are rejected.
+          Within a second, its tokens are rejected and the connections that they opened end.
         </Confirm>
       )}
     </section>
