@@ -11,17 +11,26 @@ interface NewIssuerProps {
 
 type SignedBy = "jwks" | "secret";
 
+const HOUR_S = 3600;
+
 const SIGNATURES: readonly (readonly [SignedBy, string])[] = [
   ["jwks", "Public keys"],
   ["secret", "Shared secret"],
 ];
 
 export function NewIssuer({ onCreate, onClose }: NewIssuerProps) {
-  const [values, setValues] = useState({ name: "", issuer: "", audience: "", proof: "" });
+  const [values, setValues] = useState({
+    name: "",
+    issuer: "",
+    audience: "",
+    proof: "",
+    hours: "24",
+  });
   const [by, setBy] = useState<SignedBy>("jwks");
   const set = (member: keyof typeof values) => (event: { target: { value: string } }) =>
     setValues({ ...values, [member]: event.target.value });
   const { name, issuer, audience, proof } = values;
+  const maxTokenAge = Math.round(Number(values.hours) * HOUR_S);
   const verification =
     by === "jwks"
       ? { algorithms: ["RS256", "ES256"], jwks_url: proof }
@@ -30,8 +39,10 @@ export function NewIssuer({ onCreate, onClose }: NewIssuerProps) {
     <FormDialog
       title="New token issuer"
       action="Register"
-      canSubmit={name !== "" && issuer !== "" && audience !== ""}
-      onSubmit={() => onCreate({ name, issuer, audience, ...verification })}
+      canSubmit={name !== "" && issuer !== "" && audience !== "" && maxTokenAge > 0}
+      onSubmit={() =>
+        onCreate({ name, issuer, audience, max_token_age_s: maxTokenAge, ...verification })
+      }
       onClose={onClose}
     >
       <Field label="Name">
@@ -58,6 +69,19 @@ export function NewIssuer({ onCreate, onClose }: NewIssuerProps) {
         }}
       />
       <ProofField by={by} value={proof} onChange={set("proof")} />
+      <Field
+        label="Maximum token age (hours)"
+        hint="A token is rejected this long after it was issued (iat), whatever its expiry."
+      >
+        <input
+          className="input mono"
+          type="number"
+          min="0"
+          step="any"
+          value={values.hours}
+          onChange={set("hours")}
+        />
+      </Field>
     </FormDialog>
   );
 }
