@@ -98,7 +98,7 @@ async def _read(command: str, text: str, origins: Collection[str], *, for_socket
 
 
 def _reference(stored: JsonObject) -> CredentialReference:
-    token: Any = stored["token"]
+    token: Any = stored.get("token")
     restored: dict[str, Any] = {
         **stored,
         "kind": PrincipalKind(str(stored["kind"])),

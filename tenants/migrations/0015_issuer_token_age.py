@@ -1,4 +1,4 @@
-"""Tokens of end users have a greatest age, whatever their expiry."""
+"""Tokens of end users have a maximum age, whatever their expiry."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ISSUER, AUDIENCE = "https://login.example.com/", "todo-app"
 SECRET = "a shared secret of at least thirty-two bytes"
 #: A second, and a machine that is busy with other tests.
 ENDS_WITHIN_S = 5.0
-#: The rest of a token's greatest age, in which the connections are opened.
+#: The rest of a token's maximum age, in which the connections are opened.
 TOO_OLD_IN_S = 10
 
 pytestmark = pytest.mark.usefixtures("background")
@@ -98,7 +98,7 @@ def with_token(todos: CollectionClient, **fields: object) -> Access:
 
 
 def with_old_token(todos: CollectionClient) -> Access:
-    """A token that reaches the greatest age of its issuer's tokens in a few seconds."""
+    """A token that reaches the maximum age of its issuer's tokens in a few seconds."""
     access = register(with_publishable_key(todos), max_token_age_s=60, leeway_s=0)
     token = jwt.encode(claims(iat=int(time.time()) - 60 + TOO_OLD_IN_S), SECRET, "HS256")
     return replace(access, credentials={**access.credentials, "token": token})
