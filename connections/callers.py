@@ -26,6 +26,7 @@ from tenants.credentials.credential_reference import (
     resolve_reference,
 )
 from tenants.credentials.facts import TenantFacts
+from tenants.credentials.origins import foreign_origin
 from tenants.principals import Principal
 
 MEMBERS = ("token", "key", "tenant")
@@ -135,7 +136,7 @@ async def _by_ticket(handshake: Handshake, ticket: tickets.Ticket) -> Connection
     except NotCached:
         principal, tenant = await looked_up(look_up)
     # A server may have requested it, which has no origin.
-    reference = replace(ticket.standing, origin=cors.foreign_origin(handshake.head) or "")
+    reference = replace(ticket.standing, origin=foreign_origin(handshake.head) or "")
     return _require_origin(handshake, ConnectionCaller(principal, tenant, reference))
 
 

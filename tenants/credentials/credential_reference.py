@@ -17,11 +17,12 @@ from types import MappingProxyType
 from foundation.errors import CredentialsExpired, InvalidCredentials
 from foundation.json_types import JsonValue
 from foundation.request_context import RequestHead, client_address
-from tenants import cors, keys
+from tenants import keys
 from tenants.credentials import act_as, authenticate, facts, sessions
 from tenants.credentials.authenticate import KEY_HEADER
 from tenants.credentials.facts import TenantFacts
 from tenants.credentials.jwt import refuse_untrusted
+from tenants.credentials.origins import foreign_origin, require_listed
 from tenants.principals import Principal, PrincipalKind, TokenReference
 
 _NO_CLAIMS: Mapping[str, JsonValue] = MappingProxyType({})
@@ -56,7 +57,7 @@ def reference_of(principal: Principal, head: RequestHead) -> CredentialReference
         client_address.get(),
         impersonates,
         principal.token,
-        cors.foreign_origin(head) or "",
+        foreign_origin(head) or "",
     )
 
 
@@ -95,7 +96,7 @@ def resolve_reference(
     finally:
         client_address.reset(token)
     if reference.origin:
-        cors.require_listed(reference.origin, tenant)
+        require_listed(reference.origin, tenant)
     return act_as.impersonated(principal, claims) if reference.impersonates else principal, tenant
 
 

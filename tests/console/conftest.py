@@ -11,7 +11,7 @@ import pytest
 
 from tests import chromium, machine
 from tests.chromium import Browser
-from tests.console.looking import KEPT_IN
+from tests.console.looking import PICTURES_VARIABLE
 from tests.console.window import Window, sign_in
 from tests.realtime.live.conftest import BackgroundProcesses, running
 
@@ -43,7 +43,7 @@ def browser(shared_browser: Browser) -> Iterator[Browser]:
 @pytest.fixture
 def pictures(tmp_path: Path) -> Path:
     """The folder for screenshots; they are kept in RILLBASE_PICTURES if that is set."""
-    folder = Path(os.environ.get(KEPT_IN) or tmp_path)
+    folder = Path(os.environ.get(PICTURES_VARIABLE) or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 #: The variable with the folder in which screenshots are kept. Four of them take most of a second of
 #: a core.
-KEPT_IN = "RILLBASE_PICTURES"
+PICTURES_VARIABLE = "RILLBASE_PICTURES"
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 _VIOLATIONS = """
@@ -54,6 +54,6 @@ def take_pictures(
     for size, (width, height) in (("desk", desk), ("phone", phone)):
         for theme in ("light", "dark"):
             window.page.set_screen(width=width, height=height, dark=theme == "dark")
-            if os.environ.get(KEPT_IN):
+            if os.environ.get(PICTURES_VARIABLE):
                 window.page.capture(folder / f"{name}-{size}-{theme}.png")
             assert window.evaluate(_FITS), (name, size)

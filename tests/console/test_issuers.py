@@ -35,7 +35,7 @@ def test_an_issuer_is_registered_with_a_maximum_age_of_its_tokens(
         ("Maximum token age (hours)", "1.5"),
     ):
         window.type(field(window, label, "dialog"), text)
-    if folder := os.environ.get(looking.KEPT_IN):
+    if folder := os.environ.get(looking.PICTURES_VARIABLE):
         looking.take_pictures(window, Path(folder), "new-issuer")
     assert looking.violations(window) == []
     window.click("dialog button.main", "Register")
