@@ -1,4 +1,4 @@
-"""Common tables: idempotency records, the task outbox and dead letters.
+"""Common tables: idempotency records, the progress of calls, the task outbox and dead letters.
 
 `tenant_id` is a plain column here, since this package knows no tenant model; the row-level
 security policies use it all the same.
@@ -25,6 +25,23 @@ class IdempotencyRecord(models.Model):
     headers = models.JSONField(default=dict)
     #: The response as it was sent, with secrets replaced by null.
     body = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+
+class CallProgress(models.Model):
+    """How far a mutating call with an idempotency key has got that takes several transactions.
+
+    Each of them replaces the row that the previous one left, so a call that is repeated while it
+    runs, or after a crash, continues where the last transaction ended. The last one deletes the
+    row and adds the call's `IdempotencyRecord`.
+    """
+
+    #: As in `IdempotencyRecord`.
+    key_hash = models.BinaryField(primary_key=True, max_length=32)
+    request_hash = models.BinaryField(max_length=32)
+    tenant_id = models.UUIDField()
+    #: What the call needs to continue.
+    state = models.BinaryField()
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
 

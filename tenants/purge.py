@@ -14,7 +14,7 @@ from django.db import connections, models, transaction
 from redis import Redis
 
 from foundation.environment import environment
-from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
+from foundation.models import CallProgress, DeadLetter, IdempotencyRecord, OutboxTask
 from tenants.models import (
     ApiKey,
     AuditEntry,
@@ -67,6 +67,7 @@ _LOOSE_TABLES: tuple[type[models.Model], ...] = (
     RequestBatch,
     RequestGap,
     IdempotencyRecord,
+    CallProgress,
     OutboxTask,
     DeadLetter,
 )

@@ -2,13 +2,17 @@
 batches, each in a separate transaction. A document that no longer matches when its turn comes is
 not changed, nor is one that cannot be evaluated, which the response counts. A call that runs out of
 time has changed some of them, and its counts report how many.
+
+With an idempotency key, each transaction records how far the call has got. A retry continues there,
+so no document is changed twice.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from data_plane.calls import Call
 from data_plane.http import CallResponse
@@ -26,13 +30,24 @@ from documents.api.requests import (
     collection_name,
 )
 from documents.store import queries
+from documents.store.claims import RecordedStep, WriteClaim, find_recorded
+from documents.store.group import NotOneTransaction
 from documents.store.notices import Notices
 from documents.store.write import WriteCall
 from documents.store.writer import write
 from foundation.api.rendering import to_json
-from foundation.errors import EvaluationFailed, NotFound, QueryTooExpensive
+from foundation.errors import ApiError, EvaluationFailed, NotFound, QueryTooExpensive
 from foundation.refusals import as_api_error
-from rillbase_native import Filter, Operation, Operations, UpdateOperators, Value, id_of
+from rillbase_native import (
+    Filter,
+    Operation,
+    Operations,
+    Outcomes,
+    UpdateOperators,
+    Value,
+    id_key,
+    id_of,
+)
 
 BATCH = 1_000
 MAX_DOCUMENTS = 1_000_000
@@ -42,16 +57,28 @@ _NOT_EVALUATED = frozenset({QueryTooExpensive.code, EvaluationFailed.code})
 
 @dataclass(slots=True)
 class ChangeCounts:
-    """The counts of a call."""
+    """The counts of a call after some of its batches."""
 
     matched: int = 0
     changed: int = 0
     complete: bool = True
     notices: Notices = field(default_factory=Notices)
+    #: The key of the last document of those batches.
+    after: bytes = b""
 
     def to_json(self) -> bytes:
         counts = {"matched": self.matched, "changed": self.changed, "complete": self.complete}
         return to_json(counts)[:-1] + self.notices.member() + b"}"
+
+    def progress(self) -> bytes:
+        """Return what `of_progress` reads."""
+        notices = [self.notices.not_evaluated, self.notices.detail]
+        return to_json([self.after.hex(), self.matched, self.changed, *notices])
+
+    @classmethod
+    def of_progress(cls, progress: bytes) -> ChangeCounts:
+        after, matched, changed, *notices = json.loads(progress)
+        return cls(matched, changed, notices=Notices(*notices), after=bytes.fromhex(after))
 
 
 async def update(call: Call) -> CallResponse:
@@ -108,60 +135,135 @@ async def _change(
         body.get("limit"), "limit", minimum=1, maximum=MAX_DOCUMENTS, default=MAX_DOCUMENTS
     )
     idempotency_claim = claim(call, text)
-    if idempotency_claim is not None:
-        before = await write(WriteCall(call.tenant.id, claim=idempotency_claim))
-        if before.answer is not None:
-            return before.answer
-    counts = await _run(call, name, query_filter, limit, operation)
-    answer = CallResponse(200, counts.to_json())
-    if idempotency_claim is not None:
-        await write(WriteCall(call.tenant.id, claim=idempotency_claim, answer=lambda _: answer))
-    return answer
+    recorded = None if idempotency_claim is None else await find_recorded(idempotency_claim)
+    if isinstance(recorded, CallResponse):
+        return recorded
+    change = FilteredChange(call, name, query_filter, limit, operation, idempotency_claim, recorded)
+    return await change.run()
 
 
-async def _run(
-    call: Call, name: str, query_filter: Filter, limit: int, operation: Callable[[Value], Operation]
-) -> ChangeCounts:
-    counts, after = ChangeCounts(), b""
-    deadline = time.monotonic() + MAX_SECONDS
-    while counts.matched < limit:
-        size = min(BATCH, limit - counts.matched)
+class FilteredChange:
+    """A call that runs. `recorded`: how far a call with the same key has got."""
+
+    def __init__(
+        self,
+        call: Call,
+        name: str,
+        query_filter: Filter,
+        limit: int,
+        operation: Callable[[Value], Operation],
+        idempotency_claim: WriteClaim | None,
+        recorded: bytes | None,
+    ) -> None:
+        self._call = call
+        self._name = name
+        self._filter = query_filter
+        self._limit = limit
+        self._operation = operation
+        self._claim = idempotency_claim
+        self._recorded = recorded
+        self._counts = ChangeCounts() if recorded is None else ChangeCounts.of_progress(recorded)
+
+    async def run(self) -> CallResponse:
+        deadline = time.monotonic() + MAX_SECONDS
+        response = await self._batch()
+        while response is None:
+            if time.monotonic() > deadline:
+                self._counts.complete = False
+                return await self._end()
+            response = await self._batch()
+        return response
+
+    async def _batch(self) -> CallResponse | None:
+        """Change the next documents. Return the response if they are the last."""
+        counts = self._counts
         matches = await queries.find(
-            call.tenant.id, name, query_filter, call.principal, limit=size, after=after
+            self._call.tenant.id,
+            self._name,
+            self._filter,
+            self._call.principal,
+            limit=min(BATCH, self._limit - counts.matched),
+            after=counts.after,
         )
         counts.notices.include(matches.notices)
         if not matches.bodies:
-            break
-        counts.matched += len(matches.bodies)
-        operations = [operation(id_of(body)) for body in matches.bodies]
-        counts.changed += await _batch(call, name, operations, counts.notices)
-        if matches.last is None:
-            break
-        after = matches.last
-        if time.monotonic() > deadline:
-            counts.complete = False
-            break
-    return counts
+            return await self._end()
+        is_last = matches.last is None or counts.matched + len(matches.bodies) >= self._limit
+        identities = [id_of(body) for body in matches.bodies]
+        return await self._change(identities, matches.last or b"", is_last=is_last)
 
-
-async def _batch(call: Call, name: str, operations: list[Operation], notices: Notices) -> int:
-    """Change the documents of a batch, and return how many were changed.
-
-    Documents that cannot be evaluated are skipped with a notice, as in queries. The first that
-    cannot be changed for another reason ends the call.
-    """
-    written = await write(
-        WriteCall(
-            call.tenant.id, name, Operations(operations), atomic=False, principal=call.principal
+    async def _end(self) -> CallResponse:
+        """Return the response, and record it."""
+        response = self._response(self._counts)
+        return (
+            response
+            if self._claim is None
+            else await self._change([], b"", is_last=True) or response
         )
-    )
-    refusals = written.outcomes.refusals()
-    left_out = Notices()
-    for _, refused in refusals:
-        if refused.code in _NOT_EVALUATED:
-            left_out.add((1, refused.detail))
-        elif refused.code != NotFound.code:
-            raise as_api_error(refused)
-    left_out.log(call.tenant.id, name)
-    notices.include(left_out)
-    return len(operations) - len(refusals)
+
+    async def _change(
+        self, identities: Sequence[Value], after: bytes, *, is_last: bool
+    ) -> CallResponse | None:
+        """Change these documents. `after`: where the next ones are looked for."""
+
+        def record(outcomes: Outcomes) -> RecordedStep:
+            counts, error = self._count(outcomes, after)
+            if error is not None:
+                return error if counts.changed else None
+            return self._response(counts) if is_last else counts.progress()
+
+        call = WriteCall(
+            self._call.tenant.id,
+            self._name,
+            Operations([self._operation(identity) for identity in identities]),
+            atomic=False,
+            principal=self._call.principal,
+            claim=self._claim,
+            record=None if self._claim is None else record,
+            after=self._recorded,
+        )
+        try:
+            written = await write(call)
+        except NotOneTransaction:
+            half = identities[: len(identities) // 2]
+            response = await self._change(half, id_key(half[-1]), is_last=False)
+            others = identities[len(half) :]
+            return response or await self._change(others, after, is_last=is_last)
+        if written.answer is not None:
+            return written.answer
+        before = self._counts.notices.not_evaluated
+        self._counts, error = self._count(written.outcomes, after)
+        notices = self._counts.notices
+        replace(notices, not_evaluated=notices.not_evaluated - before).log(
+            self._call.tenant.id, self._name
+        )
+        if error is not None:
+            raise error
+        self._recorded = self._counts.progress()
+        return self._response(self._counts) if is_last else None
+
+    def _count(self, outcomes: Outcomes, after: bytes) -> tuple[ChangeCounts, ApiError | None]:
+        """Return the counts after a batch, and the error that ends the call.
+
+        Documents that cannot be evaluated are skipped with a notice, as in queries. The first that
+        cannot be changed for another reason ends the call.
+        """
+        before, refusals = self._counts, outcomes.refusals()
+        notices, error = replace(before.notices), None
+        for _, refused in refusals:
+            if refused.code in _NOT_EVALUATED:
+                notices.add((1, refused.detail))
+            elif refused.code != NotFound.code:
+                error = error or as_api_error(refused)
+        counts = ChangeCounts(
+            before.matched + len(outcomes),
+            before.changed + len(outcomes) - len(refusals),
+            before.complete,
+            notices,
+            after,
+        )
+        return counts, error
+
+    @staticmethod
+    def _response(counts: ChangeCounts) -> CallResponse:
+        return CallResponse(200, counts.to_json())

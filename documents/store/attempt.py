@@ -155,13 +155,17 @@ class WriteAttempt:
             await self._insert(session, plan, planned, now_us)
             return
         n_operations = sum(len(one.write.operations) for one in planned)
-        results = await session.run(self._opening(held, keys, n_operations))
+        progress = _expected_progress(planned)
+        opening = self._opening(held, keys, n_operations, with_progress=bool(progress))
+        results = await session.run(opening)
         locked = self._read(results, keys)
         if locked is None:
             await session.run([(ROLLBACK, ())])
             raise Stale
         await self._complete(session, locked)
         settled = claims.settle(held, results[2], results[3]) if held else {}
+        if progress:
+            claims.require_progress(settled, progress, results[4])
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
         changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped)
         await self._finish(session, changes, planned, skipped, None)
@@ -217,10 +221,15 @@ class WriteAttempt:
         )
 
     def _opening(
-        self, held: list[WriteClaim], keys: Sequence[bytes | None], n_operations: int
+        self,
+        held: list[WriteClaim],
+        keys: Sequence[bytes | None],
+        n_operations: int,
+        *,
+        with_progress: bool,
     ) -> list[Step]:
         largest_body = bodies.largest_carried(n_operations)
-        steps = [*begin(self._tenant_id), *claims.look_up(held)]
+        steps = begin(self._tenant_id) + claims.look_up(held, with_progress=with_progress)
         steps += [locks.shared(collection.id) for collection in self._collections]
         steps += [statements.check(collection.raw) for collection in self._collections]
         steps += [
@@ -357,6 +366,15 @@ class WriteAttempt:
         return changes.covering_hashes()
 
 
+def _expected_progress(planned: Sequence[_PlannedWrite]) -> dict[bytes, bytes | None]:
+    """Return what must be recorded of calls that take several transactions, by their keys."""
+    return {
+        plan.write.claim.key_hash: plan.write.after
+        for plan in planned
+        if plan.write.claim is not None and plan.write.record is not None
+    }
+
+
 def _may_write(write: WriteCall, known: dict[str, CollectionFacts]) -> bool:
     """Return whether each collection allows this writer."""
     return all(collection.source_id == write.source_id for collection in known.values())
@@ -378,11 +396,16 @@ def _rows(result: StatementResult) -> list[Row]:
 
 def _also(written: Sequence[tuple[_PlannedWrite, WriteResult]]) -> list[Step]:
     """Return the further statements of the transaction."""
-    recorded = claims.records(
-        (plan.write.claim, one.answer)
+    recorded = [
+        step
         for plan, one in written
-        if plan.write.claim is not None and one.answer is not None
-    )
+        if plan.write.claim is not None
+        for step in claims.records(
+            plan.write.claim,
+            plan.write.record(one.outcomes) if plan.write.record else one.answer,
+            plan.write.after,
+        )
+    ]
     recorded += [
         step
         for plan, one in written

@@ -2,19 +2,33 @@
 
 The rules are those of `foundation.api.idempotency`, and so are the digests and the table; here the
 statements travel with those of the write.
+
+A call that takes several transactions records with each of them how far it has got
+(`CallProgress`), and each requires what the previous one has recorded. Of several calls with one
+key, one continues and the others are rejected as still running; after a crash, a retry continues.
+Such a call also records an error that ends it after it has changed something.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from data_plane.http import CallResponse
+from documents.store.database import pool, scope
 from foundation.api.idempotency import REPLAYED_HEADER
-from foundation.errors import ApiError, IdempotencyInProgress, IdempotencyMismatch
+from foundation.api.rendering import to_json
+from foundation.errors import (
+    CATALOGUE,
+    ApiError,
+    FieldProblem,
+    IdempotencyInProgress,
+    IdempotencyMismatch,
+)
 from foundation.ids import uuid7
+from foundation.json_types import JsonObject
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.arrays import byteas, int8s
 from foundation.postgres.session import Oid, Step, int2
@@ -43,7 +57,28 @@ _RECORD = Statement(
         Oid.BYTEA,
     ),
 )
+_FIND_PROGRESS = Statement(
+    "SELECT key_hash, request_hash, state FROM foundation_callprogress WHERE key_hash = ANY($1)",
+    (Oid.BYTEA_ARRAY,),
+)
+_ADD_PROGRESS = Statement(
+    "INSERT INTO foundation_callprogress (key_hash, request_hash, tenant_id, state, created_at) "
+    "VALUES ($1, $2, $3, $4, now())",
+    (Oid.BYTEA, Oid.BYTEA, Oid.UUID, Oid.BYTEA),
+)
+_SET_PROGRESS = Statement(
+    "UPDATE foundation_callprogress SET state = $2 WHERE key_hash = $1", (Oid.BYTEA, Oid.BYTEA)
+)
+_DELETE_PROGRESS = Statement(
+    "DELETE FROM foundation_callprogress WHERE key_hash = $1", (Oid.BYTEA,)
+)
 _KEPT_HEADERS = ("ETag", "Location")
+#: The start of HTTP's range of errors.
+ERRORS_FROM = 400
+
+#: What a transaction of a call records: its progress, its response, the error that ends it, or
+#: nothing.
+RecordedStep = bytes | CallResponse | ApiError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +95,16 @@ class WriteClaim:
         return int.from_bytes(self.key_hash[:8], "big", signed=True)
 
 
-def look_up(claims: list[WriteClaim]) -> list[Step]:
+def look_up(claims: list[WriteClaim], *, with_progress: bool) -> list[Step]:
     """Lock the keys, then read what was recorded under them."""
     if not claims:
         return []
-    return [
+    key_hashes = byteas([claim.key_hash for claim in claims])
+    steps: list[Step] = [
         (_LOCK, (int8s([claim.lock_number for claim in claims]),)),
-        (_FIND, (byteas([claim.key_hash for claim in claims]),)),
+        (_FIND, (key_hashes,)),
     ]
+    return [*steps, (_FIND_PROGRESS, (key_hashes,))] if with_progress else steps
 
 
 def settle(
@@ -84,41 +121,103 @@ def settle(
     return settled
 
 
+def require_progress(
+    settled: dict[bytes, CallResponse | ApiError],
+    expected: dict[bytes, bytes | None],
+    found: StatementResult,
+) -> None:
+    """Reject calls whose recorded progress is not what their last transaction recorded: another
+    call with the key has continued.
+    """
+    states = {found.bytes(row, 0): found.bytes(row, 2) for row in range(found.rows)}
+    for key_hash, state in expected.items():
+        if states.get(key_hash) != state:
+            settled.setdefault(key_hash, in_progress())
+
+
+async def find_recorded(claim: WriteClaim) -> CallResponse | bytes | None:
+    """Return the recorded response of a call, or how far it has got; raise its recorded error."""
+    async with pool().session() as session:
+        _, recorded, progress = await session.run(
+            [
+                scope(claim.tenant_id),
+                (_FIND, (byteas([claim.key_hash]),)),
+                (_FIND_PROGRESS, (byteas([claim.key_hash]),)),
+            ]
+        )
+    if recorded.rows:
+        response = _replay(claim, recorded, 0)
+        if isinstance(response, ApiError):
+            raise response
+        return response
+    if not progress.rows:
+        return None
+    if progress.bytes(0, 1) != claim.request_hash:
+        raise _mismatch()
+    return progress.bytes(0, 2)
+
+
 def in_progress() -> ApiError:
     return IdempotencyInProgress(headers={"Retry-After": "1"})
 
 
-def _replay(claim: WriteClaim, recorded: StatementResult, row: int) -> CallResponse | ApiError:
-    if recorded.bytes(row, 1) != claim.request_hash:
-        return IdempotencyMismatch(
-            "The idempotency key was already used with a different body or different parameters."
-        )
-    headers = {str(k): str(v) for k, v in json.loads(recorded.text(row, 3)).items()}
-    return CallResponse(
-        recorded.integer(row, 2), recorded.bytes(row, 4), {**headers, REPLAYED_HEADER: "true"}
+def _mismatch() -> ApiError:
+    return IdempotencyMismatch(
+        "The idempotency key was already used with a different body or different parameters."
     )
 
 
-def records(answered: Iterable[tuple[WriteClaim, CallResponse]]) -> list[Step]:
-    """Record responses together with their changes. Errors are not recorded."""
-    steps: list[Step] = []
-    for claim, answer in answered:
-        if answer.status >= 400 or not isinstance(answer.body, bytes):  # noqa: PLR2004 -- errors
-            continue
-        headers = {name: answer.headers[name] for name in _KEPT_HEADERS if name in answer.headers}
-        steps.append(
-            (
-                _RECORD,
-                (
-                    uuid7().bytes,
-                    claim.tenant_id.bytes,
-                    None if claim.user_id is None else claim.user_id.bytes,
-                    claim.key_hash,
-                    claim.request_hash,
-                    int2(answer.status),
-                    json.dumps(headers).encode(),
-                    answer.body,
-                ),
-            )
-        )
-    return steps
+def _replay(claim: WriteClaim, recorded: StatementResult, row: int) -> CallResponse | ApiError:
+    if recorded.bytes(row, 1) != claim.request_hash:
+        return _mismatch()
+    headers = {str(k): str(v) for k, v in json.loads(recorded.text(row, 3)).items()}
+    headers[REPLAYED_HEADER] = "true"
+    status, body = recorded.integer(row, 2), recorded.bytes(row, 4)
+    if status >= ERRORS_FROM:
+        return _error(json.loads(body), headers)
+    return CallResponse(status, body, headers)
+
+
+def _error(problem: JsonObject, headers: dict[str, str]) -> ApiError:
+    fields: Any = problem.get("errors", ())
+    return CATALOGUE[str(problem["code"])](
+        str(problem.get("detail", "")),
+        errors=[FieldProblem(**field) for field in fields],
+        headers=headers,
+    )
+
+
+def records(claim: WriteClaim, recorded: RecordedStep, after: bytes | None = None) -> list[Step]:
+    """Record what a transaction of a call has to record, together with its changes. `after` is the
+    progress that it replaces.
+    """
+    match recorded:
+        case bytes():
+            if after is not None:
+                return [(_SET_PROGRESS, (claim.key_hash, recorded))]
+            row = (claim.key_hash, claim.request_hash, claim.tenant_id.bytes, recorded)
+            return [(_ADD_PROGRESS, row)]
+        case ApiError():
+            step = _record(claim, recorded.status, {}, to_json(recorded.problem()))
+        # A response that is an error was rendered without a change, and a stream is not kept.
+        case CallResponse(body=bytes() as body, status=status) if status < ERRORS_FROM:
+            headers = {
+                name: recorded.headers[name] for name in _KEPT_HEADERS if name in recorded.headers
+            }
+            step = _record(claim, status, headers, body)
+        case _:
+            return []
+    return [step] if after is None else [step, (_DELETE_PROGRESS, (claim.key_hash,))]
+
+
+def _record(claim: WriteClaim, status: int, headers: dict[str, str], body: bytes) -> Step:
+    return _RECORD, (
+        uuid7().bytes,
+        claim.tenant_id.bytes,
+        None if claim.user_id is None else claim.user_id.bytes,
+        claim.key_hash,
+        claim.request_hash,
+        int2(status),
+        json.dumps(headers).encode(),
+        body,
+    )

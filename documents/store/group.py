@@ -32,6 +32,10 @@ FORBIDDEN_BY_RULE = "the collection's access rules do not allow it"
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 
 
+class NotOneTransaction(Exception):
+    """The operations of a write have to be divided, and each part has to record its progress."""
+
+
 async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]:
     """Run the writes and return their outcomes, in order."""
     for attempt in range(ATTEMPTS):
@@ -82,6 +86,8 @@ async def _run_separately(
         if write.atomic:
             return [as_api_error(error) for _, error in outcomes.refusals()]
         return await _conclude(tenant_id, write, outcomes)
+    if write.record is not None:
+        raise NotOneTransaction
     parts: list[Outcomes] = []
     for half in write.halves():
         (part,) = await run_group(tenant_id, [half])
@@ -94,15 +100,19 @@ async def _run_separately(
 async def _conclude(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
     """Record what accompanies a write whose operations became several transactions."""
     answer = write.answer(ended) if write.answer else None
-    also = write.also
+    also, record = write.also, write.record
     if write.claim is not None or also is not None:
         last = WriteCall(
             tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
+            record=None if record is None else lambda _: record(ended),
+            after=write.after,
             also=None if also is None else lambda _: also(ended),
         )
-        await run_group(tenant_id, [last])
+        (concluded,) = await run_group(tenant_id, [last])
+        if isinstance(concluded, ApiError) or concluded.answer is not answer:
+            return [concluded]
     return [WriteResult(ended, answer)]
 
 

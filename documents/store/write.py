@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from data_plane.http import CallResponse
-from documents.store.claims import WriteClaim
+from documents.store.claims import RecordedStep, WriteClaim
 from foundation.postgres.session import Step
 from rillbase_native import Expected, Operations, Outcomes
 from tenants.principals import Principal
@@ -35,6 +35,11 @@ class WriteCall:
     principal: Principal | None = None
     claim: WriteClaim | None = None
     answer: Callable[[Outcomes], CallResponse] | None = None
+    #: Of a call that takes several transactions: what the claim records instead of the response,
+    #: and what the transaction before has recorded. The write is rejected if that is no longer
+    #: recorded, and `NotOneTransaction` is raised if its operations have to be divided.
+    record: Callable[[Outcomes], RecordedStep] | None = None
+    after: bytes | None = None
     #: Statements that belong to the transaction, such as those that record the progress of an
     #: import.
     also: Callable[[Outcomes], list[Step]] | None = None

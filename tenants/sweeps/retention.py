@@ -9,7 +9,7 @@ from django.db.models import Count, Q
 from django.utils import timezone
 
 from foundation.environment import environment
-from foundation.models import IdempotencyRecord
+from foundation.models import CallProgress, IdempotencyRecord
 from foundation.tasks import task
 from foundation.tasks.definition import PERIODIC
 from tenants.models import (
@@ -96,6 +96,7 @@ def delete_errors() -> None:
 
 @task(name="tenants.sweeps.old_idempotency_records", policy=PERIODIC)
 def delete_idempotency_records() -> None:
-    """Delete stored responses for retried calls after the promised day."""
+    """Delete what is stored for retried calls after the promised day."""
     before = timezone.now() - DAY
-    delete_in_batches(IdempotencyRecord.objects.using("relay").filter(created_at__lt=before))
+    for model in (IdempotencyRecord, CallProgress):
+        delete_in_batches(model._base_manager.using("relay").filter(created_at__lt=before))
