@@ -103,11 +103,12 @@ def _clean_tables(tenant_id: UUID, tables: tuple[type[models.Model], ...]) -> No
 def _delete_batch(model: type[models.Model], tenant_id: UUID) -> int:
     """Delete some rows without reading them. Deferred constraints are checked at commit."""
     connection = connections[ALIAS]
-    table = connection.ops.quote_name(model._meta.db_table)
+    quoted = connection.ops.quote_name
+    table, key = quoted(model._meta.db_table), quoted(model._meta.pk.attname)
     with transaction.atomic(using=ALIAS), connection.cursor() as cursor:
         cursor.execute(
-            f"DELETE FROM {table} WHERE id IN "  # noqa: S608 -- the name of a model's table
-            f"(SELECT id FROM {table} WHERE tenant_id = %s LIMIT {BATCH_ROWS})",
+            f"DELETE FROM {table} WHERE {key} IN "  # noqa: S608 -- names of a model
+            f"(SELECT {key} FROM {table} WHERE tenant_id = %s LIMIT {BATCH_ROWS})",
             (tenant_id,),
         )
         return int(cursor.rowcount)

@@ -16,7 +16,7 @@ from analytics.models import Dataset, FileStage, Run, StoredFile, Upload
 from documents.models import Collection, ImportJob, Index
 from foundation.ids import uuid7
 from foundation.limits import Limit, limiter
-from foundation.models import DeadLetter, IdempotencyRecord, OutboxTask
+from foundation.models import CallProgress, DeadLetter, IdempotencyRecord, OutboxTask
 from foundation.scope import scoped
 from realtime.clusters import epochs
 from realtime.grid.size import GridSize
@@ -92,6 +92,9 @@ def _fill(account: TenantAccount) -> None:
         audit.record(None, "tenant.filled", audit.AuditTarget("tenant", str(tenant.id)))
         IdempotencyRecord.objects.create(
             tenant_id=tenant.id, key_hash=os.urandom(32), request_hash=b"", status=200, body=b""
+        )
+        CallProgress.objects.create(
+            tenant_id=tenant.id, key_hash=os.urandom(32), request_hash=b"", state=b""
         )
         OutboxTask(tenant_id=tenant.id, name="x", due_at=now + 10 * HOUR).save()
     UsageSample.objects.using("relay").create(tenant_id=tenant.id, at=now, amounts={"reads": 1})

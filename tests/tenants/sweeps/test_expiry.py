@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from foundation.ids import uuid7
-from foundation.models import IdempotencyRecord
+from foundation.models import CallProgress, IdempotencyRecord
 from foundation.scope import scoped
 from tenants.models import (
     ApiKey,
@@ -148,14 +148,23 @@ def test_idempotency_records_go_after_a_day(as_owner: Callable[..., None]) -> No
             )
             for _ in range(2)
         )
-    as_owner(
-        "UPDATE foundation_idempotencyrecord SET created_at = %s WHERE id = %s",
-        _ago(25 * HOUR),
-        old.pk,
-    )
+        for record in (old, fresh):
+            CallProgress.objects.create(
+                tenant_id=account.tenant.id,
+                key_hash=record.key_hash,
+                request_hash=b"r",
+                state=b"",
+            )
+    for table in ("idempotencyrecord", "callprogress"):
+        as_owner(
+            f"UPDATE foundation_{table} SET created_at = %s WHERE key_hash = %s",
+            _ago(25 * HOUR),
+            old.key_hash,
+        )
     retention.delete_idempotency_records()
-    left = IdempotencyRecord.objects.using("relay").filter(tenant_id=account.tenant.id)
-    assert [row.pk for row in left] == [fresh.pk]
+    for model in (IdempotencyRecord, CallProgress):
+        left = model._base_manager.using("relay").filter(tenant_id=account.tenant.id)
+        assert [bytes(row.key_hash) for row in left] == [fresh.key_hash]
 
 
 def test_audit_entries_are_kept_for_the_configured_time(
