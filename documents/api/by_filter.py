@@ -134,16 +134,18 @@ async def _change(
     limit = integer(
         body.get("limit"), "limit", minimum=1, maximum=MAX_DOCUMENTS, default=MAX_DOCUMENTS
     )
-    idempotency_claim = claim(call, text)
-    recorded = None if idempotency_claim is None else await find_recorded(idempotency_claim)
-    if isinstance(recorded, CallResponse):
-        return recorded
-    change = FilteredChange(call, name, query_filter, limit, operation, idempotency_claim, recorded)
+    change = FilteredChange(call, name, query_filter, limit, operation)
+    if (idempotency_claim := claim(call, text)) is not None:
+        recorded = await find_recorded(idempotency_claim)
+        response = None if recorded is None else recorded.response(idempotency_claim)
+        if response is not None:
+            return response
+        change.repeat(idempotency_claim, None if recorded is None else recorded.progress)
     return await change.run()
 
 
 class FilteredChange:
-    """A call that runs. `recorded`: how far a call with the same key has got."""
+    """A call that runs."""
 
     def __init__(
         self,
@@ -152,17 +154,23 @@ class FilteredChange:
         query_filter: Filter,
         limit: int,
         operation: Callable[[Value], Operation],
-        idempotency_claim: WriteClaim | None,
-        recorded: bytes | None,
     ) -> None:
         self._call = call
         self._name = name
         self._filter = query_filter
         self._limit = limit
         self._operation = operation
+        self._counts = ChangeCounts()
+        self._claim: WriteClaim | None = None
+        #: What is recorded under the idempotency key.
+        self._recorded: bytes | None = None
+
+    def repeat(self, idempotency_claim: WriteClaim, recorded: bytes | None) -> None:
+        """Continue where a call with the same key has got to, if there was one."""
         self._claim = idempotency_claim
         self._recorded = recorded
-        self._counts = ChangeCounts() if recorded is None else ChangeCounts.of_progress(recorded)
+        if recorded is not None:
+            self._counts = ChangeCounts.of_progress(recorded)
 
     async def run(self) -> CallResponse:
         deadline = time.monotonic() + MAX_SECONDS

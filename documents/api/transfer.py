@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import replace
 from uuid import UUID
 
 from data_plane.calls import Call
@@ -19,15 +20,19 @@ from data_plane.request_reader import (
 from documents.api.requests import (
     READ,
     WRITE,
+    claim,
     collection_name,
 )
 from documents.store import facts
+from documents.store.claims import WriteClaim
 from documents.transfer import exporting, importing, jobs
+from documents.transfer.claimed_import import ClaimedImport
 from documents.transfer.formats import MEDIA_TYPES, PARAMETERS, PARQUET, read_format
 from documents.transfer.output import OUTPUT_PARAMETERS, read_output
 from documents.transfer.preview import FileSample, parquet_preview, preview
 from documents.transfer.records import records
 from foundation import bulk_budget, request_context
+from foundation.api.idempotency import digest
 from foundation.environment import environment
 from foundation.errors import FieldProblem, InvalidParameter, NotFound
 from foundation.json_types import JsonObject
@@ -50,18 +55,39 @@ async def import_file(call: Call) -> CallResponse:
     resumed = _uuid("resume", query["resume"]) if "resume" in query else None
     encoding = call.head.headers.get("Content-Encoding", "").strip().lower()
     max_bytes = environment().rillbase_import_max_bytes
-    arriving = records(call.tenant.id, decoded(call.body.parts(), encoding, max_bytes), form)
+    claimed = await _claimed(call)
+    body = call.body.parts() if claimed is None else claimed.body.parts()
+    parts = decoded(body, encoding, max_bytes)
+    if claimed is not None and (response := await claimed.response(parts)) is not None:
+        return response
+    arriving = records(call.tenant.id, parts, form)
     async with aclosing(arriving), importing.tenants_imports(call.tenant.id):
-        if resumed is None:
-            progress = await jobs.begin(call.tenant.id, collection.id, mode)
-        else:
+        if resumed is not None:
             progress = await jobs.resume(call.tenant.id, collection.id, resumed, mode)
-        work = importing.run(
-            call.tenant.id, name, progress, arriving, call.principal, _is_abandoned
-        )
+        elif claimed is not None:
+            progress = await claimed.begin(call.tenant.id, collection.id, mode)
+        else:
+            progress = await jobs.begin(call.tenant.id, collection.id, mode)
+        run = importing.ImportRun(call.tenant.id, name, call.principal, progress, claimed)
+        work = run.run(arriving, _is_abandoned)
         done = await bulk_budget.tenants.metered(call.tenant.id, work)
     location = f"/v1/collections/{name}/imports/{done.id}"
-    return json_answer(done.describe(), headers={"Location": location})
+    response = json_answer(done.describe(), headers={"Location": location})
+    if claimed is not None:
+        await claimed.end(call.tenant.id, response)
+    return response
+
+
+async def _claimed(call: Call) -> ClaimedImport | None:
+    """Return the idempotency key of an import."""
+    begun = claim(call, call.head.headers.get("Content-Encoding", "").encode())
+    if begun is None:
+        return None
+
+    def claim_of(file_digest: str) -> WriteClaim:
+        return replace(begun, request_hash=digest(begun.request_hash, file_digest))
+
+    return await ClaimedImport.of(claim_of, call.body.parts())
 
 
 def _is_abandoned() -> bool:

@@ -135,33 +135,45 @@ def require_progress(
             settled.setdefault(key_hash, in_progress())
 
 
-async def find_recorded(claim: WriteClaim) -> CallResponse | bytes | None:
-    """Return the recorded response of a call, or how far it has got; raise its recorded error."""
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """What is recorded under a key: the end of a call, or how far it has got."""
+
+    request_hash: bytes
+    end: CallResponse | ApiError | None
+    progress: bytes | None
+
+    def response(self, claim: WriteClaim) -> CallResponse | None:
+        """Return the response, or raise the error, if this is the same call and it has ended."""
+        if self.request_hash != claim.request_hash:
+            raise mismatch()
+        if isinstance(self.end, ApiError):
+            raise self.end
+        return self.end
+
+
+async def find_recorded(claim: WriteClaim) -> RecordedCall | None:
+    """Return what is recorded under a key, by this call or another."""
     async with pool().session() as session:
-        _, recorded, progress = await session.run(
+        _, ended, progress = await session.run(
             [
                 scope(claim.tenant_id),
                 (_FIND, (byteas([claim.key_hash]),)),
                 (_FIND_PROGRESS, (byteas([claim.key_hash]),)),
             ]
         )
-    if recorded.rows:
-        response = _replay(claim, recorded, 0)
-        if isinstance(response, ApiError):
-            raise response
-        return response
-    if not progress.rows:
-        return None
-    if progress.bytes(0, 1) != claim.request_hash:
-        raise _mismatch()
-    return progress.bytes(0, 2)
+    if ended.rows:
+        return RecordedCall(ended.bytes(0, 1), _end(ended, 0), None)
+    if progress.rows:
+        return RecordedCall(progress.bytes(0, 1), None, progress.bytes(0, 2))
+    return None
 
 
 def in_progress() -> ApiError:
     return IdempotencyInProgress(headers={"Retry-After": "1"})
 
 
-def _mismatch() -> ApiError:
+def mismatch() -> ApiError:
     return IdempotencyMismatch(
         "The idempotency key was already used with a different body or different parameters."
     )
@@ -169,7 +181,11 @@ def _mismatch() -> ApiError:
 
 def _replay(claim: WriteClaim, recorded: StatementResult, row: int) -> CallResponse | ApiError:
     if recorded.bytes(row, 1) != claim.request_hash:
-        return _mismatch()
+        return mismatch()
+    return _end(recorded, row)
+
+
+def _end(recorded: StatementResult, row: int) -> CallResponse | ApiError:
     headers = {str(k): str(v) for k, v in json.loads(recorded.text(row, 3)).items()}
     headers[REPLAYED_HEADER] = "true"
     status, body = recorded.integer(row, 2), recorded.bytes(row, 4)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 from weakref import WeakValueDictionary
 
 from data_plane.http.body import ClientGone
+from documents.store.group import NotOneTransaction
 from documents.store.write import WriteCall
 from documents.store.writer import write
 from documents.transfer import jobs
+from documents.transfer.claimed_import import ClaimedImport
 from documents.transfer.import_record import ImportRecord
 from documents.transfer.jobs import MAX_ERRORS, ImportProgress
 from foundation.errors import ApiError, DuplicateId
@@ -34,118 +37,171 @@ def tenants_imports(tenant_id: UUID) -> asyncio.Semaphore:
     return _running.setdefault(tenant_id, asyncio.Semaphore(OF_ONE_TENANT))
 
 
+class BatchRecord(NamedTuple):
+    """A record of a batch: an operation, or the reason why there is none."""
+
+    #: Its place in the batch, from 1.
+    number: int
+    line: int
+    operation: Operation | ApiError
+
+
 @dataclass(slots=True)
 class ImportBatch:
     """Records that are written together; those that cannot be parsed are already errors."""
 
     records: int = 0
     size: int = 0
-    operations: list[Operation] = field(default_factory=list)
-    #: The line of each operation.
-    numbers: list[int] = field(default_factory=list)
-    refused: list[tuple[int, ApiError]] = field(default_factory=list)
+    #: Those that are not blank.
+    requests: list[BatchRecord] = field(default_factory=list)
 
     def add(self, record: ImportRecord, mode: str) -> None:
         self.records += 1
         # A blank line counts too: a stream of nothing else must not grow a batch forever.
         self.size += record.size + 1
+        operation: Operation | ApiError
         try:
             document = record.read()
             if document is None:
                 return
-            self.operations.append(_operation(document, mode))
-            self.numbers.append(record.line)
+            operation = _operation(document, mode)
         except QueryError as error:
-            self.refused.append((record.line, as_api_error(error)))
+            operation = as_api_error(error)
         except ApiError as error:
-            self.refused.append((record.line, error))
+            operation = error
+        self.requests.append(BatchRecord(self.records, record.line, operation))
 
     @property
     def is_full(self) -> bool:
-        requests = len(self.operations) + len(self.refused)
-        return requests >= BATCH_RECORDS or self.size >= BATCH_BYTES
+        return len(self.requests) >= BATCH_RECORDS or self.size >= BATCH_BYTES
+
+    @property
+    def operations(self) -> list[tuple[int, Operation]]:
+        """The operations with their lines."""
+        return [
+            (line, operation)
+            for _, line, operation in self.requests
+            if isinstance(operation, Operation)
+        ]
+
+    @property
+    def refused(self) -> list[tuple[int, ApiError]]:
+        """The errors with their lines."""
+        return [
+            (line, operation)
+            for _, line, operation in self.requests
+            if isinstance(operation, ApiError)
+        ]
+
+    def halves(self) -> tuple[ImportBatch, ImportBatch]:
+        """Divide a batch of several operations."""
+        half = len(self.requests) // 2
+        first, second = self.requests[:half], self.requests[half:]
+        middle = first[-1].number
+        others = [one._replace(number=one.number - middle) for one in second]
+        remaining = self.records - middle
+        return ImportBatch(middle, requests=first), ImportBatch(remaining, requests=others)
 
 
-async def run(
-    tenant_id: UUID,
-    name: str,
-    progress: ImportProgress,
-    records: AsyncIterator[ImportRecord],
-    principal: Principal,
-    is_abandoned: Callable[[], bool],
-) -> ImportProgress:
-    """Import until the records end or the client disconnects. The job records the progress in any
-    case.
-    """
-    try:
-        batch = ImportBatch()
-        to_skip = progress.lines_done
-        async for record in records:
-            if to_skip:
-                to_skip -= 1
-                continue
-            batch.add(record, progress.mode)
-            if batch.is_full:
-                _check(is_abandoned)
-                progress = await _write(tenant_id, name, progress, batch, principal)
-                batch = ImportBatch()
-        progress = await _write(tenant_id, name, progress, batch, principal)
-        progress.state = "done"
-    except BaseException:
-        progress.state = "interrupted"
-        raise
-    finally:
-        await jobs.store_counts(tenant_id, progress)
-    return progress
+class ImportRun:
+    """An import that runs. The job records its progress in any case."""
+
+    def __init__(
+        self,
+        tenant_id: UUID,
+        name: str,
+        principal: Principal,
+        progress: ImportProgress,
+        claimed: ClaimedImport | None = None,
+    ) -> None:
+        self._tenant_id = tenant_id
+        self._name = name
+        self._principal = principal
+        self._progress = progress
+        self._claimed = claimed
+
+    async def run(
+        self, records: AsyncIterator[ImportRecord], is_abandoned: Callable[[], bool]
+    ) -> ImportProgress:
+        """Import until the records end or the client disconnects."""
+        try:
+            batch = ImportBatch()
+            to_skip, mode = self._progress.lines_done, self._progress.mode
+            async for record in records:
+                if to_skip:
+                    to_skip -= 1
+                    continue
+                batch.add(record, mode)
+                if batch.is_full and self._may_write:
+                    _check(is_abandoned)
+                    await self._write(batch)
+                    batch = ImportBatch()
+            await self._write(batch)
+            self._progress.state = "done"
+        except BaseException:
+            self._progress.state = "interrupted"
+            raise
+        finally:
+            await jobs.store_counts(self._tenant_id, self._progress)
+        return self._progress
+
+    @property
+    def _may_write(self) -> bool:
+        """Whether the file is known to be the one that an earlier call has begun to import."""
+        return self._claimed is None or self._claimed.body.is_verified
+
+    async def _write(self, batch: ImportBatch) -> None:
+        """Write a batch; the updated counts are part of its transaction."""
+        call = WriteCall(
+            self._tenant_id,
+            self._name,
+            Operations([operation for _, operation in batch.operations]),
+            atomic=False,
+            principal=self._principal,
+            also=lambda outcomes: [self._after(batch, outcomes).store_statement()],
+        )
+        try:
+            if self._claimed is None:
+                written = await write(call)
+            else:
+                lines = self._progress.lines_done + batch.records
+                written = await self._claimed.write(call, self._progress.id, lines)
+        except NotOneTransaction:
+            for half in batch.halves():
+                await self._write(half)
+            return
+        self._progress = self._after(batch, written.outcomes)
+
+    def _after(self, batch: ImportBatch, outcomes: Outcomes) -> ImportProgress:
+        """Return the counts after a batch with these outcomes."""
+        before = self._progress
+        after = ImportProgress(
+            id=before.id,
+            mode=before.mode,
+            lines_done=before.lines_done + batch.records,
+            written=before.written,
+            skipped=before.skipped,
+            failed=before.failed,
+            errors=list(before.errors),
+        )
+        failed, operations = batch.refused, batch.operations
+        refusals = outcomes.refusals()
+        after.written += len(outcomes) - len(refusals)
+        for index, refused in refusals:
+            if before.mode == "skip" and refused.code == DuplicateId.code:
+                after.skipped += 1
+            else:
+                failed.append((operations[index][0], as_api_error(refused)))
+        after.failed += len(failed)
+        for number, error in sorted(failed, key=lambda item: item[0]):
+            if len(after.errors) < MAX_ERRORS:
+                after.errors.append(jobs.error_of(number, error))
+        return after
 
 
 def _check(is_abandoned: Callable[[], bool]) -> None:
     if is_abandoned():
         raise ClientGone
-
-
-async def _write(
-    tenant_id: UUID, name: str, progress: ImportProgress, batch: ImportBatch, principal: Principal
-) -> ImportProgress:
-    """Write a batch; the updated counts are part of its transaction."""
-    call = WriteCall(
-        tenant_id,
-        name,
-        Operations(batch.operations),
-        atomic=False,
-        principal=principal,
-        also=lambda outcomes: [_updated_progress(progress, batch, outcomes).store_statement()],
-    )
-    written = await write(call)
-    return _updated_progress(progress, batch, written.outcomes)
-
-
-def _updated_progress(
-    progress: ImportProgress, batch: ImportBatch, outcomes: Outcomes
-) -> ImportProgress:
-    """Return the counts after a batch with these outcomes."""
-    after = ImportProgress(
-        id=progress.id,
-        mode=progress.mode,
-        lines_done=progress.lines_done + batch.records,
-        written=progress.written,
-        skipped=progress.skipped,
-        failed=progress.failed,
-        errors=list(progress.errors),
-    )
-    failed = list(batch.refused)
-    refusals = outcomes.refusals()
-    after.written += len(outcomes) - len(refusals)
-    for index, refused in refusals:
-        if progress.mode == "skip" and refused.code == DuplicateId.code:
-            after.skipped += 1
-        else:
-            failed.append((batch.numbers[index], as_api_error(refused)))
-    after.failed += len(failed)
-    for number, error in sorted(failed, key=lambda item: item[0]):
-        if len(after.errors) < MAX_ERRORS:
-            after.errors.append(jobs.error_of(number, error))
-    return after
 
 
 def _operation(document: Value, mode: str) -> Operation:

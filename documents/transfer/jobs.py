@@ -39,7 +39,7 @@ _RESUME = Statement(
 )
 _NOTE = Statement(
     "UPDATE documents_importjob SET state = $2, lines_done = $3, written = $4, skipped = $5, "
-    "failed = $6, errors = $7::jsonb, updated_at = now() WHERE id = $1",
+    "failed = $6, errors = $7::jsonb, updated_at = now() WHERE id = $1 AND lines_done <= $3",
     (Oid.UUID, Oid.TEXT, Oid.INT8, Oid.INT8, Oid.INT8, Oid.INT8, Oid.TEXT),
 )
 _FIND = Statement(
@@ -106,10 +106,15 @@ def error_of(line: int, error: ApiError) -> JsonObject:
 async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> ImportProgress:
     """Create a job."""
     progress = ImportProgress(uuid7(), mode)
-    parameters = (progress.id.bytes, tenant_id.bytes, collection_id.bytes, mode.encode())
     async with pool().session() as session:
-        await session.run([scope(tenant_id), (_CREATE, parameters)])
+        await session.run([scope(tenant_id), creation(tenant_id, collection_id, progress)])
     return progress
+
+
+def creation(tenant_id: UUID, collection_id: UUID, progress: ImportProgress) -> Step:
+    """Return the statement that creates a job."""
+    names = (progress.id.bytes, tenant_id.bytes, collection_id.bytes)
+    return _CREATE, (*names, progress.mode.encode())
 
 
 async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) -> ImportProgress:
@@ -150,7 +155,7 @@ async def latest(
 
 
 async def store_counts(tenant_id: UUID, progress: ImportProgress) -> None:
-    """Store the counts outside any write."""
+    """Store the counts outside any write, unless another call has continued the job."""
     async with pool().session() as session:
         await session.run([scope(tenant_id), progress.store_statement()])
 
