@@ -147,6 +147,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             body={"application/json": _QUERY},
             parameters=(AGGREGATE_PARAMETER,),
         ),
+        is_read=True,
     ),
 )
 

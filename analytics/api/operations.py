@@ -338,6 +338,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             body=FILES,
             parameters=(_DATASET, WHOLE, *FILE_PARAMETERS),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "GET",
@@ -400,6 +401,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             body={"application/json": _QUERY},
             parameters=(_DATASET,),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "POST",
@@ -413,6 +415,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             body={"application/json": SQL_BODY},
             parameters=(_DATASET,),
         ),
+        is_read=True,
     ),
 )
 

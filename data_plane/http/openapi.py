@@ -20,6 +20,8 @@ EJSON_PARAMETER: JsonObject = {
 #: The same as a parameter of an event stream, because an EventSource sends no headers.
 EJSON_IN_ADDRESS: JsonObject = {**EJSON_PARAMETER, "name": "ejson", "in": "query"}
 
+IDEMPOTENCY_KEY: JsonObject = {"$ref": "#/components/parameters/IdempotencyKey"}
+
 #: An array of names of fields.
 FIELD_NAMES: JsonObject = {"type": "array", "items": {"type": "string"}}
 
@@ -78,7 +80,15 @@ def described(
 
 def adds(operations: Iterable[HttpOperation[C]]) -> Hook:
     """Return a hook that adds calls to the generated document."""
-    return adds_calls(*((call.method, call.path, call.describes) for call in operations))
+    return adds_calls(*((call.method, call.path, _complete(call)) for call in operations))
+
+
+def _complete(call: HttpOperation[C]) -> JsonObject:
+    """Add the idempotency key to the description of a call that changes something."""
+    declared = call.describes.get("parameters")
+    if call.is_read or call.method == "GET" or not isinstance(declared, list):
+        return call.describes
+    return {**call.describes, "parameters": [*declared, IDEMPOTENCY_KEY]}
 
 
 def adds_calls(*calls: tuple[str, str, JsonObject]) -> Hook:

@@ -14,12 +14,16 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class HttpOperation(Generic[C]):
-    """`path` has parameters in braces. `describes` is the operation's OpenAPI object."""
+    """`path` has parameters in braces. `describes` is the operation's OpenAPI object.
+
+    `is_read`: it changes nothing, whatever its method, and accepts no idempotency key.
+    """
 
     method: str
     path: str
     handler: Callable[[C], Awaitable[CallResponse]]
     describes: JsonObject = field(hash=False, compare=False)
+    is_read: bool = False
 
     @property
     def segments(self) -> tuple[str, ...]:

@@ -353,6 +353,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             answers("200", _closed({"items": {"type": "array", "items": _ENVELOPE}})),
             body=_json(_closed({"ids": _IDS}, "ids")),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "POST",
@@ -405,6 +406,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
         f"{ROOT}/query",
         queries.query,
         _describe("query", "Query", _FOUND_OR_FILE, body=_json(_closed(_QUERY))),
+        is_read=True,
     ),
     HttpOperation(
         "POST",
@@ -416,6 +418,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             answers("200", _closed({"count": {"type": "integer"}, "notices": _NOTICES}, "count")),
             body=_json(_closed({"filter": FILTER})),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "POST",
@@ -427,6 +430,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             answers("200", {"type": "object"}),
             body=_json(_closed(_QUERY)),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "POST",
@@ -456,6 +460,7 @@ OPERATIONS: tuple[HttpOperation[Call], ...] = (
             body=FILES,
             parameters=(COLLECTION_PARAMETER, WHOLE, *FILE_PARAMETERS),
         ),
+        is_read=True,
     ),
     HttpOperation(
         "GET",

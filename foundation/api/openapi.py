@@ -130,7 +130,8 @@ def _complete(path: str, method: str, operation: JsonObject) -> None:
     responses["default"] = {"$ref": "#/components/responses/Problem"}
     operation["security"] = _security(path)
     names: list[str] = []
-    if method in _MUTATING:
+    # The calls of the data plane declare it themselves: some of them read, with any method.
+    if method in _MUTATING and not path.startswith("/v1/"):
         names.append("IdempotencyKey")
     if method in ("patch", "delete"):
         names.append("IfMatch")

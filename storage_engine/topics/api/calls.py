@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-
-from django.db import connections
 
 from data_plane import idempotency, times
 from data_plane.calls import Call
@@ -24,7 +21,6 @@ from foundation.errors import (
 )
 from foundation.names import NAME_PATTERN
 from foundation.resp_pipeline import Argument
-from foundation.scope import scoped
 from rillbase_native import JsonError, QueryError, Value
 from storage_engine.models import DeliveredSubscription
 from storage_engine.node import publication as replies
@@ -173,20 +169,24 @@ async def unsubscribe(call: Call) -> CallResponse:
     """DELETE subscriptions/{subscription}."""
     parameters(call)
     topic = await topic_of(call, READ)
-    name = positions.read_name(call.parameters["subscription"], topic)
-    reply = await client().call(topic.tenant_id, "RB.UNSUB", name.node_name)
-    await asyncio.to_thread(_forget, topic, name.node_name)
-    if reply != 1:
+    name = positions.read_name(call.parameters["subscription"], topic).node_name
+    claim = idempotency.claim_of(call, b"")
+    if (repeated := await idempotency.recorded_response(claim)) is not None:
+        return repeated
+
+    def forget() -> None:
+        DeliveredSubscription.objects.filter(name=name).delete()
+
+    is_ended = await client().call(topic.tenant_id, "RB.UNSUB", name) == 1
+    response = await idempotency.settle(
+        topic.tenant_id,
+        claim if is_ended else None,
+        CallResponse(204),
+        forget,
+    )
+    if not is_ended:
         raise NotFound("The subscription does not exist or has ended.")
-    return CallResponse(204)
-
-
-def _forget(topic: TopicFacts, name: str) -> None:
-    try:
-        with scoped(tenant_id=topic.tenant_id):
-            DeliveredSubscription.objects.filter(name=name).delete()
-    finally:
-        connections["default"].close()
+    return response
 
 
 def _place_words(parameters: dict[str, str], topic: TopicFacts) -> list[Argument]:
