@@ -17,6 +17,7 @@ from data_plane.internal_call import Handler, InternalCall
 from data_plane.request_reader import refusing
 from documents.api import documents, queries
 from documents.store.queries import MAX_LIMIT
+from foundation.api.idempotency import HEADER as IDEMPOTENCY_HEADER
 from foundation.api.rendering import exact_json
 from foundation.errors import FieldProblem, InvalidBody, InvalidParameter
 from foundation.json_types import JsonObject, JsonValue
@@ -95,13 +96,19 @@ class Context:
         return value
 
     async def post_to_collection(
-        self, handler: Handler, call: str, collection: str, body: bytes
+        self,
+        handler: Handler,
+        call: str,
+        collection: str,
+        body: bytes,
+        idempotency_key: str | None = None,
     ) -> JsonObject:
         """POST to a collection; the response is an object."""
         path = f"/v1/collections/{collection}/{call}"
-        answer = await self.call_data_plane(
-            InternalCall(handler, "POST", path, {"collection": collection}, body)
-        )
+        request = InternalCall(handler, "POST", path, {"collection": collection}, body)
+        if idempotency_key is not None:
+            request.headers[IDEMPOTENCY_HEADER] = idempotency_key
+        answer = await self.call_data_plane(request)
         return answer if isinstance(answer, dict) else {}
 
     async def _read_documents(self, references: list[Reference]) -> list[JsonObject | None]:

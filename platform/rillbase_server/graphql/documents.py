@@ -277,6 +277,7 @@ class DocumentMutations:
         update: JSON,
         array_filters: JSON | None = None,
         limit: int | None = None,
+        idempotency_key: str | None = None,
     ) -> JSON:
         body: dict[str, object] = {
             "filter": filter,
@@ -284,7 +285,7 @@ class DocumentMutations:
             "array_filters": array_filters,
             "limit": limit,
         }
-        return await _by_filter(info.context, "update", collection, body)
+        return await _by_filter(info.context, "update", collection, body, idempotency_key)
 
     @strawberry.mutation(description="Delete matching documents.")
     async def delete_documents(
@@ -293,9 +294,10 @@ class DocumentMutations:
         collection: Collection,
         filter: JSON,  # noqa: A002 -- the API's name
         limit: int | None = None,
+        idempotency_key: str | None = None,
     ) -> JSON:
         body: dict[str, object] = {"filter": filter, "limit": limit}
-        return await _by_filter(info.context, "delete", collection, body)
+        return await _by_filter(info.context, "delete", collection, body, idempotency_key)
 
     @strawberry.mutation(
         description="Change many documents; all or none unless `ordered` is false."
@@ -306,11 +308,12 @@ class DocumentMutations:
         collection: Collection,
         operations: list[JSON],
         ordered: bool = True,  # noqa: FBT001, FBT002 -- an argument by name
+        idempotency_key: str | None = None,
     ) -> list[JSON]:
         info.context.forget()
         body = exact_json({"operations": operations, "ordered": ordered})
         answer = await info.context.post_to_collection(
-            bulk.bulk, "documents:bulk", collection, body
+            bulk.bulk, "documents:bulk", collection, body, idempotency_key
         )
         return cast("list[JSON]", answer["results"])
 
@@ -328,11 +331,17 @@ class DocumentMutations:
         return cast("list[JSON]", answer["results"])
 
 
-async def _by_filter(context: Context, what: str, collection: str, body: dict[str, object]) -> JSON:
+async def _by_filter(
+    context: Context,
+    what: str,
+    collection: str,
+    body: dict[str, object],
+    idempotency_key: str | None,
+) -> JSON:
     context.forget()
     handler = by_filter.update if what == "update" else by_filter.delete
     present = {name: value for name, value in body.items() if value is not None}
     answer = await context.post_to_collection(
-        handler, f"documents:{what}", collection, exact_json(present)
+        handler, f"documents:{what}", collection, exact_json(present), idempotency_key
     )
     return cast("JSON", answer)

@@ -145,8 +145,7 @@ export class Collection<T extends Document = Document> extends Query<T> {
   private async many(call: string, body: object, options: CallOptions): Promise<ManyResult> {
     const idempotencyKey = newKey();
     const path = this.path(call);
-    // It runs in batches: an interrupted call must not be repeated automatically.
-    const request = { method: "POST", path, body: stringify(body), idempotencyKey, once: true };
+    const request = { method: "POST", path, body: stringify(body), idempotencyKey };
     const answer = (await this.core.http.call(request, options)) as Plain;
     return {
       matched: Number(answer.matched),

@@ -296,9 +296,8 @@ class AsyncCollection(AsyncQuery):
         return await self._many("documents:delete", {"filter": filter})
 
     async def _many(self, call: str, body: Mapping[str, object]) -> Many:
-        # It runs in batches: if it fails halfway, it is not retried automatically.
         path = address(self.name, call)
-        request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key(), once=True)
+        request = ApiRequest("POST", path, ejson.dumps(body), idempotency_key=new_key())
         answer = await self._core.http.call(request)
         return Many(answer["matched"], answer["changed"], answer["complete"])
 

@@ -54,8 +54,6 @@ class ApiRequest:
     content_type: str = "application/json"
     idempotency_key: str | None = None
     if_match: str | None = None
-    #: Must not be retried automatically.
-    once: bool = False
     #: An expected media type other than JSON. The body is returned unchanged.
     accept: str | None = None
     #: Timeout of this call, including retries, instead of the client's.
@@ -104,7 +102,6 @@ class Http:
         self._connections.close()
 
     async def _send_with_retries(self, request: ApiRequest) -> Any:
-        most = 1 if request.once else MAX_ATTEMPTS
         renewed = False
         attempt = 1
         while True:
@@ -116,7 +113,7 @@ class Http:
                     renewed = True
                     self._credentials.forget()
                     continue
-                if not error.is_temporary or attempt >= most:
+                if not error.is_temporary or attempt >= MAX_ATTEMPTS:
                     raise
                 asked_s = error.retry_after_s if isinstance(error, ServerError) else None
                 await asyncio.sleep(max(asked_s or 0.0, RETRY.wait_s(attempt)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.documents.collection import CollectionClient, make_collection
 from tests.rillbase_server.graphql.graphql_caller import GraphqlCaller
 
@@ -118,6 +120,28 @@ def test_a_write_repeated_with_its_idempotency_key_takes_effect_once(
     }"""
     assert graphql.ask(text, c=things.name) == graphql.ask(text, c=things.name)
     assert len(things.query()) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("updateDocuments(filter: {}, update: $change,", {"$inc": {"n": 1}}),
+        ("bulkWrite(operations: [$change],", {"insert": {"n": 2}}),
+        ("deleteDocuments(filter: $change, limit: 1,", {}),
+    ],
+)
+def test_a_repeated_change_of_many_documents_takes_effect_once(
+    graphql: GraphqlCaller, things: CollectionClient, field: str, change: object
+) -> None:
+    things.insert_many([{"_id": "a", "n": 0}, {"_id": "b", "n": 0}])
+    before = things.query()
+    text = f"""mutation ($c: String!, $change: JSON!) {{
+      {field} collection: $c, idempotencyKey: "k")
+    }}"""
+    first = graphql.ask(text, c=things.name, change=change)
+    after = things.query()
+    assert graphql.ask(text, c=things.name, change=change) == first
+    assert things.query() == after != before
 
 
 def test_many_documents_are_changed_by_filter_in_bulk_and_over_collections(

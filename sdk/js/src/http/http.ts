@@ -30,8 +30,6 @@ export interface Request {
   readonly contentType?: string;
   readonly idempotencyKey?: string;
   readonly ifMatch?: string;
-  /** Must not be retried automatically. */
-  readonly once?: boolean;
 }
 
 export interface HttpOptions {
@@ -63,7 +61,6 @@ export class Http {
 
   private async repeated(request: Request, signal: AbortSignal): Promise<unknown> {
     let renewed = false;
-    const most = request.once === true ? 1 : MAX_ATTEMPTS;
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await this.attempt(request, signal);
@@ -72,7 +69,7 @@ export class Http {
         if (isRefusedToken(error) && this.options.credentials.canRenew && !renewed) {
           renewed = true;
           this.options.credentials.forget();
-        } else if (isWorthRepeating(error) && attempt < most) {
+        } else if (isWorthRepeating(error) && attempt < MAX_ATTEMPTS) {
           await this.pause(waitOf(error, attempt, this.options.clock.random()), signal);
         } else {
           throw error;
