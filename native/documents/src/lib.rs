@@ -9,7 +9,8 @@
 //!   [`elements`] it may have, and the indexes whose [`entry`] rows go with the document. [`rule`]
 //!   is who may do it, [`precondition`] at which version.
 //! - [`plan`] — the writes of a group, and which rows they need; [`stage`] applies them to the rows
-//!   in memory. [`changes`] is the result, as [`columns`] for the store and as [`after_image`]s for
+//!   in memory, with the keys of [`unique`] indexes once two documents would have one.
+//!   [`changes`] is the result, as [`columns`] for the store and as [`after_image`]s for
 //!   live queries; [`outcome`] is what the callers receive.
 //! - [`bounds`] — which entries of an index can belong to documents that match a filter: a
 //!   superset, verified by the tests.
@@ -53,3 +54,4 @@ pub mod selection;
 pub mod selection_request;
 pub mod stage;
 pub mod unevaluated;
+pub mod unique;

@@ -22,6 +22,7 @@ use crate::outcome::{DocumentChange, Outcome, WriteResult};
 use crate::plan::{AccessFilters, NamedTarget, WriteCollection, WritePlan, WriteRequest};
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
+use crate::unique::{KeyOwners, TakenKeys, duplicate_key, enforced};
 
 /// A document as it was locked.
 #[derive(Debug, Clone)]
@@ -60,6 +61,13 @@ struct WriteStaging<'p> {
     documents: Vec<Documents<'p>>,
     /// The documents that the current write has replaced, for undoing it.
     replaced: Vec<(usize, &'p [u8], Option<ChangedDocument>)>,
+    /// Once keys of unique indexes have been looked up.
+    unique: Option<UniqueKeys<'p>>,
+}
+
+struct UniqueKeys<'p> {
+    taken: &'p TakenKeys,
+    owners: KeyOwners,
 }
 
 /// A document within the group; the default does not exist.
@@ -73,43 +81,58 @@ struct StagedDocument<'s> {
 
 impl WritePlan {
     /// Applies the writes to the rows that were found, except those that
-    /// `skipped` lists.
+    /// `skipped` lists. `taken` are the keys of unique indexes that have been looked up.
     #[must_use]
-    pub fn apply(&self, locked: &LockedRows, skipped: &[usize]) -> GroupChanges {
-        let mut stage = WriteStaging::new(self, locked);
+    pub fn apply(
+        &self,
+        locked: &LockedRows,
+        skipped: &[usize],
+        taken: Option<&TakenKeys>,
+    ) -> GroupChanges {
+        let mut stage = WriteStaging::new(self, locked, taken);
         let ended = self
             .writes
             .iter()
             .enumerate()
-            .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(write)))
+            .map(|(number, write)| (!skipped.contains(&number)).then(|| stage.write(number, write)))
             .collect();
         stage.finish(ended)
     }
 }
 
 impl<'p> WriteStaging<'p> {
-    fn new(plan: &'p WritePlan, locked: &'p LockedRows) -> Self {
+    fn new(plan: &'p WritePlan, locked: &'p LockedRows, taken: Option<&'p TakenKeys>) -> Self {
+        let unique = taken.map(|taken| UniqueKeys {
+            taken,
+            owners: owners(plan, locked, taken),
+        });
         Self {
             plan,
             locked,
             documents: plan.collections.iter().map(|_| HashMap::new()).collect(),
             replaced: Vec::new(),
+            unique,
         }
     }
 
     /// Applies a write; an atomic one completely or not at all.
-    fn write(&mut self, write: &'p WriteRequest) -> WriteResult {
+    fn write(&mut self, of_write: usize, write: &'p WriteRequest) -> WriteResult {
         let operations = write.operations.as_slice();
         let mut outcomes = Vec::with_capacity(operations.len());
         self.replaced.clear();
+        let unique = self.unique.as_ref().filter(|_| write.atomic);
+        let owners_before = unique.map(|unique| unique.owners.clone());
         for (number, operation) in operations.iter().enumerate() {
             let outcome = match operation {
-                Ok(operation) => self.operation(write, operation),
+                Ok(operation) => self.operation(of_write, write, operation),
                 Err(refusal) => Err(refusal.clone()),
             };
             match outcome {
                 Err(refusal) if write.atomic => {
                     self.put_back();
+                    if let (Some(unique), Some(before)) = (&mut self.unique, owners_before) {
+                        unique.owners = before;
+                    }
                     return Err(if operations.len() > 1 {
                         refusal.inside(&ParseLocation::root().key("operations").index(number))
                     } else {
@@ -147,7 +170,12 @@ impl<'p> WriteStaging<'p> {
         }
     }
 
-    fn operation(&mut self, write: &WriteRequest, operation: &'p DocumentOperation) -> Outcome {
+    fn operation(
+        &mut self,
+        of_write: usize,
+        write: &WriteRequest,
+        operation: &'p DocumentOperation,
+    ) -> Outcome {
         let target = write.target(operation)?;
         let collection = self.collection(target)?;
         let access = target.access.as_ref();
@@ -178,6 +206,7 @@ impl<'p> WriteStaging<'p> {
             // Its `_id` is taken, which is reported like a document that a rule rejects.
             return Err(forbidden_by_rule());
         }
+        self.check_unique(of_write, target, &changed)?;
         let change = DocumentChange {
             id: operation.id.clone(),
             version: changed.version,
@@ -188,6 +217,34 @@ impl<'p> WriteStaging<'p> {
         };
         self.put(target.collection, &operation.key, changed, write.atomic);
         Ok(change)
+    }
+
+    /// Rejects a document with a key of a unique index that another one has. A caller who may not
+    /// read that one learns only that a rule rejects the document.
+    fn check_unique(
+        &self,
+        of_write: usize,
+        target: &NamedTarget,
+        changed: &ChangedDocument,
+    ) -> Result<(), DocumentRefusal> {
+        let Some(unique) = &self.unique else {
+            return Ok(());
+        };
+        let mut conflicts = unique.owners.conflicts(changed).peekable();
+        if conflicts.peek().is_none() {
+            return Ok(());
+        }
+        let mut names = Vec::new();
+        for (index, owner) in conflicts {
+            let document = self.current(target.collection, &owner.document).document;
+            if owner.hidden_from.contains(&of_write)
+                || self.is_hidden(target.access.as_ref(), document)
+            {
+                return Err(forbidden_by_rule());
+            }
+            names.extend(unique.taken.names.get(&index).map(String::as_str));
+        }
+        Err(duplicate_key(names.into_iter()))
     }
 
     /// Whether a document exists that the caller may not read. If the rule cannot be evaluated, it
@@ -279,12 +336,47 @@ impl<'p> WriteStaging<'p> {
 
     fn put(&mut self, collection: usize, key: &'p [u8], changed: ChangedDocument, atomic: bool) {
         if let Some(documents) = self.documents.get_mut(collection) {
+            if let Some(unique) = &mut self.unique {
+                let known = documents.get(key).map(|known| known.entries.as_slice());
+                unique
+                    .owners
+                    .change(known.unwrap_or(&changed.old), &changed);
+            }
             let before = documents.insert(key, changed);
             if atomic {
                 self.replaced.push((collection, key, before));
             }
         }
     }
+}
+
+/// Who has which keys of unique indexes before the group: the locked documents, and those that were
+/// looked up, unless they are among the locked ones and have changed since.
+fn owners(plan: &WritePlan, locked: &LockedRows, taken: &TakenKeys) -> KeyOwners {
+    let mut owners = KeyOwners::default();
+    for (collection, rows) in plan.collections.iter().zip(&locked.rows) {
+        for (key, row) in rows {
+            let entries = row
+                .document()
+                .map(|body| collection.definition.entries(body));
+            if let Some(Ok(entries)) = entries {
+                owners.add(key, &[], enforced(&entries));
+            }
+        }
+    }
+    for key in &taken.keys {
+        let rows = locked.rows.get(key.collection);
+        if !rows.is_some_and(|rows| rows.contains_key(&key.document)) {
+            let entry = IndexEntry {
+                index: key.index,
+                key: key.key.clone(),
+                ordering: true,
+                enforced: true,
+            };
+            owners.add(&key.document, &key.hidden_from, [&entry]);
+        }
+    }
+    owners
 }
 
 /// The rules to check for an operation, by whether the document exists for the caller.

@@ -430,7 +430,7 @@ proptest! {
         rows in rows(),
     ) {
         let plan = plan(&writes);
-        let changes = plan.apply(&locked_rows(&rows), &[]);
+        let changes = plan.apply(&locked_rows(&rows), &[], None);
         let mut model = rows.clone();
         for (number, (requested, atomic)) in writes.iter().enumerate() {
             let wanted = do_write(&mut model, requested, *atomic);
@@ -457,7 +457,7 @@ fn a_write_that_is_skipped_leaves_nothing() {
         step: Step::Insert(1),
         if_version: None,
     };
-    let changes = plan(&[(vec![insert], true)]).apply(&locked_rows(&BTreeMap::new()), &[0]);
+    let changes = plan(&[(vec![insert], true)]).apply(&locked_rows(&BTreeMap::new()), &[0], None);
     assert!(changes.is_empty() && changes.ended[0].is_none());
 }
 
