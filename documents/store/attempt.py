@@ -29,6 +29,7 @@ from documents.store.claims import WriteClaim
 from documents.store.database import begin, clock, commit, pool
 from documents.store.facts import CollectionFacts
 from documents.store.large_results import LargeResult
+from documents.store.taken_keys import TakenKeys
 from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import PostgresSession, StatementResult
@@ -92,12 +93,19 @@ class WriteAttempt:
     """One attempt at a group."""
 
     def __init__(
-        self, tenant_id: UUID, writes: Sequence[WriteCall], *, again: bool, max_held_bytes: int
+        self,
+        tenant_id: UUID,
+        writes: Sequence[WriteCall],
+        *,
+        again: bool,
+        taken: TakenKeys | None,
+        max_held_bytes: int,
     ) -> None:
         self._tenant_id = tenant_id
         self._max_held_bytes = max_held_bytes
         self._writes = writes
         self._again = again
+        self._taken = taken
         self._ended: list[Ended | None] = [None] * len(writes)
         #: In the order in which all writers lock them.
         self._collections: list[CollectionFacts] = []
@@ -167,7 +175,9 @@ class WriteAttempt:
         if progress:
             claims.require_progress(settled, progress, results[4])
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
-        changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped)
+        positions = [one.position for one in planned]
+        taken = None if self._taken is None else self._taken.of_plan(self._collections, positions)
+        changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped, taken)
         await self._finish(session, changes, planned, skipped, None)
 
     async def _insert(

@@ -1,34 +1,32 @@
 """Several writes of one tenant as one transaction, retried until it succeeds.
 
-An attempt (`documents.store.attempt`) relies on recent facts. If that has changed, the group starts
-over. If a unique index has a key already, the group is split, so that only the affected operation
-fails. It is also split if its documents do not fit into memory together.
+An attempt (`documents.store.attempt`) relies on recent facts. If these have changed, the group
+starts over. So it does if a unique index has a key already, with what other documents have, so that
+only the operations fail that would take such a key. A group is divided if its documents do not fit
+into memory together.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
 import psycopg
 
-from documents.store import facts, statements
-from documents.store.access import NOTHING, access_of
 from documents.store.attempt import Ended, Stale, UniqueKeyConflict, WriteAttempt
-from documents.store.database import pool, scope
 from documents.store.large_results import ResultDoesNotFit, in_turn
+from documents.store.taken_keys import TakenKeys
 from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError
-from foundation.refusals import as_api_error
-from rillbase_native import Filter, Outcomes
+from rillbase_native import Outcomes
 
 ATTEMPTS = 8
-#: The native code's text for documents that a rule rejects.
-FORBIDDEN_BY_RULE = "the collection's access rules do not allow it"
+#: Operations that are rejected for a taken key may leave others without theirs, which another
+#: attempt finds.
+MAX_CONFLICTS = 100
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 
 
@@ -38,53 +36,53 @@ class NotOneTransaction(Exception):
 
 async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]:
     """Run the writes and return their outcomes, in order."""
-    for attempt in range(ATTEMPTS):
+    attempts, conflicts = 0, 0
+    taken: TakenKeys | None = None
+    while attempts < ATTEMPTS and conflicts < MAX_CONFLICTS:
         try:
-            return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempt > 0))
-        except Stale:
+            return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempts, taken))
+        except UniqueKeyConflict as conflict:
+            conflicts += 1
+            taken = taken or TakenKeys(tenant_id, writes)
+            await taken.look_up(conflict.places)
             continue
-        except UniqueKeyConflict as error:
-            return await _run_separately(
-                tenant_id, writes, partial(_duplicate_key, tenant_id, error)
-            )
+        except Stale:
+            attempts += 1
+            continue
         except ResultDoesNotFit as too_large:
-            return await _run_separately(tenant_id, writes, partial(_too_large, too_large))
+            return await _run_separately(tenant_id, writes, too_large)
         except psycopg.Error as error:
-            if error.sqlstate not in _TRY_AGAIN or attempt == ATTEMPTS - 1:
+            attempts += 1
+            if error.sqlstate not in _TRY_AGAIN or attempts == ATTEMPTS:
                 raise
-        await asyncio.sleep(random.uniform(0, 0.002 * 2**attempt))  # noqa: S311 -- jitter
+        await asyncio.sleep(random.uniform(0, 0.001 * 2**attempts))  # noqa: S311 -- jitter
     raise psycopg.OperationalError("the collection was changed repeatedly")
 
 
 async def _attempt(
     tenant_id: UUID,
     writes: Sequence[WriteCall],
-    again: bool,  # noqa: FBT001 -- `partial` passes it by position
+    attempts: int,
+    taken: TakenKeys | None,
     max_held_bytes: int,
 ) -> list[Ended]:
-    return await WriteAttempt(tenant_id, writes, again=again, max_held_bytes=max_held_bytes).run()
-
-
-async def _too_large(refused: ResultDoesNotFit, _: WriteCall) -> Outcomes:
-    return Outcomes.refused(refused.code, refused.detail, [])
+    is_repeated = attempts > 0 or taken is not None
+    return await WriteAttempt(
+        tenant_id, writes, again=is_repeated, taken=taken, max_held_bytes=max_held_bytes
+    ).run()
 
 
 async def _run_separately(
-    tenant_id: UUID,
-    writes: Sequence[WriteCall],
-    refused: Callable[[WriteCall], Awaitable[Outcomes]],
+    tenant_id: UUID, writes: Sequence[WriteCall], too_large: ResultDoesNotFit
 ) -> list[Ended]:
-    """Run a group that cannot be one transaction in parts, so that only what must fail fails.
-
-    `refused` returns the error of a write that cannot be divided.
-    """
+    """Run a group that does not fit into memory in parts."""
     if len(writes) > 1:
         return [(await run_group(tenant_id, [write]))[0] for write in writes]
     (write,) = writes
-    if write.atomic or write.is_single:
-        outcomes = await refused(write)
-        if write.atomic:
-            return [as_api_error(error) for _, error in outcomes.refusals()]
+    if write.atomic:
+        return [too_large]
+    if write.is_single:
+        outcomes = Outcomes.refused(too_large.code, too_large.detail, [])
         return await _conclude(tenant_id, write, outcomes)
     if write.record is not None:
         raise NotOneTransaction
@@ -114,47 +112,3 @@ async def _conclude(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[
         if isinstance(concluded, ApiError) or concluded.answer is not answer:
             return [concluded]
     return [WriteResult(ended, answer)]
-
-
-async def _duplicate_key(
-    tenant_id: UUID, conflict: UniqueKeyConflict, write: WriteCall
-) -> Outcomes:
-    """Name the indexes, as far as the conflicting keys still exist.
-
-    A caller who may not read a conflicting document learns only that a rule rejects the write: for
-    that caller it does not exist.
-    """
-    rules = await _read_rules(tenant_id, write)
-    async with pool().session() as session:
-        _, conflicts = await session.run(
-            [scope(tenant_id), statements.conflicting_entries(conflict.places)]
-        )
-        for row in range(conflicts.rows):
-            rule = rules.get(conflicts.bytes(row, 1))
-            if rule is None:
-                continue
-            # Read one at a time, because they may be large.
-            conflicting = statements.body(conflicts.bytes(row, 1), conflicts.bytes(row, 2))
-            _, result = await session.run([scope(tenant_id), conflicting])
-            body = result.raw(0, 0) if result.rows else None
-            if not (body and rule.matches(body, int(time.time() * 1000))):
-                return Outcomes.refused("forbidden_by_rule", FORBIDDEN_BY_RULE, [])
-    names = sorted({conflicts.text(row, 0) for row in range(conflicts.rows)})
-    return Outcomes.refused(
-        "duplicate_key",
-        "Another document has the same values in a unique index.",
-        [("", f"index {name!r}") for name in names],
-    )
-
-
-async def _read_rules(tenant_id: UUID, write: WriteCall) -> dict[bytes, Filter]:
-    """Return the caller's read filters by collection id, for collections with access rules."""
-    rules: dict[bytes, Filter] = {}
-    if write.principal is None:
-        return rules
-    for name in write.collections().values():
-        collection = await facts.find(tenant_id, name)
-        access = access_of(collection, write.principal)
-        if access is not None:
-            rules[collection.raw] = access.filters.get("read", NOTHING)
-    return rules

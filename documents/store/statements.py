@@ -139,7 +139,7 @@ _ADD_ENTRIES = Statement(
 TRANSACTION_ID = Statement("SELECT pg_current_xact_id()")
 #: Enforced entries of other documents that conflict.
 _CONFLICTING = Statement(
-    "SELECT x.name, x.collection_id, e.document_key "
+    "SELECT e.index_number, e.key, x.collection_id, e.document_key "
     "FROM unnest($1::int8[], $2::bytea[], $3::bytea[]) "
     "AS i(number, key, document_key) "
     "JOIN documents_indexentry e ON e.index_number = i.number AND e.key = i.key "
@@ -190,9 +190,7 @@ def entries(tenant_id: UUID, changes: Changes) -> list[Step]:
 
 
 def conflicting_entries(places: Sequence[bytes]) -> Step:
-    """Return the indexes in which other documents have enforced entries with the same keys, and
-    those documents.
-    """
+    """Return the enforced entries with the same keys that other documents have."""
     return _CONFLICTING, places
 
 

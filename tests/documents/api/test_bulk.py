@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pytest
 import requests
 
+from documents.store.attempt import Ended, WriteAttempt
 from tests.caller import problem, with_key
 from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
@@ -198,3 +199,46 @@ def test_a_large_batch_is_written_completely(things: CollectionClient) -> None:
     counted = plain.caller.post(f"{plain.path}/count", {})
     assert counted.json() == {"count": 3_000}
     assert json.loads(plain.ask({"limit": 10_000}).text)["next_cursor"] is None
+
+
+def test_only_operations_that_take_a_key_are_rejected_and_the_others_are_one_transaction(
+    coded: CollectionClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coded.insert_many([{"_id": f"old{code}", "code": code} for code in range(50)])
+    attempts: list[int] = []
+    run = WriteAttempt.run
+
+    async def counted(self: WriteAttempt) -> list[Ended]:
+        attempts.append(1)
+        return await run(self)
+
+    monkeypatch.setattr(WriteAttempt, "run", counted)
+    operations = [{"insert": {"_id": f"new{n}", "code": n % 60}} for n in range(120)]
+    answer = bulk(coded, [*operations, {"delete": {"id": "old3"}}], ordered=False)
+    results = answer.json()["results"]
+    accepted = [result["id"] for result in results if "error" not in result]
+    codes = {result["error"]["code"] for result in results if "error" in result}
+    assert accepted == [*(f"new{n}" for n in range(50, 60)), "old3"]
+    assert codes == {"duplicate_key"}
+    # The first finds the keys of other documents.
+    assert len(attempts) == 2
+
+
+def test_a_batch_of_which_each_key_is_left_before_it_is_taken_succeeds(
+    coded: CollectionClient,
+) -> None:
+    coded.insert_many([{"_id": n, "code": n} for n in range(10)])
+    moves = [{"update": {"id": n, "update": {"$inc": {"code": 1}}}} for n in range(10)]
+    assert bulk(coded, moves).status_code == 200
+    assert [document["code"] for document in coded.query()] == list(range(1, 11))
+    coded.insert({"_id": "end", "code": 11})
+    refusal = bulk(coded, moves)
+    # Once there is a conflict, each operation finds the keys that those before it have left.
+    assert problem(refusal, 409, "duplicate_key")["errors"][0]["pointer"] == "/operations/0"
+    assert (
+        bulk(coded, moves[::-1], ordered=False).json()["results"][0]["error"]["code"]
+        == "duplicate_key"
+    )
+    assert [document["code"] for document in coded.query({"_id": {"$ne": "end"}})] == list(
+        range(1, 11)
+    )
