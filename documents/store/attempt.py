@@ -28,8 +28,8 @@ from documents.store.access import access_of
 from documents.store.claims import WriteClaim
 from documents.store.database import begin, clock, commit, pool
 from documents.store.facts import CollectionFacts
+from documents.store.key_lookup import KeyLookup
 from documents.store.large_results import LargeResult
-from documents.store.taken_keys import TakenKeys
 from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError, CollectionReadOnly, NotFound
 from foundation.postgres import PostgresSession, StatementResult
@@ -98,14 +98,14 @@ class WriteAttempt:
         writes: Sequence[WriteCall],
         *,
         again: bool,
-        taken: TakenKeys | None,
+        lookup: KeyLookup | None,
         max_held_bytes: int,
     ) -> None:
         self._tenant_id = tenant_id
         self._max_held_bytes = max_held_bytes
         self._writes = writes
         self._again = again
-        self._taken = taken
+        self._lookup = lookup
         self._ended: list[Ended | None] = [None] * len(writes)
         #: In the order in which all writers lock them.
         self._collections: list[CollectionFacts] = []
@@ -176,8 +176,8 @@ class WriteAttempt:
             claims.require_progress(settled, progress, results[4])
         skipped = [number for number, one in enumerate(planned) if self._is_settled(one, settled)]
         positions = [one.position for one in planned]
-        taken = None if self._taken is None else self._taken.of_plan(self._collections, positions)
-        changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped, taken)
+        owned = None if self._lookup is None else self._lookup.of_plan(self._collections, positions)
+        changes = plan.apply(locked.rows, locked.floors, locked.now_ms, skipped, owned)
         await self._finish(session, changes, planned, skipped, None)
 
     async def _insert(

@@ -124,12 +124,12 @@ def settle(
 def require_progress(
     settled: dict[bytes, CallResponse | ApiError],
     expected: dict[bytes, bytes | None],
-    found: StatementResult,
+    progress: StatementResult,
 ) -> None:
     """Reject calls whose recorded progress is not what their last transaction recorded: another
     call with the key has continued.
     """
-    states = {found.bytes(row, 0): found.bytes(row, 2) for row in range(found.rows)}
+    states = {progress.bytes(row, 0): progress.bytes(row, 2) for row in range(progress.rows)}
     for key_hash, state in expected.items():
         if states.get(key_hash) != state:
             settled.setdefault(key_hash, in_progress())
@@ -155,15 +155,15 @@ class RecordedCall:
 async def find_recorded(claim: WriteClaim) -> RecordedCall | None:
     """Return what is recorded under a key, by this call or another."""
     async with pool().session() as session:
-        _, ended, progress = await session.run(
+        _, records, progress = await session.run(
             [
                 scope(claim.tenant_id),
                 (_FIND, (byteas([claim.key_hash]),)),
                 (_FIND_PROGRESS, (byteas([claim.key_hash]),)),
             ]
         )
-    if ended.rows:
-        return RecordedCall(ended.bytes(0, 1), _end(ended, 0), None)
+    if records.rows:
+        return RecordedCall(records.bytes(0, 1), _end(records, 0), None)
     if progress.rows:
         return RecordedCall(progress.bytes(0, 1), None, progress.bytes(0, 2))
     return None

@@ -17,8 +17,8 @@ from uuid import UUID
 import psycopg
 
 from documents.store.attempt import Ended, Stale, UniqueKeyConflict, WriteAttempt
+from documents.store.key_lookup import KeyLookup
 from documents.store.large_results import ResultDoesNotFit, in_turn
-from documents.store.taken_keys import TakenKeys
 from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError
 from rillbase_native import Outcomes
@@ -37,14 +37,14 @@ class NotOneTransaction(Exception):
 async def run_group(tenant_id: UUID, writes: Sequence[WriteCall]) -> list[Ended]:
     """Run the writes and return their outcomes, in order."""
     attempts, conflicts = 0, 0
-    taken: TakenKeys | None = None
+    lookup: KeyLookup | None = None
     while attempts < ATTEMPTS and conflicts < MAX_CONFLICTS:
         try:
-            return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempts, taken))
+            return await in_turn(tenant_id, partial(_attempt, tenant_id, writes, attempts, lookup))
         except UniqueKeyConflict as conflict:
             conflicts += 1
-            taken = taken or TakenKeys(tenant_id, writes)
-            await taken.look_up(conflict.places)
+            lookup = lookup or KeyLookup(tenant_id, writes)
+            await lookup.add(conflict.places)
             continue
         except Stale:
             attempts += 1
@@ -63,12 +63,12 @@ async def _attempt(
     tenant_id: UUID,
     writes: Sequence[WriteCall],
     attempts: int,
-    taken: TakenKeys | None,
+    lookup: KeyLookup | None,
     max_held_bytes: int,
 ) -> list[Ended]:
-    is_repeated = attempts > 0 or taken is not None
+    is_repeated = attempts > 0 or lookup is not None
     return await WriteAttempt(
-        tenant_id, writes, again=is_repeated, taken=taken, max_held_bytes=max_held_bytes
+        tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=max_held_bytes
     ).run()
 
 
@@ -95,20 +95,20 @@ async def _run_separately(
     return await _conclude(tenant_id, write, Outcomes(*parts))
 
 
-async def _conclude(tenant_id: UUID, write: WriteCall, ended: Outcomes) -> list[Ended]:
+async def _conclude(tenant_id: UUID, write: WriteCall, outcomes: Outcomes) -> list[Ended]:
     """Record what accompanies a write whose operations became several transactions."""
-    answer = write.answer(ended) if write.answer else None
+    answer = write.answer(outcomes) if write.answer else None
     also, record = write.also, write.record
     if write.claim is not None or also is not None:
         last = WriteCall(
             tenant_id,
             claim=write.claim,
             answer=None if answer is None else lambda _: answer,
-            record=None if record is None else lambda _: record(ended),
+            record=None if record is None else lambda _: record(outcomes),
             after=write.after,
-            also=None if also is None else lambda _: also(ended),
+            also=None if also is None else lambda _: also(outcomes),
         )
         (concluded,) = await run_group(tenant_id, [last])
         if isinstance(concluded, ApiError) or concluded.answer is not answer:
             return [concluded]
-    return [WriteResult(ended, answer)]
+    return [WriteResult(outcomes, answer)]

@@ -459,12 +459,12 @@ class Plan:
         floors: Sequence[int],
         now_ms: int,
         skipped: Sequence[int],
-        taken: tuple[dict[int, str], Sequence[tuple[int, bytes, int, bytes, Sequence[int]]]]
+        owned: tuple[dict[int, str], Sequence[tuple[int, bytes, int, bytes, Sequence[int]]]]
         | None = None,
     ) -> Changes:
         """Apply the writes, except those that are skipped, to the rows of each collection.
 
-        `taken`: the names of unique indexes by number, and keys that documents have: the index, the
+        `owned`: the names of unique indexes by number, and keys that documents have: the index, the
         key, the number of the collection, the document's key, and the writes whose callers may not
         read it. Without it, the database finds the conflicts.
         """

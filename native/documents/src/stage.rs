@@ -22,7 +22,7 @@ use crate::outcome::{DocumentChange, Outcome, WriteResult};
 use crate::plan::{AccessFilters, NamedTarget, WriteCollection, WritePlan, WriteRequest};
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
-use crate::unique::{KeyOwners, TakenKeys, duplicate_key, enforced};
+use crate::unique::{KeyOwners, OwnedKeys, duplicate_key, enforced};
 
 /// A document as it was locked.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ struct WriteStaging<'p> {
 }
 
 struct UniqueKeys<'p> {
-    taken: &'p TakenKeys,
+    owned: &'p OwnedKeys,
     owners: KeyOwners,
 }
 
@@ -81,15 +81,15 @@ struct StagedDocument<'s> {
 
 impl WritePlan {
     /// Applies the writes to the rows that were found, except those that
-    /// `skipped` lists. `taken` are the keys of unique indexes that have been looked up.
+    /// `skipped` lists. `owned` are the keys of unique indexes that have been looked up.
     #[must_use]
     pub fn apply(
         &self,
         locked: &LockedRows,
         skipped: &[usize],
-        taken: Option<&TakenKeys>,
+        owned: Option<&OwnedKeys>,
     ) -> GroupChanges {
-        let mut stage = WriteStaging::new(self, locked, taken);
+        let mut stage = WriteStaging::new(self, locked, owned);
         let ended = self
             .writes
             .iter()
@@ -101,10 +101,10 @@ impl WritePlan {
 }
 
 impl<'p> WriteStaging<'p> {
-    fn new(plan: &'p WritePlan, locked: &'p LockedRows, taken: Option<&'p TakenKeys>) -> Self {
-        let unique = taken.map(|taken| UniqueKeys {
-            taken,
-            owners: owners(plan, locked, taken),
+    fn new(plan: &'p WritePlan, locked: &'p LockedRows, owned: Option<&'p OwnedKeys>) -> Self {
+        let unique = owned.map(|owned| UniqueKeys {
+            owned,
+            owners: owners(plan, locked, owned),
         });
         Self {
             plan,
@@ -242,7 +242,7 @@ impl<'p> WriteStaging<'p> {
             {
                 return Err(forbidden_by_rule());
             }
-            names.extend(unique.taken.names.get(&index).map(String::as_str));
+            names.extend(unique.owned.names.get(&index).map(String::as_str));
         }
         Err(duplicate_key(names.into_iter()))
     }
@@ -337,10 +337,10 @@ impl<'p> WriteStaging<'p> {
     fn put(&mut self, collection: usize, key: &'p [u8], changed: ChangedDocument, atomic: bool) {
         if let Some(documents) = self.documents.get_mut(collection) {
             if let Some(unique) = &mut self.unique {
-                let known = documents.get(key).map(|known| known.entries.as_slice());
+                let staged = documents.get(key).map(|staged| staged.entries.as_slice());
                 unique
                     .owners
-                    .change(known.unwrap_or(&changed.old), &changed);
+                    .change(staged.unwrap_or(&changed.old), &changed);
             }
             let before = documents.insert(key, changed);
             if atomic {
@@ -352,7 +352,7 @@ impl<'p> WriteStaging<'p> {
 
 /// Who has which keys of unique indexes before the group: the locked documents, and those that were
 /// looked up, unless they are among the locked ones and have changed since.
-fn owners(plan: &WritePlan, locked: &LockedRows, taken: &TakenKeys) -> KeyOwners {
+fn owners(plan: &WritePlan, locked: &LockedRows, owned: &OwnedKeys) -> KeyOwners {
     let mut owners = KeyOwners::default();
     for (collection, rows) in plan.collections.iter().zip(&locked.rows) {
         for (key, row) in rows {
@@ -364,7 +364,7 @@ fn owners(plan: &WritePlan, locked: &LockedRows, taken: &TakenKeys) -> KeyOwners
             }
         }
     }
-    for key in &taken.keys {
+    for key in &owned.keys {
         let rows = locked.rows.get(key.collection);
         if !rows.is_some_and(|rows| rows.contains_key(&key.document)) {
             let entry = IndexEntry {

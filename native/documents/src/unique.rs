@@ -12,7 +12,7 @@ use crate::refusal::DocumentRefusal;
 
 /// A key that a document in the database has.
 #[derive(Debug, Clone)]
-pub struct TakenKey {
+pub struct OwnedKey {
     /// The index.
     pub index: i64,
     /// The key.
@@ -27,11 +27,11 @@ pub struct TakenKey {
 
 /// The keys that were looked up.
 #[derive(Debug, Clone, Default)]
-pub struct TakenKeys {
+pub struct OwnedKeys {
     /// The names of unique indexes by number.
     pub names: HashMap<i64, String>,
     /// The keys.
-    pub keys: Vec<TakenKey>,
+    pub keys: Vec<OwnedKey>,
 }
 
 /// The owner of a key.

@@ -108,12 +108,12 @@ fn do_one(
     };
     let created_us = before.value.and(before.created_us);
     let version = before.version + 1;
-    let known = ModelDocument {
+    let changed = ModelDocument {
         version,
         value,
         created_us,
     };
-    model.insert(requested.id, known);
+    model.insert(requested.id, changed);
     Ok(version)
 }
 
@@ -226,7 +226,7 @@ fn written(changes: &GroupChanges) -> HashMap<Vec<u8>, (bool, ModelDocument)> {
         let (keys, versions, bodies) = (items(keys), items(versions), items(bodies));
         let created = items(created);
         for (at, place) in keys.into_iter().enumerate() {
-            let known = ModelDocument {
+            let changed = ModelDocument {
                 version: int8(versions[at].as_ref()).unwrap(),
                 value: bodies[at].as_deref().map(value_of),
                 created_us: int8(created.get(at).and_then(Option::as_ref)),

@@ -19,7 +19,7 @@ use rillbase_documents::operations::DocumentOperations;
 use rillbase_documents::plan::{NamedTarget, WriteCollection, WritePlan, WriteRequest};
 use rillbase_documents::precondition::Precondition;
 use rillbase_documents::stage::{LockedRow, LockedRows};
-use rillbase_documents::unique::{TakenKey, TakenKeys};
+use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_document;
 
@@ -62,7 +62,7 @@ fn accepts(values: &mut BTreeMap<i32, i32>, step: Step) -> bool {
     };
     if values
         .iter()
-        .any(|(other, taken)| *other != id && *taken == value)
+        .any(|(other, of_other)| *other != id && *of_other == value)
     {
         return false;
     }
@@ -107,12 +107,12 @@ fn plan(writes: &[(Vec<Step>, bool)]) -> WritePlan {
 }
 
 /// The keys of documents that the group does not lock, as they were looked up.
-fn taken(values: &BTreeMap<i32, i32>) -> TakenKeys {
+fn looked_up(values: &BTreeMap<i32, i32>) -> OwnedKeys {
     let others = values.iter().filter(|(id, _)| **id >= OTHERS);
     let keys = others.map(|(id, value)| {
         let bytes = document(*id, *value);
         let body = rillbase_query::bson::Document::trusted(&bytes);
-        TakenKey {
+        OwnedKey {
             index: INDEX,
             key: definition().entries(body).unwrap()[0].key.clone(),
             collection: 0,
@@ -120,7 +120,7 @@ fn taken(values: &BTreeMap<i32, i32>) -> TakenKeys {
             hidden_from: Vec::new(),
         }
     });
-    TakenKeys {
+    OwnedKeys {
         names: HashMap::from([(INDEX, "a".to_owned())]),
         keys: keys.collect(),
     }
@@ -163,11 +163,11 @@ proptest! {
         for (id, value) in own.into_iter().chain(others) {
             accepts(&mut values, Step::Set(id, value));
         }
-        let changes = plan(&writes).apply(&locked(&values), &[], Some(&taken(&values)));
-        for ((steps, atomic), ended) in writes.iter().zip(&changes.ended) {
+        let changes = plan(&writes).apply(&locked(&values), &[], Some(&looked_up(&values)));
+        for ((steps, atomic), result) in writes.iter().zip(&changes.ended) {
             let before = values.clone();
             let accepted: Vec<bool> = steps.iter().map(|step| accepts(&mut values, *step)).collect();
-            match ended.as_ref().unwrap() {
+            match result.as_ref().unwrap() {
                 Ok(outcomes) => {
                     let outcomes: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
                     prop_assert_eq!(outcomes, accepted);
@@ -190,13 +190,13 @@ proptest! {
 fn the_refusal_names_the_index_unless_the_document_is_hidden() {
     let values = BTreeMap::from([(OTHERS, 3)]);
     let writes = plan(&[(vec![Step::Set(1, 3)], true), (vec![Step::Set(2, 3)], true)]);
-    let mut known = taken(&values);
-    known.keys[0].hidden_from = vec![1];
-    let changes = writes.apply(&locked(&values), &[], Some(&known));
+    let mut keys = looked_up(&values);
+    keys.keys[0].hidden_from = vec![1];
+    let changes = writes.apply(&locked(&values), &[], Some(&keys));
     let refusals: Vec<_> = changes
         .ended
         .iter()
-        .map(|ended| ended.clone().unwrap().unwrap_err())
+        .map(|result| result.clone().unwrap().unwrap_err())
         .collect();
     assert_eq!(refusals[0].code, "duplicate_key");
     assert_eq!(

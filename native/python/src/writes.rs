@@ -17,7 +17,7 @@ use rillbase_documents::plan::{self, AccessFilters, NamedTarget, WriteCollection
 use rillbase_documents::precondition;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
-use rillbase_documents::unique::{TakenKey, TakenKeys};
+use rillbase_documents::unique::{OwnedKey, OwnedKeys};
 use rillbase_live::partition::covering_hashes;
 
 use crate::errors::{query_error, refused};
@@ -50,9 +50,9 @@ type PyRow = (
 );
 /// The index, the key, the number of the collection, the document's key, and the writes whose
 /// callers may not read it.
-type PyTakenKey = (i64, PyBackedBytes, usize, PyBackedBytes, Vec<usize>);
+type PyOwnedKey = (i64, PyBackedBytes, usize, PyBackedBytes, Vec<usize>);
 /// The names of unique indexes by number, and keys.
-type PyTakenKeys = (HashMap<i64, String>, Vec<PyTakenKey>);
+type PyOwnedKeys = (HashMap<i64, String>, Vec<PyOwnedKey>);
 type Columns<'py, const N: usize> = [Bound<'py, PyBytes>; N];
 
 /// The precondition that If-Match and If-None-Match state.
@@ -191,9 +191,9 @@ impl PyPlan {
         packed.map(|packed| PyBytes::new(py, &packed))
     }
 
-    /// Apply the writes, except those that are skipped, to the rows of each collection. `taken` are
+    /// Apply the writes, except those that are skipped, to the rows of each collection. `owned` are
     /// the names of unique indexes, and keys that documents have.
-    #[pyo3(signature = (rows, floors, now_ms, skipped, taken = None))]
+    #[pyo3(signature = (rows, floors, now_ms, skipped, owned = None))]
     fn apply(
         &self,
         py: Python<'_>,
@@ -201,7 +201,7 @@ impl PyPlan {
         floors: Vec<i64>,
         now_ms: i64,
         skipped: Vec<usize>,
-        taken: Option<PyTakenKeys>,
+        owned: Option<PyOwnedKeys>,
     ) -> PyResult<PyChanges> {
         let rows = rows
             .iter()
@@ -212,23 +212,23 @@ impl PyPlan {
             floors,
             now_ms,
         };
-        let taken = taken.map(taken_keys);
-        let inner = py.detach(|| self.inner.apply(&locked, &skipped, taken.as_ref()));
+        let owned = owned.map(owned_keys);
+        let inner = py.detach(|| self.inner.apply(&locked, &skipped, owned.as_ref()));
         Ok(PyChanges { inner })
     }
 }
 
-fn taken_keys((names, keys): PyTakenKeys) -> TakenKeys {
+fn owned_keys((names, keys): PyOwnedKeys) -> OwnedKeys {
     let keys = keys
         .into_iter()
-        .map(|(index, key, collection, document, hidden_from)| TakenKey {
+        .map(|(index, key, collection, document, hidden_from)| OwnedKey {
             index,
             key: key.to_vec(),
             collection,
             document: document.to_vec(),
             hidden_from,
         });
-    TakenKeys {
+    OwnedKeys {
         names,
         keys: keys.collect(),
     }

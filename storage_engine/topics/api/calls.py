@@ -177,14 +177,14 @@ async def unsubscribe(call: Call) -> CallResponse:
     def forget() -> None:
         DeliveredSubscription.objects.filter(name=name).delete()
 
-    is_ended = await client().call(topic.tenant_id, "RB.UNSUB", name) == 1
+    was_subscribed = await client().call(topic.tenant_id, "RB.UNSUB", name) == 1
     response = await idempotency.settle(
         topic.tenant_id,
-        claim if is_ended else None,
+        claim if was_subscribed else None,
         CallResponse(204),
         forget,
     )
-    if not is_ended:
+    if not was_subscribed:
         raise NotFound("The subscription does not exist or has ended.")
     return response
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import requests
 
-from documents.store.attempt import Ended, WriteAttempt
+from documents.store.attempt import WriteAttempt
 from tests.caller import problem, with_key
 from tests.documents.collection import CollectionClient, make_collection
 from tests.make import make_key
@@ -208,7 +209,7 @@ def test_only_operations_that_take_a_key_are_rejected_and_the_others_are_one_tra
     attempts: list[int] = []
     run = WriteAttempt.run
 
-    async def counted(self: WriteAttempt) -> list[Ended]:
+    async def counted(self: WriteAttempt) -> list[Any]:
         attempts.append(1)
         return await run(self)
 
@@ -224,7 +225,7 @@ def test_only_operations_that_take_a_key_are_rejected_and_the_others_are_one_tra
     assert len(attempts) == 2
 
 
-def test_a_batch_of_which_each_key_is_left_before_it_is_taken_succeeds(
+def test_operations_may_exchange_keys_of_a_unique_index(
     coded: CollectionClient,
 ) -> None:
     coded.insert_many([{"_id": n, "code": n} for n in range(10)])

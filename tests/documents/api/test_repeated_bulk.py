@@ -26,15 +26,15 @@ OPERATIONS: list[Any] = [
 
 
 @pytest.fixture
-def things(server: str) -> CollectionClient:
-    collection = make_collection(server)
+def collection(server: str) -> CollectionClient:
+    created = make_collection(server)
     text = "x" * 1_000
-    collection.insert_many([{"_id": n, "n": 0, "text": text} for n in range(COUNT)])
-    return collection
+    created.insert_many([{"_id": n, "n": 0, "text": text} for n in range(COUNT)])
+    return created
 
 
 @pytest.fixture
-def little_memory(things: CollectionClient) -> Iterator[None]:
+def little_memory(collection: CollectionClient) -> Iterator[None]:
     """Memory for four documents at once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_results, "SMALL_BYTES", 1_000)
@@ -42,15 +42,15 @@ def little_memory(things: CollectionClient) -> Iterator[None]:
         yield
 
 
-def send(things: CollectionClient, *more: object) -> requests.Response:
+def send(collection: CollectionClient, *more: object) -> requests.Response:
     body = {"operations": [*OPERATIONS, *more], "ordered": False}
-    return things.caller.post(f"{things.path}/documents:bulk", body, Idempotency_Key="k")
+    return collection.caller.post(f"{collection.path}/documents:bulk", body, Idempotency_Key="k")
 
 
 @pytest.mark.usefixtures("little_memory")
 @pytest.mark.parametrize("at", range(1, 13))
 def test_a_retry_continues_with_the_next_part(
-    things: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int
+    collection: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     left = at
 
@@ -65,14 +65,14 @@ def test_a_retry_continues_with_the_next_part(
 
     with monkeypatch.context() as crash:
         crash.setattr(bulk, "write", crashing)
-        assert send(things).status_code == (200 if left > 0 else 500)
-    first, again = send(things), send(things)
+        assert send(collection).status_code == (200 if left > 0 else 500)
+    first, again = send(collection), send(collection)
     assert again.content == first.content
     assert again.headers["Idempotency-Replayed"] == "true"
     results = first.json()["results"]
     assert [result.get("id") for result in results[:COUNT]] == list(range(COUNT))
     assert results[-1]["error"]["code"] == "not_found"
-    problem(send(things, {"insert": {}}), 422, "idempotency_mismatch")
+    problem(send(collection, {"insert": {}}), 422, "idempotency_mismatch")
     assert [result["version"] for result in results[:COUNT]] == [2] * COUNT
-    counted = things.caller.post(f"{things.path}/count", {"filter": {"n": 1}})
+    counted = collection.caller.post(f"{collection.path}/count", {"filter": {"n": 1}})
     assert counted.json()["count"] == COUNT + 1

@@ -62,13 +62,13 @@ def values(counters: CollectionClient) -> Counter[int]:
     return Counter(document["n"] for document in counters.query(limit=1_000))
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("phase", ["before", "after"])
 @pytest.mark.parametrize("at", [1, 4, 8])
 def test_a_retry_continues_where_a_crash_interrupted_the_call(
-    counters: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int, moment: str
+    counters: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int, phase: str
 ) -> None:
     with monkeypatch.context() as crashing:
-        Crash(crashing, at, is_committed=moment == "after")
+        Crash(crashing, at, is_committed=phase == "after")
         assert update(counters, Idempotency_Key="k").status_code == 500
     again = update(counters, Idempotency_Key="k")
     assert (again.status_code, again.json()) == (200, ALL)
@@ -137,7 +137,7 @@ def test_another_body_is_rejected_before_and_after_the_end(
 
 
 @pytest.mark.parametrize("at", range(1, 12))
-def test_the_error_that_ends_a_call_is_repeated(
+def test_a_retry_returns_the_error_of_an_incomplete_call(
     counters: CollectionClient, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     """Each document has a unique value already, except in the third batch."""

@@ -130,7 +130,7 @@ def test_a_write_repeated_with_its_idempotency_key_takes_effect_once(
         ("deleteDocuments(filter: $change, limit: 1,", {}),
     ],
 )
-def test_a_repeated_change_of_many_documents_takes_effect_once(
+def test_a_repeated_change_of_many_documents_changes_nothing_more(
     graphql: GraphqlCaller, things: CollectionClient, field: str, change: object
 ) -> None:
     things.insert_many([{"_id": "a", "n": 0}, {"_id": "b", "n": 0}])

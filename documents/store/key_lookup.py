@@ -26,7 +26,7 @@ class KeyAddress(NamedTuple):
     key: bytes
 
 
-class KeyOwner(NamedTuple):
+class OwningDocument(NamedTuple):
     """A document, and the positions of the writes whose callers may not read it."""
 
     collection: bytes
@@ -38,24 +38,24 @@ class KeyOwner(NamedTuple):
 PlanKeys = tuple[dict[int, str], list[tuple[int, bytes, int, bytes, list[int]]]]
 
 
-class TakenKeys:
-    """The keys that were found to be taken while a group was attempted."""
+class KeyLookup:
+    """The keys that other documents had while a group was attempted."""
 
     def __init__(self, tenant_id: UUID, writes: Sequence[WriteCall]) -> None:
         self._tenant_id = tenant_id
         self._writes = writes
-        self._owners: dict[KeyAddress, KeyOwner] = {}
+        self._owners: dict[KeyAddress, OwningDocument] = {}
 
-    async def look_up(self, places: Sequence[bytes]) -> None:
+    async def add(self, places: Sequence[bytes]) -> None:
         """Add the other documents that have keys of the documents at these places."""
         rules = await self._read_rules()
         async with pool().session() as session:
-            _, found = await session.run(
+            _, entries = await session.run(
                 [scope(self._tenant_id), statements.conflicting_entries(places)]
             )
-            for row in range(found.rows):
-                address = KeyAddress(found.integer(row, 0), found.bytes(row, 1))
-                collection, document = found.bytes(row, 2), found.bytes(row, 3)
+            for row in range(entries.rows):
+                address = KeyAddress(entries.integer(row, 0), entries.bytes(row, 1))
+                collection, document = entries.bytes(row, 2), entries.bytes(row, 3)
                 filters = rules.get(collection)
                 hidden_from: list[int] = []
                 if filters:
@@ -68,7 +68,7 @@ class TakenKeys:
                         for position, readable in filters
                         if not (body and readable.matches(body, int(now_ms)))
                     ]
-                self._owners[address] = KeyOwner(collection, document, hidden_from)
+                self._owners[address] = OwningDocument(collection, document, hidden_from)
 
     async def _read_rules(self) -> dict[bytes, list[tuple[int, Filter]]]:
         """Return the read filters of the callers with access rules, by collection."""
