@@ -3,6 +3,8 @@
 facts      a collection's definition, compiled
 access     what its rules allow the caller
 attempt    a group of writes as one transaction: lock, decide natively, write
+key_lookup keys of unique indexes that other documents have
+claims     idempotency keys, and the progress of calls
 writer     gathers writes of several callers into groups
 reads      documents by id
 planner    which rows can answer a query: a proven superset

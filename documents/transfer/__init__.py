@@ -7,6 +7,7 @@ parquet    the rows of Parquet files as records
 preview    what an import would make of a file
 jobs       the progress of imports, stored in the transactions of their writes
 importing  records as writes
+claimed_import  an import with an idempotency key
 output     the formats of exports
 exporting  pages as files
 """

@@ -226,12 +226,12 @@ fn written(changes: &GroupChanges) -> HashMap<Vec<u8>, (bool, ModelDocument)> {
         let (keys, versions, bodies) = (items(keys), items(versions), items(bodies));
         let created = items(created);
         for (at, place) in keys.into_iter().enumerate() {
-            let changed = ModelDocument {
+            let stored = ModelDocument {
                 version: int8(versions[at].as_ref()).unwrap(),
                 value: bodies[at].as_deref().map(value_of),
                 created_us: int8(created.get(at).and_then(Option::as_ref)),
             };
-            assert!(rows.insert(place.unwrap(), (has_row, known)).is_none());
+            assert!(rows.insert(place.unwrap(), (has_row, stored)).is_none());
         }
     };
     if let Some([keys, _, versions, bodies]) = changes.inserted(0) {

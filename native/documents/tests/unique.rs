@@ -167,15 +167,12 @@ proptest! {
         for ((steps, atomic), result) in writes.iter().zip(&changes.ended) {
             let before = values.clone();
             let accepted: Vec<bool> = steps.iter().map(|step| accepts(&mut values, *step)).collect();
-            match result.as_ref().unwrap() {
-                Ok(outcomes) => {
-                    let outcomes: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
-                    prop_assert_eq!(outcomes, accepted);
-                }
-                Err(_) => {
-                    prop_assert!(*atomic && accepted.contains(&false));
-                    values = before;
-                }
+            if let Ok(outcomes) = result.as_ref().unwrap() {
+                let outcomes: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+                prop_assert_eq!(outcomes, accepted);
+            } else {
+                prop_assert!(*atomic && accepted.contains(&false));
+                values = before;
             }
         }
         for changed in &changes.documents[0] {
