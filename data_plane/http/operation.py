@@ -16,7 +16,7 @@ C = TypeVar("C")
 class HttpOperation(Generic[C]):
     """`path` has parameters in braces. `describes` is the operation's OpenAPI object.
 
-    `is_read`: it changes nothing, whatever its method, and accepts no idempotency key.
+    `is_read`: a POST that changes nothing and accepts no idempotency key.
     """
 
     method: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from data_plane.calls import Call
 from data_plane.http import CallResponse
 from data_plane.request_reader import (
@@ -125,15 +127,9 @@ class DividedBulk:
             is_last = end == len(request.operations)
             return _response(b"[%b]" % joined) if is_last else b"%d %b" % (end, joined)
 
-        part = WriteCall(
-            request.tenant_id,
-            request.collection,
-            request.operations.part(start, end),
-            atomic=False,
-            principal=request.principal,
-            claim=self._claim,
-            record=record,
-            after=self._after,
+        operations = request.operations.part(start, end)
+        part = replace(
+            request, operations=operations, answer=None, record=record, after=self._after
         )
         try:
             written = await write(part)

@@ -63,7 +63,7 @@ class ChangeCounts:
     changed: int = 0
     complete: bool = True
     notices: Notices = field(default_factory=Notices)
-    #: The key of the last document of those batches.
+    #: The position after which the next documents are read.
     after: bytes = b""
 
     def to_json(self) -> bytes:
@@ -140,12 +140,12 @@ async def _change(
         response = None if recorded is None else recorded.response(idempotency_claim)
         if response is not None:
             return response
-        change.repeat(idempotency_claim, None if recorded is None else recorded.progress)
+        change.resume(idempotency_claim, None if recorded is None else recorded.progress)
     return await change.run()
 
 
 class FilteredChange:
-    """A call that runs."""
+    """A change by filter that is running."""
 
     def __init__(
         self,
@@ -165,8 +165,8 @@ class FilteredChange:
         #: What is recorded under the idempotency key.
         self._recorded: bytes | None = None
 
-    def repeat(self, idempotency_claim: WriteClaim, recorded: bytes | None) -> None:
-        """Continue where a call with the same key has got to, if there was one."""
+    def resume(self, idempotency_claim: WriteClaim, recorded: bytes | None) -> None:
+        """Record the progress under a key, and continue from what is recorded there."""
         self._claim = idempotency_claim
         self._recorded = recorded
         if recorded is not None:
@@ -203,16 +203,14 @@ class FilteredChange:
     async def _end(self) -> CallResponse:
         """Return the response, and record it."""
         response = self._response(self._counts)
-        return (
-            response
-            if self._claim is None
-            else await self._change([], b"", is_last=True) or response
-        )
+        if self._claim is None:
+            return response
+        return await self._change([], b"", is_last=True) or response
 
     async def _change(
         self, identities: Sequence[Value], after: bytes, *, is_last: bool
     ) -> CallResponse | None:
-        """Change these documents. `after`: where the next ones are looked for."""
+        """Change these documents. `after`: the position after which the next ones are read."""
 
         def record(outcomes: Outcomes) -> RecordedStep:
             counts, error = self._count(outcomes, after)

@@ -1,9 +1,9 @@
 """Several writes of one tenant as one transaction, retried until it succeeds.
 
 An attempt (`documents.store.attempt`) relies on recent facts. If these have changed, the group
-starts over. So it does if a unique index has a key already, with what other documents have, so that
-only the operations fail that would take such a key. A group is divided if its documents do not fit
-into memory together.
+starts over. If it violates a unique index, the keys of other documents are looked up
+(`documents.store.key_lookup`), and it starts over with them: then only the operations that conflict
+are rejected. A group is divided if its documents do not fit into memory together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from foundation.errors import ApiError
 from rillbase_native import Outcomes
 
 ATTEMPTS = 8
-#: Operations that are rejected for a taken key may leave others without theirs, which another
-#: attempt finds.
+#: A further attempt is needed only if another key conflicts than those that have been looked up.
 MAX_CONFLICTS = 100
 _TRY_AGAIN = frozenset({"40P01", "40001"})
 

@@ -1,6 +1,6 @@
-"""An import with an idempotency key. It is recorded with each batch how far it has got, so a retry
-continues behind the last batch. A retry must send the same file: the part that was read is compared
-when it is read again, before anything is written.
+"""An import with an idempotency key. Each batch records the progress in its transaction, and a
+retry continues after the last batch. A retry must send the same file: the part that was read is
+compared when it is read again, before anything is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from foundation.ids import uuid7
 @dataclass(frozen=True, slots=True)
 class ImportStep:
     """How far an import has got: its job, the lines that are done, and the length and the digest of
-    what has been read for them. No two steps of an import are equal.
+    what has been read for them. Lines that were written change it, so it identifies a transaction.
     """
 
     job_id: UUID
