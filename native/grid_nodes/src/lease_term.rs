@@ -32,6 +32,10 @@ const LOOK_SHARE: u32 = 1_000;
 const BLOCK_MS: u64 = 50;
 /// Pending notifications are appended at the latest when they have this many bytes.
 const PENDING_BYTES: usize = 4 << 20;
+/// The largest batch that one call appends: it takes the server less than 5 ms.
+const BATCH_ENTRIES: usize = 500;
+const BATCH_BYTES: usize = 512 << 10;
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often the machine may panic on an input before that is quarantined.
 const MAX_PANICS: u32 = 2;
 const MAX_SUSPECTS: usize = 10_000;
@@ -111,6 +115,59 @@ impl ServerClock {
     }
 }
 
+/// Notifications in the order in which they are appended, in batches. The server does nothing else
+/// while it appends a batch.
+#[derive(Debug, Default)]
+struct PendingNotifications {
+    encoded: Vec<Vec<u8>>,
+    /// How many have been appended.
+    appended: usize,
+    /// The bytes of the others.
+    bytes: usize,
+}
+
+impl PendingNotifications {
+    fn push(&mut self, encoded: Vec<u8>) {
+        self.bytes += encoded.len();
+        self.encoded.push(encoded);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting().is_empty()
+    }
+
+    fn is_more_than_a_batch(&self) -> bool {
+        self.batch().len() < self.waiting().len()
+    }
+
+    fn waiting(&self) -> &[Vec<u8>] {
+        self.encoded.get(self.appended..).unwrap_or_default()
+    }
+
+    /// The next batch: at least one, if any are waiting.
+    fn batch(&self) -> &[Vec<u8>] {
+        let waiting = self.waiting();
+        let mut bytes = 0;
+        let fits = waiting.iter().take(BATCH_ENTRIES).take_while(|encoded| {
+            bytes += encoded.len();
+            bytes <= BATCH_BYTES
+        });
+        let count = fits.count().max(1).min(waiting.len());
+        waiting.get(..count).unwrap_or_default()
+    }
+
+    /// Removes the first ones, which have been appended.
+    fn remove(&mut self, count: usize) {
+        let removed = self.waiting().iter().take(count).map(Vec::len);
+        self.bytes -= removed.sum::<usize>();
+        self.appended += count;
+        if self.is_empty() {
+            self.encoded.clear();
+            self.appended = 0;
+        }
+    }
+}
+
 /// A lease term. See the module.
 pub struct LeaseTerm<'a, M> {
     settings: &'a NodeSettings,
@@ -128,8 +185,7 @@ pub struct LeaseTerm<'a, M> {
     busy: CpuShare,
     outputs: Vec<NodeOutput>,
     /// Encoded notifications that are not in the log yet.
-    pending: Vec<Vec<u8>>,
-    pending_bytes: usize,
+    pending: PendingNotifications,
     rebuild: bool,
     /// The node's own stream and the request stream, with their read positions.
     streams: [(String, StreamId); 2],
@@ -173,8 +229,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             look_due: Instant::now(),
             busy: CpuShare::begin(Instant::now(), thread_cpu_us()),
             outputs: Vec::new(),
-            pending: Vec::new(),
-            pending_bytes: 0,
+            pending: PendingNotifications::default(),
             rebuild: true,
             number: 0,
             request_number: 0,
@@ -219,6 +274,10 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.pass_to_machine(MachineInput::Begin(beginning, queries, opened));
         let left_out = self.read_rows()?;
         self.pass_to_machine(MachineInput::End);
+        while self.machine.is_rebuilding() {
+            self.flush()?;
+            self.pass_to_machine(MachineInput::End);
+        }
         let [(_, own), (_, requests)] = &mut self.streams;
         *own = M::position(&beginning);
         self.number = M::number(&beginning);
@@ -258,7 +317,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             if self.control.stopped() {
                 return Err(TermEnd::Stopped);
             }
-            if self.pending_bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
+            if self.pending.bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
                 self.flush()?;
             }
         }
@@ -270,6 +329,11 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
 
     /// Appends pending notifications, reads entries and handles them.
     fn turn(&mut self) -> Result<(), TermEnd> {
+        while self.pending.is_more_than_a_batch() {
+            if !self.exchange(None)?.appended {
+                break;
+            }
+        }
         let streams = std::mem::take(&mut self.streams);
         let done = self.exchange(Some((&streams, BLOCK_MS)));
         self.streams = streams;
@@ -357,7 +421,6 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             match output {
                 NodeOutput::Notify(notifications) => {
                     let bytes = notification::encode(&notifications);
-                    self.pending_bytes += bytes.len();
                     self.pending.push(bytes);
                 }
                 NodeOutput::Rebuild(_) => self.rebuild = true,
@@ -370,11 +433,21 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
     /// Appends until nothing is pending.
     fn flush(&mut self) -> Result<(), TermEnd> {
         while !self.pending.is_empty() {
-            self.control.step();
-            self.exchange(None)?;
-            if self.control.stopped() {
-                return Err(TermEnd::Stopped);
-            }
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    /// Appends one batch. The server's other callers get as much of its time.
+    fn append(&mut self) -> Result<(), TermEnd> {
+        self.control.step();
+        let began = Instant::now();
+        self.exchange(None)?;
+        if self.control.stopped() {
+            return Err(TermEnd::Stopped);
+        }
+        if !self.pending.is_empty() {
+            std::thread::sleep(began.elapsed().min(LONGEST_PAUSE));
         }
         Ok(())
     }
@@ -404,11 +477,12 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             ttl_ms: LEASE_MS,
             report: &report,
         };
-        let has_pending = !self.pending.is_empty();
+        let batch = self.pending.batch();
+        let has_pending = !batch.is_empty();
         let done = self.layer.exchange(&RoundTrip {
-            notifications: has_pending.then_some((self.token, &self.pending)),
+            notifications: has_pending.then_some((self.token, batch)),
             renewal: due.then_some(renewal),
-            reads: reads.filter(|_| self.pending_bytes < PENDING_BYTES),
+            reads: reads.filter(|_| self.pending.bytes < PENDING_BYTES),
         })?;
         if done.fenced {
             return Err(TermEnd::Fenced);
@@ -417,11 +491,11 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             self.renewed = Instant::now();
         }
         if done.appended {
-            let count = u64::try_from(self.pending.len()).unwrap_or(u64::MAX);
+            let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
             self.control
                 .change(|figures| figures.notifications += count);
-            self.pending.clear();
-            self.pending_bytes = 0;
+            let appended = batch.len();
+            self.pending.remove(appended);
         } else if has_pending {
             std::thread::sleep(Duration::from_millis(BLOCK_MS));
         }
@@ -447,6 +521,28 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
+
+    #[test]
+    fn pending_notifications_are_appended_in_bounded_batches_and_in_order() {
+        let sizes = (0..3 * BATCH_ENTRIES).map(|number| 1 + number % 7);
+        let sizes: Vec<usize> = sizes.chain([BATCH_BYTES + 1, 5, BATCH_BYTES]).collect();
+        let mut pending = PendingNotifications::default();
+        for size in &sizes {
+            pending.push(vec![0; *size]);
+        }
+        assert_eq!(pending.bytes, sizes.iter().sum::<usize>());
+        let mut appended = Vec::new();
+        while !pending.is_empty() {
+            let batch = pending.batch();
+            let bytes: usize = batch.iter().map(Vec::len).sum();
+            assert!(batch.len() <= BATCH_ENTRIES && (bytes <= BATCH_BYTES || batch.len() == 1));
+            appended.extend(batch.iter().map(Vec::len));
+            let count = batch.len();
+            pending.remove(count);
+        }
+        assert_eq!(appended, sizes);
+        assert_eq!((pending.bytes, pending.encoded.len()), (0, 0));
+    }
 
     fn entry(number: u64) -> Suspect {
         Suspect::Entry(StreamId { ms: 1, number })

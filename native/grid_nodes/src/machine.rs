@@ -20,7 +20,7 @@ pub enum MachineInput<'a> {
     Begin(StartPositions, Vec<QueryDefinition>, RebuildSnapshot),
     /// A document that the snapshot sees.
     Row([u8; 16], ResultRow),
-    /// All rows have been passed.
+    /// All rows have been passed. Repeated while [`Machine::is_rebuilding`].
     End,
     /// The next request, with its id.
     Request(StreamId, NodeRequest),
@@ -62,6 +62,8 @@ pub trait Machine: Sized {
         now_us: u64,
         out: &mut Vec<NodeOutput>,
     ) -> Result<(), ReadError>;
+    /// Whether a rebuild has begun and is not over.
+    fn is_rebuilding(&self) -> bool;
     /// Adds its figures.
     fn figures(&self, figures: &mut NodeFigures);
 }
@@ -120,6 +122,10 @@ impl Machine for FilterNode {
         let input = input(step, Self::position, decode, collection_of)?;
         FilterNode::handle(self, input, now_us, out);
         Ok(())
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        FilterNode::is_rebuilding(self)
     }
 
     fn figures(&self, figures: &mut NodeFigures) {
@@ -229,6 +235,11 @@ impl Machine for SortNode {
         let input = input(step, Self::position, decode, |_| None)?;
         SortNode::handle(self, input, now_us, out);
         Ok(())
+    }
+
+    /// It reports all its queries at once.
+    fn is_rebuilding(&self) -> bool {
+        false
     }
 
     fn figures(&self, figures: &mut NodeFigures) {

@@ -26,8 +26,9 @@ pub enum NodeInput<E> {
         /// The documents.
         rows: Vec<ResultRow>,
     },
-    /// All rows have been passed. From here on the node reads its stream after [`Begin::position`]
-    /// and the request stream after [`Begin::requests`].
+    /// All rows have been passed. Repeated while the node is being rebuilt: it reports some of its
+    /// queries each time. From then on it reads its stream after [`Begin::position`] and the request
+    /// stream after [`Begin::requests`].
     End,
     /// The next entry of the request stream.
     Request {

@@ -20,6 +20,8 @@ pub struct FilterNodeConfig {
     pub remembered_us: u64,
     /// The maximum bytes of rows in one `Rebase`.
     pub rebase_bytes: usize,
+    /// How many queries are reported at once at the end of a rebuild.
+    pub reported_at_once: usize,
     /// The limits of the index of queries.
     pub limits: rillbase_matching::MatcherLimits,
 }
@@ -35,6 +37,7 @@ impl FilterNodeConfig {
             retained_bytes: 256 << 20,
             remembered_us: 60_000_000,
             rebase_bytes: 1 << 20,
+            reported_at_once: 1_000,
             limits: rillbase_matching::MatcherLimits::default(),
         }
     }

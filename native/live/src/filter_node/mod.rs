@@ -149,6 +149,11 @@ impl FilterNode {
         matches!(self.phase, FilterPhase::Running)
     }
 
+    /// Whether a rebuild has begun and is not over: it waits for rows or for another `End`.
+    pub const fn is_rebuilding(&self) -> bool {
+        matches!(self.phase, FilterPhase::Rebuilding(_))
+    }
+
     /// The node's figures.
     pub fn figures(&self) -> FilterFigures {
         FilterFigures {

@@ -25,6 +25,8 @@ pub(super) struct FilterRebuild {
     rules: HashMap<[u8; 16], u64>,
     /// Rows that have not been reported yet, by query.
     pending: HashMap<QueryId, PendingRows>,
+    /// Once all rows have been passed: the queries that have not been reported yet.
+    unreported: Option<std::vec::IntoIter<QueryId>>,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +64,7 @@ impl FilterNode {
             snapshot: begin.snapshot,
             rules: begin.rules,
             pending: HashMap::new(),
+            unreported: None,
         });
     }
 
@@ -150,7 +153,9 @@ impl FilterNode {
             self.phase = FilterPhase::NeedsRebuild;
             return;
         };
-        for id in self.queries.ids() {
+        let unreported = rebuild.unreported.take();
+        let mut ids = unreported.unwrap_or_else(|| self.queries.ids().into_iter());
+        for id in ids.by_ref().take(self.config.reported_at_once) {
             let Some(query) = self.queries.get(id) else {
                 continue;
             };
@@ -164,6 +169,11 @@ impl FilterNode {
                 rebuild.pending.remove(&id);
             }
             self.voice.emit(active, out);
+        }
+        if ids.len() > 0 {
+            rebuild.unreported = Some(ids);
+            self.phase = FilterPhase::Rebuilding(rebuild);
+            return;
         }
         let snapshot = rebuild.snapshot;
         self.voice.emit(NodeEvent::Rebased { snapshot }, out);

@@ -84,6 +84,7 @@ enum Phase {
         rules: u64,
         rows: Vec<ResultRow>,
     },
+    Report,
     Running,
 }
 
@@ -178,7 +179,10 @@ impl Driver {
         self.phase = Phase::Start;
         self.machine = Some(match self.kind {
             Kind::Filter(partition) => {
-                let config = filter_node::FilterNodeConfig::new(partition, self.partitions, token);
+                let config = filter_node::FilterNodeConfig {
+                    reported_at_once: 2,
+                    ..filter_node::FilterNodeConfig::new(partition, self.partitions, token)
+                };
                 Machine::Filter(Box::new(FilterNode::new(config)))
             }
             Kind::Sort => {
@@ -235,7 +239,16 @@ impl Driver {
                 rows,
             } => {
                 self.rebuild((count, queries), (snapshot, rules), rows, now_us);
-                Phase::Running
+                Phase::Report
+            }
+            // It may stop between two parts of the report.
+            Phase::Report => {
+                self.give(Plain::End, now_us);
+                if self.is_rebuilding() {
+                    Phase::Report
+                } else {
+                    Phase::Running
+                }
             }
             Phase::Running => self.run(valkey, random),
         };
@@ -259,7 +272,10 @@ impl Driver {
         let collection = COLLECTION;
         self.give(Plain::Begin(begin), now_us);
         self.give(Plain::Rows { collection, rows }, now_us);
-        self.give(Plain::End, now_us);
+    }
+
+    fn is_rebuilding(&self) -> bool {
+        matches!(&self.machine, Some(Machine::Filter(node)) if node.is_rebuilding())
     }
 
     /// Reads some entries of both streams, in any order of the two.
