@@ -270,11 +270,6 @@ local function hub_alive(keys, args)
   return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end
 
--- args: grid epoch, query partition, app server. Returns the queries that it holds.
-local function held(keys, args)
-  return redis.call('SMEMBERS', keys[1] .. ':' .. args[1] .. ':held:' .. args[2] .. ':' .. args[3])
-end
-
 local function forget(epoch, qp, query)
   local registry = epoch .. ':registry:' .. qp
   local definition = redis.call('HGET', registry, query)
@@ -284,12 +279,12 @@ local function forget(epoch, qp, query)
   end
 end
 
--- Lets go of what a dead app server holds; returns how many queries that were.
+-- Lets go of what a dead app server holds, up to a number of queries; returns how many those were.
 local function bury(epoch, partitions, hub, most)
   local buried = 0
   for qp = 0, partitions - 1 do
     local held = epoch .. ':held:' .. qp .. ':' .. hub
-    for _, query in ipairs(redis.call('SPOP', held, most)) do
+    for _, query in ipairs(redis.call('SPOP', held, most - buried)) do
       buried = buried + 1
       if release(epoch, qp, query) then
         forget(epoch, qp, query)
@@ -299,8 +294,8 @@ local function bury(epoch, partitions, hub, most)
   return buried
 end
 
--- args: grid epoch, number of query partitions, time to live in ms, at most how many queries of
--- each kind. Returns how many it has looked at: none are left when that is 0.
+-- args: grid epoch, number of query partitions, time to live in ms, at most how many queries.
+-- Returns how many it has looked at: none are left when that is 0.
 local function expire(keys, args)
   local prefix, epoch = keys[1], keys[1] .. ':' .. args[1]
   local partitions, most = tonumber(args[2]), tonumber(args[4])
@@ -308,16 +303,16 @@ local function expire(keys, args)
   -- Other grid epochs have to let go of what it holds, too, before it is forgotten.
   local long_before = now_ms() - 3 * tonumber(args[3])
   for _, hub in ipairs(redis.call('ZRANGEBYSCORE', prefix .. ':hubs', '-inf', before)) do
-    local buried = bury(epoch, partitions, hub, most)
+    local buried = bury(epoch, partitions, hub, most - seen)
     seen = seen + buried
-    if buried == 0 and tonumber(redis.call('ZSCORE', prefix .. ':hubs', hub)) <= long_before then
+    if buried == 0 and seen < most and tonumber(redis.call('ZSCORE', prefix .. ':hubs', hub)) <= long_before then
       redis.call('ZREM', prefix .. ':hubs', hub)
     end
   end
   for qp = 0, partitions - 1 do
     local idle = epoch .. ':idle:' .. qp
     for _, query in ipairs(
-      redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most)) do
+      redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most - seen)) do
       seen = seen + 1
       redis.call('ZREM', idle, query)
       forget(epoch, qp, query)
@@ -393,9 +388,6 @@ redis.register_function('rillbase_grid_1_answer', answer)
 redis.register_function('rillbase_grid_1_unregister', unregister)
 redis.register_function('rillbase_grid_1_hub_alive', hub_alive)
 redis.register_function('rillbase_grid_1_expire', expire)
-redis.register_function {
-  function_name = 'rillbase_grid_1_held', callback = held, flags = { 'no-writes' },
-}
 redis.register_function {
   function_name = 'rillbase_grid_1_ends', callback = ends, flags = { 'no-writes' },
 }

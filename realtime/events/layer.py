@@ -29,6 +29,8 @@ HUB_LEASE_MS = 10_000
 SUPERVISOR_NOTE_MS = 20_000
 #: Maximum number of queries that one call ends: it blocks the server meanwhile.
 EXPIRED_AT_ONCE = 500
+#: Queries that one call returns.
+QUERIES_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +175,20 @@ class GridLayer:
         return text(verdict) == "ok"
 
     async def registered_queries(self, query_partition: int, hub: str) -> list[bytes]:
-        """Return the queries that an app server holds."""
-        queries = await self._functions.call("held", self._epoch, query_partition, hub)
-        if not isinstance(queries, list):
-            raise ResponseError("the function returned an unexpected type")
-        return [query for query in queries if isinstance(query, bytes)]
+        """Return the queries that an app server holds, some possibly twice. They are read in parts,
+        and those that are registered meanwhile may be missing.
+        """
+        key = f"{self._prefix}:{self._epoch}:held:{query_partition}:{hub}"
+        cursor, registered = b"0", list[bytes]()
+        while True:
+            command = ("SSCAN", key, cursor, "COUNT", QUERIES_AT_ONCE)
+            after, queries = items(await self._wire.call(*command), 2)
+            if not isinstance(queries, list):
+                raise ResponseError("the server returned an unexpected type")
+            registered += [query for query in queries if isinstance(query, bytes)]
+            cursor = text(after).encode()
+            if cursor == b"0":
+                return registered
 
     async def expire(self, query_partitions: int, ttl_ms: int = QUERY_TTL_MS) -> int:
         """End queries whose time to live is over; return how many were checked."""
