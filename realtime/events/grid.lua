@@ -22,6 +22,8 @@ local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
+-- A call takes so many of them at most: each takes the server a millisecond.
+local STEPS = 3
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
@@ -48,7 +50,7 @@ local function trim(stream, bytes, now)
   local oldest_ms = now - RETENTION_MS
   redis.call('XTRIM', stream, 'MINID', '~', text(oldest_ms))
   local trimmed = tonumber(redis.call('HGET', stream .. ':count', 'trimmed') or 0)
-  while true do
+  for _ = 1, STEPS do
     local checkpoint = redis.call('LINDEX', stream .. ':trim', 0)
     if not checkpoint then
       return
