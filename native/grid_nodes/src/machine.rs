@@ -237,9 +237,8 @@ impl Machine for SortNode {
         Ok(())
     }
 
-    /// It reports all its queries at once.
     fn is_rebuilding(&self) -> bool {
-        false
+        SortNode::is_rebuilding(self)
     }
 
     fn figures(&self, figures: &mut NodeFigures) {

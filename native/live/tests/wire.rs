@@ -3,9 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use rillbase_live::message::{
-    AfterImage, Cause, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent, LookupSide,
-    NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition, QueryHash,
-    RemovalReason, ResultRow, StreamId, StreamTick, WindowChange, WriteEntry,
+    AfterImage, Cause, EmptyResult, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent,
+    LookupSide, NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition,
+    QueryHash, RemovalReason, ResultRow, StreamId, StreamTick, WindowChange, WriteEntry,
 };
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::wire::request::ACTIVATION_OFFSET;
@@ -316,6 +316,25 @@ fn event() -> impl Strategy<Value = NodeEvent> {
         }),
         (fetch_id(), keys()).prop_map(|(fetch, keys)| NodeEvent::Fetch { fetch, keys }),
         hashes().prop_map(|queries| NodeEvent::Unevaluated { queries }),
+        (
+            vec((hash(), any::<u64>(), any::<u64>()), 0..3),
+            snapshot(),
+            place()
+        )
+            .prop_map(|(queries, snapshot, request)| {
+                let queries = queries
+                    .into_iter()
+                    .map(|(query, activation, rules_version)| EmptyResult {
+                        query,
+                        activation,
+                        rules_version,
+                    });
+                NodeEvent::Empty {
+                    queries: queries.collect(),
+                    snapshot,
+                    request,
+                }
+            },),
     ]
 }
 

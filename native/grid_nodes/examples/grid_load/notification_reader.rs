@@ -102,6 +102,7 @@ impl NotificationReader {
     fn take(&mut self, found: &Notification, now_us: u64) {
         match &found.event {
             NodeEvent::Active { .. } => self.active += 1,
+            NodeEvent::Empty { queries, .. } => self.active += queries.len(),
             NodeEvent::Failed { .. } | NodeEvent::TooOld { .. } => self.refused += 1,
             NodeEvent::Match {
                 image,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 
-use crate::message::{NodeEvent, ResultRow};
+use crate::message::{EmptyResult, NodeEvent, ResultRow};
 use crate::node::{Begin, NodeOutput};
 use crate::snapshot::PgSnapshot;
 
@@ -131,12 +131,13 @@ impl FilterNode {
         let Some(query) = self.queries.get(id) else {
             return;
         };
+        let rules_version = rebuild.rules_version(&query.collection);
         let pending = rebuild.pending.entry(id).or_default();
         let event = NodeEvent::Rebase {
             query: query.hash,
             activation: query.activation,
             snapshot: rebuild.snapshot.clone(),
-            rules_version: rebuild.rules.get(&query.collection).copied().unwrap_or(0),
+            rules_version,
             rows: std::mem::take(&mut pending.rows),
             part: pending.part,
             last,
@@ -155,20 +156,37 @@ impl FilterNode {
         };
         let unreported = rebuild.unreported.take();
         let mut ids = unreported.unwrap_or_else(|| self.queries.ids().into_iter());
+        let mut empty = Vec::new();
         for id in ids.by_ref().take(self.config.reported_at_once) {
             let Some(query) = self.queries.get(id) else {
                 continue;
             };
-            let active = NodeEvent::Active {
-                query: query.hash,
-                activation: query.activation,
-                request: self.requests,
-            };
-            if !query.sorted {
+            let (query, activation, collection) = (query.hash, query.activation, query.collection);
+            if rebuild.pending.contains_key(&id) {
                 self.rebase(&mut rebuild, id, true, out);
                 rebuild.pending.remove(&id);
+                let request = self.requests;
+                let active = NodeEvent::Active {
+                    query,
+                    activation,
+                    request,
+                };
+                self.voice.emit(active, out);
+            } else {
+                empty.push(EmptyResult {
+                    query,
+                    activation,
+                    rules_version: rebuild.rules_version(&collection),
+                });
             }
-            self.voice.emit(active, out);
+        }
+        if !empty.is_empty() {
+            let event = NodeEvent::Empty {
+                queries: empty,
+                snapshot: rebuild.snapshot.clone(),
+                request: self.requests,
+            };
+            self.voice.emit(event, out);
         }
         if ids.len() > 0 {
             rebuild.unreported = Some(ids);
@@ -177,5 +195,12 @@ impl FilterNode {
         }
         let snapshot = rebuild.snapshot;
         self.voice.emit(NodeEvent::Rebased { snapshot }, out);
+    }
+}
+
+impl FilterRebuild {
+    /// The newest access rules of a collection under which the rows may have been written.
+    fn rules_version(&self, collection: &[u8; 16]) -> u64 {
+        self.rules.get(collection).copied().unwrap_or(0)
     }
 }

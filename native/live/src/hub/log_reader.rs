@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use crate::message::{FetchId, NodeEvent, Notification, NotificationSource, QueryHash, StreamId};
+use crate::message::{
+    EmptyResult, FetchId, NodeEvent, Notification, NotificationSource, QueryHash, StreamId,
+};
+use crate::snapshot::PgSnapshot;
 
 use super::positions::EntryPosition;
 use super::query::{HubQuery, RegistrationProgress};
@@ -106,6 +109,20 @@ impl Hub {
                 self.apply_query_event(query, place, source, event);
                 vec![*query]
             }
+            NodeEvent::Empty {
+                queries,
+                snapshot,
+                request,
+            } => {
+                let known = queries
+                    .iter()
+                    .filter(|empty| self.queries.contains_key(&empty.query));
+                let known: Vec<EmptyResult> = known.copied().collect();
+                for empty in &known {
+                    self.apply_empty_result(empty, (snapshot, *request), place, source);
+                }
+                known.into_iter().map(|empty| empty.query).collect()
+            }
             NodeEvent::Unevaluated { queries } => {
                 for hash in queries {
                     self.one_unevaluated(hash);
@@ -120,6 +137,43 @@ impl Hub {
                 self.waiting.iter().copied().collect()
             }
         }
+    }
+
+    /// A node has no rows for a query, and watches it.
+    fn apply_empty_result(
+        &mut self,
+        empty: &EmptyResult,
+        (snapshot, request): (&PgSnapshot, StreamId),
+        place: EntryPosition,
+        source: NotificationSource,
+    ) {
+        let EmptyResult {
+            query,
+            activation,
+            rules_version,
+        } = *empty;
+        let is_sorted = self
+            .queries
+            .get(&query)
+            .is_some_and(|query| query.definition.sorted);
+        if !is_sorted || source == NotificationSource::Sort {
+            let rebase = NodeEvent::Rebase {
+                query,
+                activation,
+                snapshot: snapshot.clone(),
+                rules_version,
+                rows: Vec::new(),
+                part: 0,
+                last: true,
+            };
+            self.apply_query_event(&query, place, source, &rebase);
+        }
+        let active = NodeEvent::Active {
+            query,
+            activation,
+            request,
+        };
+        self.apply_query_event(&query, place, source, &active);
     }
 
     /// A message that concerns all queries of a log.

@@ -113,6 +113,11 @@ impl LogReplay<'_> {
             {
                 return None;
             }
+            NodeEvent::Empty { queries, .. }
+                if !sorted && queries.iter().any(|empty| empty.query == hash) =>
+            {
+                return None;
+            }
             NodeEvent::Renew { query, .. }
             | NodeEvent::Failed { query, .. }
             | NodeEvent::Fetch {

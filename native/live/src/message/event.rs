@@ -73,6 +73,17 @@ pub enum NodeEvent {
         /// too old.
         request: StreamId,
     },
+    /// At the end of a rebuild: the node has no rows for these queries in its state (a filter node
+    /// never has any for sorted ones) and watches them from here on, as after a `Rebase` and an
+    /// `Active` of each.
+    Empty {
+        /// The queries.
+        queries: Vec<EmptyResult>,
+        /// What its state has seen.
+        snapshot: PgSnapshot,
+        /// The last request that this answers.
+        request: StreamId,
+    },
     /// The registration is older than what the node retained: read and register again.
     TooOld {
         /// The query.
@@ -153,6 +164,17 @@ pub enum NodeEvent {
         /// The queries.
         queries: Vec<QueryHash>,
     },
+}
+
+/// A query for which a node has no rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmptyResult {
+    /// The query.
+    pub query: QueryHash,
+    /// Its activation.
+    pub activation: u64,
+    /// As in a `Rebase`.
+    pub rules_version: u64,
 }
 
 /// The write behind a change of a window.

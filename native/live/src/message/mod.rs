@@ -12,7 +12,9 @@ mod write;
 
 use sha2::{Digest, Sha256};
 
-pub use event::{Cause, NodeEvent, Notification, NotificationSource, RemovalReason, WindowChange};
+pub use event::{
+    Cause, EmptyResult, NodeEvent, Notification, NotificationSource, RemovalReason, WindowChange,
+};
 pub use query::{FetchId, FetchedDocument, Foreign, LookupSide, NodeRequest, QueryDefinition};
 pub(crate) use row::GROUP_MS;
 pub use row::ResultRow;

@@ -25,6 +25,8 @@ pub struct SortNodeConfig {
     pub renew_again_us: u64,
     /// The maximum bytes of rows in one `Rebase`.
     pub rebase_bytes: usize,
+    /// How many queries are reported at once at the end of a rebuild.
+    pub reported_at_once: usize,
     /// The limits of the index of queries during a rebuild.
     pub limits: rillbase_matching::MatcherLimits,
 }
@@ -42,6 +44,7 @@ impl SortNodeConfig {
             max_slack: 1_000,
             renew_again_us: 5_000_000,
             rebase_bytes: 1 << 20,
+            reported_at_once: 1_000,
             limits: rillbase_matching::MatcherLimits::default(),
         }
     }

@@ -73,6 +73,14 @@ impl SortNode {
                 activation,
                 request,
             } => self.answered((query, activation), (partition, request), true, now_us, out),
+            NodeEvent::Empty {
+                queries, request, ..
+            } => {
+                for empty in queries {
+                    let query = (empty.query, empty.activation);
+                    self.answered(query, (partition, request), true, now_us, out);
+                }
+            }
             NodeEvent::Start => {
                 self.orphans.restarted(partition);
                 for query in self.queries.values_mut() {

@@ -157,6 +157,11 @@ impl SortNode {
         matches!(self.phase, SortPhase::Running)
     }
 
+    /// Whether a rebuild has begun and is not over: it waits for rows or for another `End`.
+    pub const fn is_rebuilding(&self) -> bool {
+        matches!(self.phase, SortPhase::Rebuilding(_))
+    }
+
     /// The node's figures.
     pub fn figures(&self) -> SortFigures {
         let waiting = self

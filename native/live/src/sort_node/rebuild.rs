@@ -26,6 +26,8 @@ pub(super) struct SortRebuild {
     requests: StreamId,
     snapshot: PgSnapshot,
     rules: HashMap<[u8; 16], u64>,
+    /// Once all rows have been passed: the queries that have not been reported yet.
+    unreported: Option<std::vec::IntoIter<RebuiltQuery>>,
 }
 
 /// The sides of queries, by their numbers and hashes.
@@ -66,6 +68,7 @@ impl SortNode {
             requests: begin.requests,
             snapshot: begin.snapshot,
             rules: begin.rules,
+            unreported: None,
         };
         for definition in &begin.queries {
             if !definition.sorted {
@@ -126,50 +129,73 @@ impl SortNode {
     }
 
     pub(super) fn end(&mut self, now_us: u64, out: &mut Vec<NodeOutput>) {
-        let SortPhase::Rebuilding(rebuild) = std::mem::replace(&mut self.phase, SortPhase::Running)
+        let SortPhase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, SortPhase::Running)
         else {
             self.phase = SortPhase::NeedsRebuild;
             return;
         };
-        let SortRebuild {
-            building, snapshot, ..
-        } = *rebuild;
-        for (_, building) in building {
-            let RebuiltQuery {
-                mut query,
-                gathered,
-            } = building;
-            match gathered.into_rows(true, query.order()) {
-                Err(refusal) => {
-                    self.sides.leave(&query.hash, &query.sides);
-                    self.refuse(query.hash, &refusal, out);
-                }
-                Ok(kept) => {
-                    query.settle_alone(kept, &snapshot);
-                    self.queries.insert(query.hash, query);
-                }
-            }
+        let mut unreported = rebuild
+            .unreported
+            .take()
+            .unwrap_or_else(|| rebuild.take_queries());
+        for query in unreported.by_ref().take(self.config.reported_at_once) {
+            self.report(query, &rebuild.snapshot, now_us, out);
         }
-        let hashes: Vec<QueryHash> = self.queries.keys().copied().collect();
-        for hash in hashes {
-            if let Some(query) = self.queries.get_mut(&hash)
-                && query.has_unknown_references()
-            {
-                // Its subscribers are notified when that has been read.
-                query.hold(Vec::new());
-                query.shown = false;
-                query.rebase_pending = true;
-                self.request_documents(hash, now_us, out);
-                continue;
+        if unreported.len() > 0 {
+            rebuild.unreported = Some(unreported);
+            self.phase = SortPhase::Rebuilding(rebuild);
+            return;
+        }
+        let snapshot = rebuild.snapshot;
+        self.voice.emit(NodeEvent::Rebased { snapshot }, out);
+    }
+
+    /// All rows of a query have been passed: it is reported.
+    fn report(
+        &mut self,
+        RebuiltQuery {
+            mut query,
+            gathered,
+        }: RebuiltQuery,
+        snapshot: &PgSnapshot,
+        now_us: u64,
+        out: &mut Vec<NodeOutput>,
+    ) {
+        let hash = query.hash;
+        match gathered.into_rows(true, query.order()) {
+            Err(refusal) => {
+                self.sides.leave(&hash, &query.sides);
+                self.refuse(hash, &refusal, out);
+                return;
             }
+            Ok(kept) => query.settle_alone(kept, snapshot),
+        }
+        let incomplete = query.has_unknown_references();
+        if incomplete {
+            // Its subscribers are notified when that has been read.
+            query.hold(Vec::new());
+            query.shown = false;
+            query.rebase_pending = true;
+        }
+        self.queries.insert(hash, query);
+        if incomplete {
+            self.request_documents(hash, now_us, out);
+        } else {
             self.emit_start(hash, out);
             self.check(hash, now_us, out);
         }
-        self.voice.emit(NodeEvent::Rebased { snapshot }, out);
     }
 }
 
 impl SortRebuild {
+    fn take_queries(&mut self) -> std::vec::IntoIter<RebuiltQuery> {
+        let building = std::mem::take(&mut self.building);
+        let mut queries: Vec<RebuiltQuery> = building.into_values().collect();
+        queries.sort_unstable_by_key(|building| building.query.hash);
+        queries.into_iter()
+    }
+
     /// Adds a side that a query looks up. Queries that share it share its place in the index.
     fn add_side(
         &mut self,

@@ -3,8 +3,8 @@
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
 use crate::message::{
-    AfterImage, Cause, FencingToken, NodeEvent, Notification, NotificationSource, RemovalReason,
-    WindowChange,
+    AfterImage, Cause, EmptyResult, FencingToken, NodeEvent, Notification, NotificationSource,
+    RemovalReason, WindowChange,
 };
 
 use super::FORMAT;
@@ -27,6 +27,7 @@ const WINDOW: u8 = 10;
 const RENEW: u8 = 11;
 const FETCH: u8 = 12;
 const UNEVALUATED: u8 = 13;
+const EMPTY: u8 = 14;
 
 const FILTER: u8 = 0;
 const SORT: u8 = 1;
@@ -120,7 +121,20 @@ fn event(reader: &mut ByteReader<'_>, kind: u8) -> ReadResult<NodeEvent> {
         UNEVALUATED => NodeEvent::Unevaluated {
             queries: read_hashes(reader)?,
         },
+        EMPTY => NodeEvent::Empty {
+            snapshot: read_snapshot(reader)?,
+            request: read_stream_id(reader)?,
+            queries: reader.list_32(32, empty_result)?,
+        },
         _ => return Err(reader.error("a kind of notification")),
+    })
+}
+
+fn empty_result(reader: &mut ByteReader<'_>) -> ReadResult<EmptyResult> {
+    Ok(EmptyResult {
+        query: read_hash(reader)?,
+        activation: reader.u64_be()?,
+        rules_version: reader.u64_be()?,
     })
 }
 
@@ -218,6 +232,7 @@ const fn kind(event: &NodeEvent) -> u8 {
         NodeEvent::Renew { .. } => RENEW,
         NodeEvent::Fetch { .. } => FETCH,
         NodeEvent::Unevaluated { .. } => UNEVALUATED,
+        NodeEvent::Empty { .. } => EMPTY,
     }
 }
 
@@ -269,6 +284,20 @@ fn put_event(out: &mut Vec<u8>, event: &NodeEvent) {
             }
         }
         NodeEvent::Unevaluated { queries } => out.put_hashes(queries),
+        NodeEvent::Empty {
+            queries,
+            snapshot,
+            request,
+        } => {
+            out.put_snapshot(snapshot);
+            out.put_stream_id(*request);
+            out.put_count_32(queries.len());
+            for empty in queries {
+                out.put(&empty.query.0);
+                out.put_u64_be(empty.activation);
+                out.put_u64_be(empty.rules_version);
+            }
+        }
         NodeEvent::Rebase { .. } | NodeEvent::Window { .. } | NodeEvent::Renew { .. } => {
             put_state(out, event);
         }

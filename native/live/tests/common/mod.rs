@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rillbase_live::message::{
-    AfterImage, FencingToken, ImageContent, NodeEvent, NodeRequest, Notification,
+    AfterImage, EmptyResult, FencingToken, ImageContent, NodeEvent, NodeRequest, Notification,
     NotificationSource, QueryDefinition, QueryHash, RemovalReason, ResultRow, StreamId, StreamTick,
     WindowChange, WriteEntry,
 };
@@ -245,6 +245,11 @@ fn line(event: &NodeEvent) -> String {
         NodeEvent::Unevaluated { queries } => {
             let queries: Vec<_> = queries.iter().map(name).collect();
             format!("unevaluated {}", queries.join(" "))
+        }
+        NodeEvent::Empty { queries, .. } => {
+            let line = |empty: &EmptyResult| format!("{} {}", name(&empty.query), empty.activation);
+            let queries: Vec<_> = queries.iter().map(line).collect();
+            format!("empty {}", queries.join(" "))
         }
     }
 }

@@ -65,7 +65,7 @@ fn a_rebuild_reports_members_in_parts_and_replays_what_its_snapshot_does_not_see
         rows: rows.to_vec(),
     });
     assert_eq!(part, ["rebase q [a@1 b@1] …"]);
-    let end = ["rebase q 1 [c@1]", "active q 1", "active s 1", "rebased"];
+    let end = ["rebase q 1 [c@1]", "active q 1", "empty s 1", "rebased"];
     assert_eq!(node.give(Input::End), end);
     assert!(node.write(image(6, "a", 1, Some(1))).is_empty());
     assert_eq!(node.write(image(7, "b", 2, Some(-1))), ["b@2 -q -s"]);

@@ -186,7 +186,10 @@ impl Driver {
                 Machine::Filter(Box::new(FilterNode::new(config)))
             }
             Kind::Sort => {
-                let config = sort_node::SortNodeConfig::new(self.partitions, token);
+                let config = sort_node::SortNodeConfig {
+                    reported_at_once: 2,
+                    ..sort_node::SortNodeConfig::new(self.partitions, token)
+                };
                 Machine::Sort(Box::new(SortNode::new(config)))
             }
         });
@@ -275,7 +278,11 @@ impl Driver {
     }
 
     fn is_rebuilding(&self) -> bool {
-        matches!(&self.machine, Some(Machine::Filter(node)) if node.is_rebuilding())
+        match &self.machine {
+            Some(Machine::Filter(node)) => node.is_rebuilding(),
+            Some(Machine::Sort(node)) => node.is_rebuilding(),
+            None => false,
+        }
     }
 
     /// Reads some entries of both streams, in any order of the two.
