@@ -1,7 +1,7 @@
 """The time after a failure until all subscriptions are live again, with nothing lost.
 
     python -m benchmarks.recovery [--queries 10000] [--documents 100000] [--grid processes|spark]
-        [--kill node,grid,relay,valkey,web] [--writes 50] [--quick]
+        [--kill node,grid,relay,valkey,web] [--writes 50] [--seconds 60] [--quick]
 
 Every live query covers a separate ten-thousandth of the documents, over WebSockets, while writes
 continue. Then something is killed with SIGKILL (`valkey`: emptied): a filter node (`node`), the
@@ -9,6 +9,10 @@ whole grid with Spark's driver (`grid`), the relay, Valkey's data, the app serve
 restarts services as the launcher does, at once. The system has recovered when every subscription is
 `live` and has every document written until then; the time is that of the last subscription. At the
 end, all rows are compared with the writes.
+
+With more than 100,000 queries the event layer and the grid are measured alone: queries are
+registered in bulk, a filter node is killed while writes continue, and the notifications of the
+others are measured until the new node watches every query (benchmarks/support/node_restart.py).
 """
 
 from __future__ import annotations
@@ -19,11 +23,16 @@ import sys
 import time
 from dataclasses import dataclass
 
+from benchmarks.support import node_restart
+from benchmarks.support.grid_run import GridEpoch, Run
 from benchmarks.support.live_stack import KILLS, Stack, live_stack, until
+from benchmarks.support.native import built
 from benchmarks.support.nodes_life import NodesLife
 from benchmarks.support.report import Report
 from benchmarks.support.watchers import Tally, Watchers
 
+#: With more queries, they are registered in bulk instead of by clients.
+MOST_SUBSCRIBED = 100_000
 #: The timeout of a recovery.
 TIMEOUT_S = 120.0
 #: A failure is noticed within this time, or not at all: subscriptions are stale after two seconds.
@@ -40,6 +49,8 @@ class Knobs:
     queries: int
     documents: int
     writes: float
+    #: Duration of the writes before, during and after the restart of a node among many queries.
+    seconds: int
     grid: str
     kill: list[str]
 
@@ -55,9 +66,41 @@ def main() -> None:
         "kill": knobs.kill,
     }
     report = Report("recovery", params)
-    with live_stack(knobs.grid) as stack:
-        asyncio.run(_measure(report, stack, knobs))
+    if knobs.queries > MOST_SUBSCRIBED:
+        _restart_node(report, knobs)
+    else:
+        with live_stack(knobs.grid) as stack:
+            asyncio.run(_measure(report, stack, knobs))
     report.finish()
+
+
+def _restart_node(report: Report, knobs: Knobs) -> None:
+    """Measure the restart of a filter node among very many queries."""
+    program = built("rillbase-grid-nodes", example="grid_load")
+    grid = GridEpoch(1, 1, write_partitions=2)
+    run = Run("range", knobs.queries, round(knobs.writes), knobs.seconds, grid)
+    measured = node_restart.measure(program, run)
+    took_s = node_restart.TIMEOUT_S if measured.complete_s is None else measured.complete_s
+    what = "from the kill of a node until it watched all queries"
+    report.add("node_complete_s", took_s, "s", what, "<= 60")
+    report.add("others_lost_terms", measured.lost_terms, "", "other nodes that restarted", "<= 0")
+    for name, load, goal in (
+        ("before", measured.before, ""),
+        ("others_meanwhile", measured.meanwhile, "<= 50"),
+        ("after", measured.after, ""),
+    ):
+        for percentile in ("p50_ms", "p99_ms", "max_ms"):
+            limit = goal if percentile == "p99_ms" else ""
+            report.add(f"{name}_{percentile}", load[percentile], "ms", "latency", limit)
+        difference = abs(load["expected"] - load["delivered"])
+        what = "notifications that were expected and did not come, or the reverse"
+        report.add(f"{name}_lost", difference, "", what, "<= 0")
+    for took_ms, command in measured.slow_calls[:10]:
+        print(f"{command}: {took_ms:.1f} ms", file=sys.stderr)
+    what = f"calls to the event layer that took more than {node_restart.CALL_MS:g} ms"
+    report.add("slow_calls", len(measured.slow_calls), "", what)
+    longest_ms = measured.slow_calls[0][0] if measured.slow_calls else 0.0
+    report.add("slowest_call_ms", longest_ms, "ms", "the longest of them")
 
 
 def _knobs() -> Knobs:
@@ -68,6 +111,7 @@ def _knobs() -> Knobs:
     parser.add_argument("--queries", type=int, help="live queries")
     parser.add_argument("--documents", type=int, help="documents of the collection")
     parser.add_argument("--writes", type=float, default=50.0, help="writes a second")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of the writes in bulk")
     parser.add_argument("--grid", choices=["processes", "spark"], default="processes")
     parser.add_argument("--kill", default=",".join(KILLS), help="what to kill, one after the other")
     arguments = parser.parse_args()
@@ -78,6 +122,7 @@ def _knobs() -> Knobs:
         queries=arguments.queries or (1_000 if arguments.quick else 10_000),
         documents=arguments.documents or (10_000 if arguments.quick else 100_000),
         writes=arguments.writes,
+        seconds=10 if arguments.quick else arguments.seconds,
         grid=arguments.grid,
         kill=kill,
     )

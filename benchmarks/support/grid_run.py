@@ -1,7 +1,7 @@
 """A separate grid for a benchmark: a Valkey, ticks like those of the relay, nodes as processes.
 
-The native load generator registers queries, reports that, and continues on command. The CPU time of
-all processes is read in between and afterwards.
+The native load generator registers queries, reports that, and measures on command. The CPU time of
+all processes is read before and afterwards.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -95,32 +96,107 @@ class GridResults:
         return sum(self.filter_cpu_s) * 1e6 / self.load["writes"]
 
 
-def measure(program: Path, run: Run) -> GridResults:
-    """Start everything, wait for the results, stop everything."""
+class GridNodes:
+    """The processes of a grid's nodes."""
+
+    def __init__(self, url: str) -> None:
+        paths = [str(_ROOT), str(_ROOT / "platform"), os.environ.get("PYTHONPATH", "")]
+        self._environment = os.environ | {
+            "EVENTS_URL": url,
+            "PYTHONPATH": os.pathsep.join(paths),
+        }
+        self._running: dict[NodeSpec, subprocess.Popen[bytes]] = {}
+
+    def start(self, node: NodeSpec) -> None:
+        self._running[node] = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.support.grid_node", node.to_json()],
+            cwd=_ROOT,
+            env=self._environment,
+        )
+
+    def kill(self, node: NodeSpec) -> None:
+        process = self._running.pop(node)
+        process.kill()
+        process.wait()
+
+    def close(self) -> None:
+        for node in list(self._running):
+            self.kill(node)
+
+    def processes(self) -> dict[NodeSpec, psutil.Process]:
+        return {node: psutil.Process(process.pid) for node, process in self._running.items()}
+
+
+class LoadGenerator:
+    """The native program, which has registered its queries once this has been created."""
+
+    def __init__(self, program: Path, run: Run, url: str) -> None:
+        self._process = subprocess.Popen(
+            [str(program), *run.arguments(url)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if self._line() != "registered\n":
+            raise RuntimeError("the load generator could not register its queries")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def measure(self, uncounted: Sequence[int] = ()) -> dict[str, float]:
+        """Write for the run's duration; the results leave out these write partitions."""
+        if self._process.stdin is None:
+            raise RuntimeError("the load generator has ended")
+        self._process.stdin.write(",".join(map(str, uncounted)) + "\n")
+        self._process.stdin.flush()
+        line = self._line()
+        if not line:
+            raise RuntimeError("the load generator failed")
+        results: dict[str, float] = json.loads(line)
+        return results
+
+    def _line(self) -> str:
+        return "" if self._process.stdout is None else self._process.stdout.readline()
+
+
+@contextmanager
+def running_grid(
+    grid: GridEpoch, nodes: list[NodeSpec]
+) -> Iterator[tuple[EmbeddedValkey, GridNodes]]:
+    """Start a Valkey and these nodes; stop everything afterwards."""
     with ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="rillbase-grid-"))
         Path(directory).chmod(0o755)
         valkey = stack.enter_context(EmbeddedValkey(Path(directory) / "valkey", password="bench"))
-        partitions = run.grid.write_partitions
-        asyncio.run(_install(valkey.url, f"{run.grid.epoch}:{partitions}"))
+        asyncio.run(_install(valkey.url, f"{grid.epoch}:{grid.write_partitions}"))
         stack.enter_context(_ticking(valkey.url))
-        nodes = [] if run.tailing else run.grid.nodes()
-        processes = stack.enter_context(_running(valkey.url, nodes))
-        asyncio.run(_until_running(valkey.url, run.grid, nodes))
-        watched = [psutil.Process(process.pid) for process in processes]
-        return _load(program, run, valkey, dict(zip(nodes, watched, strict=True)))
+        processes = stack.enter_context(closing(GridNodes(valkey.url)))
+        for node in nodes:
+            processes.start(node)
+        asyncio.run(_until_running(valkey.url, grid, nodes))
+        yield valkey, processes
+
+
+def measure(program: Path, run: Run) -> GridResults:
+    """Start everything, wait for the results, stop everything."""
+    nodes = [] if run.tailing else run.grid.nodes()
+    with running_grid(run.grid, nodes) as (valkey, processes):
+        return _load(program, run, valkey, processes.processes())
 
 
 def _load(
     program: Path, run: Run, valkey: EmbeddedValkey, nodes: dict[NodeSpec, psutil.Process]
 ) -> GridResults:
-    command = [str(program), *run.arguments(valkey.url)]
     empty = _memory_bytes(nodes)
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as load:
-        if load.stdout is None or load.stdin is None or load.stdout.readline() != "registered\n":
-            raise RuntimeError("the load generator could not register its queries")
+    with LoadGenerator(program, run, valkey.url) as load:
         watched = {
             "valkey": psutil.Process(valkey.pid),
             "load": psutil.Process(load.pid),
@@ -128,18 +204,13 @@ def _load(
         }
         full = _memory_bytes(nodes)
         before = _cpu_s(watched)
-        load.stdin.write("\n")
-        load.stdin.close()
-        # Reading a process's CPU time after the last line would be too late: it may have ended.
-        line = load.stdout.readline()
+        results = load.measure()
         after = _cpu_s(watched)
-        if load.wait() != 0:
-            raise RuntimeError("the load generator failed")
     used = {name: after[name] - before[name] for name in after}
     filters = [used.pop(node.name) for node in nodes if node.write_partition is not None]
     index_bytes = asyncio.run(_index_bytes(valkey.url, run)) if nodes else 0.0
     grown = {name: full[name] - empty[name] for name in full}
-    return GridResults(json.loads(line), filters, used, index_bytes, grown)
+    return GridResults(results, filters, used, index_bytes, grown)
 
 
 def _memory_bytes(nodes: dict[NodeSpec, psutil.Process]) -> dict[str, int]:
@@ -154,12 +225,13 @@ def _cpu_s(watched: dict[str, psutil.Process]) -> dict[str, float]:
     return used
 
 
-def _wire(url: str) -> ValkeyWire:
+def event_layer(url: str) -> ValkeyWire:
+    """Return a connection to the event layer."""
     return ValkeyWire(url, connect_timeout_s=2, answer_timeout_s=10)
 
 
 async def _install(url: str, epochs: str) -> None:
-    wire = _wire(url)
+    wire = event_layer(url)
     # The event layer's server stores nothing on disk: after a restart it has a new incarnation, and
     # the outbox's entries are published again.
     await wire.call("CONFIG", "SET", "appendonly", "no", "maxmemory", "8gb")
@@ -181,7 +253,7 @@ def _ticking(url: str) -> Iterator[None]:
 
 
 async def _tick(url: str, over: threading.Event) -> None:
-    wire = _wire(url)
+    wire = event_layer(url)
     events = EventLayer(wire, 1)
     body = encode_tick_body(1, _INCARNATION, TransactionSnapshot(1, 1, ()))
     while not over.is_set():
@@ -191,37 +263,17 @@ async def _tick(url: str, over: threading.Event) -> None:
     await wire.aclose()
 
 
-@contextmanager
-def _running(url: str, nodes: list[NodeSpec]) -> Iterator[list[subprocess.Popen[bytes]]]:
-    paths = [str(_ROOT), str(_ROOT / "platform"), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"EVENTS_URL": url, "PYTHONPATH": os.pathsep.join(paths)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.support.grid_node", node.to_json()],
-            cwd=_ROOT,
-            env=environment,
-        )
-        for node in nodes
-    ]
-    try:
-        yield processes
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 async def _until_running(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> None:
     async with asyncio.timeout(_START_TIMEOUT_S):
         while True:
-            reports = await _reports(url, grid, nodes)
+            reports = await node_reports(url, grid, nodes)
             if all(report.get("state") == "running" for report in reports):
                 return
             await asyncio.sleep(0.05)
 
 
-async def _reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
-    wire = _wire(url)
+async def node_reports(url: str, grid: GridEpoch, nodes: list[NodeSpec]) -> list[dict[str, object]]:
+    wire = event_layer(url)
     layer = GridLayer(wire, grid.installation, grid.epoch)
     _, leases = await layer.leases([node.name for node in nodes])
     await wire.aclose()
@@ -236,7 +288,7 @@ async def _index_bytes(url: str, run: Run) -> float:
     nodes = [node for node in run.grid.nodes() if node.write_partition is not None]
     end = time.monotonic() + _REPORT_TIMEOUT_S
     while True:
-        reports = await _reports(url, run.grid, nodes)
+        reports = await node_reports(url, run.grid, nodes)
         known = sum(int(str(report["queries"])) for report in reports)
         if known >= run.queries * run.grid.write_partitions or time.monotonic() > end:
             sizes = [

@@ -1,9 +1,10 @@
 //! Loads the grid and measures it: `benchmarks/grid.py` starts this beside a running grid.
 //!
-//! It registers queries, reports that in a line on the standard output, and continues after a line
-//! on the standard input. Then it appends writes at a steady rate, while another thread reads the
-//! notification logs. Latency is measured from the time when a write was due to its notification,
-//! by one clock. The last line of the output has the figures, as JSON.
+//! It registers queries, and reports that in a line on the standard output. For each line on the
+//! standard input it appends writes at a steady rate, while another thread reads the notification
+//! logs, and answers with a line of figures, as JSON. Latency is measured from the time when a write
+//! was due to its notification, by one clock. A line may name write partitions, with commas in
+//! between: their writes and notifications are not counted, because their nodes are being killed.
 //!
 //! With `--tailing 1` there is no grid: this process follows the write streams.
 
@@ -30,7 +31,7 @@ use crate::notification_reader::NotificationReader;
 use crate::options::LoadOptions;
 use crate::tailing::Tails;
 use crate::workload::GridWorkload;
-use crate::writing::WriteSummary;
+use crate::writing::{WriteSummary, Writer};
 
 pub(crate) type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -51,39 +52,42 @@ fn main() -> Fallible<()> {
     };
     let registered_s = began.elapsed().as_secs_f64();
     println!("registered");
-    io::stdin().read_line(&mut String::new())?;
-    let (sent, latencies) = measure(&server, &options, &workload, reader)?;
+    let mut writer = Writer::open(&server, &options, &workload)?;
+    for line in io::stdin().lines() {
+        let uncounted = partitions(&line?)?;
+        let (sent, latencies) = measure(&mut writer, &mut reader, &uncounted)?;
+        report(&options, registered_s, &sent, latencies);
+    }
     if let Some(tails) = tails {
         tails.stop()?;
     }
-    report(&options, registered_s, &sent, latencies);
     Ok(())
+}
+
+fn partitions(line: &str) -> Fallible<Vec<u16>> {
+    let names = line.split(',').filter(|name| !name.is_empty());
+    Ok(names.map(str::parse).collect::<Result<_, _>>()?)
 }
 
 /// Writes, and reads the notification logs in another thread.
 fn measure(
-    server: &ValkeyServer,
-    options: &LoadOptions,
-    workload: &GridWorkload,
-    reader: NotificationReader,
+    writer: &mut Writer<'_>,
+    reader: &mut NotificationReader,
+    uncounted: &[u16],
 ) -> Fallible<(WriteSummary, Vec<u64>)> {
-    let (done, stop) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(false)),
-    );
-    let reading = {
-        let (done, stop) = (Arc::clone(&done), Arc::clone(&stop));
-        thread::spawn(move || reader.measure(&done, &stop))
-    };
-    let sent = writing::write(server, options, workload)?;
-    done.store(true, Ordering::Relaxed);
-    let until = Instant::now() + DRAIN_TIMEOUT;
-    while !reading.is_finished() && Instant::now() < until {
-        thread::sleep(Duration::from_millis(20));
-    }
-    stop.store(true, Ordering::Relaxed);
-    let latencies = reading.join().map_err(|_| "the reader panicked")??;
-    Ok((sent, latencies))
+    let (done, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|threads| {
+        let reading = threads.spawn(|| reader.measure(uncounted, &done, &stop));
+        let sent = writer.write(uncounted);
+        done.store(true, Ordering::Relaxed);
+        let until = Instant::now() + DRAIN_TIMEOUT;
+        while !reading.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(20));
+        }
+        stop.store(true, Ordering::Relaxed);
+        let latencies = reading.join().map_err(|_| "the reader panicked")??;
+        Ok((sent?, latencies))
+    })
 }
 
 #[allow(

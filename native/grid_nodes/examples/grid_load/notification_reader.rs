@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rillbase_grid_nodes::error::ValkeyError;
 use rillbase_grid_nodes::resp::{ValkeyConnection, ValkeyReply};
 use rillbase_grid_nodes::server::ValkeyServer;
-use rillbase_live::message::{NodeEvent, Notification, WindowChange};
+use rillbase_live::message::{NodeEvent, Notification, NotificationSource, WindowChange};
 use rillbase_live::wire::notification;
 
 use crate::Fallible;
@@ -33,6 +33,8 @@ pub(crate) struct NotificationReader {
     /// Registrations that nodes rejected.
     pub(crate) refused: usize,
     latencies_us: Vec<u64>,
+    /// The write partitions whose notifications are not counted.
+    uncounted: Vec<u16>,
 }
 
 impl NotificationReader {
@@ -52,6 +54,7 @@ impl NotificationReader {
             active: 0,
             refused: 0,
             latencies_us: Vec::new(),
+            uncounted: Vec::new(),
         })
     }
 
@@ -100,6 +103,11 @@ impl NotificationReader {
     }
 
     fn take(&mut self, found: &Notification, now_us: u64) {
+        if let NotificationSource::Filter(partition) = found.source
+            && self.uncounted.contains(&partition)
+        {
+            return;
+        }
         match &found.event {
             NodeEvent::Active { .. } => self.active += 1,
             NodeEvent::Empty { queries, .. } => self.active += queries.len(),
@@ -140,8 +148,14 @@ impl NotificationReader {
     }
 
     /// Reads until stopped, or until nothing arrives for a while after the last write.
-    pub(crate) fn measure(mut self, done: &AtomicBool, stop: &AtomicBool) -> Fallible<Vec<u64>> {
+    pub(crate) fn measure(
+        &mut self,
+        uncounted: &[u16],
+        done: &AtomicBool,
+        stop: &AtomicBool,
+    ) -> Fallible<Vec<u64>> {
         self.latencies_us.clear();
+        self.uncounted = uncounted.to_vec();
         let mut quiet = 0;
         while !stop.load(Ordering::Relaxed) && quiet < MAX_EMPTY_READS {
             let before = self.latencies_us.len();
@@ -149,7 +163,7 @@ impl NotificationReader {
             let over = done.load(Ordering::Relaxed) && self.latencies_us.len() == before;
             quiet = if over { quiet + 1 } else { 0 };
         }
-        Ok(self.latencies_us)
+        Ok(std::mem::take(&mut self.latencies_us))
     }
 }
 

@@ -29,44 +29,69 @@ pub(crate) struct WriteSummary {
     pub(crate) seconds: f64,
 }
 
-/// Writes until the time has elapsed.
-pub(crate) fn write(
-    server: &ValkeyServer,
-    options: &LoadOptions,
-    workload: &GridWorkload,
-) -> Fallible<WriteSummary> {
-    let mut connection = ValkeyConnection::open(server)?;
-    let mut random = WorkloadRandom(2);
-    let total = options.writes * options.seconds;
-    let (began, began_us) = (Instant::now(), now_us());
-    let (mut sent, mut expected) = (0, 0);
-    while sent < total {
-        let passed_us = u64::try_from(began.elapsed().as_micros())?;
-        let due = (passed_us * options.writes / 1_000_000).min(total);
-        if due == sent {
-            thread::sleep(NAP);
-            continue;
-        }
-        let until = due.min(sent + BATCH_WRITES);
-        begin(&mut connection, options, until - sent);
-        for number in sent..until {
-            let written = workload.write(number, &mut random);
-            expected += written.expected;
-            let due_us = began_us + number * 1_000_000 / options.writes;
-            append(&mut connection, number, written, due_us);
-        }
-        connection.flush()?;
-        let mut answer = connection.reply()?.list()?.into_iter();
-        if answer.next().unwrap_or(ValkeyReply::Nil).bytes()? != b"ok" {
-            return Err("a write was rejected".into());
-        }
-        sent = until;
+/// Writes again and again, each time other documents.
+pub(crate) struct Writer<'a> {
+    connection: ValkeyConnection,
+    options: &'a LoadOptions,
+    workload: &'a GridWorkload,
+    random: WorkloadRandom,
+    /// The number of the next write.
+    next: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(crate) fn open(
+        server: &ValkeyServer,
+        options: &'a LoadOptions,
+        workload: &'a GridWorkload,
+    ) -> Fallible<Self> {
+        Ok(Self {
+            connection: ValkeyConnection::open(server)?,
+            options,
+            workload,
+            random: WorkloadRandom(2),
+            next: 0,
+        })
     }
-    Ok(WriteSummary {
-        writes: sent,
-        expected,
-        seconds: began.elapsed().as_secs_f64(),
-    })
+
+    /// Writes until the time has elapsed. Notifications of these write partitions are not expected.
+    pub(crate) fn write(&mut self, uncounted: &[u16]) -> Fallible<WriteSummary> {
+        let options = self.options;
+        let total = options.writes * options.seconds;
+        let (began, began_us) = (Instant::now(), now_us());
+        let (mut sent, mut expected) = (0, 0);
+        while sent < total {
+            let passed_us = u64::try_from(began.elapsed().as_micros())?;
+            let due = (passed_us * options.writes / 1_000_000).min(total);
+            if due == sent {
+                thread::sleep(NAP);
+                continue;
+            }
+            let until = due.min(sent + BATCH_WRITES);
+            begin(&mut self.connection, options, until - sent);
+            for number in sent..until {
+                let written = self.workload.write(self.next, &mut self.random);
+                let partition = written.partition % options.write_partitions;
+                if !uncounted.contains(&u16::try_from(partition)?) {
+                    expected += written.expected;
+                }
+                let due_us = began_us + number * 1_000_000 / options.writes;
+                append(&mut self.connection, self.next, written, due_us);
+                self.next += 1;
+            }
+            self.connection.flush()?;
+            let mut answer = self.connection.reply()?.list()?.into_iter();
+            if answer.next().unwrap_or(ValkeyReply::Nil).bytes()? != b"ok" {
+                return Err("a write was rejected".into());
+            }
+            sent = until;
+        }
+        Ok(WriteSummary {
+            writes: sent,
+            expected,
+            seconds: began.elapsed().as_secs_f64(),
+        })
+    }
 }
 
 /// Starts a call for this many writes.
