@@ -6,12 +6,39 @@ manual step. A library's name has a version: processes of two releases may use t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
 from foundation.resp_pipeline import Argument
 from foundation.valkey_wire import Reply, ValkeyWire
+
+#: The server does nothing else during a call. With this many bytes of arguments it takes a few
+#: milliseconds, unless a single part of the call is larger.
+MAX_CALL_BYTES = 512 * 1024
+
+_Part = TypeVar("_Part")
+
+
+def divide_into_calls(
+    parts: Iterable[_Part], size: Callable[[_Part], tuple[int, int]], max_entries: int
+) -> Iterator[list[_Part]]:
+    """Divide the parts of a call, in their order, so that each call has a bounded size. `size`
+    returns a part's number of entries and bytes.
+    """
+    call, entries, size_bytes = list[_Part](), 0, 0
+    for part in parts:
+        part_entries, part_bytes = size(part)
+        is_full = entries + part_entries > max_entries or size_bytes + part_bytes > MAX_CALL_BYTES
+        if call and is_full:
+            yield call
+            call, entries, size_bytes = [], 0, 0
+        call.append(part)
+        entries, size_bytes = entries + part_entries, size_bytes + part_bytes
+    if call:
+        yield call
 
 
 class ValkeyFunctions:

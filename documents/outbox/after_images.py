@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from documents.outbox.events import PackedGroup
+from documents.outbox.events import MAX_CALL_ENTRIES, PackedGroup
+from foundation.valkey_functions import MAX_CALL_BYTES
 from rillbase_native import Changes
-
-#: A call contains no more than about this, unless one atomic batch or one document is larger.
-CALL_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,9 @@ class CommittedTransaction:
     batch_hashes: Sequence[int] | None = None
 
     def groups(self) -> list[PackedGroup]:
-        """Divide into groups that are appended at once. An atomic batch is not divided."""
+        """Divide into groups that fit into a call. An atomic batch is not divided."""
+        limits = (MAX_CALL_ENTRIES, MAX_CALL_BYTES) if self.batch_hashes is None else None
         parts = self.changes.after_images(
-            self.xid,
-            self.tenant_id.bytes,
-            self.rules_versions,
-            CALL_BYTES if self.batch_hashes is None else None,
+            self.xid, self.tenant_id.bytes, self.rules_versions, limits
         )
         return [PackedGroup(size, entries, self.batch_hashes) for size, entries in parts]

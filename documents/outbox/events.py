@@ -11,7 +11,13 @@ from pathlib import Path
 from redis.exceptions import RedisError, ResponseError
 
 from foundation.resp_pipeline import Argument, EncodedArguments
-from foundation.valkey_functions import ValkeyFunctions, integer, items, text
+from foundation.valkey_functions import (
+    ValkeyFunctions,
+    divide_into_calls,
+    integer,
+    items,
+    text,
+)
 from foundation.valkey_wire import Reply, ValkeyWire
 
 _SOURCE = Path(__file__).with_name("events.lua")
@@ -19,6 +25,8 @@ _LIBRARY = "rillbase_events_2"
 #: After-images are retained so that queries registered in the meantime can be matched with them.
 RETENTION_MS = 10_000
 RETENTION_BYTES = 256 * 1024 * 1024
+#: More entries of one call would take the server more than a few milliseconds.
+MAX_CALL_ENTRIES = 250
 _ROOT = "{rillbase}:events:"
 _HASH_BYTES = 4
 
@@ -67,8 +75,19 @@ class EntryGroup:
     batch_hashes: Sequence[int] | None = None
 
     @property
+    def size(self) -> int:
+        return len(self.entries)
+
+    @property
     def size_bytes(self) -> int:
         return sum(len(entry) for _, entry in self.entries)
+
+    def divide(self) -> list[EntryGroup]:
+        """Return groups that fit into a call. An atomic batch is not divided."""
+        if self.batch_hashes is not None:
+            return [self]
+        calls = divide_into_calls(self.entries, lambda entry: (1, len(entry[1])), MAX_CALL_ENTRIES)
+        return [EntryGroup(entries) for entries in calls]
 
     def arguments(self) -> list[Argument]:
         """Return the group as arguments of the function."""
@@ -90,6 +109,10 @@ class PackedGroup:
     def size_bytes(self) -> int:
         return len(self.entries)
 
+    def divide(self) -> list[PackedGroup]:
+        """Return the group: it was packed so that it fits into a call."""
+        return [self]
+
     def arguments(self) -> list[Argument]:
         packed = EncodedArguments(2 * self.size, self.entries)
         return [packed_hashes(self.batch_hashes), self.size, packed]
@@ -110,11 +133,22 @@ class EventLayer:
     async def append(
         self, stamp_us: int, token: int | None, groups: Sequence[EntryGroup | PackedGroup]
     ) -> AppendResult:
-        """Append groups of entries, all or none. Only a relay has a token."""
-        arguments: list[Argument] = [stamp_us, "" if token is None else token]
-        for group in groups:
-            arguments += group.arguments()
-        return _answer(await self._functions.call("append", *arguments))
+        """Append groups of entries in order, in calls of bounded size. If one is rejected, earlier
+        ones have been appended; a group that is an atomic batch is appended as a whole or not at
+        all. Only a relay has a token.
+        """
+        parts = [part for group in groups for part in group.divide()]
+        calls = divide_into_calls(
+            parts, lambda part: (part.size, part.size_bytes), MAX_CALL_ENTRIES
+        )
+        for call in list(calls) or [[]]:
+            arguments: list[Argument] = [stamp_us, "" if token is None else token]
+            for part in call:
+                arguments += part.arguments()
+            result = _answer(await self._functions.call("append", *arguments))
+            if result.verdict is not AppendVerdict.OK:
+                break
+        return result
 
     async def tick(
         self, stamp_us: int, token: int, status: EventLayerStatus, incarnation: bytes, body: bytes

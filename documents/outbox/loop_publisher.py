@@ -18,7 +18,6 @@ from typing import Protocol
 import psycopg
 from redis.exceptions import RedisError
 
-from documents.outbox.after_images import CALL_BYTES
 from documents.outbox.database import relay_pool
 from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer, PackedGroup
 from documents.outbox.installation import INSTALLATION
@@ -26,6 +25,7 @@ from documents.outbox.marks import Marker
 from foundation.environment import environment
 from foundation.metrics import PUBLISH_DURATION, PUBLISHED
 from foundation.remote_clock import RemoteClock
+from foundation.valkey_functions import MAX_CALL_BYTES
 from foundation.valkey_wire import ValkeyWire
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class LoopPublisher:
     def _next_batch(self) -> list[_Call]:
         batch, size = [self._queue.popleft()], 0
         size = batch[0].size_bytes
-        while self._queue and size + self._queue[0].size_bytes <= CALL_BYTES:
+        while self._queue and size + self._queue[0].size_bytes <= MAX_CALL_BYTES:
             batch.append(self._queue.popleft())
             size += batch[-1].size_bytes
         self._queued_bytes -= size

@@ -505,10 +505,10 @@ class Changes:
         xid: int,
         tenant: bytes,
         rules_versions: Sequence[int],
-        max_bytes: int | None,
+        limits: tuple[int, int] | None,
     ) -> list[tuple[int, bytes]]:
-        """Return after-images as arguments of a command, with their number, in parts of about
-        `max_bytes`; None: all in one."""
+        """Return after-images as arguments of a command, with their number, in parts of at most so
+        many images and about so many bytes; None: all in one."""
 
 @final
 class Outcomes:

@@ -14,7 +14,13 @@ from pathlib import Path
 from redis.exceptions import RedisError, ResponseError
 
 from documents.outbox.events import prefix
-from foundation.valkey_functions import ValkeyFunctions, integer, items, text
+from foundation.valkey_functions import (
+    ValkeyFunctions,
+    divide_into_calls,
+    integer,
+    items,
+    text,
+)
 from foundation.valkey_wire import ValkeyWire
 
 SOURCE = Path(__file__).with_name("grid.lua")
@@ -29,8 +35,8 @@ HUB_LEASE_MS = 10_000
 SUPERVISOR_NOTE_MS = 20_000
 #: Maximum number of queries that one call ends: it blocks the server meanwhile.
 EXPIRED_AT_ONCE = 500
-#: Queries that one call returns.
-QUERIES_AT_ONCE = 1_000
+#: Maximum numbers of queries that one call registers, releases and returns.
+REGISTERED_AT_ONCE, RELEASED_AT_ONCE, QUERIES_AT_ONCE = 100, 250, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +151,27 @@ class GridLayer:
         queries: Sequence[tuple[bytes, bytes, bytes]],
     ) -> list[RegisteredQuery]:
         """Do the same for several: query, definition and request of each. Fails if the positions in
-        the requests are from another incarnation of the event layer. A request that is marked as a
-        renewal holds nothing and revives no query.
+        the requests are from another incarnation of the event layer; earlier ones of many may have
+        been registered then. A request that is marked as a renewal holds nothing and revives no
+        query.
         """
-        activations, requests = items(
-            await self._functions.call(
-                "register_all", self._epoch, query_partition, hub, life, *chain(*queries)
-            ),
-            2,
-        )
-        return [
-            RegisteredQuery(integer(activation), text(request))
-            for activation, request in zip(
-                items(activations, len(queries)), items(requests, len(queries)), strict=True
+        registered = list[RegisteredQuery]()
+        for call in divide_into_calls(
+            queries, lambda query: (1, sum(map(len, query))), REGISTERED_AT_ONCE
+        ):
+            activations, requests = items(
+                await self._functions.call(
+                    "register_all", self._epoch, query_partition, hub, life, *chain(*call)
+                ),
+                2,
             )
-        ]
+            registered += [
+                RegisteredQuery(integer(activation), text(request))
+                for activation, request in zip(
+                    items(activations, len(call)), items(requests, len(call)), strict=True
+                )
+            ]
+        return registered
 
     async def answer(self, query_partition: int, query: bytes, request: bytes) -> None:
         """Send an answer to the sort node, unless the query has ended."""
@@ -167,7 +179,9 @@ class GridLayer:
 
     async def unregister(self, query_partition: int, hub: str, *queries: bytes) -> None:
         """Release queries; one that no hub holds ends after its time to live."""
-        await self._functions.call("unregister", self._epoch, query_partition, hub, *queries)
+        for begin in range(0, len(queries), RELEASED_AT_ONCE):
+            part = queries[begin : begin + RELEASED_AT_ONCE]
+            await self._functions.call("unregister", self._epoch, query_partition, hub, *part)
 
     async def hub_alive(self, hub: str, ttl_ms: int = HUB_LEASE_MS) -> bool:
         """Extend an app server's lease; return whether its queries are still held."""

@@ -46,8 +46,6 @@ FORGOTTEN_S = QUERY_TTL_MS / 1000
 #: Frames that are taken at once, and requests that are started in one iteration of the event loop,
 #: which delays all connections.
 FRAMES_AT_ONCE, REQUESTS_AT_ONCE = 32, 16
-#: Queries that are released in one call: the server serves no other client meanwhile.
-RELEASED_AT_ONCE = 200
 OUTBOX_FRAMES = 1_000
 OUTBOX_BYTES = 8 * 1024 * 1024
 
@@ -190,9 +188,7 @@ class RunningHub:
             if self.hub.query(query) is None:
                 unwatched[query_partition(query, grid.query_partitions)].append(query)
         for partition, unwatched_queries in unwatched.items():
-            for begin in range(0, len(unwatched_queries), RELEASED_AT_ONCE):
-                batch = unwatched_queries[begin : begin + RELEASED_AT_ONCE]
-                await layer.unregister(partition, self.name, *batch)
+            await layer.unregister(partition, self.name, *unwatched_queries)
 
     def _pump(self) -> None:
         # Until then, frames that have left need not wake it.

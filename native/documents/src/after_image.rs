@@ -34,13 +34,21 @@ pub struct Parcel {
     pub arguments: Vec<u8>,
 }
 
-/// Packs the images of a transaction. A parcel has at most about `max_bytes`, unless one image is
-/// larger; `None` for a single parcel.
+/// The limits of a parcel.
+#[derive(Debug, Clone, Copy)]
+pub struct ParcelLimits {
+    /// The maximum number of images.
+    pub images: usize,
+    /// The approximate maximum of bytes, unless one image is larger.
+    pub bytes: usize,
+}
+
+/// Packs the images of a transaction, in a single parcel if there are no limits.
 #[must_use]
 pub fn parcels(
     changes: &GroupChanges,
     transaction: ImageTransaction<'_>,
-    max_bytes: Option<usize>,
+    limits: Option<ParcelLimits>,
 ) -> Vec<Parcel> {
     let mut full = Vec::new();
     let mut parcel = Parcel::default();
@@ -48,7 +56,9 @@ pub fn parcels(
     for ((collection, documents), rules) in collections.zip(transaction.rules_versions) {
         for changed in documents {
             let filled = parcel.arguments.len().saturating_add(size(changed));
-            if parcel.images > 0 && max_bytes.is_some_and(|max| filled > max) {
+            let is_full =
+                |limits: ParcelLimits| parcel.images >= limits.images || filled > limits.bytes;
+            if parcel.images > 0 && limits.is_some_and(is_full) {
                 full.push(std::mem::take(&mut parcel));
             }
             let out = &mut parcel.arguments;

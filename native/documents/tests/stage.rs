@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use rillbase_documents::after_image::{ImageTransaction, parcels};
+use rillbase_documents::after_image::{ImageTransaction, Parcel, ParcelLimits, parcels};
 use rillbase_documents::changes::{EntryColumns, GroupChanges};
 use rillbase_documents::definition::CollectionDefinition;
 use rillbase_documents::entry::{IndexDefinition, fields};
@@ -336,23 +336,20 @@ fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, ModelDocument>) 
         rules_versions: &[3],
     };
     let whole = parcels(changes, transaction, None);
-    let cut = parcels(changes, transaction, Some(1));
     assert_eq!(
         whole.iter().map(|parcel| parcel.images).sum::<usize>(),
         touched.len()
     );
-    assert_eq!(cut.len(), touched.len());
-    let joined: Vec<u8> = cut
-        .into_iter()
-        .flat_map(|parcel| parcel.arguments)
-        .collect();
-    assert_eq!(
-        whole
-            .into_iter()
-            .flat_map(|parcel| parcel.arguments)
-            .collect::<Vec<_>>(),
-        joined
-    );
+    let joined = |parts: &[Parcel]| -> Vec<u8> {
+        let arguments = parts.iter().map(|parcel| parcel.arguments.as_slice());
+        arguments.collect::<Vec<_>>().concat()
+    };
+    let (many, one) = (usize::MAX, 1);
+    for (images, bytes) in [(many, one), (one, many)] {
+        let cut = parcels(changes, transaction, Some(ParcelLimits { images, bytes }));
+        assert_eq!(cut.len(), touched.len());
+        assert_eq!(joined(&cut), joined(&whole));
+    }
     for (id, known) in touched {
         let (kind, content) = match known.value {
             Some(value) => (1, text(*id, value)),

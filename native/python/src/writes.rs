@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::PyBytes;
-use rillbase_documents::after_image::{ImageTransaction, parcels};
+use rillbase_documents::after_image::{ImageTransaction, ParcelLimits, parcels};
 use rillbase_documents::bulk::{self, BulkOptions};
 use rillbase_documents::changes::{self, EntryColumns};
 use rillbase_documents::columns::byteas;
@@ -340,22 +340,23 @@ impl PyChanges {
         covering_hashes(self.inner.key_hashes())
     }
 
-    /// Return after-images as arguments of a command, with their number, in parts of about
-    /// `max_bytes`; None for a single part.
+    /// Return after-images as arguments of a command, with their number, in parts of at most so
+    /// many images and about so many bytes; None for a single part.
     fn after_images<'py>(
         &self,
         py: Python<'py>,
         xid: u64,
         tenant: [u8; 16],
         rules_versions: Vec<i64>,
-        max_bytes: Option<usize>,
+        limits: Option<(usize, usize)>,
     ) -> Vec<(usize, Bound<'py, PyBytes>)> {
         let transaction = ImageTransaction {
             xid,
             tenant,
             rules_versions: &rules_versions,
         };
-        let made = py.detach(|| parcels(&self.inner, transaction, max_bytes));
+        let limits = limits.map(|(images, bytes)| ParcelLimits { images, bytes });
+        let made = py.detach(|| parcels(&self.inner, transaction, limits));
         made.into_iter()
             .map(|parcel| (parcel.images, PyBytes::new(py, &parcel.arguments)))
             .collect()

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from redis.exceptions import RedisError
 
-from documents.outbox.after_images import CALL_BYTES, CommittedTransaction
+from documents.outbox.after_images import CommittedTransaction
 from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, StreamEntryKind, encode_image
 from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer
@@ -120,7 +120,7 @@ async def test_a_batch_over_two_partitions_is_one_group(
 async def test_a_transaction_of_many_calls_is_marked_once_all_of_it_is_published(
     publisher: LoopPublisher, streams: Streams, postgres_url: str
 ) -> None:
-    half = bytes(CALL_BYTES // 2)
+    half = bytes(MAX_CALL_BYTES // 2)
     writes = wrote(*(put(key, half) for key in range(12)))
     publisher.offer(publisher.stamp(), writes)
     await until(lambda: marked(postgres_url, writes.xid), "the mark")

@@ -38,7 +38,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use operations::{Operation, history, restless_history};
-use world::run;
+use world::{restart_filter_node, run};
 
 const COLLECTION: [u8; 16] = [7; 16];
 
@@ -91,6 +91,15 @@ fn a_live_subscriber_has_the_current_result_through_thousands_of_histories() {
 #[test]
 fn no_batch_is_shown_in_part_though_queries_are_registered_again_and_again() {
     simulate(restless_history, 0..700, 150);
+}
+
+/// The server serves nobody while it appends. With all queries in one call it is busy for longer
+/// than a lease, so that one restart would cause others.
+#[test]
+fn the_restart_of_a_node_costs_no_other_node_its_lease() {
+    let report_us = 200_000;
+    assert_eq!(restart_filter_node(2, report_us), Ok(0));
+    assert!(restart_filter_node(usize::MAX, report_us).is_ok_and(|lost| lost > 0));
 }
 
 /// `SEED` and `HISTORIES` select the histories, to repeat one or to continue elsewhere.

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Filter(partition) => format!("filter {partition}"),
             Self::Sort => "sort".to_owned(),
@@ -107,6 +107,8 @@ pub(crate) struct Driver {
     log_number: u64,
     /// Notifications that have not been appended yet.
     unsaid: Vec<Notification>,
+    /// How many queries it reports at once after a rebuild.
+    pub(crate) reported_at_once: usize,
     pub(crate) stopped_until_us: u64,
     /// How far its clock is ahead.
     pub(crate) skew_us: u64,
@@ -127,6 +129,7 @@ impl Driver {
             write_number: 0,
             log_number: 0,
             unsaid: Vec::new(),
+            reported_at_once: 2,
             stopped_until_us: 0,
             skew_us: 0,
         }
@@ -180,14 +183,14 @@ impl Driver {
         self.machine = Some(match self.kind {
             Kind::Filter(partition) => {
                 let config = filter_node::FilterNodeConfig {
-                    reported_at_once: 2,
+                    reported_at_once: self.reported_at_once,
                     ..filter_node::FilterNodeConfig::new(partition, self.partitions, token)
                 };
                 Machine::Filter(Box::new(FilterNode::new(config)))
             }
             Kind::Sort => {
                 let config = sort_node::SortNodeConfig {
-                    reported_at_once: 2,
+                    reported_at_once: self.reported_at_once,
                     ..sort_node::SortNodeConfig::new(self.partitions, token)
                 };
                 Machine::Sort(Box::new(SortNode::new(config)))

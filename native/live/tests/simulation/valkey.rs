@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use rillbase_live::message::{
-    AfterImage, FencingToken, NodeRequest, Notification, QueryDefinition, QueryHash, StreamId,
-    StreamTick, WriteEntry,
+    AfterImage, FencingToken, NodeEvent, NodeRequest, Notification, QueryDefinition, QueryHash,
+    StreamId, StreamTick, WriteEntry,
 };
 use rillbase_live::snapshot::PgSnapshot;
 
@@ -14,6 +14,8 @@ use crate::database::{number, partition};
 /// Entries with older time stamps are rejected.
 const LATE_US: u64 = 5_000_000;
 const LEASE_US: u64 = 2_000_000;
+/// How long it takes the server to append what a notification reports about one query.
+const REPORT_US: u64 = 20;
 /// An app server's lease, and the time to live of a query without subscribers.
 const HUB_US: u64 = 10_000_000;
 const TTL_US: u64 = 120_000_000;
@@ -112,6 +114,15 @@ impl<T: Clone> Stream<T> {
     }
 }
 
+/// How many queries' states an event reports.
+const fn reported_queries(event: &NodeEvent) -> u64 {
+    match event {
+        NodeEvent::Rebase { .. } | NodeEvent::Active { .. } => 1,
+        NodeEvent::Empty { queries, .. } => queries.len() as u64,
+        _ => 0,
+    }
+}
+
 /// The lease of a node.
 #[derive(Debug, Clone, Copy)]
 struct Lease {
@@ -124,6 +135,9 @@ struct Lease {
 #[derive(Debug, Clone)]
 pub(crate) struct Valkey {
     pub(crate) now_us: u64,
+    /// How long it takes to append what a notification reports about one query. Nobody is served
+    /// meanwhile.
+    pub(crate) report_us: u64,
     /// The number of its run, incremented at each start.
     pub(crate) life: u8,
     /// A relay has published the grid epochs, by which writes are routed.
@@ -151,6 +165,7 @@ impl Valkey {
         writes.resize_with(partitions.into(), || Stream::new(10_000));
         Self {
             now_us,
+            report_us: REPORT_US,
             life: 1,
             has_epochs: false,
             complete: None,
@@ -277,9 +292,15 @@ impl Valkey {
             return false;
         }
         for notification in said {
+            self.now_us += self.report_us * reported_queries(&notification.event);
             self.log.append(self.now_us, notification);
         }
         true
+    }
+
+    /// The token of a node's holder.
+    pub(crate) fn token(&self, node: &str) -> Option<FencingToken> {
+        self.leases.get(node).map(|lease| lease.token)
     }
 
     /// Registers a query for an app server; returns its activation and the request.

@@ -46,6 +46,45 @@ pub(crate) fn run(operations: &[Operation]) -> Checked {
     world.heal()
 }
 
+/// Restarts the first filter node while the server is slow; returns how many other nodes lost their
+/// leases until every client was live again.
+pub(crate) fn restart_filter_node(
+    reported_at_once: usize,
+    report_us: u64,
+) -> Result<usize, String> {
+    let mut world = World::new();
+    world.heal()?;
+    let others: Vec<String> = world
+        .drivers
+        .iter()
+        .map(|driver| driver.kind.name())
+        .collect();
+    let (restarted, others) = others[..others.len() / 2].split_at(1);
+    let tokens = |world: &World| -> Vec<_> {
+        let token = |node: &String| world.valkey.token(node);
+        others.iter().map(token).collect()
+    };
+    let (before, token) = (tokens(&world), world.valkey.token(&restarted[0]));
+    world.valkey.report_us = report_us;
+    for driver in &mut world.drivers {
+        driver.reported_at_once = reported_at_once;
+        if driver.kind.name() == restarted[0] {
+            driver.kill();
+        }
+    }
+    while world.valkey.token(&restarted[0]) == token {
+        world.valkey.now_us += 50_000;
+        world.go_on_without_faults(&mut Random(1))?;
+    }
+    world.heal()?;
+    let after = tokens(&world);
+    let lost = before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| before != after);
+    Ok(lost.count())
+}
+
 fn among(number: u64, count: usize) -> usize {
     usize::try_from(number % count.max(1) as u64).unwrap_or(0)
 }

@@ -1,0 +1,200 @@
+"""No call to the event layer holds up the others: each at its bound, timed by a real Valkey."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from uuid import uuid4
+
+import pytest
+
+from documents.outbox.entries import (
+    Image,
+    StreamEntryKind,
+    TransactionSnapshot,
+    encode_image,
+    encode_tick_body,
+)
+from documents.outbox.events import MAX_CALL_ENTRIES, AppendVerdict, EntryGroup, EventLayer
+from foundation.valkey_functions import MAX_CALL_BYTES, integer
+from foundation.valkey_wire import ValkeyWire
+from realtime.events.layer import (
+    EXPIRED_AT_ONCE,
+    QUERIES_AT_ONCE,
+    REGISTERED_AT_ONCE,
+    RELEASED_AT_ONCE,
+    GridLayer,
+    filter_node,
+    registry,
+)
+from realtime.hub.logs import AT_ONCE as ENTRIES_AT_ONCE
+
+LIMIT_US = 5_000
+#: A call may be interrupted by other processes of the machine: the fastest of so many counts.
+REPETITIONS = 5
+NODE = filter_node(0, 0)
+#: The batches of a node, as in native/grid_nodes/src/lease_term.rs.
+NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 500, 512 * 1024
+PARTITIONS = 2
+#: A trimming step takes this share of the bytes that a stream retains.
+STEP_BYTES = 256 * 1024 * 1024 // 32
+
+Work = Callable[[], Awaitable[object]]
+
+
+class CallTimer:
+    """Reads from the server how long its commands took."""
+
+    def __init__(self, wire: ValkeyWire) -> None:
+        self._wire = wire
+
+    async def slowest_us(self, work: Work) -> int:
+        """Return the duration of the slowest command of `work`."""
+        await self._wire.call("CONFIG", "SET", "slowlog-log-slower-than", "0")
+        await self._wire.call("SLOWLOG", "RESET")
+        await work()
+        await self._wire.call("CONFIG", "SET", "slowlog-log-slower-than", "-1")
+        entries = await self._wire.call("SLOWLOG", "GET", "-1")
+        assert isinstance(entries, list)
+        durations = [integer(entry[2]) for entry in entries if isinstance(entry, list)]
+        return max(durations)
+
+    async def check(self, work: Work, prepare: Work | None = None) -> None:
+        durations = []
+        for _ in range(REPETITIONS):
+            if prepare is not None:
+                await prepare()
+            durations.append(await self.slowest_us(work))
+        assert min(durations) <= LIMIT_US, durations
+
+
+@pytest.fixture
+async def timer(wire: ValkeyWire) -> CallTimer:
+    await wire.call("CONFIG", "SET", "slowlog-max-len", "100000")
+    return CallTimer(wire)
+
+
+@pytest.fixture
+async def events(wire: ValkeyWire) -> EventLayer:
+    events = EventLayer(wire, 1)
+    await events.install(1, f"1:{PARTITIONS}")
+    return events
+
+
+def entries(count: int, size_bytes: int) -> list[tuple[int, bytes]]:
+    body = bytes(size_bytes)
+    image = Image(StreamEntryKind.PUT, 77, uuid4(), uuid4(), 1, 3, 7, 1_000, b"key", body)
+    return [(number, encode_image(image)) for number in range(count)]
+
+
+async def publish(events: EventLayer, group: EntryGroup) -> None:
+    status = await events.read_status()
+    answer = await events.append(status.time_us, None, [group])
+    assert answer.verdict is AppendVerdict.OK
+
+
+def queries(first: int, count: int, size_bytes: int) -> list[tuple[bytes, bytes, bytes]]:
+    """Queries as far as the function looks into them."""
+    rest = bytes(size_bytes)
+    return [
+        (query, b"\1\3" + query + bytes(8) + rest, b"\1\1" + query + bytes(8) + rest)
+        for query in (number.to_bytes(16, "big") for number in range(first, first + count))
+    ]
+
+
+async def register(grid: GridLayer, first: int, count: int, size_bytes: int = 300) -> list[bytes]:
+    life = (await grid.ends(PARTITIONS, 0)).life
+    batch = queries(first, count, size_bytes)
+    await grid.register_all(0, "hub", life, batch)
+    return [query for query, _, _ in batch]
+
+
+@pytest.mark.parametrize("size_bytes", [100, MAX_CALL_BYTES // MAX_CALL_ENTRIES, MAX_CALL_BYTES])
+async def test_publishing(events: EventLayer, timer: CallTimer, size_bytes: int) -> None:
+    group = EntryGroup(entries(4 * MAX_CALL_ENTRIES, size_bytes)[: 2 * 10**7 // size_bytes])
+    await timer.check(lambda: publish(events, group))
+
+
+async def test_ticks(events: EventLayer, timer: CallTimer) -> None:
+    body = encode_tick_body(1, b"incarnation-name", TransactionSnapshot(5, 9, (6, 7)))
+
+    async def tick() -> None:
+        status = await events.read_status()
+        await events.tick(status.time_us, 1, status, b"incarnation-name", body)
+
+    await timer.check(tick)
+
+
+@pytest.mark.parametrize("size_bytes", [80, NODE_BATCH_BYTES // NODE_BATCH_ENTRIES])
+async def test_notifications_of_a_node(grid: GridLayer, timer: CallTimer, size_bytes: int) -> None:
+    token = (await grid.lease(NODE, "one", 60_000)).token
+    batch = [bytes(size_bytes)] * NODE_BATCH_ENTRIES
+    await timer.check(lambda: grid.append(NODE, token, 0, batch))
+
+
+@pytest.mark.parametrize("size_bytes", [300, 20_000])
+async def test_registrations(grid: GridLayer, timer: CallTimer, size_bytes: int) -> None:
+    await timer.check(lambda: register(grid, 0, 3 * REGISTERED_AT_ONCE, size_bytes))
+
+
+async def test_releases(grid: GridLayer, timer: CallTimer) -> None:
+    count = 2 * RELEASED_AT_ONCE
+    released = [query for query, _, _ in queries(0, count, 0)]
+    await timer.check(
+        lambda: grid.unregister(0, "hub", *released), lambda: register(grid, 0, count)
+    )
+
+
+async def test_queries_that_nobody_watches(grid: GridLayer, timer: CallTimer) -> None:
+    async def prepare() -> None:
+        await grid.unregister(0, "hub", *await register(grid, 0, EXPIRED_AT_ONCE))
+
+    await timer.check(lambda: grid.expire(1, 0), prepare)
+
+
+async def test_queries_of_a_dead_app_server(grid: GridLayer, timer: CallTimer) -> None:
+    await timer.check(lambda: grid.expire(1, 0), lambda: register(grid, 0, 2 * EXPIRED_AT_ONCE))
+
+
+async def test_reading_the_registry(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
+    await register(grid, 0, 3 * QUERIES_AT_ONCE)
+    await timer.check(lambda: grid.registered_queries(0, "hub"))
+    scan = ("HSCAN", registry(1, 1, 0), "0", "COUNT", QUERIES_AT_ONCE)
+    await timer.check(lambda: wire.call(*scan))
+
+
+async def test_reading_a_stream(events: EventLayer, wire: ValkeyWire, timer: CallTimer) -> None:
+    await publish(events, EntryGroup(entries(PARTITIONS * ENTRIES_AT_ONCE, 500)))
+    stream = "{rillbase}:events:1:1:0"
+    await timer.check(
+        lambda: wire.call("XREAD", "COUNT", ENTRIES_AT_ONCE, "STREAMS", stream, "0-0")
+    )
+
+
+async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
+    token = (await grid.lease(NODE, "one", 60_000)).token
+    count = "{rillbase}:events:1:1:log:0:count"
+
+    async def fill() -> None:
+        """Fill a few steps with small entries, as if the log were full of earlier ones."""
+        await wire.call("HSET", count, "trimmed", "0")
+        batch = [bytes(80)] * NODE_BATCH_ENTRIES
+        for _ in range(4 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
+            await grid.append(NODE, token, 0, batch)
+        await wire.call("HSET", count, "trimmed", "-1000000000")
+
+    await timer.check(lambda: grid.trim(1), fill)
+
+
+async def test_everything_else_is_independent_of_the_number_of_queries(
+    grid: GridLayer, timer: CallTimer
+) -> None:
+    await register(grid, 0, 1_000)
+
+    async def others() -> None:
+        await grid.lease(NODE, "one", 60_000, b"{}")
+        await grid.leases([NODE])
+        await grid.ends(PARTITIONS, 0)
+        await grid.hub_alive("hub")
+        await grid.answer(0, bytes(16), bytes(100))
+
+    await timer.check(others)
