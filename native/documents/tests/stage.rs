@@ -340,15 +340,16 @@ fn check_images(changes: &GroupChanges, touched: &BTreeMap<i32, ModelDocument>) 
         whole.iter().map(|parcel| parcel.images).sum::<usize>(),
         touched.len()
     );
-    let joined = |parts: &[Parcel]| -> Vec<u8> {
+    let join = |parts: &[Parcel]| -> Vec<u8> {
         let arguments = parts.iter().map(|parcel| parcel.arguments.as_slice());
         arguments.collect::<Vec<_>>().concat()
     };
+    let joined = join(&whole);
     let (many, one) = (usize::MAX, 1);
     for (images, bytes) in [(many, one), (one, many)] {
         let cut = parcels(changes, transaction, Some(ParcelLimits { images, bytes }));
         assert_eq!(cut.len(), touched.len());
-        assert_eq!(joined(&cut), joined(&whole));
+        assert_eq!(join(&cut), joined);
     }
     for (id, known) in touched {
         let (kind, content) = match known.value {

@@ -11,7 +11,7 @@ use crate::server::ValkeyServer;
 
 /// The maximum number of entries of each stream in one read.
 pub const ENTRIES_AT_ONCE: usize = 512;
-const DEFINITIONS_AT_ONCE: &[u8] = b"1000";
+const DEFINITIONS_AT_ONCE: &[u8] = b"500";
 const MISSING: &str = "Function not found";
 
 /// The identity of this node, and the services that it needs.
@@ -112,6 +112,17 @@ pub struct RoundTrip<'a> {
     pub reads: Option<(&'a [(String, StreamId)], u64)>,
 }
 
+/// Some queries of the partition.
+#[derive(Debug, Default)]
+pub struct RegistryPage {
+    /// The queries.
+    pub definitions: Vec<QueryDefinition>,
+    /// How many could not be decoded.
+    pub unreadable: u64,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<Vec<u8>>,
+}
+
 /// A connection to the grid's part of the event layer.
 #[derive(Debug)]
 pub struct Layer {
@@ -189,36 +200,31 @@ impl Layer {
         })
     }
 
-    /// All queries of the partition. Those that cannot be decoded are only counted.
-    pub fn registry(&mut self) -> Result<(Vec<QueryDefinition>, u64), ValkeyError> {
+    /// The next page of the partition's queries; some may be returned twice.
+    pub fn registry_page(&mut self, cursor: &[u8]) -> Result<RegistryPage, ValkeyError> {
         let name = format!("registry:{}", self.settings.query_partition);
         let key = self.settings.stream(&name);
-        let (mut definitions, mut unreadable, mut cursor) = (Vec::new(), 0, b"0".to_vec());
-        loop {
-            let command = [
-                b"HSCAN",
-                key.as_bytes(),
-                &cursor,
-                b"COUNT",
-                DEFINITIONS_AT_ONCE,
-            ];
-            let mut page = self.connection.call(&command)?.list()?.into_iter();
-            cursor = page.next().unwrap_or(ValkeyReply::Nil).bytes()?;
-            let mut fields = page.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
-            while let (Some(_), Some(value)) = (fields.next(), fields.next()) {
-                match decode_definition(&value.bytes()?) {
-                    Ok(definition) => definitions.push(definition),
-                    Err(_) => unreadable += 1,
-                }
-            }
-            if cursor == b"0" {
-                break;
+        let command = [
+            b"HSCAN",
+            key.as_bytes(),
+            cursor,
+            b"COUNT",
+            DEFINITIONS_AT_ONCE,
+        ];
+        let mut reply = self.connection.call(&command)?.list()?.into_iter();
+        let cursor = reply.next().unwrap_or(ValkeyReply::Nil).bytes()?;
+        let mut page = RegistryPage {
+            next: (cursor != b"0").then_some(cursor),
+            ..RegistryPage::default()
+        };
+        let mut fields = reply.next().unwrap_or(ValkeyReply::Nil).list()?.into_iter();
+        while let (Some(_), Some(value)) = (fields.next(), fields.next()) {
+            match decode_definition(&value.bytes()?) {
+                Ok(definition) => page.definitions.push(definition),
+                Err(_) => page.unreadable += 1,
             }
         }
-        // A scan may return a field twice while the server resizes its table.
-        definitions.sort_unstable_by_key(|definition| definition.hash);
-        definitions.dedup_by_key(|definition| definition.hash);
-        Ok((definitions, unreadable))
+        Ok(page)
     }
 
     /// Appends, renews and reads, in this order and in one round trip.

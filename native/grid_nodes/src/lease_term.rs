@@ -3,8 +3,11 @@
 //! A lease term has one token and one machine. Whatever leaves the machine's state or the log in
 //! doubt (a broken connection, a panic, another holder's lease) ends the term; the next one has
 //! another token and starts with a rebuild.
+//!
+//! A rebuild may take longer than the server retains what is written meanwhile, so the term reads
+//! ahead during it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +22,7 @@ use crate::layer::{
 };
 use crate::machine::{Machine, MachineInput};
 use crate::report::{CpuShare, NodeState, thread_cpu_us};
-use crate::rows::{CopyReader, DocumentReadError, DocumentSource};
+use crate::rows::{CopyReader, DocumentReadError, DocumentSource, RebuildScope};
 
 /// The requested duration of a lease.
 pub const LEASE_MS: u64 = 2_000;
@@ -35,6 +38,10 @@ const PENDING_BYTES: usize = 4 << 20;
 /// The largest batch that one call appends: it takes the server less than 5 ms.
 const BATCH_ENTRIES: usize = 500;
 const BATCH_BYTES: usize = 512 << 10;
+/// How often a rebuild reads ahead, and how many bytes it keeps at most; the rest remains on the
+/// server for as long as it is retained there.
+const READ_AHEAD: Duration = Duration::from_millis(50);
+const READ_AHEAD_BYTES: usize = 256 << 20;
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often the machine may panic on an input before that is quarantined.
 const MAX_PANICS: u32 = 2;
@@ -168,6 +175,62 @@ impl PendingNotifications {
     }
 }
 
+/// Entries of the node's own stream and of the request stream that were read during a rebuild.
+#[derive(Debug)]
+struct ReadAhead {
+    /// The streams with the positions up to which they have been read.
+    streams: [(String, StreamId); 2],
+    entries: [VecDeque<ValkeyEntry>; 2],
+    bytes: usize,
+    due: Instant,
+}
+
+impl ReadAhead {
+    fn new(streams: [(String, StreamId); 2]) -> Self {
+        Self {
+            streams,
+            entries: Default::default(),
+            bytes: 0,
+            due: Instant::now(),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.bytes < READ_AHEAD_BYTES && self.due <= Instant::now()
+    }
+
+    /// Adds what was read; after a full read, the next one is due at once.
+    fn add(&mut self, read: Vec<Vec<ValkeyEntry>>) {
+        let is_full = read.iter().any(|entries| entries.len() == ENTRIES_AT_ONCE);
+        for (index, entries) in read.into_iter().enumerate() {
+            let (Some((_, position)), Some(earlier)) =
+                (self.streams.get_mut(index), self.entries.get_mut(index))
+            else {
+                continue;
+            };
+            for entry in entries {
+                *position = entry.id;
+                self.bytes += entry.body.len();
+                earlier.push_back(entry);
+            }
+        }
+        let now = Instant::now();
+        self.due = if is_full { now } else { now + READ_AHEAD };
+    }
+
+    /// Removes the oldest entries, as many as one read returns; `None` if there are none.
+    fn next(&mut self) -> Option<Vec<Vec<ValkeyEntry>>> {
+        if self.entries.iter().all(VecDeque::is_empty) {
+            return None;
+        }
+        let parts = self.entries.iter_mut().map(|entries| {
+            let count = entries.len().min(ENTRIES_AT_ONCE);
+            entries.drain(..count).collect()
+        });
+        Some(parts.collect())
+    }
+}
+
 /// A lease term. See the module.
 pub struct LeaseTerm<'a, M> {
     settings: &'a NodeSettings,
@@ -187,6 +250,8 @@ pub struct LeaseTerm<'a, M> {
     /// Encoded notifications that are not in the log yet.
     pending: PendingNotifications,
     rebuild: bool,
+    /// What was read during the last rebuild and has not been handled.
+    ahead: Option<ReadAhead>,
     /// The node's own stream and the request stream, with their read positions.
     streams: [(String, StreamId); 2],
     /// The number of the last entry read from its own stream.
@@ -231,6 +296,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             outputs: Vec::new(),
             pending: PendingNotifications::default(),
             rebuild: true,
+            ahead: None,
             number: 0,
             request_number: 0,
         })
@@ -263,26 +329,25 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             figures.rebuilds += 1;
         });
         self.rebuild = false;
+        self.ahead = None;
         self.pass_to_machine(MachineInput::Start);
         self.flush()?;
         let beginning = self.layer.begin(M::reads_writes(self.write_partition))?;
-        let (queries, unreadable) = self.layer.registry()?;
-        self.control
-            .change(|figures| figures.quarantined += unreadable);
-        let scope = M::rebuild_scope(self.settings, self.write_partition, &queries);
+        let [(_, own), (_, requests)] = &mut self.streams;
+        *own = M::position(&beginning);
+        self.number = M::number(&beginning);
+        *requests = beginning.requests;
+        self.request_number = beginning.request_number;
+        self.ahead = Some(ReadAhead::new(self.streams.clone()));
+        let scope = self.read_queries()?;
         let opened = self.documents.open(&scope)?;
-        self.pass_to_machine(MachineInput::Begin(beginning, queries, opened));
+        self.pass_to_machine(MachineInput::Begin(beginning, opened));
         let left_out = self.read_rows()?;
         self.pass_to_machine(MachineInput::End);
         while self.machine.is_rebuilding() {
             self.flush()?;
             self.pass_to_machine(MachineInput::End);
         }
-        let [(_, own), (_, requests)] = &mut self.streams;
-        *own = M::position(&beginning);
-        self.number = M::number(&beginning);
-        *requests = beginning.requests;
-        self.request_number = beginning.request_number;
         for collection in left_out {
             self.pass_to_machine(MachineInput::RowLeftOut(collection));
         }
@@ -294,6 +359,24 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
             figures.rebuild_us = elapsed_us;
         });
         self.flush_with_renewal()
+    }
+
+    /// Passes all queries; returns which documents they need.
+    fn read_queries(&mut self) -> Result<RebuildScope, TermEnd> {
+        let mut scope = M::rebuild_scope(self.settings, self.write_partition);
+        let mut cursor = Some(b"0".to_vec());
+        while let Some(from) = cursor {
+            let page = self.layer.registry_page(&from)?;
+            cursor = page.next;
+            self.control
+                .change(|figures| figures.quarantined += page.unreadable);
+            for definition in &page.definitions {
+                M::add_collections(definition, &mut scope.collections);
+            }
+            self.pass_to_machine(MachineInput::Queries(page.definitions));
+            self.keep_up()?;
+        }
+        Ok(scope)
     }
 
     /// Passes all rows; returns the collections of those that were omitted.
@@ -314,12 +397,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 }
             }
             self.suspects.current = None;
-            if self.control.stopped() {
-                return Err(TermEnd::Stopped);
-            }
-            if self.pending.bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
-                self.flush()?;
-            }
+            self.keep_up()?;
         }
         reader.finish()?;
         left_out.sort_unstable();
@@ -334,12 +412,8 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 break;
             }
         }
-        let streams = std::mem::take(&mut self.streams);
-        let done = self.exchange(Some((&streams, BLOCK_MS)));
-        self.streams = streams;
-        let done = done?;
-        let all_read = done.entries.iter().all(|read| read.len() < ENTRIES_AT_ONCE);
-        let mut entries = done.entries.into_iter();
+        let (read, all_read) = self.next_entries()?;
+        let mut entries = read.into_iter();
         let own = entries.next().unwrap_or_default();
         for request in entries.next().unwrap_or_default() {
             self.take_request(&request);
@@ -363,6 +437,23 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         }
         // The machine's notifications are sent with the next read, before it.
         Ok(())
+    }
+
+    /// The next entries of both streams, and whether there were no more.
+    fn next_entries(&mut self) -> Result<(Vec<Vec<ValkeyEntry>>, bool), TermEnd> {
+        if let Some(ahead) = &mut self.ahead {
+            if let Some(entries) = ahead.next() {
+                self.exchange(None)?;
+                return Ok((entries, false));
+            }
+            self.ahead = None;
+        }
+        let streams = std::mem::take(&mut self.streams);
+        let done = self.exchange(Some((&streams, BLOCK_MS)));
+        self.streams = streams;
+        let entries = done?.entries;
+        let all_read = entries.iter().all(|read| read.len() < ENTRIES_AT_ONCE);
+        Ok((entries, all_read))
     }
 
     fn take_entry(&mut self, entry: &ValkeyEntry) {
@@ -438,11 +529,30 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         Ok(())
     }
 
-    /// Appends one batch. The server's other callers get as much of its time.
+    /// Keeps the lease, the log and what is read ahead current while a rebuild goes on.
+    fn keep_up(&mut self) -> Result<(), TermEnd> {
+        let reads_ahead = |term: &Self| term.ahead.as_ref().is_some_and(ReadAhead::is_due);
+        if self.pending.bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
+            self.flush()?;
+        }
+        while reads_ahead(self) {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    /// Appends one batch and reads ahead, if that is due. The server's other callers get as much of
+    /// its time.
     fn append(&mut self) -> Result<(), TermEnd> {
         self.control.step();
         let began = Instant::now();
-        self.exchange(None)?;
+        let ahead = self.ahead.take_if(|ahead| ahead.is_due());
+        let reads = ahead.as_ref().map(|ahead| (ahead.streams.as_slice(), 1));
+        let done = self.exchange(reads)?;
+        if let Some(mut ahead) = ahead {
+            ahead.add(done.entries);
+            self.ahead = Some(ahead);
+        }
         if self.control.stopped() {
             return Err(TermEnd::Stopped);
         }
@@ -542,6 +652,53 @@ mod tests {
         }
         assert_eq!(appended, sizes);
         assert_eq!((pending.bytes, pending.encoded.len()), (0, 0));
+    }
+
+    fn read(numbers: std::ops::Range<u64>) -> Vec<ValkeyEntry> {
+        let entry = |number| ValkeyEntry {
+            id: StreamId { ms: 1, number },
+            body: vec![0; 10],
+            parts: None,
+            number: Some(number),
+        };
+        numbers.map(entry).collect()
+    }
+
+    #[test]
+    fn entries_that_were_read_ahead_are_returned_in_order_and_in_parts() {
+        let most = u64::try_from(ENTRIES_AT_ONCE).unwrap();
+        let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
+        ahead.add(vec![read(1..most + 1), read(1..4)]);
+        assert!(ahead.is_due(), "the last read was full");
+        ahead.add(vec![read(most + 1..most + 3), Vec::new()]);
+        assert!(!ahead.is_due());
+        let positions = ahead.streams.each_ref().map(|(_, position)| *position);
+        assert_eq!(positions, [at(most + 2), at(3)]);
+        let mut passed = [Vec::new(), Vec::new()];
+        while let Some(entries) = ahead.next() {
+            for (passed, entries) in passed.iter_mut().zip(entries) {
+                assert!(entries.len() <= ENTRIES_AT_ONCE);
+                passed.extend(entries.iter().map(|entry| entry.id.number));
+            }
+        }
+        assert_eq!(passed, [(1..most + 3).collect::<Vec<_>>(), vec![1, 2, 3]]);
+    }
+
+    #[test]
+    fn no_more_is_read_ahead_than_fits() {
+        let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
+        let mut large = read(1..2);
+        large[0].body = vec![0; READ_AHEAD_BYTES];
+        ahead.add(vec![large, Vec::new()]);
+        ahead.due = Instant::now();
+        assert!(!ahead.is_due());
+    }
+
+    fn at(number: u64) -> StreamId {
+        StreamId {
+            ms: u64::from(number > 0),
+            number,
+        }
     }
 
     fn entry(number: u64) -> Suspect {

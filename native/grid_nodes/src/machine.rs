@@ -1,5 +1,7 @@
 //! The interface of both kinds of node to the loop.
 
+use std::collections::BTreeSet;
+
 use rillbase_live::filter_node::{self, FilterNode};
 use rillbase_live::message::{FencingToken, NodeRequest, QueryDefinition, ResultRow, StreamId};
 use rillbase_live::node::{Begin, NodeInput, NodeOutput};
@@ -15,9 +17,11 @@ use crate::rows::{RebuildScope, RebuildSnapshot};
 pub enum MachineInput<'a> {
     /// A rebuild is about to start.
     Start,
-    /// The rebuild starts: the positions where reading will continue, the queries, the snapshot of
+    /// Queries of the partition; all of them in several inputs.
+    Queries(Vec<QueryDefinition>),
+    /// All queries have been passed: the positions where reading will continue, the snapshot of
     /// the rows.
-    Begin(StartPositions, Vec<QueryDefinition>, RebuildSnapshot),
+    Begin(StartPositions, RebuildSnapshot),
     /// A document that the snapshot sees.
     Row([u8; 16], ResultRow),
     /// All rows have been passed. Repeated while [`Machine::is_rebuilding`].
@@ -49,12 +53,10 @@ pub trait Machine: Sized {
     fn number(beginning: &StartPositions) -> u64;
     /// The write partition that it reads, if it reads one.
     fn reads_writes(write_partition: u16) -> Option<u16>;
-    /// The documents that it needs for a rebuild.
-    fn rebuild_scope(
-        settings: &NodeSettings,
-        write_partition: u16,
-        queries: &[QueryDefinition],
-    ) -> RebuildScope;
+    /// The documents that it needs for a rebuild, by key hash.
+    fn rebuild_scope(settings: &NodeSettings, write_partition: u16) -> RebuildScope;
+    /// Adds the collections whose documents it needs for a query.
+    fn add_collections(query: &QueryDefinition, collections: &mut BTreeSet<[u8; 16]>);
     /// Handles an input.
     fn handle(
         &mut self,
@@ -66,13 +68,6 @@ pub trait Machine: Sized {
     fn is_rebuilding(&self) -> bool;
     /// Adds its figures.
     fn figures(&self, figures: &mut NodeFigures);
-}
-
-fn collections(queries: impl Iterator<Item = [u8; 16]>) -> Vec<[u8; 16]> {
-    let mut collections: Vec<_> = queries.collect();
-    collections.sort_unstable();
-    collections.dedup();
-    collections
 }
 
 impl Machine for FilterNode {
@@ -100,16 +95,16 @@ impl Machine for FilterNode {
         Some(write_partition)
     }
 
-    fn rebuild_scope(
-        settings: &NodeSettings,
-        write_partition: u16,
-        queries: &[QueryDefinition],
-    ) -> RebuildScope {
+    fn rebuild_scope(settings: &NodeSettings, write_partition: u16) -> RebuildScope {
         RebuildScope {
-            collections: collections(queries.iter().map(|query| query.collection)),
+            collections: BTreeSet::new(),
             partition: write_partition,
             partitions: settings.write_partitions,
         }
+    }
+
+    fn add_collections(query: &QueryDefinition, collections: &mut BTreeSet<[u8; 16]>) {
+        collections.insert(query.collection);
     }
 
     fn handle(
@@ -150,11 +145,11 @@ fn input<E>(
 ) -> Result<NodeInput<E>, ReadError> {
     Ok(match step {
         MachineInput::Start => NodeInput::Start,
-        MachineInput::Begin(beginning, queries, opened) => NodeInput::Begin(Begin {
+        MachineInput::Queries(queries) => NodeInput::Queries(queries),
+        MachineInput::Begin(beginning, opened) => NodeInput::Begin(Begin {
             position: position(&beginning),
             count: beginning.write_count,
             requests: beginning.requests,
-            queries,
             snapshot: opened.snapshot,
             rules: opened.rules,
         }),
@@ -212,16 +207,18 @@ impl Machine for SortNode {
         None
     }
 
-    fn rebuild_scope(_: &NodeSettings, _: u16, queries: &[QueryDefinition]) -> RebuildScope {
-        let sorted = queries.iter().filter(|query| query.sorted);
-        let sorted = sorted.flat_map(|query| {
-            let sides = query.sides.iter().map(|side| side.collection);
-            sides.chain([query.collection])
-        });
+    fn rebuild_scope(_: &NodeSettings, _: u16) -> RebuildScope {
         RebuildScope {
-            collections: collections(sorted),
+            collections: BTreeSet::new(),
             partition: 0,
             partitions: 1,
+        }
+    }
+
+    fn add_collections(query: &QueryDefinition, collections: &mut BTreeSet<[u8; 16]>) {
+        if query.sorted {
+            collections.insert(query.collection);
+            collections.extend(query.sides.iter().map(|side| side.collection));
         }
     }
 

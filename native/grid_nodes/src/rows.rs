@@ -3,7 +3,7 @@
 //! The columns are collection, key, version, created, updated, body. Block boundaries are
 //! arbitrary.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use rillbase_binary_format::ByteReader;
@@ -14,7 +14,7 @@ use rillbase_live::snapshot::PgSnapshot;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuildScope {
     /// The collections.
-    pub collections: Vec<[u8; 16]>,
+    pub collections: BTreeSet<[u8; 16]>,
     /// Documents whose key hash, divided by `partitions`, leaves this remainder.
     pub partition: u16,
     /// The number of partitions.

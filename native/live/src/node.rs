@@ -15,7 +15,10 @@ pub enum NodeInput<E> {
     /// A rebuild is about to start; the first input of a new node. Its output must be in the log
     /// before anything of `Begin` is read.
     Start,
-    /// The rebuild starts.
+    /// Queries of the query partition, from the registry; all of them in several inputs, some
+    /// possibly twice. The registry is read after the ends that `Begin` has were noted.
+    Queries(Vec<QueryDefinition>),
+    /// All queries have been passed, and a snapshot has been taken.
     Begin(Begin),
     /// Documents that the rebuild's snapshot sees, bodies included: a filter node needs those of its
     /// partition, a sort node those of all collections that sorted queries read. Each document comes
@@ -64,7 +67,7 @@ pub enum NodeInput<E> {
     Idle,
 }
 
-/// How a rebuild starts.
+/// What a rebuild's rows are, and where reading continues after it.
 #[derive(Debug, Clone)]
 pub struct Begin {
     /// The end of the node's own stream, noted before anything else. The snapshot sees what a write
@@ -75,8 +78,6 @@ pub struct Begin {
     pub count: u64,
     /// The end of the request stream, noted at the same time.
     pub requests: StreamId,
-    /// All queries of the query partition, from the registry. Read after the ends were noted.
-    pub queries: Vec<QueryDefinition>,
     /// The snapshot in which the rows are read; taken after all of the above.
     pub snapshot: PgSnapshot,
     /// The versions of the collections' access rules that it sees.
@@ -93,7 +94,7 @@ pub enum NodeOutput {
     /// To be appended to the notification log, in this order.
     Notify(Notification),
     /// The node no longer knows that its state is complete. It ignores all input until it is
-    /// rebuilt: `Start`, `Begin`, `Rows` …, `End`.
+    /// rebuilt: `Start`, `Queries` …, `Begin`, `Rows` …, `End`.
     Rebuild(RebuildReason),
 }
 

@@ -61,12 +61,12 @@ impl Stage {
             position: at(100),
             count: 0,
             requests: at(0),
-            queries: queries.to_vec(),
             snapshot: until(5),
             rules: std::collections::HashMap::new(),
         };
         let (collection, rows) = (COLLECTION, rows.to_vec());
         let mut lines = stage.give(Input::Start);
+        lines.extend(stage.give(Input::Queries(queries.to_vec())));
         lines.extend(stage.give(Input::Begin(begin)));
         lines.extend(stage.give(Input::Rows { collection, rows }));
         lines.extend(stage.give(Input::End));

@@ -132,7 +132,6 @@ impl Stage {
             position: at(100),
             count: 0,
             requests: at(0),
-            queries: Vec::new(),
             snapshot: until(10),
             rules: std::collections::HashMap::new(),
         };

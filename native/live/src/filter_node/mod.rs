@@ -123,7 +123,8 @@ impl FilterNode {
     pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<NodeOutput>) {
         match input {
             Input::Start => self.start(out),
-            Input::Begin(begin) => self.begin(begin, now_us, out),
+            Input::Queries(queries) => self.add_queries(&queries, out),
+            Input::Begin(begin) => self.begin(begin, now_us),
             Input::Rows { collection, rows } => self.rows(collection, rows, now_us, out),
             Input::End => self.end(out),
             Input::Request { id, request } if self.is_running() => {

@@ -116,16 +116,8 @@ impl WatchedQueries {
         }
     }
 
-    /// Adds a query whose rows have seen `snapshot`; its guard is kept until `guarded_until_us`.
-    pub(super) fn insert(
-        &mut self,
-        id: QueryId,
-        definition: &QueryDefinition,
-        snapshot: &PgSnapshot,
-        rebuilt: bool,
-        guarded_until_us: u64,
-    ) {
-        let snapshot = self.share(snapshot);
+    /// Adds a query. It needs a guard before any write is handled.
+    pub(super) fn insert(&mut self, id: QueryId, definition: &QueryDefinition) {
         let index = id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, Slot::default);
@@ -141,14 +133,43 @@ impl WatchedQueries {
             sorted: definition.sorted,
             sides: Arc::clone(&definition.sides),
             rule: Arc::clone(&definition.rule),
-            guard: Some(Guard { snapshot, rebuilt }),
+            guard: None,
             guard_released_at: StreamId::default(),
         });
         self.by_hash.insert(definition.hash, id);
         if definition.sorted {
             self.sorted.insert(id);
         }
-        self.guards.push_back((guarded_until_us, self.member(id)));
+    }
+
+    /// Guards a query whose rows have seen `snapshot`, at least until `until_us`.
+    pub(super) fn guard(&mut self, id: QueryId, snapshot: &PgSnapshot, until_us: u64) {
+        let guard = Guard {
+            snapshot: self.share(snapshot),
+            rebuilt: false,
+        };
+        let slot = self.slots.get_mut(id.0 as usize);
+        if let Some(query) = slot.and_then(|slot| slot.query.as_mut()) {
+            query.guard = Some(guard);
+            self.guards.push_back((until_us, self.member(id)));
+        }
+    }
+
+    /// Guards all queries: their rows have seen the snapshot of a rebuild.
+    pub(super) fn guard_all(&mut self, snapshot: &PgSnapshot, until_us: u64) {
+        let snapshot = self.share(snapshot);
+        self.guards.clear();
+        for (id, slot) in (0..).map(QueryId).zip(&mut self.slots) {
+            if let Some(query) = &mut slot.query {
+                query.guard = Some(Guard {
+                    snapshot: Arc::clone(&snapshot),
+                    rebuilt: true,
+                });
+                let generation = slot.generation;
+                self.guards
+                    .push_back((until_us, QueryHandle { id, generation }));
+            }
+        }
     }
 
     fn share(&mut self, snapshot: &PgSnapshot) -> Arc<PgSnapshot> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 
-use crate::message::{EmptyResult, NodeEvent, ResultRow};
+use crate::message::{EmptyResult, NodeEvent, QueryDefinition, ResultRow};
 use crate::node::{Begin, NodeOutput};
 use crate::snapshot::PgSnapshot;
 
@@ -19,7 +19,7 @@ use super::unconfirmed_rows::UnconfirmedRows;
 use super::{FilterNode, FilterPhase};
 
 /// A rebuild in progress.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct FilterRebuild {
     snapshot: PgSnapshot,
     rules: HashMap<[u8; 16], u64>,
@@ -38,15 +38,31 @@ struct PendingRows {
 
 impl FilterNode {
     pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
-        self.phase = FilterPhase::NeedsRebuild;
+        self.matcher = Matcher::new(self.config.limits);
+        self.queries = WatchedQueries::default();
+        self.sides = WatchedSides::default();
+        self.phase = FilterPhase::Rebuilding(FilterRebuild::default());
         self.voice.emit(NodeEvent::Start, out);
     }
 
-    pub(super) fn begin(&mut self, begin: Begin, now_us: u64, out: &mut Vec<NodeOutput>) {
+    pub(super) fn add_queries(&mut self, queries: &[QueryDefinition], out: &mut Vec<NodeOutput>) {
+        if !self.is_rebuilding() {
+            return;
+        }
+        for query in queries {
+            if self.queries.find(&query.hash).is_none()
+                && let Some((id, _)) = self.add(query, out)
+            {
+                self.queries.insert(id, query);
+            }
+        }
+    }
+
+    pub(super) fn begin(&mut self, begin: Begin, now_us: u64) {
+        let FilterPhase::Rebuilding(rebuild) = &mut self.phase else {
+            return;
+        };
         let config = &self.config;
-        self.matcher = Matcher::new(config.limits);
-        self.queries = WatchedQueries::default();
-        self.sides = WatchedSides::default();
         self.documents = TrackedDocuments::new(config.remembered_us);
         self.ahead = UnconfirmedRows::default();
         self.retained = Retained::new(begin.position, config.retained_us, config.retained_bytes);
@@ -54,18 +70,9 @@ impl FilterNode {
         self.requests = begin.requests;
         self.batch = None;
         let until_us = now_us.saturating_add(config.remembered_us);
-        for query in &begin.queries {
-            if let Some((id, _)) = self.add(query, out) {
-                self.queries
-                    .insert(id, query, &begin.snapshot, true, until_us);
-            }
-        }
-        self.phase = FilterPhase::Rebuilding(FilterRebuild {
-            snapshot: begin.snapshot,
-            rules: begin.rules,
-            pending: HashMap::new(),
-            unreported: None,
-        });
+        self.queries.guard_all(&begin.snapshot, until_us);
+        rebuild.snapshot = begin.snapshot;
+        rebuild.rules = begin.rules;
     }
 
     pub(super) fn rows(

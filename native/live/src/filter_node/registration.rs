@@ -77,8 +77,8 @@ impl FilterNode {
             return;
         };
         let until_us = now_us.saturating_add(self.config.remembered_us);
-        self.queries
-            .insert(id, query, registration.snapshot, false, until_us);
+        self.queries.insert(id, query);
+        self.queries.guard(id, registration.snapshot, until_us);
         let member = self.queries.member(id);
         for row in registration.rows {
             if self.is_in_partition(&row.key) {

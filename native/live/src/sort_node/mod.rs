@@ -129,7 +129,8 @@ impl SortNode {
     pub fn handle(&mut self, input: Input, now_us: u64, out: &mut Vec<NodeOutput>) {
         match input {
             Input::Start => self.start(out),
-            Input::Begin(begin) => self.begin(begin, out),
+            Input::Queries(queries) => self.add_queries(&queries, out),
+            Input::Begin(begin) => self.begin(begin),
             Input::Rows { collection, rows } => self.rows(collection, &rows),
             Input::End => self.end(now_us, out),
             Input::Request { id, request } if self.is_running() => {

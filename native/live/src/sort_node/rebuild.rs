@@ -1,13 +1,13 @@
 //! A rebuild: a node whose state is missing or incomplete reads all documents once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_matching::{Matcher, QueryId};
 use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
-use crate::message::{LookupSide, NodeEvent, QueryDefinition, QueryHash, ResultRow, StreamId};
+use crate::message::{LookupSide, NodeEvent, QueryDefinition, QueryHash, ResultRow};
 use crate::node::{Begin, NodeOutput};
 use crate::snapshot::PgSnapshot;
 
@@ -23,9 +23,9 @@ pub(super) struct SortRebuild {
     matcher: Matcher,
     building: HashMap<QueryId, RebuiltQuery>,
     sides: RebuiltSides,
-    requests: StreamId,
+    /// The hashes of the sorted queries so far.
+    added: HashSet<QueryHash>,
     snapshot: PgSnapshot,
-    rules: HashMap<[u8; 16], u64>,
     /// Once all rows have been passed: the queries that have not been reported yet.
     unreported: Option<std::vec::IntoIter<RebuiltQuery>>,
 }
@@ -46,13 +46,7 @@ struct RebuiltQuery {
 
 impl SortNode {
     pub(super) fn start(&mut self, out: &mut Vec<NodeOutput>) {
-        self.phase = SortPhase::NeedsRebuild;
-        self.voice.emit(NodeEvent::Start, out);
-    }
-
-    pub(super) fn begin(&mut self, begin: Begin, out: &mut Vec<NodeOutput>) {
         let config = &self.config;
-        self.sources = Sources::new(config.partitions, begin.position);
         self.orphans = Orphans::new(config.max_waiting, config.orphans_us);
         self.sides = config.sides();
         self.queries.clear();
@@ -60,24 +54,46 @@ impl SortNode {
         self.held.clear();
         self.incomplete.clear();
         self.complete = None;
-        self.rebuilt = begin.snapshot.clone();
-        let mut rebuild = SortRebuild {
+        self.phase = SortPhase::Rebuilding(Box::new(SortRebuild {
             matcher: Matcher::new(config.limits),
             building: HashMap::new(),
             sides: RebuiltSides::default(),
-            requests: begin.requests,
-            snapshot: begin.snapshot,
-            rules: begin.rules,
+            added: HashSet::new(),
+            snapshot: PgSnapshot::default(),
             unreported: None,
+        }));
+        self.voice.emit(NodeEvent::Start, out);
+    }
+
+    pub(super) fn add_queries(&mut self, queries: &[QueryDefinition], out: &mut Vec<NodeOutput>) {
+        let SortPhase::Rebuilding(mut rebuild) =
+            std::mem::replace(&mut self.phase, SortPhase::NeedsRebuild)
+        else {
+            return;
         };
-        for definition in &begin.queries {
+        for definition in queries {
             if !definition.sorted {
                 self.unsorted.insert(definition.hash);
-            } else if let Err(refusal) = self.build(&mut rebuild, definition) {
+            } else if rebuild.added.insert(definition.hash)
+                && let Err(refusal) = self.build(&mut rebuild, definition)
+            {
                 self.refuse(definition.hash, &refusal, out);
             }
         }
-        self.phase = SortPhase::Rebuilding(Box::new(rebuild));
+        self.phase = SortPhase::Rebuilding(rebuild);
+    }
+
+    pub(super) fn begin(&mut self, begin: Begin) {
+        let SortPhase::Rebuilding(rebuild) = &mut self.phase else {
+            return;
+        };
+        self.sources = Sources::new(self.config.partitions, begin.position);
+        self.rebuilt = begin.snapshot.clone();
+        for building in rebuild.building.values_mut() {
+            building.query.read = begin.requests;
+            building.query.apply_rules(&begin.rules);
+        }
+        rebuild.snapshot = begin.snapshot;
     }
 
     fn build(
@@ -86,9 +102,7 @@ impl SortNode {
         definition: &QueryDefinition,
     ) -> Result<(), DocumentRefusal> {
         let filter = crate::filter_node::parse(definition)?;
-        let mut query = SortedQuery::new(definition)?;
-        query.read = rebuild.requests;
-        query.apply_rules(&rebuild.rules);
+        let query = SortedQuery::new(definition)?;
         let added = rebuild
             .matcher
             .add(definition.collection, definition.tenant, &filter);

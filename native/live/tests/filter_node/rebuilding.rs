@@ -51,11 +51,13 @@ fn a_rebuild_reports_members_in_parts_and_replays_what_its_snapshot_does_not_see
         requests: 0,
     };
     assert_eq!(node.give(Input::Start), ["start"]);
+    for query in [positive(), sorted("s", 0, 1, 0), positive()] {
+        assert!(node.give(Input::Queries(vec![query])).is_empty());
+    }
     node.give(Input::Begin(Begin {
         position: at(100),
         count: 40,
         requests: at(0),
-        queries: vec![positive(), sorted("s", 0, 1, 0)],
         snapshot: without(9, &[7]),
         rules: std::collections::HashMap::new(),
     }));
@@ -83,11 +85,12 @@ fn a_write_that_the_rebuild_saw_reaches_a_query_that_was_read_before_it() {
         requests: 0,
     };
     node.give(Input::Start);
+    let other = query("other", r#"{"n":{"$gt":0}}"#);
+    node.give(Input::Queries(vec![other]));
     node.give(Input::Begin(Begin {
         position: at(100),
         count: 0,
         requests: at(0),
-        queries: vec![query("other", r#"{"n":{"$gt":0}}"#)],
         snapshot: until(6),
         rules: std::collections::HashMap::new(),
     }));

@@ -29,11 +29,11 @@ impl Stage {
             requests: 0,
         };
         node.give(Input::Start);
+        node.give(Input::Queries(queries.to_vec()));
         node.give(Input::Begin(Begin {
             position: at(100),
             count: 0,
             requests: at(0),
-            queries: queries.to_vec(),
             snapshot: until(1),
             rules: std::collections::HashMap::new(),
         }));

@@ -93,13 +93,13 @@ fn no_batch_is_shown_in_part_though_queries_are_registered_again_and_again() {
     simulate(restless_history, 0..700, 150);
 }
 
-/// The server serves nobody while it appends. With all queries in one call it is busy for longer
-/// than a lease, so that one restart would cause others.
+/// The server serves nobody while it appends. If a node reported all its queries in one call, the
+/// others would lose their leases, rebuild, and freeze the server again: nothing would recover.
 #[test]
 fn the_restart_of_a_node_costs_no_other_node_its_lease() {
     let report_us = 200_000;
     assert_eq!(restart_filter_node(2, report_us), Ok(0));
-    assert!(restart_filter_node(usize::MAX, report_us).is_ok_and(|lost| lost > 0));
+    assert!(restart_filter_node(usize::MAX, report_us).is_err());
 }
 
 /// `SEED` and `HISTORIES` select the histories, to repeat one or to continue elsewhere.

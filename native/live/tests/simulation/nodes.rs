@@ -39,6 +39,7 @@ enum Machine {
 /// The common input of both kinds.
 enum Plain {
     Start,
+    Queries(Vec<QueryDefinition>),
     Begin(Begin),
     Rows {
         collection: [u8; 16],
@@ -56,6 +57,7 @@ impl Plain {
     fn of<E>(self) -> NodeInput<E> {
         match self {
             Self::Start => NodeInput::Start,
+            Self::Queries(queries) => NodeInput::Queries(queries),
             Self::Begin(begin) => NodeInput::Begin(begin),
             Self::Rows { collection, rows } => NodeInput::Rows { collection, rows },
             Self::End => NodeInput::End,
@@ -75,11 +77,9 @@ enum Phase {
     },
     Snapshot {
         count: u64,
-        queries: Vec<QueryDefinition>,
     },
     Rows {
         count: u64,
-        queries: Vec<QueryDefinition>,
         snapshot: PgSnapshot,
         rules: u64,
         rows: Vec<ResultRow>,
@@ -109,6 +109,8 @@ pub(crate) struct Driver {
     unsaid: Vec<Notification>,
     /// How many queries it reports at once after a rebuild.
     pub(crate) reported_at_once: usize,
+    /// The long calls of others that it has waited for.
+    freezes: u64,
     pub(crate) stopped_until_us: u64,
     /// How far its clock is ahead.
     pub(crate) skew_us: u64,
@@ -130,6 +132,7 @@ impl Driver {
             log_number: 0,
             unsaid: Vec::new(),
             reported_at_once: 2,
+            freezes: 0,
             stopped_until_us: 0,
             skew_us: 0,
         }
@@ -149,6 +152,10 @@ impl Driver {
     }
 
     pub(crate) fn step(&mut self, valkey: &mut Valkey, database: &Database, random: &mut Random) {
+        if self.freezes != valkey.freezes {
+            self.freezes = valkey.freezes;
+            return self.forget();
+        }
         if valkey.now_us < self.stopped_until_us || !self.speak(valkey) {
             return;
         }
@@ -171,6 +178,7 @@ impl Driver {
         }
         let said = std::mem::take(&mut self.unsaid);
         let accepted = valkey.append(&self.kind.name(), self.token, said);
+        self.freezes = valkey.freezes;
         if !accepted {
             self.forget();
         }
@@ -223,28 +231,30 @@ impl Driver {
                 Phase::Registry { count }
             }
             Phase::Registry { count } => {
-                let queries = valkey.registry.values().cloned().collect();
-                Phase::Snapshot { count, queries }
+                // A scan may return an entry twice.
+                let queries: Vec<_> = valkey.registry.values().cloned().collect();
+                for part in queries.chunks(2).chain(queries.chunks(5).take(1)) {
+                    self.give(Plain::Queries(part.to_vec()), now_us);
+                }
+                Phase::Snapshot { count }
             }
             Phase::Snapshot { .. } if database.is_away(valkey.now_us) => {
                 self.forget();
                 Phase::Start
             }
-            Phase::Snapshot { count, queries } => Phase::Rows {
+            Phase::Snapshot { count } => Phase::Rows {
                 count,
-                queries,
                 snapshot: database.snapshot(),
                 rules: database.rules,
                 rows: database.rows(),
             },
             Phase::Rows {
                 count,
-                queries,
                 snapshot,
                 rules,
                 rows,
             } => {
-                self.rebuild((count, queries), (snapshot, rules), rows, now_us);
+                self.rebuild(count, (snapshot, rules), rows, now_us);
                 Phase::Report
             }
             // It may stop between two parts of the report.
@@ -262,7 +272,7 @@ impl Driver {
 
     fn rebuild(
         &mut self,
-        (count, queries): (u64, Vec<QueryDefinition>),
+        count: u64,
         (snapshot, rules): (PgSnapshot, u64),
         rows: Vec<ResultRow>,
         now_us: u64,
@@ -271,7 +281,6 @@ impl Driver {
             position: self.entries_at,
             count,
             requests: self.requests_at,
-            queries,
             snapshot,
             rules: [(COLLECTION, rules)].into(),
         };

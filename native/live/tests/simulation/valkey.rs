@@ -138,6 +138,8 @@ pub(crate) struct Valkey {
     /// How long it takes to append what a notification reports about one query. Nobody is served
     /// meanwhile.
     pub(crate) report_us: u64,
+    /// How many calls took longer than a lease: nodes that waited have lost theirs.
+    pub(crate) freezes: u64,
     /// The number of its run, incremented at each start.
     pub(crate) life: u8,
     /// A relay has published the grid epochs, by which writes are routed.
@@ -166,6 +168,7 @@ impl Valkey {
         Self {
             now_us,
             report_us: REPORT_US,
+            freezes: 0,
             life: 1,
             has_epochs: false,
             complete: None,
@@ -291,8 +294,11 @@ impl Valkey {
         if lease.is_none_or(|lease| lease.token != token) {
             return false;
         }
+        let reported = said.iter().map(|said| reported_queries(&said.event));
+        let took_us = self.report_us * reported.sum::<u64>();
+        self.now_us += took_us;
+        self.freezes += u64::from(took_us > LEASE_US);
         for notification in said {
-            self.now_us += self.report_us * reported_queries(&notification.event);
             self.log.append(self.now_us, notification);
         }
         true

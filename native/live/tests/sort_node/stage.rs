@@ -45,11 +45,11 @@ impl Stage {
     }
 
     pub(crate) fn begin(&mut self, queries: &[QueryDefinition], snapshot: PgSnapshot) {
+        self.give(Input::Queries(queries.to_vec()));
         self.give(Input::Begin(Begin {
             position: at(self.read),
             count: 0,
             requests: at(self.requests),
-            queries: queries.to_vec(),
             snapshot,
             rules: std::collections::HashMap::new(),
         }));
