@@ -76,7 +76,9 @@ def measure(program: Path, run: Run) -> NodeRestart:
 async def _until_complete(
     url: str, run: Run, node: NodeSpec, token: int, killed_s: float
 ) -> float | None:
-    """Wait until a node's next holder watches all queries."""
+    """Wait until a node's next holder watches all queries and has handled what was written
+    meanwhile.
+    """
     while (took_s := time.monotonic() - killed_s) < TIMEOUT_S:
         try:
             (report,) = await node_reports(url, run.grid, [node])
@@ -87,6 +89,7 @@ async def _until_complete(
             tokens[node] != token
             and report.get("state") == "running"
             and int(str(report["queries"])) >= run.queries
+            and int(str(report["entries"])) > 0
             and int(str(report["lag_us"])) <= _CURRENT_US
         ):
             return took_s

@@ -249,12 +249,12 @@ end
 
 -- args: grid epoch, query partition, app server, queries.
 local function unregister(keys, args)
-  local epoch, qp = keys[1] .. ':' .. args[1], args[2]
+  local epoch, qp, now = keys[1] .. ':' .. args[1], args[2], text(now_ms())
   for position = 4, #args do
     local query = args[position]
     if redis.call('SREM', epoch .. ':held:' .. qp .. ':' .. args[3], query) == 1
       and release(epoch, qp, query) then
-      redis.call('ZADD', epoch .. ':idle:' .. qp, text(now_ms()), query)
+      redis.call('ZADD', epoch .. ':idle:' .. qp, now, query)
     end
   end
   return 'ok'
@@ -272,26 +272,31 @@ local function hub_alive(keys, args)
   return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end
 
-local function forget(epoch, qp, query)
-  local registry = epoch .. ':registry:' .. qp
-  local definition = redis.call('HGET', registry, query)
-  if definition then
-    redis.call('HDEL', registry, query)
-    send_requests(epoch, qp, { '\1\2' .. query .. activation_of(definition) })
+-- Removes queries from the registry, and tells the nodes.
+local function forget(epoch, qp, queries)
+  local registry, requests = epoch .. ':registry:' .. qp, {}
+  for _, query in ipairs(queries) do
+    local definition = redis.call('HGET', registry, query)
+    if definition then
+      redis.call('HDEL', registry, query)
+      requests[#requests + 1] = '\1\2' .. query .. activation_of(definition)
+    end
   end
+  send_requests(epoch, qp, requests)
 end
 
 -- Lets go of what a dead app server holds, up to a number of queries; returns how many those were.
 local function bury(epoch, partitions, hub, most)
   local buried = 0
   for qp = 0, partitions - 1 do
-    local held = epoch .. ':held:' .. qp .. ':' .. hub
+    local held, released = epoch .. ':held:' .. qp .. ':' .. hub, {}
     for _, query in ipairs(redis.call('SPOP', held, most - buried)) do
       buried = buried + 1
       if release(epoch, qp, query) then
-        forget(epoch, qp, query)
+        released[#released + 1] = query
       end
     end
+    forget(epoch, qp, released)
   end
   return buried
 end
@@ -313,11 +318,11 @@ local function expire(keys, args)
   end
   for qp = 0, partitions - 1 do
     local idle = epoch .. ':idle:' .. qp
-    for _, query in ipairs(
-      redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most - seen)) do
-      seen = seen + 1
-      redis.call('ZREM', idle, query)
-      forget(epoch, qp, query)
+    local queries = redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most - seen)
+    if #queries > 0 then
+      redis.call('ZREM', idle, unpack(queries))
+      forget(epoch, qp, queries)
+      seen = seen + #queries
     end
   end
   return seen

@@ -34,9 +34,9 @@ HUB_LEASE_MS = 10_000
 #: How long the report of a supervisor is valid.
 SUPERVISOR_NOTE_MS = 20_000
 #: Maximum number of queries that one call ends: it blocks the server meanwhile.
-EXPIRED_AT_ONCE = 500
+EXPIRED_AT_ONCE = 100
 #: Maximum numbers of queries that one call registers, releases and returns.
-REGISTERED_AT_ONCE, RELEASED_AT_ONCE, QUERIES_AT_ONCE = 100, 250, 1_000
+REGISTERED_AT_ONCE, RELEASED_AT_ONCE, QUERIES_AT_ONCE = 100, 100, 500
 
 
 @dataclass(frozen=True, slots=True)

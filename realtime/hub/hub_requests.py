@@ -16,7 +16,7 @@ from foundation.errors import CATALOGUE, ApiError, Internal
 from foundation.limits import Limit, limiter
 from foundation.metrics import REGISTRATIONS
 from realtime.events import layer as events
-from realtime.hub.logs import LogEntry, log_entries
+from realtime.hub.logs import READ_AT_ONCE, LogEntry, log_entries, next_read_size
 from realtime.hub.running_hub import HubRequest, RunningHub
 from realtime.registration import fetches, renewals
 from realtime.registration.registration import (
@@ -214,17 +214,24 @@ async def _when_there_is_room(
 async def _read_missed(running: RunningHub, request: ReplayLog) -> list[LogEntry] | None:
     """Return a part of a log; None: the log no longer has all of it."""
     stream = events.log(running.grid.installation, running.grid.epoch, request.partition)
+    wire, missed = event_server.wire(), list[LogEntry]()
+    after, at_once = request.after, READ_AT_ONCE
     try:
-        first = log_entries(await event_server.wire().call("XRANGE", stream, "-", "+", "COUNT", 1))
-        if not first or _order(first[0][0]) > _order(request.after):
-            return None
-        reply = await event_server.wire().call(
-            "XRANGE", stream, f"({request.after}", request.upto, "COUNT", MAX_REPLAYED
-        )
+        while True:
+            reply = await wire.call("XRANGE", stream, f"({after}", request.upto, "COUNT", at_once)
+            page = log_entries(reply)
+            missed += page
+            if len(missed) >= MAX_REPLAYED:
+                return None
+            if len(page) < at_once:
+                break
+            after, at_once = page[-1][0], next_read_size(page)
+        first = log_entries(await wire.call("XRANGE", stream, "-", "+", "COUNT", 1))
     except RedisError:
         return None
-    entries = log_entries(reply)
-    return None if len(entries) == MAX_REPLAYED else entries
+    # The log may have been trimmed meanwhile.
+    is_complete = bool(first) and _order(first[0][0]) <= _order(request.after)
+    return missed if is_complete else None
 
 
 def _order(position: str) -> tuple[int, int]:

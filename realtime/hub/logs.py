@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from redis.exceptions import RedisError
 
@@ -17,7 +17,9 @@ from foundation.valkey_wire import Reply, ValkeyWire
 log = logging.getLogger(__name__)
 
 WAIT_MS = 1_000
-AT_ONCE = 1_000
+#: The maximum number of entries of one read, and about how many bytes it returns: more would take
+#: the server more than a few milliseconds.
+READ_AT_ONCE, READ_BYTES = 1_000, 2 * 1024 * 1024
 CONNECT_TIMEOUT_S = 1.0
 ANSWER_TIMEOUT_S = 5.0
 RETRY_S = 0.25
@@ -33,6 +35,7 @@ class LogReader:
         self._stream = stream
         self._after = after
         self._take = take
+        self._read_size = READ_AT_ONCE
         self._wire = ValkeyWire(
             environment().events,
             connect_timeout_s=CONNECT_TIMEOUT_S,
@@ -55,12 +58,26 @@ class LogReader:
 
     async def _read(self) -> None:
         reply = await self._wire.call(
-            "XREAD", "COUNT", AT_ONCE, "BLOCK", WAIT_MS, "STREAMS", self._stream, self._after
+            "XREAD",
+            "COUNT",
+            self._read_size,
+            "BLOCK",
+            WAIT_MS,
+            "STREAMS",
+            self._stream,
+            self._after,
         )
         batch = entries(reply)
         if batch:
             self._after = batch[-1][0]
+            self._read_size = next_read_size(batch)
             self._take(batch)
+
+
+def next_read_size(batch: Sequence[LogEntry]) -> int:
+    """Return how many entries to read after these, by their size."""
+    mean_bytes = sum(len(entry) for _, entry in batch) / len(batch)
+    return max(1, min(READ_AT_ONCE, int(READ_BYTES / max(1.0, mean_bytes))))
 
 
 def entries(reply: Reply) -> list[LogEntry]:

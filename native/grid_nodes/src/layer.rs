@@ -11,6 +11,9 @@ use crate::server::ValkeyServer;
 
 /// The maximum number of entries of each stream in one read.
 pub const ENTRIES_AT_ONCE: usize = 512;
+/// About how many bytes of each stream one read returns: more would take the server more than a few
+/// milliseconds. Reads are adjusted to the size of the entries that the last one returned.
+const READ_BYTES: usize = 2 << 20;
 const DEFINITIONS_AT_ONCE: &[u8] = b"500";
 const MISSING: &str = "Function not found";
 
@@ -99,6 +102,8 @@ pub struct RoundTripResult {
     pub fenced: bool,
     /// The entries of each stream that was read.
     pub entries: Vec<Vec<ValkeyEntry>>,
+    /// Whether there were no more.
+    pub all_read: bool,
 }
 
 /// The contents of one round trip, all optional.
@@ -128,6 +133,7 @@ pub struct RegistryPage {
 pub struct Layer {
     connection: ValkeyConnection,
     settings: NodeSettings,
+    entries_at_once: usize,
 }
 
 impl Layer {
@@ -137,6 +143,7 @@ impl Layer {
         Ok(Self {
             connection,
             settings,
+            entries_at_once: ENTRIES_AT_ONCE,
         })
     }
 
@@ -250,6 +257,9 @@ impl Layer {
         }
         if let Some((streams, _)) = round.reads {
             done.entries = read_entries(read, streams)?;
+            let full = |entries: &Vec<ValkeyEntry>| entries.len() >= self.entries_at_once;
+            done.all_read = !done.entries.iter().any(full);
+            self.entries_at_once = next_read_size(&done.entries, self.entries_at_once);
         }
         Ok(done)
     }
@@ -275,7 +285,7 @@ impl Layer {
     }
 
     fn queue_read(&mut self, streams: &[(String, StreamId)], block_ms: u64) {
-        let (count, block) = (ENTRIES_AT_ONCE.to_string(), block_ms.to_string());
+        let (count, block) = (self.entries_at_once.to_string(), block_ms.to_string());
         self.connection.begin(6 + 2 * streams.len());
         for part in ["XREAD", "COUNT", &count, "BLOCK", &block, "STREAMS"] {
             self.connection.argument(part.as_bytes());
@@ -336,6 +346,18 @@ impl Layer {
             _ => Ok(false),
         }
     }
+}
+
+/// How many entries the next read returns at most, after one that returned these.
+fn next_read_size(read: &[Vec<ValkeyEntry>], last: usize) -> usize {
+    let mean = |entries: &Vec<ValkeyEntry>| {
+        let bytes = entries.iter().map(|entry| entry.body.len()).sum::<usize>();
+        bytes.checked_div(entries.len())
+    };
+    let largest = read.iter().filter_map(mean).max();
+    largest.map_or(last, |mean| {
+        (READ_BYTES / mean.max(1)).clamp(1, ENTRIES_AT_ONCE)
+    })
 }
 
 fn leased(reply: ValkeyReply) -> Result<LeaseReply, ValkeyError> {
@@ -428,6 +450,23 @@ mod tests {
         assert_eq!(entries[1][0].id, StreamId { ms: 5, number: 1 });
         assert_eq!(entries[1][0].body, b"body");
         assert_eq!(entries[1][0].number, Some(7));
+    }
+
+    #[test]
+    fn large_entries_are_read_in_small_numbers() {
+        let read = |size, count| {
+            let entry = || ValkeyEntry {
+                id: StreamId::default(),
+                body: vec![0; size],
+                parts: None,
+                number: None,
+            };
+            vec![Vec::new(), (0..count).map(|_| entry()).collect()]
+        };
+        assert_eq!(next_read_size(&read(100, 3), 1), ENTRIES_AT_ONCE);
+        assert_eq!(next_read_size(&read(READ_BYTES / 4, 9), ENTRIES_AT_ONCE), 4);
+        assert_eq!(next_read_size(&read(3 * READ_BYTES, 1), 9), 1);
+        assert_eq!(next_read_size(&read(100, 0), 7), 7);
     }
 
     #[test]

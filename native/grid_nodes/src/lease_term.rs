@@ -36,8 +36,8 @@ const BLOCK_MS: u64 = 50;
 /// Pending notifications are appended at the latest when they have this many bytes.
 const PENDING_BYTES: usize = 4 << 20;
 /// The largest batch that one call appends: it takes the server less than 5 ms.
-const BATCH_ENTRIES: usize = 500;
-const BATCH_BYTES: usize = 512 << 10;
+const BATCH_ENTRIES: usize = 400;
+const BATCH_BYTES: usize = 256 << 10;
 /// How often a rebuild reads ahead, and how many bytes it keeps at most; the rest remains on the
 /// server for as long as it is retained there.
 const READ_AHEAD: Duration = Duration::from_millis(50);
@@ -199,10 +199,9 @@ impl ReadAhead {
         self.bytes < READ_AHEAD_BYTES && self.due <= Instant::now()
     }
 
-    /// Adds what was read; after a full read, the next one is due at once.
-    fn add(&mut self, read: Vec<Vec<ValkeyEntry>>) {
-        let is_full = read.iter().any(|entries| entries.len() == ENTRIES_AT_ONCE);
-        for (index, entries) in read.into_iter().enumerate() {
+    /// Adds what was read; if there is more, the next read is due at once.
+    fn add(&mut self, read: RoundTripResult) {
+        for (index, entries) in read.entries.into_iter().enumerate() {
             let (Some((_, position)), Some(earlier)) =
                 (self.streams.get_mut(index), self.entries.get_mut(index))
             else {
@@ -215,7 +214,7 @@ impl ReadAhead {
             }
         }
         let now = Instant::now();
-        self.due = if is_full { now } else { now + READ_AHEAD };
+        self.due = if read.all_read { now + READ_AHEAD } else { now };
     }
 
     /// Removes the oldest entries, as many as one read returns; `None` if there are none.
@@ -451,9 +450,8 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         let streams = std::mem::take(&mut self.streams);
         let done = self.exchange(Some((&streams, BLOCK_MS)));
         self.streams = streams;
-        let entries = done?.entries;
-        let all_read = entries.iter().all(|read| read.len() < ENTRIES_AT_ONCE);
-        Ok((entries, all_read))
+        let done = done?;
+        Ok((done.entries, done.all_read))
     }
 
     fn take_entry(&mut self, entry: &ValkeyEntry) {
@@ -550,7 +548,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         let reads = ahead.as_ref().map(|ahead| (ahead.streams.as_slice(), 1));
         let done = self.exchange(reads)?;
         if let Some(mut ahead) = ahead {
-            ahead.add(done.entries);
+            ahead.add(done);
             self.ahead = Some(ahead);
         }
         if self.control.stopped() {
@@ -664,13 +662,21 @@ mod tests {
         numbers.map(entry).collect()
     }
 
+    fn result(entries: [Vec<ValkeyEntry>; 2], all_read: bool) -> RoundTripResult {
+        RoundTripResult {
+            entries: entries.into(),
+            all_read,
+            ..RoundTripResult::default()
+        }
+    }
+
     #[test]
     fn entries_that_were_read_ahead_are_returned_in_order_and_in_parts() {
         let most = u64::try_from(ENTRIES_AT_ONCE).unwrap();
         let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
-        ahead.add(vec![read(1..most + 1), read(1..4)]);
-        assert!(ahead.is_due(), "the last read was full");
-        ahead.add(vec![read(most + 1..most + 3), Vec::new()]);
+        ahead.add(result([read(1..most + 1), read(1..4)], false));
+        assert!(ahead.is_due(), "there was more");
+        ahead.add(result([read(most + 1..most + 3), Vec::new()], true));
         assert!(!ahead.is_due());
         let positions = ahead.streams.each_ref().map(|(_, position)| *position);
         assert_eq!(positions, [at(most + 2), at(3)]);
@@ -689,8 +695,7 @@ mod tests {
         let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
         let mut large = read(1..2);
         large[0].body = vec![0; READ_AHEAD_BYTES];
-        ahead.add(vec![large, Vec::new()]);
-        ahead.due = Instant::now();
+        ahead.add(result([large, Vec::new()], false));
         assert!(!ahead.is_due());
     }
 

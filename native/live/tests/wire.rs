@@ -316,26 +316,24 @@ fn event() -> impl Strategy<Value = NodeEvent> {
         }),
         (fetch_id(), keys()).prop_map(|(fetch, keys)| NodeEvent::Fetch { fetch, keys }),
         hashes().prop_map(|queries| NodeEvent::Unevaluated { queries }),
-        (
-            vec((hash(), any::<u64>(), any::<u64>()), 0..3),
-            snapshot(),
-            place()
-        )
-            .prop_map(|(queries, snapshot, request)| {
-                let queries = queries
-                    .into_iter()
-                    .map(|(query, activation, rules_version)| EmptyResult {
-                        query,
-                        activation,
-                        rules_version,
-                    });
-                NodeEvent::Empty {
-                    queries: queries.collect(),
-                    snapshot,
-                    request,
-                }
-            },),
+        empty(),
     ]
+}
+
+fn empty() -> impl Strategy<Value = NodeEvent> {
+    let result =
+        (hash(), any::<u64>(), any::<u64>()).prop_map(|(query, activation, rules)| EmptyResult {
+            query,
+            activation,
+            rules_version: rules,
+        });
+    (vec(result, 0..3), snapshot(), place()).prop_map(|(queries, snapshot, request)| {
+        NodeEvent::Empty {
+            queries,
+            snapshot,
+            request,
+        }
+    })
 }
 
 fn any_notification() -> impl Strategy<Value = Notification> {

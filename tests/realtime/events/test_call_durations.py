@@ -26,14 +26,14 @@ from realtime.events.layer import (
     filter_node,
     registry,
 )
-from realtime.hub.logs import AT_ONCE as ENTRIES_AT_ONCE
+from realtime.hub.logs import READ_AT_ONCE, READ_BYTES, next_read_size
 
 LIMIT_US = 5_000
 #: A call may be interrupted by other processes of the machine: the fastest of so many counts.
 REPETITIONS = 5
 NODE = filter_node(0, 0)
 #: The batches of a node, as in native/grid_nodes/src/lease_term.rs.
-NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 500, 512 * 1024
+NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 400, 256 * 1024
 PARTITIONS = 2
 #: A trimming step takes this share of the bytes that a stream retains.
 STEP_BYTES = 256 * 1024 * 1024 // 32
@@ -162,12 +162,14 @@ async def test_reading_the_registry(grid: GridLayer, wire: ValkeyWire, timer: Ca
     await timer.check(lambda: wire.call(*scan))
 
 
-async def test_reading_a_stream(events: EventLayer, wire: ValkeyWire, timer: CallTimer) -> None:
-    await publish(events, EntryGroup(entries(PARTITIONS * ENTRIES_AT_ONCE, 500)))
+@pytest.mark.parametrize("size_bytes", [500, READ_BYTES // READ_AT_ONCE, 50_000])
+async def test_reading_a_stream(
+    events: EventLayer, wire: ValkeyWire, timer: CallTimer, size_bytes: int
+) -> None:
+    count = next_read_size([("1-0", bytes(size_bytes))])
+    await publish(events, EntryGroup(entries(PARTITIONS * count, size_bytes)))
     stream = "{rillbase}:events:1:1:0"
-    await timer.check(
-        lambda: wire.call("XREAD", "COUNT", ENTRIES_AT_ONCE, "STREAMS", stream, "0-0")
-    )
+    await timer.check(lambda: wire.call("XREAD", "COUNT", count, "STREAMS", stream, "0-0"))
 
 
 async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
