@@ -12,8 +12,8 @@ local MAX_AGE_US = 5000000
 local MAX_AHEAD_US = 1000000
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
--- A call takes so many of them at most: each takes the server a millisecond.
-local STEPS = 3
+-- After so many bytes a call leaves the rest to the next one.
+local TRIMMED_AT_ONCE = 24 * 1024 * 1024
 -- Where an after-image says whose it is (docs/formats/after-image.md).
 local TENANT_FROM, TENANT_TO = 11, 26
 
@@ -102,7 +102,8 @@ local function trim(stream, state, now)
   redis.call('XTRIM', stream, 'MINID', '~', string.format('%.0f', oldest_ms))
   local counted = redis.call('HMGET', stream .. ':count', 'bytes', 'trimmed')
   local bytes, trimmed = tonumber(counted[1] or 0), tonumber(counted[2] or 0)
-  for _ = 1, STEPS do
+  local enough = trimmed + TRIMMED_AT_ONCE
+  while trimmed < enough do
     local checkpoint = redis.call('LINDEX', stream .. ':trim', 0)
     if not checkpoint then
       return

@@ -22,8 +22,8 @@ local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
--- A call takes so many of them at most: each takes the server a millisecond.
-local STEPS = 3
+-- After so many bytes a call leaves the rest to the next one.
+local TRIMMED_AT_ONCE = 24 * 1024 * 1024
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.
@@ -50,7 +50,8 @@ local function trim(stream, bytes, now)
   local oldest_ms = now - RETENTION_MS
   redis.call('XTRIM', stream, 'MINID', '~', text(oldest_ms))
   local trimmed = tonumber(redis.call('HGET', stream .. ':count', 'trimmed') or 0)
-  for _ = 1, STEPS do
+  local enough = trimmed + TRIMMED_AT_ONCE
+  while trimmed < enough do
     local checkpoint = redis.call('LINDEX', stream .. ':trim', 0)
     if not checkpoint then
       return

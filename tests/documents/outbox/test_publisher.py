@@ -17,6 +17,7 @@ from documents.outbox.database import close_relay_pool
 from documents.outbox.entries import Image, StreamEntryKind, encode_image
 from documents.outbox.events import AppendVerdict, EntryGroup, EventLayer
 from documents.outbox.loop_publisher import MAX_QUEUED_BYTES, LoopPublisher
+from foundation.valkey_functions import MAX_CALL_BYTES
 from rillbase_native import Definition, Operation, Operations, Plan, Value, id_key
 from tests.documents.outbox.streams import Streams
 from tests.own_valkey import OwnValkey

@@ -24,6 +24,7 @@ from realtime.events.layer import (
     RELEASED_AT_ONCE,
     GridLayer,
     filter_node,
+    log,
     registry,
 )
 from realtime.hub.logs import READ_AT_ONCE, READ_BYTES, next_read_size
@@ -173,18 +174,18 @@ async def test_reading_a_stream(
 
 
 async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> None:
-    token = (await grid.lease(NODE, "one", 60_000)).token
-    count = "{rillbase}:events:1:1:log:0:count"
+    token, stream = (await grid.lease(NODE, "one", 60_000)).token, log(1, 1, 0)
 
     async def fill() -> None:
         """Fill a few steps with small entries, as if the log were full of earlier ones."""
-        await wire.call("HSET", count, "trimmed", "0")
+        await wire.call("DEL", stream, f"{stream}:count", f"{stream}:trim")
         batch = [bytes(80)] * NODE_BATCH_ENTRIES
         for _ in range(4 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
             await grid.append(NODE, token, 0, batch)
-        await wire.call("HSET", count, "trimmed", "-1000000000")
+        await wire.call("HSET", f"{stream}:count", "bytes", "1000000000")
 
     await timer.check(lambda: grid.trim(1), fill)
+    assert await wire.call("LLEN", f"{stream}:trim") == 1
 
 
 async def test_everything_else_is_independent_of_the_number_of_queries(
