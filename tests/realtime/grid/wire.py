@@ -30,6 +30,7 @@ KINDS = {
     9: "rebased",
     10: "window",
     11: "renew",
+    14: "empty",
 }
 
 
