@@ -7,8 +7,8 @@ use rillbase_live::hub::{
     Attach, ClientFrame, ClientOptions, Hub, HubConfig, HubRequest, OutboxBounds, Sealer,
 };
 use rillbase_live::message::{
-    AfterImage, Cause, FencingToken, NodeEvent, Notification, NotificationSource, QueryDefinition,
-    QueryHash, ResultRow, StreamId, StreamTick, WindowChange,
+    AfterImage, Cause, EmptyResult, FencingToken, NodeEvent, Notification, NotificationSource,
+    QueryDefinition, QueryHash, ResultRow, StreamId, StreamTick, WindowChange,
 };
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::{Value, ValueRef};
@@ -270,6 +270,26 @@ impl Desk {
             rows: rows.to_vec(),
             part: 0,
             last: true,
+        };
+        self.notify(source, event);
+    }
+
+    /// A rebuilt node has no rows of these queries.
+    pub(crate) fn empty(
+        &mut self,
+        source: NotificationSource,
+        queries: &[&QueryDefinition],
+        next: u64,
+    ) {
+        let queries = queries.iter().map(|query| EmptyResult {
+            query: query.hash,
+            activation: query.activation,
+            rules_version: 0,
+        });
+        let event = NodeEvent::Empty {
+            queries: queries.collect(),
+            snapshot: until(next),
+            request: self.request(),
         };
         self.notify(source, event);
     }

@@ -3,8 +3,8 @@
 use rillbase_live::hub::{ClientOptions, HubRequest};
 use rillbase_live::message::NodeEvent;
 
-use crate::common::{image, notification, query, row, until};
-use crate::desk::{Desk, F0, F1, Is, token, watched};
+use crate::common::{image, notification, query, row, sorted, until};
+use crate::desk::{Desk, F0, F1, Is, SORT, token, watched};
 
 #[test]
 fn a_subscriber_is_notified_when_ticks_stop_and_resume() {
@@ -161,6 +161,45 @@ fn a_new_node_reports_its_members_and_the_difference_is_sent() {
 }
 
 #[test]
+fn queries_that_a_rebuilt_node_has_no_rows_of_lose_those_of_its_partition() {
+    let (mut desk, first) = (Desk::new(), query("q", "{}"));
+    let second = query("r", "{}");
+    let part = |id: &&str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
+    let ids = ["a", "b", "c", "d", "e", "f"];
+    let [gone, other] = [0, 1].map(|wanted| *ids.iter().find(|id| part(id) == wanted).unwrap());
+    for (client, query) in [(1, &first), (2, &second)] {
+        desk.attach(client, query);
+        desk.open(query, 5, &[row(gone, 1, 1), row(other, 1, 1)]);
+    }
+    desk.take();
+    desk.notify(F0, NodeEvent::Start);
+    desk.empty(F0, &[&first, &query("elsewhere", "{}"), &second], 8);
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.ticks(8);
+    desk.pass(250_000);
+    let mut lines = desk.lines();
+    lines.sort_unstable();
+    let expected = [1, 2].map(|client| format!("s{client} remove {gone}@1 left #1"));
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_rebuilt_filter_node_has_no_rows_of_a_window_and_does_not_empty_it() {
+    let (mut desk, q) = (Desk::new(), sorted("q", 0, 3, 2));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.take();
+    desk.notify(F0, NodeEvent::Start);
+    desk.empty(F0, &[&q], 8);
+    desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
+    desk.ticks(8);
+    desk.pass(250_000);
+    assert!(desk.lines().is_empty());
+    desk.empty(SORT, &[&q], 9);
+    assert_eq!(desk.lines(), ["s1 remove a@1 0→ left #1"]);
+}
+
+#[test]
 fn a_query_that_a_node_gave_up_is_failed() {
     let (mut desk, q) = watched(&[]);
     desk.take_requests();
@@ -289,8 +328,7 @@ fn no_client_is_live_while_the_state_of_a_node_waits_for_the_others() {
     let (mut desk, q) = watched(&[]);
     desk.take();
     desk.notify(F0, NodeEvent::Start);
-    desk.rebase(F0, &q, 8, &[]);
-    desk.active(F0, &q);
+    desk.empty(F0, &[&q], 8);
     desk.notify(F0, NodeEvent::Rebased { snapshot: until(8) });
     desk.ticks(7);
     desk.pass(250_000);
@@ -329,8 +367,7 @@ fn progress_does_not_fall_with_a_tick_older_than_the_state() {
     desk.hub.lost(0);
     for source in [F0, F1] {
         desk.notify(source, NodeEvent::Start);
-        desk.rebase(source, &q, 12, &[]);
-        desk.active(source, &q);
+        desk.empty(source, &[&q], 12);
         let snapshot = until(12);
         desk.notify(source, NodeEvent::Rebased { snapshot });
     }
