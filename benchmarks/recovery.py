@@ -83,10 +83,10 @@ def _restart_node(report: Report, knobs: Knobs) -> None:
     took_s = node_restart.TIMEOUT_S if measured.complete_s is None else measured.complete_s
     what = "from the kill of a node until it watched all queries"
     report.add("node_complete_s", took_s, "s", what, "<= 60")
-    report.add("others_lost_terms", measured.lost_terms, "", "other nodes that restarted", "<= 0")
+    report.add("others_lost_terms", measured.interrupted, "", "other nodes that restarted", "<= 0")
     for name, load, goal in (
         ("before", measured.before, ""),
-        ("others_meanwhile", measured.meanwhile, "<= 50"),
+        ("others_during", measured.during, "<= 50"),
         ("after", measured.after, ""),
     ):
         for percentile in ("p50_ms", "p99_ms", "max_ms"):

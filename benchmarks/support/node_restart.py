@@ -36,12 +36,12 @@ class NodeRestart:
 
     #: The load generator's results: for all nodes before and after, for the others meanwhile.
     before: dict[str, float]
-    meanwhile: dict[str, float]
+    during: dict[str, float]
     after: dict[str, float]
     #: From the kill until the new node watches all queries; None: not within the timeout.
     complete_s: float | None
     #: How many of the other nodes lost their lease.
-    lost_terms: int
+    interrupted: int
     #: Durations of the calls to the event layer that exceeded the limit, with their commands.
     slow_calls: list[tuple[float, str]]
 
@@ -66,11 +66,11 @@ def measure(program: Path, run: Run) -> NodeRestart:
         processes.kill(victim)
         processes.start(victim)
         complete_s = asyncio.run(_until_complete(valkey.url, run, victim, tokens[victim], killed))
-        meanwhile = measured.result()
+        during = measured.result()
         slow_calls = asyncio.run(_slow_calls(valkey.url))
         later = asyncio.run(_tokens(valkey.url, run, others))
-        lost_terms = sum(tokens[node] != later[node] for node in others)
-        return NodeRestart(before, meanwhile, load.measure(), complete_s, lost_terms, slow_calls)
+        interrupted = sum(tokens[node] != later[node] for node in others)
+        return NodeRestart(before, during, load.measure(), complete_s, interrupted, slow_calls)
 
 
 async def _until_complete(

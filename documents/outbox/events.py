@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -138,17 +138,20 @@ class EventLayer:
         all. Only a relay has a token.
         """
         parts = [part for group in groups for part in group.divide()]
-        calls = divide_into_calls(
-            parts, lambda part: (part.size, part.size_bytes), MAX_CALL_ENTRIES
-        )
-        for call in list(calls) or [[]]:
-            arguments: list[Argument] = [stamp_us, "" if token is None else token]
-            for part in call:
-                arguments += part.arguments()
-            result = _answer(await self._functions.call("append", *arguments))
+        *calls, last_call = list(_calls(parts)) or [[]]
+        for call in calls:
+            result = await self._append(stamp_us, token, call)
             if result.verdict is not AppendVerdict.OK:
-                break
-        return result
+                return result
+        return await self._append(stamp_us, token, last_call)
+
+    async def _append(
+        self, stamp_us: int, token: int | None, groups: Sequence[EntryGroup | PackedGroup]
+    ) -> AppendResult:
+        arguments: list[Argument] = [stamp_us, "" if token is None else token]
+        for group in groups:
+            arguments += group.arguments()
+        return _answer(await self._functions.call("append", *arguments))
 
     async def tick(
         self, stamp_us: int, token: int, status: EventLayerStatus, incarnation: bytes, body: bytes
@@ -219,6 +222,12 @@ def _installation(key: str) -> int:
 
 def packed_hashes(hashes: Sequence[int] | None) -> bytes:
     return b"".join(number.to_bytes(_HASH_BYTES, "big") for number in hashes or ())
+
+
+def _calls(
+    groups: Sequence[EntryGroup | PackedGroup],
+) -> Iterator[list[EntryGroup | PackedGroup]]:
+    return divide_into_calls(groups, lambda group: (group.size, group.size_bytes), MAX_CALL_ENTRIES)
 
 
 def _answer(reply: Reply) -> AppendResult:

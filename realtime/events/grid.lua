@@ -287,19 +287,19 @@ local function forget(epoch, qp, queries)
 end
 
 -- Lets go of what a dead app server holds, up to a number of queries; returns how many those were.
-local function bury(epoch, partitions, hub, most)
-  local buried = 0
+local function release_all(epoch, partitions, hub, most)
+  local released_count = 0
   for qp = 0, partitions - 1 do
     local held, released = epoch .. ':held:' .. qp .. ':' .. hub, {}
-    for _, query in ipairs(redis.call('SPOP', held, most - buried)) do
-      buried = buried + 1
+    for _, query in ipairs(redis.call('SPOP', held, most - released_count)) do
+      released_count = released_count + 1
       if release(epoch, qp, query) then
         released[#released + 1] = query
       end
     end
     forget(epoch, qp, released)
   end
-  return buried
+  return released_count
 end
 
 -- args: grid epoch, number of query partitions, time to live in ms, at most how many queries.
@@ -307,26 +307,27 @@ end
 local function expire(keys, args)
   local prefix, epoch = keys[1], keys[1] .. ':' .. args[1]
   local partitions, most = tonumber(args[2]), tonumber(args[4])
-  local before, seen = text(now_ms() - tonumber(args[3])), 0
+  local before, checked = text(now_ms() - tonumber(args[3])), 0
   -- Other grid epochs have to let go of what it holds, too, before it is forgotten.
   local long_before = now_ms() - 3 * tonumber(args[3])
   for _, hub in ipairs(redis.call('ZRANGEBYSCORE', prefix .. ':hubs', '-inf', before)) do
-    local buried = bury(epoch, partitions, hub, most - seen)
-    seen = seen + buried
-    if buried == 0 and seen < most and tonumber(redis.call('ZSCORE', prefix .. ':hubs', hub)) <= long_before then
+    local released_count = release_all(epoch, partitions, hub, most - checked)
+    checked = checked + released_count
+    if released_count == 0 and checked < most
+      and tonumber(redis.call('ZSCORE', prefix .. ':hubs', hub)) <= long_before then
       redis.call('ZREM', prefix .. ':hubs', hub)
     end
   end
   for qp = 0, partitions - 1 do
     local idle = epoch .. ':idle:' .. qp
-    local queries = redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most - seen)
+    local queries = redis.call('ZRANGEBYSCORE', idle, '-inf', before, 'LIMIT', 0, most - checked)
     if #queries > 0 then
       redis.call('ZREM', idle, unpack(queries))
       forget(epoch, qp, queries)
-      seen = seen + #queries
+      checked = checked + #queries
     end
   end
-  return seen
+  return checked
 end
 
 local function end_of(stream)

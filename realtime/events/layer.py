@@ -190,7 +190,7 @@ class GridLayer:
 
     async def registered_queries(self, query_partition: int, hub: str) -> list[bytes]:
         """Return the queries that an app server holds, some possibly twice. They are read in parts,
-        and those that are registered meanwhile may be missing.
+        and those that are being registered may be missing.
         """
         key = f"{self._prefix}:{self._epoch}:held:{query_partition}:{hub}"
         cursor, registered = b"0", list[bytes]()

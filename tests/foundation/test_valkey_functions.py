@@ -19,7 +19,9 @@ def total(call: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 @given(parts=PARTS)
-def test_calls_are_bounded_and_keep_the_order_of_their_parts(parts: list[tuple[int, int]]) -> None:
+def test_calls_are_bounded_and_preserve_the_order_of_their_parts(
+    parts: list[tuple[int, int]],
+) -> None:
     calls = list(divide_into_calls(parts, lambda part: part, MAX_ENTRIES))
     assert [part for call in calls for part in call] == parts
     for call in calls:

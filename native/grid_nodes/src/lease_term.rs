@@ -40,8 +40,8 @@ const BATCH_ENTRIES: usize = 400;
 const BATCH_BYTES: usize = 256 << 10;
 /// How often a rebuild reads ahead, and how many bytes it keeps at most; the rest remains on the
 /// server for as long as it is retained there.
-const READ_AHEAD: Duration = Duration::from_millis(50);
-const READ_AHEAD_BYTES: usize = 256 << 20;
+const PREFETCH: Duration = Duration::from_millis(50);
+const PREFETCH_BYTES: usize = 256 << 20;
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often the machine may panic on an input before that is quarantined.
 const MAX_PANICS: u32 = 2;
@@ -177,7 +177,7 @@ impl PendingNotifications {
 
 /// Entries of the node's own stream and of the request stream that were read during a rebuild.
 #[derive(Debug)]
-struct ReadAhead {
+struct Prefetch {
     /// The streams with the positions up to which they have been read.
     streams: [(String, StreamId); 2],
     entries: [VecDeque<ValkeyEntry>; 2],
@@ -185,7 +185,7 @@ struct ReadAhead {
     due: Instant,
 }
 
-impl ReadAhead {
+impl Prefetch {
     fn new(streams: [(String, StreamId); 2]) -> Self {
         Self {
             streams,
@@ -196,7 +196,7 @@ impl ReadAhead {
     }
 
     fn is_due(&self) -> bool {
-        self.bytes < READ_AHEAD_BYTES && self.due <= Instant::now()
+        self.bytes < PREFETCH_BYTES && self.due <= Instant::now()
     }
 
     /// Adds what was read; if there is more, the next read is due at once.
@@ -214,7 +214,7 @@ impl ReadAhead {
             }
         }
         let now = Instant::now();
-        self.due = if read.all_read { now + READ_AHEAD } else { now };
+        self.due = if read.all_read { now + PREFETCH } else { now };
     }
 
     /// Removes the oldest entries, as many as one read returns; `None` if there are none.
@@ -250,7 +250,7 @@ pub struct LeaseTerm<'a, M> {
     pending: PendingNotifications,
     rebuild: bool,
     /// What was read during the last rebuild and has not been handled.
-    ahead: Option<ReadAhead>,
+    ahead: Option<Prefetch>,
     /// The node's own stream and the request stream, with their read positions.
     streams: [(String, StreamId); 2],
     /// The number of the last entry read from its own stream.
@@ -337,7 +337,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         self.number = M::number(&beginning);
         *requests = beginning.requests;
         self.request_number = beginning.request_number;
-        self.ahead = Some(ReadAhead::new(self.streams.clone()));
+        self.ahead = Some(Prefetch::new(self.streams.clone()));
         let scope = self.read_queries()?;
         let opened = self.documents.open(&scope)?;
         self.pass_to_machine(MachineInput::Begin(beginning, opened));
@@ -373,7 +373,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 M::add_collections(definition, &mut scope.collections);
             }
             self.pass_to_machine(MachineInput::Queries(page.definitions));
-            self.keep_up()?;
+            self.catch_up()?;
         }
         Ok(scope)
     }
@@ -396,7 +396,7 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
                 }
             }
             self.suspects.current = None;
-            self.keep_up()?;
+            self.catch_up()?;
         }
         reader.finish()?;
         left_out.sort_unstable();
@@ -528,8 +528,8 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
     }
 
     /// Keeps the lease, the log and what is read ahead current while a rebuild goes on.
-    fn keep_up(&mut self) -> Result<(), TermEnd> {
-        let reads_ahead = |term: &Self| term.ahead.as_ref().is_some_and(ReadAhead::is_due);
+    fn catch_up(&mut self) -> Result<(), TermEnd> {
+        let reads_ahead = |term: &Self| term.ahead.as_ref().is_some_and(Prefetch::is_due);
         if self.pending.bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
             self.flush()?;
         }
@@ -673,7 +673,7 @@ mod tests {
     #[test]
     fn entries_that_were_read_ahead_are_returned_in_order_and_in_parts() {
         let most = u64::try_from(ENTRIES_AT_ONCE).unwrap();
-        let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
+        let mut ahead = Prefetch::new(["own", "requests"].map(|name| (name.into(), at(0))));
         ahead.add(result([read(1..most + 1), read(1..4)], false));
         assert!(ahead.is_due(), "there was more");
         ahead.add(result([read(most + 1..most + 3), Vec::new()], true));
@@ -692,9 +692,9 @@ mod tests {
 
     #[test]
     fn no_more_is_read_ahead_than_fits() {
-        let mut ahead = ReadAhead::new(["own", "requests"].map(|name| (name.into(), at(0))));
+        let mut ahead = Prefetch::new(["own", "requests"].map(|name| (name.into(), at(0))));
         let mut large = read(1..2);
-        large[0].body = vec![0; READ_AHEAD_BYTES];
+        large[0].body = vec![0; PREFETCH_BYTES];
         ahead.add(result([large, Vec::new()], false));
         assert!(!ahead.is_due());
     }

@@ -103,9 +103,9 @@ def queries(first: int, count: int, size_bytes: int) -> list[tuple[bytes, bytes,
 
 
 async def register(grid: GridLayer, first: int, count: int, size_bytes: int = 300) -> list[bytes]:
-    life = (await grid.ends(PARTITIONS, 0)).life
+    incarnation = (await grid.ends(PARTITIONS, 0)).life
     batch = queries(first, count, size_bytes)
-    await grid.register_all(0, "hub", life, batch)
+    await grid.register_all(0, "hub", incarnation, batch)
     return [query for query, _, _ in batch]
 
 
@@ -145,14 +145,14 @@ async def test_releases(grid: GridLayer, timer: CallTimer) -> None:
     )
 
 
-async def test_queries_that_nobody_watches(grid: GridLayer, timer: CallTimer) -> None:
+async def test_unwatched_queries(grid: GridLayer, timer: CallTimer) -> None:
     async def prepare() -> None:
         await grid.unregister(0, "hub", *await register(grid, 0, EXPIRED_AT_ONCE))
 
     await timer.check(lambda: grid.expire(1, 0), prepare)
 
 
-async def test_queries_of_a_dead_app_server(grid: GridLayer, timer: CallTimer) -> None:
+async def test_queries_of_a_stopped_app_server(grid: GridLayer, timer: CallTimer) -> None:
     await timer.check(lambda: grid.expire(1, 0), lambda: register(grid, 0, 2 * EXPIRED_AT_ONCE))
 
 

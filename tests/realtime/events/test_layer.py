@@ -55,8 +55,8 @@ def numbered(kind: bytes, query: bytes, activation: int, rest: bytes = b"") -> b
 async def register(grid: GridLayer, query: bytes = QUERY, hub: str = "hub") -> int:
     definition = numbered(DEFINITION, query, 0, b"defined")
     request = numbered(REGISTER, query, 0, b"requested")
-    life = (await grid.ends(1, 0)).life
-    return (await grid.register(0, hub, life, (query, definition, request))).activation
+    incarnation = (await grid.ends(1, 0)).life
+    return (await grid.register(0, hub, incarnation, (query, definition, request))).activation
 
 
 def as_renewal(query: bytes) -> tuple[bytes, bytes, bytes]:
@@ -65,8 +65,8 @@ def as_renewal(query: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 async def renew(grid: GridLayer, query: bytes = QUERY) -> int:
-    life = (await grid.ends(1, 0)).life
-    return (await grid.register(0, "hub", life, as_renewal(query))).activation
+    incarnation = (await grid.ends(1, 0)).life
+    return (await grid.register(0, "hub", incarnation, as_renewal(query))).activation
 
 
 async def expire_all(grid: GridLayer, ttl_ms: int = AT_ONCE_MS) -> None:
@@ -242,7 +242,7 @@ async def test_a_renewal_adds_rows_to_a_live_query(grid: GridLayer, client: redi
     assert registry(client) == {}
 
 
-async def test_a_renewal_does_not_revive_an_ended_query(
+async def test_a_renewal_does_not_revive_an_expired_query(
     grid: GridLayer, client: redis.Redis
 ) -> None:
     other = await register(grid, OTHER)
@@ -250,8 +250,8 @@ async def test_a_renewal_does_not_revive_an_ended_query(
     assert await renew(grid) == 0
     assert (requests(client), list(registry(client))) == (before, [OTHER])
     both = [as_renewal(QUERY), as_renewal(OTHER)]
-    ended, renewed = await grid.register_all(0, "hub", (await grid.ends(1, 0)).life, both)
-    assert (ended.activation, renewed.activation) == (0, other)
+    expired, renewed = await grid.register_all(0, "hub", (await grid.ends(1, 0)).life, both)
+    assert (expired.activation, renewed.activation) == (0, other)
     assert len(requests(client)) == len(before) + 1
 
 

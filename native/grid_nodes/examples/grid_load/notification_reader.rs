@@ -94,21 +94,21 @@ impl NotificationReader {
                 if let Some(log) = logs.find(|log| log.name.as_bytes() == name) {
                     log.after = id;
                 }
-                if let Ok(found) = notification::decode(&body) {
-                    self.take(&found, now_us);
+                if let Ok(decoded) = notification::decode(&body) {
+                    self.take(&decoded, now_us);
                 }
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, found: &Notification, now_us: u64) {
-        if let NotificationSource::Filter(partition) = found.source
+    fn take(&mut self, notification: &Notification, now_us: u64) {
+        if let NotificationSource::Filter(partition) = notification.source
             && self.uncounted.contains(&partition)
         {
             return;
         }
-        match &found.event {
+        match &notification.event {
             NodeEvent::Active { .. } => self.active += 1,
             NodeEvent::Empty { queries, .. } => self.active += queries.len(),
             NodeEvent::Failed { .. } | NodeEvent::TooOld { .. } => self.refused += 1,

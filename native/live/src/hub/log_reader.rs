@@ -114,14 +114,14 @@ impl Hub {
                 snapshot,
                 request,
             } => {
-                let known = queries
-                    .iter()
-                    .filter(|empty| self.queries.contains_key(&empty.query));
-                let known: Vec<EmptyResult> = known.copied().collect();
-                for empty in &known {
-                    self.apply_empty_result(empty, (snapshot, *request), place, source);
+                let mut own = Vec::new();
+                for empty in queries {
+                    if self.queries.contains_key(&empty.query) {
+                        self.apply_empty_result(empty, (snapshot, *request), place, source);
+                        own.push(empty.query);
+                    }
                 }
-                known.into_iter().map(|empty| empty.query).collect()
+                own
             }
             NodeEvent::Unevaluated { queries } => {
                 for hash in queries {

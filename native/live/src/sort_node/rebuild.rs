@@ -183,7 +183,7 @@ impl SortNode {
                 self.refuse(hash, &refusal, out);
                 return;
             }
-            Ok(kept) => query.settle_alone(kept, snapshot),
+            Ok(rows) => query.settle_alone(rows, snapshot),
         }
         let incomplete = query.has_unknown_references();
         if incomplete {

@@ -166,10 +166,10 @@ fn queries_that_a_rebuilt_node_has_no_rows_of_lose_those_of_its_partition() {
     let second = query("r", "{}");
     let part = |id: &&str| rillbase_documents::id::key_hash(id.as_bytes()) % 2;
     let ids = ["a", "b", "c", "d", "e", "f"];
-    let [gone, other] = [0, 1].map(|wanted| *ids.iter().find(|id| part(id) == wanted).unwrap());
+    let [first_id, second_id] = [0, 1].map(|at| *ids.iter().find(|id| part(id) == at).unwrap());
     for (client, query) in [(1, &first), (2, &second)] {
         desk.attach(client, query);
-        desk.open(query, 5, &[row(gone, 1, 1), row(other, 1, 1)]);
+        desk.open(query, 5, &[row(first_id, 1, 1), row(second_id, 1, 1)]);
     }
     desk.take();
     desk.notify(F0, NodeEvent::Start);
@@ -179,7 +179,7 @@ fn queries_that_a_rebuilt_node_has_no_rows_of_lose_those_of_its_partition() {
     desk.pass(250_000);
     let mut lines = desk.lines();
     lines.sort_unstable();
-    let expected = [1, 2].map(|client| format!("s{client} remove {gone}@1 left #1"));
+    let expected = [1, 2].map(|client| format!("s{client} remove {first_id}@1 left #1"));
     assert_eq!(lines, expected);
 }
 

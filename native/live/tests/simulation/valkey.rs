@@ -294,7 +294,7 @@ impl Valkey {
         if lease.is_none_or(|lease| lease.token != token) {
             return false;
         }
-        let reported = said.iter().map(|said| reported_queries(&said.event));
+        let reported = said.iter().map(|entry| reported_queries(&entry.event));
         let took_us = self.report_us * reported.sum::<u64>();
         self.now_us += took_us;
         self.freezes += u64::from(took_us > LEASE_US);

@@ -78,11 +78,11 @@ pub(crate) fn restart_filter_node(
     }
     world.heal()?;
     let after = tokens(&world);
-    let lost = before
+    let changed = before
         .iter()
         .zip(&after)
         .filter(|(before, after)| before != after);
-    Ok(lost.count())
+    Ok(changed.count())
 }
 
 fn among(number: u64, count: usize) -> usize {
