@@ -34,7 +34,6 @@ impl Stage {
             requests: 0,
             counts: [0, 0],
         };
-        node.give(Input::Start);
         node.begin(queries, until(1));
         node.give(Input::Rows {
             collection: COLLECTION,
@@ -45,6 +44,7 @@ impl Stage {
     }
 
     pub(crate) fn begin(&mut self, queries: &[QueryDefinition], snapshot: PgSnapshot) {
+        self.give(Input::Start);
         self.give(Input::Queries(queries.to_vec()));
         self.give(Input::Begin(Begin {
             position: at(self.read),
