@@ -7,7 +7,7 @@
 //! A rebuild may take longer than the server retains what is written meanwhile, so the term reads
 //! ahead during it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use rillbase_live::wire::{notification, request};
 
 use crate::control::{Control, stop_without_parent};
 use crate::error::ValkeyError;
-use crate::layer::{
-    ENTRIES_AT_ONCE, Layer, LeaseCall, NodeSettings, RoundTrip, RoundTripResult, ValkeyEntry,
-};
+use crate::layer::{Layer, LeaseCall, NodeSettings, RoundTrip, RoundTripResult, ValkeyEntry};
 use crate::machine::{Machine, MachineInput};
+use crate::pending::PendingNotifications;
+use crate::prefetch::Prefetch;
 use crate::report::{CpuShare, NodeState, thread_cpu_us};
 use crate::rows::{CopyReader, DocumentReadError, DocumentSource, RebuildScope};
 
@@ -35,13 +35,6 @@ const LOOK_SHARE: u32 = 1_000;
 const BLOCK_MS: u64 = 50;
 /// Pending notifications are appended at the latest when they have this many bytes.
 const PENDING_BYTES: usize = 4 << 20;
-/// The largest batch that one call appends: it takes the server less than 5 ms.
-const BATCH_ENTRIES: usize = 400;
-const BATCH_BYTES: usize = 256 << 10;
-/// How often a rebuild reads ahead, and how many bytes it keeps at most; the rest remains on the
-/// server for as long as it is retained there.
-const PREFETCH: Duration = Duration::from_millis(50);
-const PREFETCH_BYTES: usize = 256 << 20;
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 /// How often the machine may panic on an input before that is quarantined.
 const MAX_PANICS: u32 = 2;
@@ -119,114 +112,6 @@ impl ServerClock {
     fn now_us(&self) -> u64 {
         let passed = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.base_us.saturating_add(passed)
-    }
-}
-
-/// Notifications in the order in which they are appended, in batches. The server does nothing else
-/// while it appends a batch.
-#[derive(Debug, Default)]
-struct PendingNotifications {
-    encoded: Vec<Vec<u8>>,
-    /// How many have been appended.
-    appended: usize,
-    /// The bytes of the others.
-    bytes: usize,
-}
-
-impl PendingNotifications {
-    fn push(&mut self, encoded: Vec<u8>) {
-        self.bytes += encoded.len();
-        self.encoded.push(encoded);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting().is_empty()
-    }
-
-    fn is_more_than_a_batch(&self) -> bool {
-        self.batch().len() < self.waiting().len()
-    }
-
-    fn waiting(&self) -> &[Vec<u8>] {
-        self.encoded.get(self.appended..).unwrap_or_default()
-    }
-
-    /// The next batch: at least one, if any are waiting.
-    fn batch(&self) -> &[Vec<u8>] {
-        let waiting = self.waiting();
-        let mut bytes = 0;
-        let fits = waiting.iter().take(BATCH_ENTRIES).take_while(|encoded| {
-            bytes += encoded.len();
-            bytes <= BATCH_BYTES
-        });
-        let count = fits.count().max(1).min(waiting.len());
-        waiting.get(..count).unwrap_or_default()
-    }
-
-    /// Removes the first ones, which have been appended.
-    fn remove(&mut self, count: usize) {
-        let removed = self.waiting().iter().take(count).map(Vec::len);
-        self.bytes -= removed.sum::<usize>();
-        self.appended += count;
-        if self.is_empty() {
-            self.encoded.clear();
-            self.appended = 0;
-        }
-    }
-}
-
-/// Entries of the node's own stream and of the request stream that were read during a rebuild.
-#[derive(Debug)]
-struct Prefetch {
-    /// The streams with the positions up to which they have been read.
-    streams: [(String, StreamId); 2],
-    entries: [VecDeque<ValkeyEntry>; 2],
-    bytes: usize,
-    due: Instant,
-}
-
-impl Prefetch {
-    fn new(streams: [(String, StreamId); 2]) -> Self {
-        Self {
-            streams,
-            entries: Default::default(),
-            bytes: 0,
-            due: Instant::now(),
-        }
-    }
-
-    fn is_due(&self) -> bool {
-        self.bytes < PREFETCH_BYTES && self.due <= Instant::now()
-    }
-
-    /// Adds what was read; if there is more, the next read is due at once.
-    fn add(&mut self, read: RoundTripResult) {
-        for (index, entries) in read.entries.into_iter().enumerate() {
-            let (Some((_, position)), Some(earlier)) =
-                (self.streams.get_mut(index), self.entries.get_mut(index))
-            else {
-                continue;
-            };
-            for entry in entries {
-                *position = entry.id;
-                self.bytes += entry.body.len();
-                earlier.push_back(entry);
-            }
-        }
-        let now = Instant::now();
-        self.due = if read.all_read { now + PREFETCH } else { now };
-    }
-
-    /// Removes the oldest entries, as many as one read returns; `None` if there are none.
-    fn next(&mut self) -> Option<Vec<Vec<ValkeyEntry>>> {
-        if self.entries.iter().all(VecDeque::is_empty) {
-            return None;
-        }
-        let parts = self.entries.iter_mut().map(|entries| {
-            let count = entries.len().min(ENTRIES_AT_ONCE);
-            entries.drain(..count).collect()
-        });
-        Some(parts.collect())
     }
 }
 
@@ -527,13 +412,12 @@ impl<'a, M: Machine> LeaseTerm<'a, M> {
         Ok(())
     }
 
-    /// Keeps the lease, the log and what is read ahead current while a rebuild goes on.
+    /// During a rebuild: renews the lease, appends and reads ahead, as far as these are due.
     fn catch_up(&mut self) -> Result<(), TermEnd> {
-        let reads_ahead = |term: &Self| term.ahead.as_ref().is_some_and(Prefetch::is_due);
         if self.pending.bytes >= PENDING_BYTES || self.renewed.elapsed() >= RENEWAL {
             self.flush()?;
         }
-        while reads_ahead(self) {
+        while self.ahead.as_ref().is_some_and(Prefetch::is_due) {
             self.append()?;
         }
         Ok(())
@@ -629,82 +513,6 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
-
-    #[test]
-    fn pending_notifications_are_appended_in_bounded_batches_and_in_order() {
-        let sizes = (0..3 * BATCH_ENTRIES).map(|number| 1 + number % 7);
-        let sizes: Vec<usize> = sizes.chain([BATCH_BYTES + 1, 5, BATCH_BYTES]).collect();
-        let mut pending = PendingNotifications::default();
-        for size in &sizes {
-            pending.push(vec![0; *size]);
-        }
-        assert_eq!(pending.bytes, sizes.iter().sum::<usize>());
-        let mut appended = Vec::new();
-        while !pending.is_empty() {
-            let batch = pending.batch();
-            let bytes: usize = batch.iter().map(Vec::len).sum();
-            assert!(batch.len() <= BATCH_ENTRIES && (bytes <= BATCH_BYTES || batch.len() == 1));
-            appended.extend(batch.iter().map(Vec::len));
-            let count = batch.len();
-            pending.remove(count);
-        }
-        assert_eq!(appended, sizes);
-        assert_eq!((pending.bytes, pending.encoded.len()), (0, 0));
-    }
-
-    fn read(numbers: std::ops::Range<u64>) -> Vec<ValkeyEntry> {
-        let entry = |number| ValkeyEntry {
-            id: StreamId { ms: 1, number },
-            body: vec![0; 10],
-            parts: None,
-            number: Some(number),
-        };
-        numbers.map(entry).collect()
-    }
-
-    fn result(entries: [Vec<ValkeyEntry>; 2], all_read: bool) -> RoundTripResult {
-        RoundTripResult {
-            entries: entries.into(),
-            all_read,
-            ..RoundTripResult::default()
-        }
-    }
-
-    #[test]
-    fn entries_that_were_read_ahead_are_returned_in_order_and_in_parts() {
-        let most = u64::try_from(ENTRIES_AT_ONCE).unwrap();
-        let mut ahead = Prefetch::new(["own", "requests"].map(|name| (name.into(), at(0))));
-        ahead.add(result([read(1..most + 1), read(1..4)], false));
-        assert!(ahead.is_due(), "there was more");
-        ahead.add(result([read(most + 1..most + 3), Vec::new()], true));
-        assert!(!ahead.is_due());
-        let positions = ahead.streams.each_ref().map(|(_, position)| *position);
-        assert_eq!(positions, [at(most + 2), at(3)]);
-        let mut passed = [Vec::new(), Vec::new()];
-        while let Some(entries) = ahead.next() {
-            for (passed, entries) in passed.iter_mut().zip(entries) {
-                assert!(entries.len() <= ENTRIES_AT_ONCE);
-                passed.extend(entries.iter().map(|entry| entry.id.number));
-            }
-        }
-        assert_eq!(passed, [(1..most + 3).collect::<Vec<_>>(), vec![1, 2, 3]]);
-    }
-
-    #[test]
-    fn no_more_is_read_ahead_than_fits() {
-        let mut ahead = Prefetch::new(["own", "requests"].map(|name| (name.into(), at(0))));
-        let mut large = read(1..2);
-        large[0].body = vec![0; PREFETCH_BYTES];
-        ahead.add(result([large, Vec::new()], false));
-        assert!(!ahead.is_due());
-    }
-
-    fn at(number: u64) -> StreamId {
-        StreamId {
-            ms: u64::from(number > 0),
-            number,
-        }
-    }
 
     fn entry(number: u64) -> Suspect {
         Suspect::Entry(StreamId { ms: 1, number })

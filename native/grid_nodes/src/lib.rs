@@ -9,6 +9,7 @@
 //! - [`machine`] — what both kinds of node have in common, and their adapters
 //! - [`rows`] — documents for a rebuild, from `PostgreSQL`'s binary copies
 //! - [`lease_term`] — one term of the lease; [`runner`] — term after term, until stopped
+//! - `pending` — notifications to append, in bounded batches; `prefetch` — what is read in a rebuild
 //! - `heartbeat` — heartbeats independent of the loop
 //! - [`report`] — figures
 #![allow(
@@ -26,6 +27,8 @@ mod heartbeat;
 pub mod layer;
 pub mod lease_term;
 pub mod machine;
+mod pending;
+mod prefetch;
 pub mod report;
 pub mod resp;
 pub mod rows;

@@ -33,7 +33,7 @@ LIMIT_US = 5_000
 #: A call may be interrupted by other processes of the machine: the fastest of so many counts.
 REPETITIONS = 5
 NODE = filter_node(0, 0)
-#: The batches of a node, as in native/grid_nodes/src/lease_term.rs.
+#: The batches of a node, as in native/grid_nodes/src/pending.rs.
 NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 400, 256 * 1024
 PARTITIONS = 2
 #: A trimming step takes this share of the bytes that a stream retains.
