@@ -23,7 +23,7 @@ local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
 -- After so many bytes a call leaves the rest to the next one.
-local TRIMMED_AT_ONCE = 24 * 1024 * 1024
+local TRIMMED_AT_ONCE = 8 * 1024 * 1024
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
 -- Where a request or a definition has its activation number, counted from 1.

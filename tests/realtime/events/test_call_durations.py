@@ -180,7 +180,7 @@ async def test_trimming(grid: GridLayer, wire: ValkeyWire, timer: CallTimer) -> 
         """Fill a few steps with small entries, as if the log were full of earlier ones."""
         await wire.call("DEL", stream, f"{stream}:count", f"{stream}:trim")
         batch = [bytes(80)] * NODE_BATCH_ENTRIES
-        for _ in range(5 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
+        for _ in range(3 * STEP_BYTES // (80 * NODE_BATCH_ENTRIES)):
             await grid.append(NODE, token, 0, batch)
         await wire.call("HSET", f"{stream}:count", "bytes", "1000000000")
 
