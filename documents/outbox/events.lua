@@ -12,7 +12,7 @@ local MAX_AGE_US = 5000000
 local MAX_AHEAD_US = 1000000
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
--- After so many bytes a call leaves the rest to the next one.
+-- The number of bytes after which a call leaves the rest to the next one.
 local TRIMMED_AT_ONCE = 8 * 1024 * 1024
 -- Where an after-image says whose it is (docs/formats/after-image.md).
 local TENANT_FROM, TENANT_TO = 11, 26

@@ -22,7 +22,7 @@ local ALIVE_MS = 60000
 local RETENTION_BYTES = 256 * 1024 * 1024
 -- Trimming by bytes goes in steps of this share of the limit.
 local CHECKPOINTS = 32
--- After so many bytes a call leaves the rest to the next one.
+-- The number of bytes after which a call leaves the rest to the next one.
 local TRIMMED_AT_ONCE = 8 * 1024 * 1024
 -- Requests are trimmed each time that so many have come.
 local TRIM_EVERY = 64
@@ -273,7 +273,7 @@ local function hub_alive(keys, args)
   return { known + tonumber(args[3]) > now_ms() and 'ok' or 'new', now_us() }
 end
 
--- Removes queries from the registry, and tells the nodes.
+-- Removes queries from the registry and notifies the nodes.
 local function forget(epoch, qp, queries)
   local registry, requests = epoch .. ':registry:' .. qp, {}
   for _, query in ipairs(queries) do

@@ -15,8 +15,8 @@ pub enum NodeInput<E> {
     /// A rebuild is about to start; the first input of a new node. Its output must be in the log
     /// before anything of `Begin` is read.
     Start,
-    /// Queries of the query partition, from the registry; all of them in several inputs, some
-    /// possibly twice. The registry is read after the ends that `Begin` has were noted.
+    /// Some queries of the query partition, from the registry. Several inputs contain all of them,
+    /// some possibly twice. The registry is read after the positions in `Begin` were noted.
     Queries(Vec<QueryDefinition>),
     /// All queries have been passed, and a snapshot has been taken.
     Begin(Begin),

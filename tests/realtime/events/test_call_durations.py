@@ -1,4 +1,4 @@
-"""No call to the event layer holds up the others: each at its bound, timed by a real Valkey."""
+"""Each call to the event layer at its bound, timed by a real Valkey: none blocks it for long."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from realtime.events.layer import (
 from realtime.hub.logs import READ_AT_ONCE, READ_BYTES, next_read_size
 
 LIMIT_US = 5_000
-#: A call may be interrupted by other processes of the machine: the fastest of so many counts.
+#: Other processes of the machine may interrupt a call, so the fastest repetition counts.
 REPETITIONS = 5
 NODE = filter_node(0, 0)
 #: The batches of a node, as in native/grid_nodes/src/pending.rs.

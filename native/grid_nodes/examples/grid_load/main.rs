@@ -3,8 +3,8 @@
 //! It registers queries, and reports that in a line on the standard output. For each line on the
 //! standard input it appends writes at a steady rate, while another thread reads the notification
 //! logs, and answers with a line of figures, as JSON. Latency is measured from the time when a write
-//! was due to its notification, by one clock. A line may name write partitions, with commas in
-//! between: their writes and notifications are not counted, because their nodes are being killed.
+//! was due to its notification, by one clock. A line may list write partitions, separated by
+//! commas, whose writes and notifications are not counted, because their nodes are being killed.
 //!
 //! With `--tailing 1` there is no grid: this process follows the write streams.
 

@@ -29,7 +29,7 @@ pub(crate) struct WriteSummary {
     pub(crate) seconds: f64,
 }
 
-/// Writes again and again, each time other documents.
+/// Writes documents; every call of `write` writes new ones.
 pub(crate) struct Writer<'a> {
     connection: ValkeyConnection,
     options: &'a LoadOptions,

@@ -93,8 +93,8 @@ fn no_batch_is_shown_in_part_though_queries_are_registered_again_and_again() {
     simulate(restless_history, 0..700, 150);
 }
 
-/// The server serves nobody while it appends. If a node reported all its queries in one call, the
-/// others would lose their leases, rebuild, and freeze the server again: nothing would recover.
+/// Appending blocks the server. If a node reported all its queries in one call, the other nodes
+/// would lose their leases, rebuild, and block the server again, so the grid would not recover.
 #[test]
 fn the_restart_of_a_node_costs_no_other_node_its_lease() {
     let report_us = 200_000;

@@ -109,7 +109,7 @@ pub(crate) struct Driver {
     unsaid: Vec<Notification>,
     /// How many queries it reports at once after a rebuild.
     pub(crate) reported_at_once: usize,
-    /// The long calls of others that it has waited for.
+    /// The value of `Valkey::freezes` that it last saw.
     freezes: u64,
     pub(crate) stopped_until_us: u64,
     /// How far its clock is ahead.

@@ -135,10 +135,10 @@ struct Lease {
 #[derive(Debug, Clone)]
 pub(crate) struct Valkey {
     pub(crate) now_us: u64,
-    /// How long it takes to append what a notification reports about one query. Nobody is served
-    /// meanwhile.
+    /// How long it takes to append what a notification reports about one query. The server is
+    /// blocked during that time.
     pub(crate) report_us: u64,
-    /// How many calls took longer than a lease: nodes that waited have lost theirs.
+    /// The number of calls that took longer than a lease: nodes that waited for one lost theirs.
     pub(crate) freezes: u64,
     /// The number of its run, incremented at each start.
     pub(crate) life: u8,
