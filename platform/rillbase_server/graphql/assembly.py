@@ -51,7 +51,7 @@ from rillbase_server.graphql.documents import (
 )
 from rillbase_server.graphql.groups import GroupQueries, GroupSubscriptions
 from rillbase_server.graphql.live import DocumentSubscriptions
-from rillbase_server.graphql.operations import OperationCache
+from rillbase_server.graphql.operation_cache import OperationCache
 from rillbase_server.graphql.rows import READ
 from rillbase_server.graphql.topics import (
     SCALARS,

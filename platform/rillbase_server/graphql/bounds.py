@@ -36,6 +36,7 @@ MAX_WEIGHT = 200_000
 _LISTS: Mapping[str, int] = {"nodes": 1, "edges": 1}
 #: The assumed number of references of a document that may have several.
 REFERENCES = 10
+_INTROSPECTION = frozenset({"__schema", "__type"})
 _MANY, _LOOKED_UP = "lookupMany", "lookup"
 
 
@@ -79,9 +80,10 @@ def bounded(document: DocumentNode, operation: OperationDefinitionNode) -> Bound
     roots = [node.name.value for node in meter.fields(operation.selection_set)]
     if len(roots) > MAX_ROOTS:
         raise InvalidOperation(f"There are {len(roots)} fields; {MAX_ROOTS} are allowed.")
-    return BoundedOperation(
-        operation, fragments, any(name in ("__schema", "__type") for name in roots)
-    )
+    is_introspection = not _INTROSPECTION.isdisjoint(roots)
+    if is_introspection and not set(roots) <= {*_INTROSPECTION, "__typename"}:
+        raise InvalidOperation("Introspect the schema in an operation without other fields.")
+    return BoundedOperation(operation, fragments, is_introspection)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeAlias, TypeVar, cast
@@ -76,6 +76,13 @@ class Context:
     def __post_init__(self) -> None:
         self.documents = DataLoader(load_fn=self._read_documents)
         self.lookups = DataLoader(load_fn=self._look_up)
+
+    @property
+    def party(self) -> Hashable:
+        """Whom its computations are charged to."""
+        principal = self.principal
+        caller_id = principal.user_id or principal.credential_id
+        return caller_id if self.tenant is None else self.tenant.id
 
     def forget(self) -> None:
         """Discard what has been read, before a change."""

@@ -19,7 +19,7 @@ from foundation.errors import (
     MethodNotAllowed,
 )
 from foundation.json_body import parse_json_body
-from foundation.json_types import JsonObject, JsonValue
+from foundation.json_types import JsonValue
 from rillbase_server.graphql import callers, failures, persisted_operations
 from rillbase_server.graphql.assembly import Schemas
 from rillbase_server.graphql.context import Context
@@ -71,15 +71,15 @@ class GraphqlHttp:
             body.release()
         context = Context(principal, tenant, head, InternalRequests(self.app, scope))
         try:
-            result = await self._run(request, context, head)
+            response = await self._run(request, context, head)
         except OperationRejected as error:
-            return _respond(head, {"errors": error.errors}, 400)
-        return _respond(head, result, 200)
+            return _respond(head, to_json({"errors": error.errors}), 400)
+        return _respond(head, response, 200)
 
-    async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> JsonObject:
+    async def _run(self, request: GraphqlRequest, context: Context, head: CallHead) -> bytes:
         text_of_operation = await persisted_operations.text_of(request, context)
         texts = await self.schemas.of(None if context.tenant is None else context.tenant.id)
-        prepared = texts.prepare(text_of_operation, request.name)
+        prepared = await texts.prepare(text_of_operation, request.name, context.party)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             raise InvalidOperation("Subscriptions require a WebSocket: graphql-transport-ws.")
@@ -109,12 +109,12 @@ def _parse(name: str, text: str) -> JsonValue:
 
 def _refusal(head: CallHead, error: ApiError) -> CallResponse:
     """Respond to an operation that did not run."""
-    response = _respond(head, {"errors": [failures.of(error)]}, error.status)
+    response = _respond(head, to_json({"errors": [failures.of(error)]}), error.status)
     response.headers.update(error.headers)
     return response
 
 
-def _respond(head: CallHead, result: JsonObject, status: int) -> CallResponse:
+def _respond(head: CallHead, body: bytes, status: int) -> CallResponse:
     """Respond with the media type that the client accepts.
 
     Clients of the older type treat any status but 200 as a broken connection, so errors of an
@@ -125,7 +125,7 @@ def _respond(head: CallHead, result: JsonObject, status: int) -> CallResponse:
     response_status = 200 if is_about_the_operation and not accepts_newer_type else status
     return CallResponse(
         response_status,
-        to_json(result),
+        body,
         {},
         MEDIA_TYPE if accepts_newer_type else "application/json",
     )

@@ -1,12 +1,9 @@
-"""Executes the operations that clients send. Texts are parsed and validated once per schema and
-cached, because parsing takes longer than executing.
-"""
+"""Executes the operations that clients send."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import cast
 
 from graphql import (
@@ -15,27 +12,24 @@ from graphql import (
     Executor,
     GraphQLError,
     GraphQLSchema,
-    GraphQLSyntaxError,
     OperationType,
     create_source_event_stream,
     execute,
     execute_subscription_event,
-    get_operation_ast,
-    parse,
-    validate,
 )
 from graphql.pyutils import is_awaitable
 
-from foundation.errors import FieldProblem, Forbidden, InvalidBody, InvalidOperation
+from foundation.api.rendering import exact_json, to_json
+from foundation.errors import FieldProblem, Forbidden, InvalidBody
 from foundation.json_types import JsonObject, JsonValue
 from rillbase_server.graphql import failures
-from rillbase_server.graphql.bounds import MAX_TOKENS, BoundedOperation, bounded
+from rillbase_server.graphql.bounds import BoundedOperation
 from rillbase_server.graphql.context import Context
+from rillbase_server.graphql.introspection import IntrospectionCache, introspect
 from rillbase_server.graphql.plans import Plans
 from rillbase_server.graphql.rows import PlanningExecutor
 
 MAX_TEXT_CHARS = 100_000
-MAX_KEPT_CHARS = 4_000_000
 _MEMBERS = ("query", "variables", "operationName", "extensions")
 
 
@@ -89,9 +83,11 @@ class PreparedOperation:
 
     schema: GraphQLSchema
     document: DocumentNode
+    text: str
     bounded: BoundedOperation
     #: The plans of its objects; None if directives can change the selected fields.
     plans: Plans | None
+    introspection: IntrospectionCache
 
     @property
     def kind(self) -> OperationType:
@@ -111,50 +107,6 @@ class OperationRejected(Exception):
         self.errors: list[JsonValue] = [failures.formatted(error) for error in errors]
 
 
-@dataclass(slots=True)
-class OperationCache:
-    """A schema's operations; the least recently used are evicted first."""
-
-    schema: GraphQLSchema
-    _prepared: OrderedDict[tuple[str, str | None], PreparedOperation] = field(
-        default_factory=OrderedDict
-    )
-    _chars: int = 0
-
-    def prepare(self, text: str, name: str | None) -> PreparedOperation:
-        """Return the operation of this name in a text, or raise `OperationRejected`."""
-        key = (text, name)
-        operation = self._prepared.get(key)
-        if operation is not None:
-            self._prepared.move_to_end(key)
-            return operation
-        prepared = self._read(text, name)
-        self._prepared[key] = prepared
-        self._chars += len(text)
-        while self._chars > MAX_KEPT_CHARS:
-            (forgotten, _), _ = self._prepared.popitem(last=False)
-            self._chars -= len(forgotten)
-        return prepared
-
-    def _read(self, text: str, name: str | None) -> PreparedOperation:
-        try:
-            return self._validate(parse(text, max_tokens=MAX_TOKENS), text, name)
-        except GraphQLSyntaxError as error:
-            raise OperationRejected([error]) from None
-        except RecursionError:
-            raise InvalidOperation("The operation is nested too deeply.") from None
-
-    def _validate(self, document: DocumentNode, text: str, name: str | None) -> PreparedOperation:
-        errors = validate(self.schema, document, max_errors=20)
-        if errors:
-            raise OperationRejected(errors)
-        operation = get_operation_ast(document, name)
-        if operation is None:
-            raise InvalidOperation("Specify one of the operations in `operationName`.")
-        plans: Plans | None = None if "@" in text else {}
-        return PreparedOperation(self.schema, document, bounded(document, operation), plans)
-
-
 def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context: Context) -> None:
     """Reject operations that the caller may not run, or that exceed the limits."""
     if prepared.plans is not None:
@@ -166,9 +118,11 @@ def _enter(prepared: PreparedOperation, variables: Mapping[str, object], context
 
 async def answer(
     prepared: PreparedOperation, variables: dict[str, object], context: Context
-) -> JsonObject:
-    """Run a query or a mutation."""
+) -> bytes:
+    """Run a query or a mutation, and return the response."""
     _enter(prepared, variables, context)
+    if prepared.bounded.is_introspection:
+        return await _introspect(prepared, variables, context)
     result = execute(
         prepared.schema,
         prepared.document,
@@ -177,7 +131,22 @@ async def answer(
         operation_name=prepared.name,
         executor_class=PlanningExecutor,
     )
-    return _format(await _resolve(result))
+    return to_json(_format(await _resolve(result)))
+
+
+async def _introspect(
+    prepared: PreparedOperation, variables: dict[str, object], context: Context
+) -> bytes:
+    key = (prepared.text, prepared.name, exact_json(variables))
+    response = prepared.introspection.get(key)
+    if response is None:
+        result = await introspect(
+            prepared.schema, prepared.document, prepared.name, variables, context.party
+        )
+        response = to_json(_format(result))
+        if not result.errors:
+            prepared.introspection.put(key, response)
+    return response
 
 
 @dataclass(frozen=True, slots=True)

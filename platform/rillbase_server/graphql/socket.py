@@ -312,14 +312,16 @@ class GraphqlConnection:
         )
         text = await persisted_operations.text_of(request, context)
         texts = await self._server.schemas.of(caller.tenant.id)
-        prepared = texts.prepare(text, request.name)
+        prepared = await texts.prepare(text, request.name, context.party)
         await persisted_operations.keep(request, context)
         if prepared.kind is OperationType.SUBSCRIPTION:
             stream = await start_subscription(prepared, request.variables, context)
             record.complete()
             await self._stream(name, stream)
         else:
-            self._queue_message("next", name, await answer(prepared, request.variables, context))
+            response = await answer(prepared, request.variables, context)
+            head = exact_json({"id": name, "type": "next"})
+            self._outgoing.put(head[:-1] + b',"payload":' + response + b"}")
 
     async def _stream(self, name: str, stream: OperationStream) -> None:
         try:
