@@ -3,6 +3,7 @@
 `residual`   as many residual queries as it may have, and writes that match them all
 `silent`     queries that match all of its writes, on a connection that it never reads
 `many`       ten thousand subscriptions as fast as they can be sent, repeatedly
+`introspection`  GraphQL operations that take long to check or to answer (graphql_attack.py)
 `headers`    requests with endless headers (header_attack.py), without credentials
 `sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
 `uploads`    small uploads that become huge (upload_attack.py)
@@ -28,12 +29,12 @@ import psutil
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from benchmarks.support import header_attack, socket_attack, upload_attack
+from benchmarks.support import graphql_attack, header_attack, socket_attack, upload_attack
 from benchmarks.support.client import insert, opened, subscribe
 from benchmarks.support.duty import Duty
 from benchmarks.support.open_files import raise_open_files
 
-TENANTS = ("residual", "silent", "many")
+TENANTS = ("residual", "silent", "many", "introspection")
 ATTACKS = ("headers", "sockets", "uploads")
 KINDS = (*TENANTS, *ATTACKS)
 LOWEST_PRIORITY = 19
@@ -107,6 +108,8 @@ def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
         case "uploads":
             bombs = upload_attack.bombs(hostile.collection)
             attack = upload_attack.run(hostile.port, hostile.key, bombs, Duty(ATTACKER_SHARE))
+        case "introspection":
+            attack = graphql_attack.run(hostile.port, hostile.key)
         case "many":
             attack = _again(_subscribe, hostile)
         case _:
