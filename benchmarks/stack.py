@@ -15,11 +15,11 @@ speedscope.app. py-spy has to be installed, and needs ptrace.
 `--beside DIR` compares with another checkout of the repository at an earlier commit, which has to
 be set up: rounds of both alternate (benchmarks/support/beside.py).
 
-`--hostile residual,silent,many,introspection,headers,sockets,uploads` measures the effect of a hostile client on
-another tenant's latencies (benchmarks/support/hostile.py): rounds with and without it alternate,
-and their medians are compared. A hostile tenant has ordinary quotas. Throughout, the benchmark
-counts a signed-in user's ordinary requests and how many of them fail, and compares the web
-process's memory with that before.
+`--hostile residual,silent,many,introspection,headers,sockets,uploads` measures the effect of a
+hostile client on another tenant's latencies (benchmarks/support/hostile.py): rounds with and
+without it alternate, and their medians are compared. A hostile tenant has ordinary quotas.
+Throughout, the benchmark counts a signed-in user's ordinary requests and how many of them fail, and
+compares the web process's memory with that before.
 """
 
 from __future__ import annotations

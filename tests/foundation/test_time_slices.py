@@ -71,22 +71,22 @@ async def test_the_work_computes_only_while_the_loop_waits_for_it() -> None:
         assert steps == before
 
 
-async def test_a_cancelled_caller_ends_the_work() -> None:
-    ended = threading.Event()
+async def test_a_cancelled_caller_stops_the_work() -> None:
+    stopped = threading.Event()
 
     def compute(pause: Pause) -> None:
         try:
             while True:
                 pause()
         finally:
-            ended.set()
+            stopped.set()
 
     task = asyncio.create_task(run_in_slices("tenant", compute))
     await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(stopped.wait, 10)
 
 
 async def test_computations_run_side_by_side() -> None:

@@ -16,7 +16,7 @@ from foundation.errors import QueryTooExpensive
 from foundation.time_slices import Pause, run_in_slices
 
 MAX_FIELDS = 500_000
-MAX_KEPT_BYTES = 4 * 1024 * 1024
+MAX_CACHED_BYTES = 4 * 1024 * 1024
 
 #: A text, the name of its operation, and its variables as JSON.
 IntrospectionKey: TypeAlias = tuple[str, str | None, bytes]
@@ -38,7 +38,7 @@ class IntrospectionCache:
     def put(self, key: IntrospectionKey, response: bytes) -> None:
         self._size_bytes += len(response) - len(self._responses.pop(key, b""))
         self._responses[key] = response
-        while self._size_bytes > MAX_KEPT_BYTES:
+        while self._size_bytes > MAX_CACHED_BYTES:
             _, evicted = self._responses.popitem(last=False)
             self._size_bytes -= len(evicted)
 

@@ -20,7 +20,7 @@ from rillbase_server.graphql.operations import OperationRejected, PreparedOperat
 from rillbase_server.graphql.plans import Plans
 from rillbase_server.graphql.preparation import find_errors, parse_text
 
-MAX_KEPT_CHARS = 1_000_000
+MAX_CACHED_CHARS = 1_000_000
 
 #: The text of a document, and the name of one of its operations.
 _Key: TypeAlias = tuple[str, str | None]
@@ -91,7 +91,7 @@ class OperationCache:
             return
         self._prepared[key] = task.result()
         self._chars += len(key[0])
-        while self._chars > MAX_KEPT_CHARS:
+        while self._chars > MAX_CACHED_CHARS:
             (text, _), _ = self._prepared.popitem(last=False)
             self._chars -= len(text)
 
