@@ -53,6 +53,16 @@ def reader(shop: CollectionClient) -> Iterator[Assistant]:
         yield reader
 
 
+def nested(depth: int) -> bytes:
+    """A call with a filter that is nested this deep. Some depths pass Python's parser and not its
+    encoder, which a tool calls with more frames on the stack.
+    """
+    call = {"name": "query", "arguments": {"collection": "c", "filter": 0}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    conditions = '{"$nor":[' * (depth // 2) + "{}" + "]}" * (depth // 2)
+    return json.dumps(message).replace('"filter": 0', f'"filter": {conditions}').encode()
+
+
 def _ids(result: Any) -> list[Any]:
     return [item["id"] for item in result["items"]]
 
@@ -245,6 +255,7 @@ def test_a_call_that_is_rejected_gets_the_code_of_the_error(
         (b"{", -32700),
         (b"\xff\xfe", -32700),
         (b"[" * 100_000, -32700),
+        *((nested(depth), -32600) for depth in (300, 900, 960)),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":NaN}}', -32700),
         (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"n":"\\ud800"}}', -32700),
         (b"[]", -32600),

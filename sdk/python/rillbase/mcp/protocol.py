@@ -16,6 +16,8 @@ REVISION = "2025-06-18"
 #: The version of the package.
 VERSION = "0.1.0"
 MAX_LINE_BYTES = 1024 * 1024
+#: More than the server accepts in a document or a filter. Tools encode arguments recursively.
+MAX_DEPTH = 256
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
 INSTRUCTIONS = (
     "Rillbase is a real-time document database with MongoDB's query language. Call `schema` before"
@@ -96,9 +98,26 @@ def _message(line: bytes | None) -> Document:
         json.dumps(message, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise ProtocolError(PARSE_ERROR, "The message is not valid JSON.") from None
+    if _is_deeper(message, MAX_DEPTH):
+        raise ProtocolError(INVALID_REQUEST, f"A message is nested at most {MAX_DEPTH} deep.")
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or not _is_valid(message):
         raise ProtocolError(INVALID_REQUEST, "The message is not a request of JSON-RPC 2.0.")
     return message
+
+
+def _is_deeper(value: object, depth: int) -> bool:
+    """Return whether a value is nested deeper than this."""
+    level = [value]
+    for _ in range(depth):
+        members = [
+            item.values() if isinstance(item, dict) else item
+            for item in level
+            if isinstance(item, dict | list)
+        ]
+        if not members:
+            return False
+        level = [member for group in members for member in group]
+    return any(isinstance(item, dict | list) for item in level)
 
 
 def _is_valid(message: Document) -> bool:
