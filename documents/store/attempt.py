@@ -127,7 +127,7 @@ class WriteAttempt:
                 for collection in plan.collections.values()
             }
             self._collections = [collection for _, collection in sorted(concerned.items())]
-            async with pool().session() as session:
+            async with pool().session(self._tenant_id) as session:
                 await self._run_in(session, planned)
         return [ended for ended in self._ended if ended is not None]
 

@@ -154,7 +154,7 @@ class RecordedCall:
 
 async def find_recorded(claim: WriteClaim) -> RecordedCall | None:
     """Return what is recorded under a key, by this call or another."""
-    async with pool().session() as session:
+    async with pool().session(claim.tenant_id) as session:
         _, records, progress = await session.run(
             [
                 scope(claim.tenant_id),

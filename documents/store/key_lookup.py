@@ -49,7 +49,7 @@ class KeyLookup:
     async def add(self, places: Sequence[bytes]) -> None:
         """Add the other documents that have keys of the documents at these places."""
         rules = await self._read_rules()
-        async with pool().session() as session:
+        async with pool().session(self._tenant_id) as session:
             _, entries = await session.run(
                 [scope(self._tenant_id), statements.conflicting_entries(places)]
             )

@@ -102,7 +102,7 @@ async def opened(
     max_held_bytes: int = SMALL_BYTES,
 ) -> AsyncIterator[CollectionReader]:
     """Open a snapshot in which the collection has not changed."""
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         collection = await _current(session, tenant_id, name)
         access = access_of(collection, principal) if principal is not None else None
         readable = None if access is None else access.require("read")

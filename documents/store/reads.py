@@ -86,7 +86,7 @@ async def _get(
 ) -> dict[bytes, StoredDocument]:
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
-        async with pool().session() as session:
+        async with pool().session(tenant_id) as session:
             documents = await _read(session, collection, keys, max_held_bytes)
         if documents is not None:
             access = None if principal is None else access_of(collection, principal)

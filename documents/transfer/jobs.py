@@ -106,7 +106,7 @@ def error_of(line: int, error: ApiError) -> JsonObject:
 async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> ImportProgress:
     """Create a job."""
     progress = ImportProgress(uuid7(), mode)
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         await session.run([scope(tenant_id), creation(tenant_id, collection_id, progress)])
     return progress
 
@@ -122,7 +122,7 @@ async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) 
     progress = await find(tenant_id, collection_id, job_id)
     if progress.mode != mode:
         raise Conflict(f"The import's mode is {progress.mode}.")
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         _, resumed = await session.run(
             [scope(tenant_id), (_RESUME, (job_id.bytes, collection_id.bytes))]
         )
@@ -135,7 +135,7 @@ async def resume(tenant_id: UUID, collection_id: UUID, job_id: UUID, mode: str) 
 
 
 async def find(tenant_id: UUID, collection_id: UUID, job_id: UUID) -> ImportProgress:
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         _, rows = await session.run(
             [scope(tenant_id), (_FIND, (collection_id.bytes, job_id.bytes))]
         )
@@ -149,14 +149,14 @@ async def latest(
 ) -> list[ImportProgress]:
     """Return jobs, the newest first."""
     parameters = (collection_id.bytes, before.bytes if before else None, int8(limit))
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         _, rows = await session.run([scope(tenant_id), (_LIST, parameters)])
     return [_progress(rows, number) for number in range(rows.rows)]
 
 
 async def store_counts(tenant_id: UUID, progress: ImportProgress) -> None:
     """Store the counts outside any write, unless another call has continued the job."""
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         await session.run([scope(tenant_id), progress.store_statement()])
 
 

@@ -229,7 +229,7 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
 async def _in_database(
     collection: CollectionFacts, key: bytes, version: int | None
 ) -> tuple[CurrentDocument | None, list[OutboxRow]]:
-    async with pool().session() as session:
+    async with pool().session(collection.tenant_id) as session:
         _, result = await session.run(
             [scope(collection.tenant_id), (_DOCUMENT, (collection.raw, key))]
         )

@@ -66,7 +66,7 @@ async def _page(collection: CollectionFacts, after: bytes) -> list[tuple[bytes, 
     limits = (int8(PAGE_DOCUMENTS), bodies.largest_carried(PAGE_DOCUMENTS))
     step = (_PAGE, (collection.raw, after, BEHIND_ALL, *limits))
     page = list[tuple[bytes, Value | None]]()
-    async with pool().session() as session:
+    async with pool().session(collection.tenant_id) as session:
         *_, result = await session.run([*begin_snapshot(collection.tenant_id), step])
         cells = [(result.bytes(row, 0), result.bytes(row, 1)) for row in range(result.rows)]
         async for part, omitted in bodies.read_omitted(session, collection.raw, cells):

@@ -140,7 +140,7 @@ class Schemas:
 
 
 async def _collections(tenant_id: UUID) -> CollectionSchemas:
-    async with pool().session() as session:
+    async with pool().session(tenant_id) as session:
         _, rows = await session.run([scope(tenant_id), (_SCHEMAS, (tenant_id.bytes,))])
     return tuple((rows.text(number, 0), rows.bytes(number, 1)) for number in range(rows.rows))
 
