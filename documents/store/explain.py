@@ -6,7 +6,7 @@ import json
 from functools import partial
 from uuid import UUID
 
-from documents.store.large_results import in_turn
+from documents.store.large_results import ReadAllowance, in_turn
 from documents.store.notices import Notices
 from documents.store.planner import CandidatePlan, choose
 from documents.store.queries import CollectionReader, DocumentQuery, answer, opened
@@ -24,9 +24,9 @@ async def explain(tenant_id: UUID, name: str, query: DocumentQuery) -> JsonObjec
 
 
 async def _explain(
-    tenant_id: UUID, name: str, query: DocumentQuery, max_held_bytes: int
+    tenant_id: UUID, name: str, query: DocumentQuery, allowance: ReadAllowance
 ) -> JsonObject:
-    async with opened(tenant_id, name, query.filter, None, max_held_bytes=max_held_bytes) as reader:
+    async with opened(tenant_id, name, query.filter, None, allowance=allowance) as reader:
         plan = await choose(
             reader.session,
             reader.collection,

@@ -18,7 +18,7 @@ import psycopg
 
 from documents.store.attempt import Ended, Stale, UniqueKeyConflict, WriteAttempt
 from documents.store.key_lookup import KeyLookup
-from documents.store.large_results import ResultDoesNotFit, in_turn
+from documents.store.large_results import ReadAllowance, ResultDoesNotFit, in_turn
 from documents.store.write import WriteCall, WriteResult
 from foundation.errors import ApiError
 from rillbase_native import Outcomes
@@ -63,11 +63,11 @@ async def _attempt(
     writes: Sequence[WriteCall],
     attempts: int,
     lookup: KeyLookup | None,
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> list[Ended]:
     is_repeated = attempts > 0 or lookup is not None
     return await WriteAttempt(
-        tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=max_held_bytes
+        tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=allowance.held_bytes
     ).run()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
-from documents.store.large_results import in_turn
+from documents.store.large_results import ReadAllowance, in_turn
 from documents.store.notices import Notices
 from documents.store.queries import (
     DEFAULT_LIMIT,
@@ -64,11 +64,13 @@ async def group(
 
 
 async def _group(
-    tenant_id: UUID, name: str, query: GroupQuery, principal: Principal | None, max_held_bytes: int
+    tenant_id: UUID,
+    name: str,
+    query: GroupQuery,
+    principal: Principal | None,
+    allowance: ReadAllowance,
 ) -> Grouping:
-    async with opened(
-        tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-    ) as reader:
+    async with opened(tenant_id, name, query.filter, principal, allowance=allowance) as reader:
         grouping = Grouping(
             reader.filter,
             query.group,

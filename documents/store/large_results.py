@@ -1,13 +1,17 @@
-"""Reads with large results take turns, so that those of all callers fit into memory together.
+"""Large and long reads take turns: the results of all callers fit into memory together, and one
+tenant's reads leave connections, PostgreSQL and the event loop to the others.
 
 Every read starts with a small allowance, and most fit into it. A read that does not is abandoned,
 releases its connection, waits for a turn and starts again. No connection and no partial result is
-held while waiting.
+held while waiting. While several tenants are active, a read in turn also waits between its batches
+for its tenant's share of the event loop (foundation/bulk_budget.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
@@ -20,30 +24,53 @@ T = TypeVar("T")
 
 #: Bytes of its result that a read may hold without a turn, and with one.
 SMALL_BYTES, LARGE_BYTES = 1024 * 1024, 64 * 1024 * 1024
-#: Large results that a process reads concurrently, in total and per tenant.
+#: Documents after which a read without a turn examines no further batch.
+SMALL_ROWS = 500
+#: Reads in turn that a process runs concurrently, in total and per tenant.
 AT_ONCE, OF_ONE = 3, 2
 
 _turns = PerLoop(lambda: TurnScheduler(AT_ONCE, OF_ONE, bulk_budget.tenants))
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAllowance:
+    """What a read may do without a turn, or with one."""
+
+    held_bytes: int
+    rows: float
+    has_turn: bool
+
+    @classmethod
+    def without_turn(cls) -> ReadAllowance:
+        return cls(SMALL_BYTES, SMALL_ROWS, has_turn=False)
+
+    @classmethod
+    def in_turn(cls) -> ReadAllowance:
+        return cls(LARGE_BYTES, math.inf, has_turn=True)
+
+
 class LargeResult(Exception):
-    """A result has more bytes than may be held."""
+    """A read needs more than its allowance."""
 
 
 class ResultDoesNotFit(QueryTooExpensive):
     """A result has more bytes than may be held even with a turn."""
 
 
-async def in_turn(tenant_id: UUID, read: Callable[[int], Awaitable[T]]) -> T:
-    """Read a result: immediately if it is small, otherwise in turn. `read` gets the number of bytes
-    that it may hold. It raises `LargeResult` if it had to hold more.
+async def in_turn(tenant_id: UUID, read: Callable[[ReadAllowance], Awaitable[T]]) -> T:
+    """Read a result: immediately if it is small, otherwise in turn. `read` raises `LargeResult` if
+    it needs more than its allowance.
     """
+
+    async def read_in_turn() -> T:
+        return await read(ReadAllowance.in_turn())
+
     try:
-        return await read(SMALL_BYTES)
+        return await read(ReadAllowance.without_turn())
     except LargeResult:
         async with _turns.get().turn(tenant_id):
             try:
-                return await read(LARGE_BYTES)
+                return await bulk_budget.tenants.metered(tenant_id, read_in_turn())
             except LargeResult:
                 detail = (
                     f"The query would have to read more than {LARGE_BYTES} bytes of "

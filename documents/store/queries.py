@@ -15,12 +15,19 @@ from documents.store import cursors, facts
 from documents.store.access import access_of
 from documents.store.database import begin_snapshot, commit, pool
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult, in_turn
+from documents.store.large_results import LARGE_BYTES, LargeResult, ReadAllowance, in_turn
 from documents.store.lookups import LookupCollection, read_sides, sides_of
 from documents.store.notices import Notices
 from documents.store.planner import CandidatePlan, choose
 from documents.store.reads import ATTEMPTS, CHECK, ConcurrentDefinitionChange, is_current
-from documents.store.scan import FIRST_BATCH, LARGEST_BATCH, Row, scan
+from documents.store.scan import (
+    FIRST_BATCH,
+    LARGEST_BATCH,
+    LARGEST_BATCH_IF_CONTENDED,
+    Row,
+    scan,
+)
+from foundation import bulk_budget
 from foundation.errors import QueryTooExpensive
 from foundation.postgres import PostgresSession, Statement, StatementRunner
 from foundation.postgres.session import Oid
@@ -86,8 +93,7 @@ class CollectionReader:
     filter: Filter
     #: The caller's read filter, which is combined with the query's; None: everything is readable.
     readable: Filter | None
-    #: Bytes of the result that may be held.
-    max_held_bytes: int
+    allowance: ReadAllowance
     #: Rows of the first batch, where those of several queries share a round trip.
     first_batch_rows: int = LARGEST_BATCH
 
@@ -99,16 +105,17 @@ async def opened(
     query_filter: Filter,
     principal: Principal | None,
     *,
-    max_held_bytes: int = SMALL_BYTES,
+    allowance: ReadAllowance | None = None,
 ) -> AsyncIterator[CollectionReader]:
-    """Open a snapshot in which the collection has not changed."""
+    """Open a snapshot in which the collection has not changed, by default without a turn."""
+    allowance = allowance or ReadAllowance.without_turn()
     async with pool().session(tenant_id) as session:
         collection = await _current(session, tenant_id, name)
         access = access_of(collection, principal) if principal is not None else None
         readable = None if access is None else access.require("read")
         condition = query_filter if readable is None else query_filter.and_(readable)
         try:
-            yield CollectionReader(session, collection, condition, readable, max_held_bytes)
+            yield CollectionReader(session, collection, condition, readable, allowance)
         finally:
             if session.in_transaction:
                 await session.run([commit()])
@@ -136,13 +143,11 @@ async def _select(
     name: str,
     query: DocumentQuery,
     principal: Principal | None,
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> QueryResult:
     for attempt in range(ATTEMPTS):
         sides = await sides_of(tenant_id, query.lookups, principal, fresh=attempt > 0)
-        async with opened(
-            tenant_id, name, query.filter, principal, max_held_bytes=max_held_bytes
-        ) as reader:
+        async with opened(tenant_id, name, query.filter, principal, allowance=allowance) as reader:
             bound = cursors.binding(tenant_id, reader.collection.id, query.filter, query.sort)
             after = cursors.read(query.cursor, bound) if query.cursor else None
             selection = await answer(reader, query, after)
@@ -162,7 +167,7 @@ async def _embed(
         return True
     keys = native(partial(selection.references, lookups))
     now_ms = int(time.time() * 1000)
-    referenced = await read_sides(reader.session, sides, keys, now_ms, reader.max_held_bytes)
+    referenced = await read_sides(reader.session, sides, keys, now_ms, reader.allowance.held_bytes)
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
@@ -277,17 +282,36 @@ async def feed(
     if after is not None and plan.order != "any":
         resume = after.resume(by_index=plan.order == "index")
     first_batch = min(_first_batch(plan, n_rows), reader.first_batch_rows)
-    scanned = scan(reader.session, reader.collection, plan, resume, first_batch=first_batch)
+    scanned = scan(
+        reader.session,
+        reader.collection,
+        plan,
+        resume,
+        first_batch=first_batch,
+        largest_batch=_largest_batch,
+    )
+    examined = 0
     async for rows in scanned:
         progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
-        if selection.held_bytes > reader.max_held_bytes:
+        examined += len(rows)
+        if selection.held_bytes > reader.allowance.held_bytes:
             raise LargeResult
         if progress == "misplaced":
             return False
         if progress == "enough":
             break
+        if examined > reader.allowance.rows:
+            raise LargeResult
+        if reader.allowance.has_turn:
+            await bulk_budget.tenants.wait(reader.collection.tenant_id)
     return True
+
+
+def _largest_batch() -> int:
+    """Rows that hold the event loop for milliseconds, unless other tenants are active."""
+    is_contended = bulk_budget.tenants.contention.is_contended
+    return LARGEST_BATCH_IF_CONTENDED if is_contended else LARGEST_BATCH
 
 
 def _first_batch(plan: CandidatePlan, n_rows: int) -> int:
@@ -329,18 +353,30 @@ async def count(
     tenant_id: UUID, name: str, query_filter: Filter, principal: Principal | None
 ) -> tuple[int, Notices]:
     """Return the number of matching documents, and the notices."""
-    # A page of size zero holds at most one document.
-    async with opened(
-        tenant_id, name, query_filter, principal, max_held_bytes=LARGE_BYTES
-    ) as reader:
+    counted = await in_turn(tenant_id, partial(_count, tenant_id, name, query_filter, principal))
+    if isinstance(counted, int):
+        return counted, Notices()
+    return counted.matched, notices_of(counted, tenant_id, name)
+
+
+async def _count(
+    tenant_id: UUID,
+    name: str,
+    query_filter: Filter,
+    principal: Principal | None,
+    allowance: ReadAllowance,
+) -> int | Selection:
+    async with opened(tenant_id, name, query_filter, principal, allowance=allowance) as reader:
         if reader.filter.canonical() == Filter.parse(None).canonical():
             (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
-            return result.integer(0, 0), Notices()
+            return result.integer(0, 0)
+        # A page of size zero holds at most one document, of any size.
+        reader = replace(reader, allowance=replace(allowance, held_bytes=LARGE_BYTES))
         query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
         plan = await plan_for_all(reader)
         selection = _selection(reader, query, plan, None)
         await feed(reader, selection, plan, None, Budget())
-    return selection.matched, notices_of(selection, tenant_id, name)
+        return selection
 
 
 async def plan_for_all(reader: CollectionReader) -> CandidatePlan:
@@ -379,10 +415,8 @@ async def find(
     query = DocumentQuery(query_filter, Sort.parse(Value.parse(b"[]")), limit=limit)
     behind = cursors.CursorPosition(after, b"", after) if after else None
 
-    async def read(max_held_bytes: int) -> Selection:
-        async with opened(
-            tenant_id, name, query_filter, principal, max_held_bytes=max_held_bytes
-        ) as reader:
+    async def read(allowance: ReadAllowance) -> Selection:
+        async with opened(tenant_id, name, query_filter, principal, allowance=allowance) as reader:
             return await answer(reader, query, behind, budget)
 
     selection = await in_turn(tenant_id, read)

@@ -11,7 +11,7 @@ from documents.store import bodies, facts
 from documents.store.access import CallerAccess, access_of
 from documents.store.database import pool, scope
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import LargeResult, in_turn
+from documents.store.large_results import LargeResult, ReadAllowance, in_turn
 from foundation.errors import Unavailable
 from foundation.postgres import PostgresSession, Statement, StatementResult
 from foundation.postgres.arrays import byteas
@@ -82,12 +82,12 @@ async def _get(
     keys: Sequence[bytes],
     principal: Principal | None,
     now_ms: int,
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> dict[bytes, StoredDocument]:
     for attempt in range(ATTEMPTS):
         collection = await facts.find(tenant_id, name, fresh=attempt > 0)
         async with pool().session(tenant_id) as session:
-            documents = await _read(session, collection, keys, max_held_bytes)
+            documents = await _read(session, collection, keys, allowance)
         if documents is not None:
             access = None if principal is None else access_of(collection, principal)
             return _readable(access, documents, now_ms)
@@ -98,14 +98,14 @@ async def _read(
     session: PostgresSession,
     collection: CollectionFacts,
     keys: Sequence[bytes],
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> list[StoredDocument] | None:
     """Return the documents that exist; None: the collection has changed."""
     largest = bodies.largest_carried(len(keys))
     documents = await _documents(session, collection, keys, largest)
     if documents is None:
         return None
-    if sum(bodies.size_bytes(document.body) for document in documents) > max_held_bytes:
+    if sum(bodies.size_bytes(document.body) for document in documents) > allowance.held_bytes:
         raise LargeResult
     omitted = [(document.key, document.body) for document in documents if document.is_omitted]
     documents = [document for document in documents if not document.is_omitted]

@@ -5,7 +5,7 @@ A batch is bounded in rows and in bytes: large bodies are read separately.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from struct import Struct
 
@@ -17,7 +17,7 @@ from foundation.postgres import Statement, StatementResult, StatementRunner
 from foundation.postgres.session import EPOCH_2000_US, Oid, Parameter, Step, int8
 
 #: The first batch is small, since most queries want little; later ones grow.
-FIRST_BATCH, LARGEST_BATCH = 128, 2_048
+FIRST_BATCH, LARGEST_BATCH, LARGEST_BATCH_IF_CONTENDED = 128, 2_048, 256
 #: The first batches of this many ranges travel in one round trip.
 TOGETHER = 8
 
@@ -77,6 +77,7 @@ async def scan(
     resume: Position | None = None,
     *,
     first_batch: int = FIRST_BATCH,
+    largest_batch: Callable[[], int] = lambda: LARGEST_BATCH,
 ) -> AsyncIterator[list[Row]]:
     """Yield batches of the plan's rows. The caller stops iterating when the query is complete."""
     ranges = list(reversed(plan.ranges)) if plan.backward else list(plan.ranges)
@@ -89,7 +90,8 @@ async def scan(
             async for part in _complete(session, collection, rows):
                 yield part
             if len(rows) == first_batch:
-                async for more in _remaining(session, collection, plan, bounds, rows[-1]):
+                remaining = _remaining(session, collection, plan, bounds, rows[-1], largest_batch)
+                async for more in remaining:
                     yield more
 
 
@@ -99,11 +101,12 @@ async def _remaining(
     plan: CandidatePlan,
     bounds: Range,
     last: Row,
+    largest_batch: Callable[[], int],
 ) -> AsyncIterator[list[Row]]:
     """Yield what follows the first batch of a range."""
     size = FIRST_BATCH
     while True:
-        size = min(4 * size, LARGEST_BATCH)
+        size = min(4 * size, largest_batch())
         position = Position(last[5] or b"", last[0])
         largest = bodies.largest_carried(size)
         (result,) = await session.run([_step(collection, plan, bounds, position, size, largest)])

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from documents.outbox.entries import TransactionSnapshot
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult
+from documents.store.large_results import LARGE_BYTES, SMALL_BYTES, LargeResult, ReadAllowance
 from documents.store.lookups import LookupCollection, read_sides, read_small
 from documents.store.queries import Budget, CollectionReader, DocumentQuery, answer, native, opened
 from documents.store.reads import ConcurrentDefinitionChange
@@ -82,7 +82,10 @@ class InitialRead:
 
 
 async def read_all(
-    tenant_id: UUID, name: str, reads: Sequence[tuple[Filter, InitialRead]], max_held_bytes: int
+    tenant_id: UUID,
+    name: str,
+    reads: Sequence[tuple[Filter, InitialRead]],
+    allowance: ReadAllowance,
 ) -> list[InitialRows]:
     """Read the rows of several queries of one collection, all in one snapshot.
 
@@ -91,9 +94,7 @@ async def read_all(
     trips; the others are read one after the other.
     """
     no_principal: Principal | None = None
-    async with opened(
-        tenant_id, name, reads[0][0], no_principal, max_held_bytes=max_held_bytes
-    ) as reader:
+    async with opened(tenant_id, name, reads[0][0], no_principal, allowance=allowance) as reader:
         snapshot = await take_snapshot(reader.session)
         read = list[InitialRows]()
         n_rows = n_bytes = 0
@@ -139,7 +140,7 @@ async def _read_small_results(
             small_reader = replace(
                 reader,
                 session=_SmallQuerySession(session),
-                max_held_bytes=FEW_BYTES,
+                allowance=replace(reader.allowance, held_bytes=FEW_BYTES),
                 first_batch_rows=FEW_ROWS + 1,
             )
             return await bulk_budget.subscription_starts.metered(
@@ -209,7 +210,7 @@ async def _read_foreign(
     keys = native(partial(extent.lookup_query.references, rows))
     now_ms = int(time.time() * 1000)
     session = reader.session
-    referred = await read_sides(session, extent.sides, keys, now_ms, reader.max_held_bytes)
+    referred = await read_sides(session, extent.sides, keys, now_ms, reader.allowance.held_bytes)
     if referred is None:
         raise ConcurrentDefinitionChange
     foreign: list[ForeignRows] = []

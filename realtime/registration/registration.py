@@ -14,6 +14,7 @@ delay other tenants.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,12 @@ from uuid import UUID
 from documents.outbox.entries import TransactionSnapshot
 from documents.store import facts
 from documents.store.facts import CollectionFacts
-from documents.store.large_results import LARGE_BYTES, ResultDoesNotFit, in_turn
+from documents.store.large_results import (
+    LARGE_BYTES,
+    ReadAllowance,
+    ResultDoesNotFit,
+    in_turn,
+)
 from documents.store.lookups import LookupCollection
 from documents.store.queries import native
 from foundation import bulk_budget
@@ -118,11 +124,12 @@ async def _register_all(
     queries: Sequence[LiveQuery],
     source: CollectionReference,
     renewal: bool,  # noqa: FBT001 -- `partial` passes it by position
-    max_held_bytes: int,
+    allowance: ReadAllowance,
 ) -> list[RegistrationResult]:
     partition = query_partition(queries[0].hash, grid.query_partitions)
     ends = await layer.ends(grid.write_partitions, partition)
-    read = await _rows(queries, source, max_held_bytes)
+    # Registrations have turns of their own.
+    read = await _rows(queries, source, replace(allowance, rows=math.inf, has_turn=False))
     budget, requests = EventLoopBudget(), []
     for query, rows in zip(queries, read, strict=False):
         request = _request(query, ends, rows, renewal=renewal)
@@ -150,7 +157,7 @@ def _result_rows(query: LiveQuery, read: InitialRows) -> list[Row]:
 
 
 async def _rows(
-    queries: Sequence[LiveQuery], source: CollectionReference, max_held_bytes: int
+    queries: Sequence[LiveQuery], source: CollectionReference, allowance: ReadAllowance
 ) -> list[InitialRows]:
     # The rule is part of a query's filter already.
     budget, reads = EventLoopBudget(), []
@@ -158,7 +165,7 @@ async def _rows(
         extent = replace(await _extent(query, source), readable=query.readable())
         reads.append((query.filter(), extent))
         await budget.yield_if_spent()
-    read = await read_all(source.tenant_id, source.collection, reads, max_held_bytes)
+    read = await read_all(source.tenant_id, source.collection, reads, allowance)
     for query, rows in zip(queries, read, strict=False):
         compare(rows.collection, query.collection, query.rules_version)
     return read
