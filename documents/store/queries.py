@@ -371,11 +371,11 @@ async def _count(
             (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
             return result.integer(0, 0)
         # A page of size zero holds at most one document, of any size.
-        reader = replace(reader, allowance=replace(allowance, held_bytes=LARGE_BYTES))
+        counter = replace(reader, allowance=replace(allowance, held_bytes=LARGE_BYTES))
         query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
         plan = await plan_for_all(reader)
         selection = _selection(reader, query, plan, None)
-        await feed(reader, selection, plan, None, Budget())
+        await feed(counter, selection, plan, None, Budget())
         return selection
 
 
