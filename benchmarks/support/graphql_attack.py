@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 #: Callers, and the pause of each after an operation.
@@ -22,15 +23,17 @@ _ALIASES, _REPETITIONS, _UNKNOWN = 60, 300, 250
 async def run(port: int, key: str) -> None:
     """Attack until cancelled. No text is sent twice."""
     numbers = count()
-    async with asyncio.TaskGroup() as attacks:
-        for _ in range(AT_ONCE):
-            attacks.create_task(_again(port, key, numbers))
+    with ThreadPoolExecutor(AT_ONCE) as callers:
+        async with asyncio.TaskGroup() as attacks:
+            for _ in range(AT_ONCE):
+                attacks.create_task(_again(callers, port, key, numbers))
 
 
-async def _again(port: int, key: str, numbers: count[int]) -> None:
+async def _again(callers: ThreadPoolExecutor, port: int, key: str, numbers: count[int]) -> None:
+    loop = asyncio.get_running_loop()
     while True:
         for text in _texts(next(numbers)):
-            await asyncio.to_thread(_send, port, key, text)
+            await loop.run_in_executor(callers, _send, port, key, text)
             await asyncio.sleep(PAUSE_S)
 
 

@@ -3,6 +3,7 @@
 `residual`   as many residual queries as it may have, and writes that match them all
 `silent`     queries that match all of its writes, on a connection that it never reads
 `many`       ten thousand subscriptions as fast as they can be sent, repeatedly
+`reads`      reads that no index helps, of 40 callers at once (read_attack.py)
 `introspection`  GraphQL operations that take long to check or to answer (graphql_attack.py)
 `headers`    requests with endless headers (header_attack.py), without credentials
 `sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
@@ -29,12 +30,18 @@ import psutil
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from benchmarks.support import graphql_attack, header_attack, socket_attack, upload_attack
+from benchmarks.support import (
+    graphql_attack,
+    header_attack,
+    read_attack,
+    socket_attack,
+    upload_attack,
+)
 from benchmarks.support.client import insert, opened, subscribe
 from benchmarks.support.duty import Duty
 from benchmarks.support.open_files import raise_open_files
 
-TENANTS = ("residual", "silent", "many", "introspection")
+TENANTS = ("residual", "silent", "many", "introspection", "reads")
 ATTACKS = ("headers", "sockets", "uploads")
 KINDS = (*TENANTS, *ATTACKS)
 LOWEST_PRIORITY = 19
@@ -110,6 +117,8 @@ def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
             attack = upload_attack.run(hostile.port, hostile.key, bombs, Duty(ATTACKER_SHARE))
         case "introspection":
             attack = graphql_attack.run(hostile.port, hostile.key)
+        case "reads":
+            attack = read_attack.run(hostile.port, hostile.key, hostile.collection)
         case "many":
             attack = _again(_subscribe, hostile)
         case _:
