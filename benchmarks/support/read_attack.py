@@ -29,7 +29,7 @@ def fill(port: int, key: str, collection: str) -> None:
 async def run(port: int, key: str, collection: str) -> None:
     """Attack until cancelled."""
     path, condition = f"/v1/collections/{collection}", {"n": {"$gte": 10}}
-    bodies = [
+    bodies: list[tuple[str, dict[str, object]]] = [
         (f"{path}/query", {"filter": condition, "sort": [["n", 1]], "limit": 10}),
         (f"{path}/query", {"filter": condition, "group": {"by": ["n"], "measures": _MEASURES}}),
         (f"{path}/count", {"filter": condition}),

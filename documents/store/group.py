@@ -67,7 +67,7 @@ async def _attempt(
 ) -> list[Ended]:
     is_repeated = attempts > 0 or lookup is not None
     return await WriteAttempt(
-        tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=allowance.held_bytes
+        tenant_id, writes, again=is_repeated, lookup=lookup, max_held_bytes=allowance.result_bytes
     ).run()
 
 

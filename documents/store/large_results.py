@@ -36,7 +36,7 @@ _turns = PerLoop(lambda: TurnScheduler(AT_ONCE, OF_ONE, bulk_budget.tenants))
 class ReadAllowance:
     """What a read may do without a turn, or with one."""
 
-    held_bytes: int
+    result_bytes: int
     rows: float
     has_turn: bool
 

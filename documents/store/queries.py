@@ -167,7 +167,9 @@ async def _embed(
         return True
     keys = native(partial(selection.references, lookups))
     now_ms = int(time.time() * 1000)
-    referenced = await read_sides(reader.session, sides, keys, now_ms, reader.allowance.held_bytes)
+    referenced = await read_sides(
+        reader.session, sides, keys, now_ms, reader.allowance.result_bytes
+    )
     if referenced is None:
         return False
     bodies = [[(document.key, document.body) for document in side] for side in referenced]
@@ -295,7 +297,7 @@ async def feed(
         progress = native(partial(selection.feed, rows))
         budget.spend(len(rows))
         examined += len(rows)
-        if selection.held_bytes > reader.allowance.held_bytes:
+        if selection.held_bytes > reader.allowance.result_bytes:
             raise LargeResult
         if progress == "misplaced":
             return False
@@ -371,7 +373,7 @@ async def _count(
             (result,) = await reader.session.run([(_COUNT_ALL, (reader.collection.id.bytes,))])
             return result.integer(0, 0)
         # A page of size zero holds at most one document, of any size.
-        counter = replace(reader, allowance=replace(allowance, held_bytes=LARGE_BYTES))
+        counter = replace(reader, allowance=replace(allowance, result_bytes=LARGE_BYTES))
         query = DocumentQuery(reader.filter, Sort.parse(None), limit=0)
         plan = await plan_for_all(reader)
         selection = _selection(reader, query, plan, None)

@@ -105,7 +105,7 @@ async def _read(
     documents = await _documents(session, collection, keys, largest)
     if documents is None:
         return None
-    if sum(bodies.size_bytes(document.body) for document in documents) > allowance.held_bytes:
+    if sum(bodies.size_bytes(document.body) for document in documents) > allowance.result_bytes:
         raise LargeResult
     omitted = [(document.key, document.body) for document in documents if document.is_omitted]
     documents = [document for document in documents if not document.is_omitted]

@@ -26,7 +26,7 @@ WAIT_S = 5.0
 #: Bytes of the largest round trip after which a session is kept.
 KEPT_BUFFER_BYTES = 2 * 1024 * 1024
 #: The sessions of a party, per session that is left for others.
-HELD_PER_FREE = 3
+MAX_IN_USE_PER_FREE = 3
 
 
 class SessionLoan:
@@ -99,7 +99,7 @@ class SessionPool:
             raise
 
     def _has_slot(self, party: Hashable) -> bool:
-        return self._in_use[party] < HELD_PER_FREE * self._free_slots
+        return self._in_use[party] < MAX_IN_USE_PER_FREE * self._free_slots
 
     def _occupy_slot(self, party: Hashable) -> None:
         self._free_slots -= 1

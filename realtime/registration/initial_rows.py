@@ -140,7 +140,7 @@ async def _read_small_results(
             small_reader = replace(
                 reader,
                 session=_SmallQuerySession(session),
-                allowance=replace(reader.allowance, held_bytes=FEW_BYTES),
+                allowance=replace(reader.allowance, result_bytes=FEW_BYTES),
                 first_batch_rows=FEW_ROWS + 1,
             )
             return await bulk_budget.subscription_starts.metered(
@@ -210,7 +210,7 @@ async def _read_foreign(
     keys = native(partial(extent.lookup_query.references, rows))
     now_ms = int(time.time() * 1000)
     session = reader.session
-    referred = await read_sides(session, extent.sides, keys, now_ms, reader.allowance.held_bytes)
+    referred = await read_sides(session, extent.sides, keys, now_ms, reader.allowance.result_bytes)
     if referred is None:
         raise ConcurrentDefinitionChange
     foreign: list[ForeignRows] = []

@@ -27,7 +27,7 @@ from tests.realtime.live.answer import Answer, begin
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 POSTS = {"posts": {"columns": {"id": "int64", "text": "string"}, "key": ["id"]}}
 PAGE = 500
 
@@ -139,7 +139,7 @@ class Backups:
             env=environment(),
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -162,7 +162,7 @@ class Backups:
         wait_until(
             lambda: len(set((self.folder / "wal").glob("0*")) - present) >= 2,
             what="the archive",
-            timeout_s=PATIENCE_S,
+            timeout_s=TIMEOUT_S,
         )
 
 
@@ -243,11 +243,11 @@ def check_subscription(here: Installation, answer: Answer) -> None:
     with greeted(here.ready["url"], here.ready["api_key"]) as client:
         back = Answer(client=client, name="s", items=answer.items, seq=answer.seq)
         client.send(type="subscribe", id="s", collection="notes", resume=answer.resume)
-        assert back.next(PATIENCE_S)["type"] == "reset"
-        back.until("ready", timeout_s=PATIENCE_S)
+        assert back.next(TIMEOUT_S)["type"] == "reset"
+        back.until("ready", timeout_s=TIMEOUT_S)
         assert back.documents == [{"_id": "kept"}]
         here.insert({"_id": "new"})
-        back.until_shows([{"_id": "kept"}, {"_id": "new"}], timeout_s=PATIENCE_S)
+        back.until_shows([{"_id": "kept"}, {"_id": "new"}], timeout_s=TIMEOUT_S)
 
 
 def check_later(state: KnownState, launched: RunningLauncher) -> None:
@@ -270,7 +270,7 @@ def live_through_a_backup(launcher_directory: LauncherDirectory, backups: Backup
             greeted(here.ready["url"], here.ready["api_key"]) as client,
         ):
             answer = begin(client, "s", collection="notes")
-            answer.until("ready", timeout_s=PATIENCE_S)
+            answer.until("ready", timeout_s=TIMEOUT_S)
             with here.written_to() as acknowledged:
                 wait_until(lambda: len(acknowledged) > 20, what="some writes")
                 before = list(acknowledged)
@@ -279,7 +279,7 @@ def live_through_a_backup(launcher_directory: LauncherDirectory, backups: Backup
             later = datetime.now(UTC)
             here.insert({"_id": "lost"})
             answer.until_shows(
-                [{"_id": "kept"}, {"_id": "later"}, {"_id": "lost"}], timeout_s=PATIENCE_S
+                [{"_id": "kept"}, {"_id": "later"}, {"_id": "lost"}], timeout_s=TIMEOUT_S
             )
             backups.await_archived()
     assert len(acknowledged) > len(before)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foundation.postgres import PostgresSession, SessionPool, pool
-from foundation.postgres.pool import HELD_PER_FREE
+from foundation.postgres.pool import MAX_IN_USE_PER_FREE
 
 SIZE = 16
 
@@ -30,12 +30,12 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def take_all(sessions: SessionPool, party: str) -> list[PostgresSession]:
     """Take sessions until the next one would have to wait."""
-    taken = []
+    borrowed = []
     while True:
         try:
-            taken.append(await sessions.take(party))
+            borrowed.append(await sessions.take(party))
         except psycopg.OperationalError:
-            return taken
+            return borrowed
 
 
 async def test_a_party_that_is_alone_gets_three_quarters() -> None:
@@ -76,17 +76,17 @@ async def test_waiting_parties_take_turns() -> None:
 @given(data=st.data())
 def test_every_session_is_returned_whatever_is_cancelled(data: st.DataObject) -> None:
     async def history() -> None:
-        sessions, held, waiting = SessionPool(str, 5), Counter[str](), list[asyncio.Task[None]]()
+        sessions, in_use, waiting = SessionPool(str, 5), Counter[str](), list[asyncio.Task[None]]()
         release = asyncio.Event()
 
         async def call(party: str) -> None:
             async with sessions.session(party):
-                held[party] += 1
-                assert held[party] <= HELD_PER_FREE * (6 - held.total())
+                in_use[party] += 1
+                assert in_use[party] <= MAX_IN_USE_PER_FREE * (6 - in_use.total())
                 try:
                     await release.wait()
                 finally:
-                    held[party] -= 1
+                    in_use[party] -= 1
 
         for party in data.draw(st.lists(st.sampled_from("abc"), max_size=20)):
             waiting.append(asyncio.create_task(call(party)))

@@ -290,7 +290,7 @@ def test_an_unreachable_server_is_an_error_of_the_tool() -> None:
         ("http://127.0.0.1:9", "", "RILLBASE_KEY"),
     ],
 )
-def test_a_missing_setting_ends_the_process(url: str, key: str, complaint: str) -> None:
+def test_a_missing_setting_stops_the_process(url: str, key: str, complaint: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rillbase.mcp"],
         env={"PYTHONPATH": str(PYTHON_SDK), "RILLBASE_URL": url, "RILLBASE_KEY": key},
