@@ -3,8 +3,8 @@
 `residual`   as many residual queries as it may have, and writes that match them all
 `silent`     queries that match all of its writes, on a connection that it never reads
 `many`       ten thousand subscriptions as fast as they can be sent, repeatedly
-`reads`      reads that no index helps, of 40 callers at once (read_attack.py)
 `introspection`  GraphQL operations that take long to check or to answer (graphql_attack.py)
+`reads`      reads that no index helps, of 40 concurrent callers (read_attack.py)
 `headers`    requests with endless headers (header_attack.py), without credentials
 `sockets`    WebSocket bombs and readers that do not read (socket_attack.py), without credentials
 `uploads`    small uploads that become huge (upload_attack.py)
@@ -21,9 +21,11 @@ import contextlib
 import multiprocessing
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 
 import psutil
@@ -41,7 +43,9 @@ from benchmarks.support.client import insert, opened, subscribe
 from benchmarks.support.duty import Duty
 from benchmarks.support.open_files import raise_open_files
 
-TENANTS = ("residual", "silent", "many", "introspection", "reads")
+#: Those that repeat calls over HTTP, and whose responses are counted.
+CALLS = ("introspection", "reads")
+TENANTS = ("residual", "silent", "many", *CALLS)
 ATTACKS = ("headers", "sockets", "uploads")
 KINDS = (*TENANTS, *ATTACKS)
 LOWEST_PRIORITY = 19
@@ -68,10 +72,12 @@ class Hostile:
 
 @dataclass(slots=True)
 class AttackerUsage:
-    """Its own CPU use during the block, known at the end."""
+    """What the attacker used and did during the block, complete at its end."""
 
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    #: The responses to its calls over HTTP, by status; 0: none. Other kinds do not count.
+    responses: Counter[int] = field(default_factory=Counter)
 
 
 @contextmanager
@@ -79,7 +85,9 @@ def behaving(hostile: Hostile) -> Iterator[AttackerUsage]:
     """Run the attack; the block starts after a settling time."""
     context = multiprocessing.get_context("spawn")
     settled, over = context.Event(), context.Event()
-    process = context.Process(target=_run, args=(hostile, settled, over), daemon=True)
+    receiver, sender = context.Pipe(duplex=False)
+    arguments = (hostile, settled, over, sender)
+    process = context.Process(target=_run, args=arguments, daemon=True)
     process.start()
     used = AttackerUsage()
     try:
@@ -89,6 +97,8 @@ def behaving(hostile: Hostile) -> Iterator[AttackerUsage]:
         used.cpu_s, used.wall_s = _cpu_s(process.pid) - before_s, time.monotonic() - begun_s
     finally:
         over.set()
+        if receiver.poll(_LAST_S):
+            used.responses = receiver.recv()
         process.join(_LAST_S)
         process.kill()
 
@@ -98,14 +108,16 @@ def _cpu_s(pid: int | None) -> float:
     return float(times.user + times.system)
 
 
-def _run(hostile: Hostile, settled: Event, over: Event) -> None:
+def _run(hostile: Hostile, settled: Event, over: Event, results: Connection) -> None:
     raise_open_files()
     os.nice(LOWEST_PRIORITY)
+    responses = Counter[int]()
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_behave(hostile, settled, over))
+        asyncio.run(_behave(hostile, settled, over, responses))
+    results.send(responses)
 
 
-def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
+def _begin(hostile: Hostile, responses: Counter[int]) -> list[asyncio.Task[None]]:
     match hostile.kind:
         case "headers":
             attack = header_attack.run(hostile.port, Duty(ATTACKER_SHARE))
@@ -116,9 +128,9 @@ def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
             bombs = upload_attack.bombs(hostile.collection)
             attack = upload_attack.run(hostile.port, hostile.key, bombs, Duty(ATTACKER_SHARE))
         case "introspection":
-            attack = graphql_attack.run(hostile.port, hostile.key)
+            attack = graphql_attack.run(hostile.port, hostile.key, responses)
         case "reads":
-            attack = read_attack.run(hostile.port, hostile.key, hostile.collection)
+            attack = read_attack.run(hostile.port, hostile.key, hostile.collection, responses)
         case "many":
             attack = _again(_subscribe, hostile)
         case _:
@@ -127,8 +139,8 @@ def _begin(hostile: Hostile) -> list[asyncio.Task[None]]:
     return [asyncio.create_task(attack)]
 
 
-async def _behave(hostile: Hostile, settled: Event, over: Event) -> None:
-    tasks = _begin(hostile)
+async def _behave(hostile: Hostile, settled: Event, over: Event, responses: Counter[int]) -> None:
+    tasks = _begin(hostile, responses)
     await asyncio.sleep(_SETTLE_S)
     settled.set()
     await asyncio.to_thread(over.wait)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import psutil
 from websockets.exceptions import WebSocketException
@@ -39,6 +41,7 @@ class AttackFigures:
     beside: Rounds = field(default_factory=Rounds)
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    responses: Counter[int] = field(default_factory=Counter)
     before_mib: float = 0.0
     peak_mib: float = 0.0
     after_mib: float = 0.0
@@ -59,6 +62,7 @@ def measure(report: Report, crowd: Crowd, other: Hostile, web: psutil.Process) -
                 figures.peak_mib = max(figures.peak_mib, web.memory_info().rss / MIB)
             figures.cpu_s += used.cpu_s
             figures.wall_s += used.wall_s
+            figures.responses += used.responses
     figures.after_mib = _after(web, RELEASED_RATIO * figures.before_mib)
     add_figures(report, other.kind, figures, requests)
 
@@ -111,3 +115,10 @@ def add_figures(report: Report, kind: str, figures: AttackFigures, requests: Req
     if figures.wall_s:
         share = figures.cpu_s / figures.wall_s
         report.add(f"{kind}_attacker_cpu", share, "", "CPU time of the hostile client ÷ time")
+    if kind in hostile.CALLS:
+        rejected = sum(
+            n for status, n in figures.responses.items() if status >= HTTPStatus.BAD_REQUEST
+        )
+        accepted = figures.responses.total() - figures.responses[0] - rejected
+        report.add(f"{kind}_attacker_calls", accepted, "", "its calls that succeeded", ">= 1")
+        report.add(f"{kind}_attacker_rejected", rejected, "", "those that were rejected")
