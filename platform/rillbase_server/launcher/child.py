@@ -57,14 +57,6 @@ def server_environment() -> dict[str, str]:
     return inherited | {"LC_ALL": "C.UTF-8"}
 
 
-def signal_family(leader_pid: int, number: signal.Signals) -> None:
-    """Signal the process group of ``leader_pid``, if it still exists."""
-    try:
-        os.killpg(leader_pid, number)
-    except ProcessLookupError:
-        return
-
-
 def end_family(leader_pid: int) -> None:
     """Kill the rest of a process group, and wait until it has exited.
 

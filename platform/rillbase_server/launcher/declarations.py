@@ -58,13 +58,9 @@ PROGRAM_DEADLINE_S = 180.0
 # Spark takes ten to thirty seconds, then the nodes read the documents.
 GRID_DEADLINE_S = 180.0
 GRID_GRACE_S = 15.0
-# A slow disk may stall servers that store data, and recovery after a kill takes long.
-SERVER_HUNG_AFTER_S = 60.0
 # An interrupted pipeline stage is repeated.
 BACKGROUND_GRACE_S = 15.0
-SERVER_POLICY = RestartPolicy(
-    start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2, hung_after_s=SERVER_HUNG_AFTER_S
-)
+SERVER_POLICY = RestartPolicy(start_deadline_s=RECOVERY_DEADLINE_S, first_delay_s=0.2)
 
 
 @dataclass(frozen=True)

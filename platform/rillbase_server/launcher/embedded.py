@@ -12,9 +12,10 @@ from types import TracebackType
 from typing import Self
 
 from .account import private_directory, server_account
-from .child import server_environment, signal_family, spawn
+from .child import server_environment, spawn
 from .ports import free_port
 from .postgres import TRANSIENT_FAILURES, PostgresCluster
+from .process import identify, kill_tree
 from .valkey import ValkeyStore
 
 START_DEADLINE_S = 30.0
@@ -64,7 +65,8 @@ class _EmbeddedServer:
             try:
                 self._process.wait(STOP_GRACE_S)
             except subprocess.TimeoutExpired:
-                signal_family(self._process.pid, signal.SIGKILL)
+                if identity := identify(self._process.pid):
+                    kill_tree(identity)
                 self._process.wait()
         self._process = None
 

@@ -1,7 +1,8 @@
 """Decides from its responses whether a ready service still works.
 
 A process may run but hang: stopped by a signal, or in an endless loop. Only time in which the
-launcher itself ran counts: a suspended launcher has not waited for a response.
+launcher itself ran counts: a suspended launcher has not waited for a response. A process that waits
+for a disk does not hang (``process.waits_for_disk``).
 """
 
 from dataclasses import dataclass

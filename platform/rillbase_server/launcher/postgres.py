@@ -10,7 +10,7 @@ cluster.
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from .process import identify, send, wait_until_gone
 
 SUPERUSER = "postgres"
 MAX_SOCKET_PATH_BYTES = 100
+ORPHAN_EXIT_TIMEOUT_S = 5.0
 PID_LINE, PORT_LINE, STATUS_LINE = 0, 3, 7
 
 # Errors of a server that starts while backends of its killed predecessor are still exiting. The
@@ -146,6 +147,7 @@ class PostgresCluster:
         """Prepare for a start, regardless of how the previous server ended."""
         self.after_initdb()
         self.writes.include()
+        self._kill_orphans()
         self._drop_foreign_lock_file()
 
     def accepts_connections(self, pid: int) -> bool:
@@ -220,10 +222,32 @@ class PostgresCluster:
         """
         if not self._lock_file.exists() or self.running_server() is not None:
             return
+        if not any(True for _ in self._processes_in_data_directory()):
+            self._lock_file.unlink(missing_ok=True)
+
+    def _kill_orphans(self) -> None:
+        """Kill the backends of a server that no longer runs. They exit by themselves unless they
+        hang, and the next server does not start while they use the shared memory.
+        """
+        if self.running_server() is not None:
+            return
+        for process in list(self._processes_in_data_directory()):
+            identity = identify(process.pid)
+            if identity is not None and _runs(process, binary("postgres")):
+                send(process, signal.SIGKILL)
+                wait_until_gone(identity, ORPHAN_EXIT_TIMEOUT_S)
+
+    def _processes_in_data_directory(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():
             try:
                 if self._runs_in_data_directory(process):
-                    return
+                    yield process
             except psutil.Error:
                 continue
-        self._lock_file.unlink(missing_ok=True)
+
+
+def _runs(process: psutil.Process, program: Path) -> bool:
+    try:
+        return Path(process.exe()) == program.resolve()
+    except psutil.Error:
+        return False

@@ -47,8 +47,7 @@ def identify(pid: int) -> ProcessIdentity | None:
         return _identify_without_proc(pid)
     except ProcessLookupError:
         return None
-    # The second field is the program's name in parentheses and may contain anything.
-    fields = stat.rpartition(")")[2].split()
+    fields = _fields(stat)
     state, started = fields[0], int(fields[19])
     return None if state in "ZXx" else ProcessIdentity(pid, started)
 
@@ -88,6 +87,42 @@ def family(identity: ProcessIdentity) -> list[psutil.Process]:
         return [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return []
+
+
+def kill_tree(identity: ProcessIdentity) -> None:
+    """Kill a process and all of its descendants, whatever their process groups.
+
+    They are suspended first: a process that is killed leaves its children to another parent, and
+    one that runs may fork meanwhile.
+    """
+    suspended: dict[int, psutil.Process] = {}
+    while new := [process for process in family(identity) if process.pid not in suspended]:
+        for process in new:
+            send(process, signal.SIGSTOP)
+            suspended[process.pid] = process
+    for process in suspended.values():
+        send(process, signal.SIGKILL)
+
+
+def waits_for_disk(pid: int) -> bool:
+    """Whether a thread of the process is in an uninterruptible system call. Killing the process has
+    no effect until that returns.
+    """
+    try:
+        return any(_state_of(stat) == "D" for stat in Path(f"/proc/{pid}/task").glob("*/stat"))
+    except OSError:
+        return False
+
+
+def _state_of(stat: Path) -> str:
+    return _fields(stat.read_text())[0]
+
+
+def _fields(stat: str) -> list[str]:
+    """Return the fields after the program's name, which is in parentheses and may contain
+    anything.
+    """
+    return stat.rpartition(")")[2].split()
 
 
 def memory_bytes(processes: list[psutil.Process]) -> int:

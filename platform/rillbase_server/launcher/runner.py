@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from .child import end_family, signal_family, spawn
+from .child import end_family, spawn
 from .lifecycle import (
     WITH_PROCESS,
     BecameReady,
@@ -29,7 +29,7 @@ from .lifecycle import (
 from .line_reader import LineReader
 from .liveness import CONDITION_INTERVAL_S, INTERVAL_S, Liveness
 from .log_file import RotatingLogFile
-from .process import ProcessIdentity, identify
+from .process import ProcessIdentity, identify, kill_tree, waits_for_disk
 from .service import Check, ServiceSpec
 
 CHECK_INTERVAL_S = 0.05
@@ -138,8 +138,8 @@ class Runner:
             return self._spawn()
         if self._process is not None and effect is ServiceEffect.SIGNAL_STOP:
             self._process.send_signal(self.service.stop_signal)
-        elif self._process is not None:
-            signal_family(self._process.pid, signal.SIGKILL)
+        elif self.identity is not None:
+            kill_tree(self.identity)
         return None
 
     def _spawn(self) -> ProcessExited | None:
@@ -215,7 +215,7 @@ class Runner:
     async def _watch_life(self, pid: int, alive: Check) -> None:
         liveness = Liveness(self.service.policy.hung_after_s)
         while True:
-            answered = await _run_check(alive, pid) is None
+            answered = await _run_check(alive, pid) is None or waits_for_disk(pid)
             if liveness.record_check(time.monotonic(), answered=answered):
                 self.handle(ServiceHung(liveness.silent_s))
                 return

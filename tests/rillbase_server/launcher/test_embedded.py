@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from rillbase_server.launcher.embedded import EmbeddedPostgres, EmbeddedServerError, EmbeddedValkey
-from rillbase_server.launcher.process import identify
+from rillbase_server.launcher.process import family, identify
 from rillbase_server.launcher.valkey import ValkeyStore
 from tests.launcher_command import reachable_directory
 from tests.waiting import wait_until
@@ -55,6 +55,26 @@ def test_postgres_keeps_committed_rows_through_repeated_kills(created: Path) -> 
         with psycopg.connect(server.url) as connection:
             rows = connection.execute("SELECT number FROM kept ORDER BY 1").fetchall()
     assert rows == [(0,), (1,), (2,)]
+
+
+def test_postgres_starts_after_it_was_killed_while_its_backends_hung(created: Path) -> None:
+    with EmbeddedPostgres(created, superuser_password=PASSWORD) as server:
+        with psycopg.connect(server.url) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 1 AS number")
+        with psycopg.connect(server.url) as hung:
+            postmaster = identify(server.pid)
+            assert postmaster is not None
+            backends = [identify(process.pid) for process in family(postmaster)]
+            for process in family(postmaster):
+                process.suspend()
+            os.kill(server.pid, signal.SIGKILL)
+            server.start()
+            assert len(backends) > 1
+            assert not any(backend and backend.alive for backend in backends)
+            with pytest.raises(psycopg.OperationalError):
+                hung.execute("SELECT 1")
+        with psycopg.connect(server.url) as connection:
+            assert connection.execute("SELECT number FROM kept").fetchall() == [(1,)]
 
 
 def test_postgres_has_durability_checksums_and_a_password(directory: Path) -> None:

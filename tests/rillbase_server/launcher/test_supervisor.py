@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from rillbase_server.launcher.lifecycle import RestartPolicy, ServiceState
-from rillbase_server.launcher.process import identify
+from rillbase_server.launcher.liveness import INTERVAL_S
+from rillbase_server.launcher.process import family, identify, waits_for_disk
 from rillbase_server.launcher.readiness import file_renewed
 from rillbase_server.launcher.runner import Runner
 from rillbase_server.launcher.service import Check, ServiceSpec
@@ -157,6 +159,51 @@ async def test_a_suspended_service_is_replaced(tmp_path: Path) -> None:
         )
         assert runner.life.restarts == 1
         assert identify(first.pid) is None
+
+
+async def test_a_hung_service_is_killed_with_processes_of_other_sessions(tmp_path: Path) -> None:
+    sign, mark = tmp_path / "sign", tmp_path / "descendant"
+    script = (
+        f"setsid sh -c 'echo $$ > {mark}; exec sleep 600' & "
+        f"while :; do touch {sign}; sleep 0.1; done"
+    )
+    policy = replace(QUICK, hung_after_s=1.0)
+    web = program("web", script, check=exists(mark), alive=file_renewed(sign), policy=policy)
+    async with staged(tmp_path, web) as stage:
+        await stage.supervisor.start_all()
+        runner = stage.runner("web")
+        first = runner.identity
+        assert first is not None
+        descendant = identify(int(mark.read_text()))
+        assert descendant is not None
+        assert os.getsid(descendant.pid) != os.getsid(first.pid)
+        for process in family(first):
+            process.suspend()
+        await stage.watch_until(
+            lambda: runner.state is ServiceState.READY and runner.identity != first
+        )
+        assert not descendant.alive
+
+
+async def test_a_service_that_waits_for_a_disk_is_not_killed(tmp_path: Path) -> None:
+    # A parent waits for the exec of a vforked child as for a disk.
+    waiting = "import ctypes, time; ctypes.CDLL(None).vfork(); time.sleep(600)"
+    policy = replace(QUICK, hung_after_s=0.5)
+    web = program(
+        "web",
+        f'exec {sys.executable} -c "{waiting}"',
+        alive=file_renewed(tmp_path / "never"),
+        policy=policy,
+    )
+    async with staged(tmp_path, web) as stage:
+        runner = stage.runner("web")
+        await stage.supervisor.start_all()
+        assert runner.identity is not None
+        watching = asyncio.create_task(stage.supervisor.watch())
+        await asyncio.sleep(2 * INTERVAL_S + 0.5)
+        assert waits_for_disk(runner.identity.pid)
+        assert runner.life.restarts == 0
+        watching.cancel()
 
 
 async def test_a_ready_service_can_report_a_problem(tmp_path: Path) -> None:
