@@ -5,7 +5,7 @@
 Starts a complete installation, with the grid as processes. One after the other, each service is
 killed, and suspended with all of its processes, while a client inserts ten documents a second and
 sends ten publications a second to a topic. It repeats what fails until it succeeds. The SDK has a
-live query of these documents. No notification may be lost.
+live query of these documents. No notification may be missing.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Outage:
     write_s: float
     publication_s: float
     notification_s: float
-    lost: int
+    missed: int
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def _add(report: Report, service: str, kind: str, outage: Outage) -> None:
     report.add(f"{name}_publication_s", outage.publication_s, "s", what)
     what = "longest time from a write's success to its notification"
     report.add(f"{name}_notification_s", outage.notification_s, "s", what)
-    report.add(f"{name}_lost", outage.lost, "", "writes without a notification", "<= 0")
+    report.add(f"{name}_missed", outage.missed, "", "writes without a notification", "<= 0")
 
 
 def _create(ready: dict[str, str]) -> None:

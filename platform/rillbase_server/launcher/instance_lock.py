@@ -56,4 +56,4 @@ def lock_holder(path: Path) -> ProcessIdentity | None:
         booted = content["boot_id"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return holder if booted == boot_id() and holder.alive else None
+    return holder if booted == boot_id() and holder.is_running else None

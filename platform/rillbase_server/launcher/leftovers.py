@@ -19,7 +19,7 @@ import psutil
 
 from .data_directory import DataDirectory
 from .postgres import PostgresCluster
-from .process import ProcessIdentity, identify, send, wait_until_gone
+from .process import ProcessIdentity, identify, send, wait_for_exit
 from .state_file import ServiceRecord, read_state
 
 MARK = "RILLBASE_LAUNCHED_FROM"
@@ -53,7 +53,7 @@ def _read_records(directory: DataDirectory) -> Iterator[ServiceRecord]:
     if record is None or not record.this_boot:
         return
     for service in record.services:
-        if service.identity is not None and service.identity.alive:
+        if service.identity is not None and service.identity.is_running:
             yield service
 
 
@@ -74,9 +74,9 @@ def _stop(targets: Iterable[tuple[ProcessIdentity | None, int]], grace_s: float)
     for identity, number in alive:
         _send(identity, signal.Signals(number))
     for identity, _ in alive:
-        if not wait_until_gone(identity, grace_s):
+        if not wait_for_exit(identity, grace_s):
             _send(identity, signal.SIGKILL)
-            wait_until_gone(identity, grace_s)
+            wait_for_exit(identity, grace_s)
 
 
 def _send(identity: ProcessIdentity, number: signal.Signals) -> None:

@@ -21,7 +21,7 @@ from .account import Account, private_directory, set_owner
 from .disk_guard import PostgresWrites
 from .packages import package_directory
 from .ports import LOOPBACK
-from .process import identify, send, wait_until_gone
+from .process import identify, send, wait_for_exit
 
 SUPERUSER = "postgres"
 MAX_SOCKET_PATH_BYTES = 100
@@ -176,9 +176,9 @@ class PostgresCluster:
         if server is None or identity is None:
             return False
         send(server, signal.SIGINT)  # PostgreSQL's fast shutdown
-        if not wait_until_gone(identity, grace_s):
+        if not wait_for_exit(identity, grace_s):
             send(server, signal.SIGKILL)
-            wait_until_gone(identity, grace_s)
+            wait_for_exit(identity, grace_s)
         return True
 
     @property
@@ -235,7 +235,7 @@ class PostgresCluster:
             identity = identify(process.pid)
             if identity is not None and _runs(process, binary("postgres")):
                 send(process, signal.SIGKILL)
-                wait_until_gone(identity, ORPHAN_EXIT_TIMEOUT_S)
+                wait_for_exit(identity, ORPHAN_EXIT_TIMEOUT_S)
 
     def _processes_in_data_directory(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():

@@ -34,7 +34,7 @@ class ProcessIdentity:
             return None
 
     @property
-    def alive(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether this process is still running."""
         return self.process() is not None
 
@@ -68,10 +68,10 @@ def send(process: psutil.Process, number: signal.Signals) -> None:
         return
 
 
-def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
+def wait_for_exit(identity: ProcessIdentity, timeout_s: float) -> bool:
     """Wait for the exit of a process, which need not be our child; return False on timeout."""
     deadline = time.monotonic() + timeout_s
-    while identity.alive:
+    while identity.is_running:
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_S)

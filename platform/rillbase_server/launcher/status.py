@@ -86,7 +86,7 @@ def read_status(directory: DataDirectory) -> Status:
 
 def _service(record: ServiceRecord, instance: InstanceRecord) -> ServiceStatus:
     identity = record.identity if instance.this_boot else None
-    alive = identity is not None and identity.alive
+    alive = identity is not None and identity.is_running
     state = record.state
     if record.pid is not None and not alive:
         state = GONE

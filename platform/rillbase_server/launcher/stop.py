@@ -10,7 +10,7 @@ from .data_directory import DataDirectory
 from .instance_lock import InstanceLock, lock_holder
 from .leftovers import stop_leftovers
 from .problems import ExitCode, LauncherProblem
-from .process import send, wait_until_gone
+from .process import send, wait_for_exit
 
 # Longer than the sum of the grace periods of all ranks.
 STOP_TIMEOUT_S = 90.0
@@ -32,7 +32,7 @@ def stop(data_dir: Path) -> ExitCode:
             f"The launcher (pid {holder.pid}) belongs to {process.username()}.",
             f"Run this command as {process.username()}.",
         ) from None
-    if not wait_until_gone(holder, STOP_TIMEOUT_S):
+    if not wait_for_exit(holder, STOP_TIMEOUT_S):
         raise LauncherProblem(
             ExitCode.STOP_TIMED_OUT,
             f"The launcher (pid {holder.pid}) did not stop within {STOP_TIMEOUT_S:.0f} s.",

@@ -164,7 +164,7 @@ class Run:
             return False
         if _rows(view.items, one) == _rows(answer, one):
             return True
-        since_s = max(quiet_since_s, view.live_since_s, view.heard_s)
+        since_s = max(quiet_since_s, view.live_since_s, view.received_s)
         if time.monotonic() - since_s > LIVE_GRACE_S:
             problem = f"`live` without the answer {_rows(answer, one)}\n{one.transcript()}"
             self._report.fault(one.name, problem)

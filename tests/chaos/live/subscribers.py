@@ -63,7 +63,7 @@ class View:
     items: list[Any]
     #: When its state became `live`, and when the last frame arrived.
     live_since_s: float | None
-    heard_s: float
+    received_s: float
 
 
 class Subscriber(threading.Thread):
@@ -178,14 +178,14 @@ class Subscriber(threading.Thread):
             yield self._until_silence(client)
 
     def _until_silence(self, client: Client) -> Iterator[Frame]:
-        heard_s = asked_s = time.monotonic()
+        received_s = asked_s = time.monotonic()
         while not self.over.is_set():
             try:
                 yield client.next(POLL_S)
-                heard_s = asked_s = time.monotonic()
+                received_s = asked_s = time.monotonic()
             except TimeoutError:
                 now_s = time.monotonic()
-                if now_s - heard_s > SILENCE_S:
+                if now_s - received_s > SILENCE_S:
                     raise
                 if now_s - asked_s > SILENCE_S / 3:
                     client.send(type="ping", id="p")

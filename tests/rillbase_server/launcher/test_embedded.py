@@ -70,7 +70,7 @@ def test_postgres_starts_after_it_was_killed_while_its_backends_hung(created: Pa
             os.kill(server.pid, signal.SIGKILL)
             server.start()
             assert len(backends) > 1
-            assert not any(backend and backend.alive for backend in backends)
+            assert not any(backend and backend.is_running for backend in backends)
             with pytest.raises(psycopg.OperationalError):
                 hung.execute("SELECT 1")
         with psycopg.connect(server.url) as connection:

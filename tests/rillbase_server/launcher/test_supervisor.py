@@ -182,7 +182,7 @@ async def test_a_hung_service_is_killed_with_processes_of_other_sessions(tmp_pat
         await stage.watch_until(
             lambda: runner.state is ServiceState.READY and runner.identity != first
         )
-        assert not descendant.alive
+        assert not descendant.is_running
 
 
 async def test_a_service_that_waits_for_a_disk_is_not_killed(tmp_path: Path) -> None:
