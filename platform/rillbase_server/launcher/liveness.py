@@ -1,8 +1,7 @@
 """Decides from its responses whether a ready service still works.
 
 A process may run but hang: stopped by a signal, or in an endless loop. Only time in which the
-launcher itself ran counts: a suspended launcher has not waited for a response. A process that waits
-for a disk does not hang (``process.waits_for_disk``).
+launcher itself ran counts: a suspended launcher has not waited for a response.
 """
 
 from dataclasses import dataclass
@@ -12,6 +11,8 @@ INTERVAL_S = 2.0
 LONGEST_GAP_S = 6.0
 # How often a service's condition is checked, in addition to its liveness.
 CONDITION_INTERVAL_S = 5.0
+# How many times as long a service may be silent that waits for a disk, and would after a restart.
+DISK_FACTOR = 6
 
 
 @dataclass
@@ -22,9 +23,9 @@ class Liveness:
     silent_s: float = 0.0
     _checked_at: float | None = None
 
-    def record_check(self, now: float, *, answered: bool) -> bool:
+    def record_check(self, now: float, *, answered: bool, waits_for_disk: bool = False) -> bool:
         """Record the outcome of a check; return whether the service hangs."""
         passed_s = 0.0 if self._checked_at is None else min(now - self._checked_at, LONGEST_GAP_S)
         self._checked_at = now
         self.silent_s = 0.0 if answered else self.silent_s + passed_s
-        return self.silent_s >= self.hung_after_s
+        return self.silent_s >= self.hung_after_s * (DISK_FACTOR if waits_for_disk else 1)

@@ -105,8 +105,8 @@ def kill_tree(identity: ProcessIdentity) -> None:
 
 
 def waits_for_disk(pid: int) -> bool:
-    """Whether a thread of the process is in an uninterruptible system call. Killing the process has
-    no effect until that returns.
+    """Return whether a thread of the process is in an uninterruptible system call, usually for a
+    disk. Killing the process has no effect until that returns.
     """
     try:
         return any(_state_of(stat) == "D" for stat in Path(f"/proc/{pid}/task").glob("*/stat"))

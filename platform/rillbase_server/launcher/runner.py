@@ -215,8 +215,9 @@ class Runner:
     async def _watch_life(self, pid: int, alive: Check) -> None:
         liveness = Liveness(self.service.policy.hung_after_s)
         while True:
-            answered = await _run_check(alive, pid) is None or waits_for_disk(pid)
-            if liveness.record_check(time.monotonic(), answered=answered):
+            answered = await _run_check(alive, pid) is None
+            now, waits = time.monotonic(), waits_for_disk(pid)
+            if liveness.record_check(now, answered=answered, waits_for_disk=waits):
                 self.handle(ServiceHung(liveness.silent_s))
                 return
             await asyncio.sleep(INTERVAL_S)

@@ -34,6 +34,14 @@ def test_one_response_resets_the_time() -> None:
         assert not liveness.record_check(number * INTERVAL_S, answered=number % 7 == 0)
 
 
+def test_a_service_that_waits_for_a_disk_has_six_times_as_long() -> None:
+    liveness, now = Liveness(10), 100.0
+    liveness.record_check(now, answered=True)
+    while not liveness.record_check(now := now + INTERVAL_S, answered=False, waits_for_disk=True):
+        continue
+    assert now - 100.0 == 60.0
+
+
 def test_a_suspended_launcher_does_not_count_missing_responses() -> None:
     liveness = Liveness(15)
     liveness.record_check(0, answered=True)
