@@ -11,8 +11,6 @@ live query of these documents. No notification may be missing.
 from __future__ import annotations
 
 import argparse
-import http.client
-import json
 import signal
 import threading
 import time
@@ -24,6 +22,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from benchmarks.support.call_attack import Call, send
 from benchmarks.support.report import Report
 from rillbase import Client
 from tests.launcher_command import reachable_directory
@@ -44,8 +43,8 @@ class Calls:
 
     url: str
     key: str
-    #: Return the path and the body of a call.
-    of: Callable[[int], tuple[str, dict[str, object]]]
+    #: Return the call with a number.
+    of: Callable[[int], Call]
     #: By number.
     succeeded_s: dict[int, float] = field(default_factory=dict)
     longest_s: float = 0.0
@@ -55,8 +54,8 @@ class Calls:
         for number in range(1_000_000):
             if ending.is_set():
                 return
-            path, body = self.of(number)
-            while not _succeeds(self.url, self.key, path, body):
+            call = self.of(number)
+            while not _succeeds(self.url, self.key, call):
                 time.sleep(PERIOD_S)
             now_s = time.monotonic()
             self.succeeded_s[number] = now_s
@@ -104,6 +103,7 @@ def main() -> None:
         launcher = LauncherDirectory(directory)
         with launcher.up(RILLBASE_GRID="processes") as running:
             _create(running.ready)
+            _await_ready(launcher)
             for service in services:
                 for kind in ("killed", "hung"):
                     outage = _measure(launcher, running.ready, service, kind)
@@ -124,20 +124,20 @@ def _add(report: Report, service: str, kind: str, outage: Outage) -> None:
 def _create(ready: dict[str, str]) -> None:
     for kind, definition in (("collections", {"name": COLLECTION}), ("topics", {"name": TOPIC})):
         path = f"/api/v1/tenants/{ready['tenant']}/{kind}"
-        if not _succeeds(ready["url"], ready["api_key"], path, dict(definition)):
+        if not _succeeds(ready["url"], ready["api_key"], Call(path, dict(definition))):
             raise RuntimeError(f"{path} failed")
 
 
 def _measure(launcher: LauncherDirectory, ready: dict[str, str], service: str, kind: str) -> Outage:
     run = f"{service}-{kind}"
 
-    def insert(number: int) -> tuple[str, dict[str, object]]:
+    def insert(number: int) -> Call:
         document = {"_id": f"{run}-{number}", "run": run, "n": number}
-        return f"/v1/collections/{COLLECTION}/documents", document
+        return Call(f"/v1/collections/{COLLECTION}/documents", document)
 
-    def publish(number: int) -> tuple[str, dict[str, object]]:
+    def publish(number: int) -> Call:
         publication = {"id": "1", "publication_id": f"{run}-{number}", "expires_in_s": 60}
-        return f"/v1/topics/{TOPIC}/publications", publication
+        return Call(f"/v1/topics/{TOPIC}/publications", publication)
 
     writes = Calls(ready["url"], ready["api_key"], insert)
     publications = Calls(ready["url"], ready["api_key"], publish)
@@ -161,21 +161,10 @@ def _measure(launcher: LauncherDirectory, ready: dict[str, str], service: str, k
     return Outage(writes.longest_s, publications.longest_s, delay_s, len(expected - shown))
 
 
-def _succeeds(url: str, key: str, path: str, body: dict[str, object]) -> bool:
-    parts = urlsplit(url)
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=TIMEOUT_S)
-    try:
-        connection.request("POST", path, json.dumps(body), headers)
-        response = connection.getresponse()
-        response.read()
-    except (OSError, http.client.HTTPException):
-        return False
-    else:
-        # A repeated insert may have been executed before.
-        return response.status < HTTPStatus.BAD_REQUEST or response.status == HTTPStatus.CONFLICT
-    finally:
-        connection.close()
+def _succeeds(url: str, key: str, call: Call) -> bool:
+    status = send(urlsplit(url).port or 80, key, call, TIMEOUT_S)
+    # A repeated insert may have been executed before.
+    return 0 < status < HTTPStatus.BAD_REQUEST or status == HTTPStatus.CONFLICT
 
 
 @contextmanager
@@ -201,12 +190,20 @@ def _interrupt(pid: int, kind: str) -> None:
 
 
 def _await_recovery(launcher: LauncherDirectory, service: str, restarts: int) -> None:
-    def is_recovered() -> bool:
-        services = launcher.services()
-        ready = all(services[name]["state"] == "ready" for name in SERVICES)
-        return ready and services[service]["restarts"] > restarts
+    wait_until(
+        lambda: launcher.services()[service]["restarts"] > restarts,
+        what="a restart",
+        timeout_s=RECOVERY_TIMEOUT_S,
+    )
+    _await_ready(launcher)
 
-    wait_until(is_recovered, what="recovery", timeout_s=RECOVERY_TIMEOUT_S)
+
+def _await_ready(launcher: LauncherDirectory) -> None:
+    def are_ready() -> bool:
+        services = launcher.services()
+        return all(services[name]["state"] == "ready" for name in SERVICES)
+
+    wait_until(are_ready, what="all services", timeout_s=RECOVERY_TIMEOUT_S)
 
 
 if __name__ == "__main__":

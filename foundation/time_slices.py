@@ -54,7 +54,7 @@ async def run_in_slices(tenant: Hashable, work: Callable[[Pause], T]) -> T:
 
 
 class _Abandoned(BaseException):
-    """Nobody waits for the result any more."""
+    """The caller was cancelled."""
 
 
 class _Computation(Generic[T]):

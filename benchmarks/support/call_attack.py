@@ -52,16 +52,16 @@ class Callers:
             await asyncio.sleep(self.pause_s)
 
 
-def send(port: int, key: str, call: Call) -> int:
+def send(port: int, key: str, call: Call, timeout_s: float = TIMEOUT_S) -> int:
     """Send a call; return the status of its response, or 0."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
         connection.request("POST", call.path, json.dumps(call.body), headers)
         response = connection.getresponse()
         response.read()
     except (OSError, http.client.HTTPException):
-        # The server may disconnect an attacker.
+        # The server does not respond, or disconnects an attacker.
         return 0
     else:
         return response.status

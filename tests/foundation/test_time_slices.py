@@ -72,9 +72,10 @@ async def test_the_work_computes_only_while_the_loop_waits_for_it() -> None:
 
 
 async def test_a_cancelled_caller_stops_the_work() -> None:
-    stopped = threading.Event()
+    started, stopped = threading.Event(), threading.Event()
 
     def compute(pause: Pause) -> None:
+        started.set()
         try:
             while True:
                 pause()
@@ -82,7 +83,8 @@ async def test_a_cancelled_caller_stops_the_work() -> None:
             stopped.set()
 
     task = asyncio.create_task(run_in_slices("tenant", compute))
-    await asyncio.sleep(0.01)
+    while not started.is_set():  # noqa: ASYNC110 -- a thread sets it
+        await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

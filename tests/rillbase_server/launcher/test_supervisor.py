@@ -199,11 +199,10 @@ async def test_a_service_that_waits_for_a_disk_is_not_killed_soon(tmp_path: Path
         runner = stage.runner("web")
         await stage.supervisor.start_all()
         assert runner.identity is not None
-        watching = asyncio.create_task(stage.supervisor.watch())
-        await asyncio.sleep(3 * INTERVAL_S + 0.5)
+        end_s = time.monotonic() + 3 * INTERVAL_S + 0.5
+        await stage.watch_until(lambda: time.monotonic() > end_s)
         assert waits_for_disk(runner.identity.pid)
         assert runner.life.restarts == 0
-        watching.cancel()
 
 
 async def test_a_ready_service_can_report_a_problem(tmp_path: Path) -> None:
