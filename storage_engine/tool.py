@@ -2,6 +2,7 @@
 
     python -m storage_engine.tool stats DIR
     python -m storage_engine.tool verify DIR
+    python -m storage_engine.tool truncate-log DIR
     python -m storage_engine.tool dump DIR [FILE]
     python -m storage_engine.tool compact DIR [--keyspace NAME]
     python -m storage_engine.tool backup DIR TARGET
@@ -21,7 +22,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from rillbase_native import Engine, EngineError, dump_file, restore_database, verify_database
+from rillbase_native import (
+    Engine,
+    EngineError,
+    dump_file,
+    restore_database,
+    truncate_damaged_log,
+    verify_database,
+)
 from storage_engine import report
 
 Command: TypeAlias = Callable[[argparse.Namespace], None]
@@ -65,6 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 
     directory(add("stats", "Describe the contents of a database", _stats), "dir", "the database")
     directory(add("verify", "Read and verify everything", _verify), "dir", "the database")
+    truncate = add("truncate-log", "Truncate a damaged log where the damage begins", _truncate_log)
+    directory(truncate, "dir", "the database")
     dump = add("dump", "Print one of its files as text, or list them", _dump)
     directory(dump, "dir", "the database")
     dump.add_argument("file", nargs="?", metavar="FILE", help="name of a file, as listed")
@@ -101,6 +111,19 @@ def _verify(options: argparse.Namespace) -> None:
             f"the end of the log was never synced: opening the database truncates {file} at "
             f"offset {offset}, with {records:,} records after it"
         )
+
+
+def _truncate_log(options: argparse.Namespace) -> None:
+    truncated = truncate_damaged_log(_existing(options.dir))
+    if truncated is None:
+        _print("the log is not damaged; nothing was changed")
+        return
+    _print(
+        f"truncated {truncated['file']} at offset {truncated['offset']}: {truncated['records']:,}"
+        f" records remain, {truncated['dropped']:,} readable ones after the damage are dropped"
+    )
+    for copy in truncated["copies"]:
+        _print(f"copy of a file as it was: {copy}")
 
 
 def _dump(options: argparse.Namespace) -> None:

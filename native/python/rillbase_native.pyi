@@ -66,6 +66,7 @@ __all__ = [
     "parse_json",
     "query_partition",
     "restore_database",
+    "truncate_damaged_log",
     "verify_database",
     "write_partition",
 ]
@@ -1137,6 +1138,15 @@ class _Verified(TypedDict):
     # File, offset and records behind it of an unsynced end, which opening cuts.
     log_cut: tuple[str, int, int] | None
 
+class _TruncatedLog(TypedDict):
+    # Where the damage is, and how many records after it are no longer in the log.
+    file: str
+    offset: int
+    dropped: int
+    # The records that remain, and copies of the files that had others.
+    records: int
+    copies: list[str]
+
 @final
 class KeyspaceOptions:
     """How a keyspace behaves."""
@@ -1361,6 +1371,11 @@ def verify_database(
     """Read all of a database that is not open; return what it holds.
 
     `progress` is told the bytes that were read and those that there are.
+    """
+
+def truncate_damaged_log(directory: str | os.PathLike[str]) -> _TruncatedLog | None:
+    """Truncate the log of a database that is not open at the first record that cannot be read, after
+    copying the files concerned. None: the log is not damaged, and nothing was changed.
     """
 
 def restore_database(

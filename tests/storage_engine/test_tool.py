@@ -65,6 +65,26 @@ def test_damage_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "offset" in output
 
 
+def test_a_damaged_log_is_truncated(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    segment = max((database / "log").glob("*.wal"))
+    content = bytearray(segment.read_bytes())
+    content[content.index(b"late")] ^= 1
+    segment.write_bytes(content)
+    assert main(["verify", str(database)]) == 1
+    assert str(segment) in capsys.readouterr().err
+    assert main(["truncate-log", str(database)]) == 0
+    output = capsys.readouterr().out
+    assert f"truncated {segment}" in output
+    copy = segment.with_name(f"{segment.name}.damaged")
+    assert str(copy) in output
+    assert copy.read_bytes() == content
+    assert main(["verify", str(database)]) == 0
+    assert entries(database) == [f"key {number:04}".encode() for number in range(1000)]
+    capsys.readouterr()
+    assert main(["truncate-log", str(database)]) == 0
+    assert "not damaged" in capsys.readouterr().out
+
+
 def test_files_are_listed_and_shown(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dump", str(database)]) == 0
     files = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]

@@ -56,7 +56,7 @@ pub use compaction::shape::{KeyspaceShape, RunShape, Separation, TableShape};
 pub use db::{
     DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults, GroupTicket, GroupWrite, Keyspace,
     KeyspaceStats, LevelStats, Scan, SearchResult, Stats, Visited, WriteBatch, WriteGroup, restore,
-    verify,
+    truncate_damaged_log, verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};

@@ -4,6 +4,7 @@
 //! one of these states, and none older than the last one that was acknowledged as durable.
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "a test fails by panicking"
 )]
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
-use rillbase_engine::wal::{Durability, Wal, WalOptions, verify};
+use rillbase_engine::wal::{Durability, Wal, WalOptions, truncate_damaged, verify};
 use rillbase_engine::{Error, Result};
 
 const DIR: &str = "/db/log";
@@ -375,6 +376,7 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
     };
     if let Err(error) = verify(vfs, Path::new(DIR)) {
         names_it(&error);
+        return check_truncated(vfs, original, context);
     }
     let wal = match open(vfs) {
         Ok(wal) => wal,
@@ -393,6 +395,32 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
         // Each record states that those before it are synced, so only the last one may be lost.
         assert_eq!(found.records.len() + 1, original.records.len(), "{context}");
     }
+}
+
+/// Checks that a damaged log can be truncated, and then opened: its records are those that it had
+/// before, up to some index, and a copy of the damaged file remains.
+fn check_truncated(vfs: &FaultVfs, original: &State, context: &str) {
+    let truncated = truncate_damaged(vfs, Path::new(DIR)).unwrap().unwrap();
+    for copy in &truncated.copies {
+        assert!(vfs.open_read(copy).unwrap().len().is_ok(), "{context}");
+    }
+    assert_eq!(truncate_damaged(vfs, Path::new(DIR)).unwrap(), None, "{context}");
+    let wal = open(vfs).unwrap();
+    let found = State::of(&wal).unwrap();
+    assert_eq!(truncated.records, found.records.len() as u64, "{context}");
+    // The sample has truncated its end there and appended another record.
+    let last = original.next() - 1;
+    for (index, record) in (found.first..last).zip(&found.records) {
+        if let Some(offset) = index.checked_sub(original.first) {
+            let expected = &original.records[usize::try_from(offset).unwrap()];
+            assert_eq!(record, expected, "{context}: record {index}");
+        }
+    }
+    let next = wal.append(b"continued", Durability::Sync).unwrap();
+    assert_eq!(next, found.next(), "{context}");
+    drop(wal);
+    let continued = State::of(&open(vfs).unwrap()).unwrap();
+    assert_eq!(continued.next(), next + 1, "{context}");
 }
 
 /// Files with their bytes.
@@ -489,6 +517,35 @@ fn a_flipped_bit_anywhere_is_named_or_harmless() {
                 check_damaged(&vfs, original, path, close, &context);
             }
         }
+    }
+}
+
+#[test]
+fn a_log_is_truncated_at_the_first_damaged_record() {
+    let vfs = FaultVfs::new(1);
+    let wal = open(&vfs).unwrap();
+    let bodies: Vec<Vec<u8>> = (0..40_u8).map(|number| vec![number + 1; 90]).collect();
+    for body in &bodies {
+        wal.append(body, Durability::Sync).unwrap();
+    }
+    wal.close().unwrap();
+    let image = image_of(&vfs);
+    for (number, body) in bodies.iter().enumerate() {
+        let contains = |bytes: &[u8]| bytes.windows(body.len()).position(|part| part == body);
+        let (path, offset) = image
+            .iter()
+            .find_map(|(path, bytes)| contains(bytes).map(|offset| (path, offset)))
+            .unwrap();
+        let vfs = made_of(&image, 1);
+        vfs.damage(path, |bytes| bytes[offset + 45] ^= 1).unwrap();
+        let truncated = truncate_damaged(&vfs, Path::new(DIR)).unwrap().unwrap();
+        assert_eq!(&truncated.damage.file, path);
+        assert!(truncated.damage.offset <= offset as u64);
+        // The mark of the clean close is a record.
+        assert_eq!(truncated.damage.records, (bodies.len() - number) as u64);
+        let records = State::of(&open(&vfs).unwrap()).unwrap().records;
+        let found: Vec<_> = records.into_iter().map(|(body, _)| body).collect();
+        assert_eq!(found, bodies[..number], "record {number}");
     }
 }
 

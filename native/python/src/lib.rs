@@ -37,7 +37,7 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::engine::{
         Engine, EngineBatch, EngineScan, EngineSnapshot, EngineTransaction, PyKeyspaceOptions,
-        dump_file, restore_database, verify_database,
+        dump_file, restore_database, truncate_damaged_log, verify_database,
     };
     #[pymodule_export]
     use crate::errors::{EngineError, JsonError, NodeError, QueryError};

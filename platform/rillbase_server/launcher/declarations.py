@@ -93,18 +93,19 @@ def declare(
     urls = {name: os.environ.get(name) or url for name, url in embedded.items()}
     is_ours = {name: urls[name] == url for name, url in embedded.items()}
     postgres = _postgres(cluster, directory) if is_ours["DATABASE_URL"] else []
-    others = [_valkey(store, directory)] if is_ours["REDIS_URL"] else []
-    others += [_node(node, directory)] if is_ours["STORAGE_URL"] else []
+    valkey = [_valkey(store, directory)] if is_ours["REDIS_URL"] else []
+    # Nothing waits for it: documents work without it.
+    storage = [_node(node, directory)] if is_ours["STORAGE_URL"] else []
 
     environment = own_environment(options, secrets, urls) | mark_of(directory) | dict(temporary)
     plan = LaunchPlan(options, directory, urls["DATABASE_URL"], environment, temporary)
     preparation = _preparation(replace(plan, after=_names(postgres)))
-    plan = replace(plan, after=_names([preparation, *others]))
+    plan = replace(plan, after=_names([preparation, *valkey]))
     own_services = [_web(plan), _worker(plan), _background(plan, ports[4])]
     # Last, so Spark does not compete for CPU time with services that the user waits for.
     grid = _grid(replace(plan, after=(*plan.after, *_names(own_services))), ports[5])
     demo = _demo(replace(plan, after=(*plan.after, *_names(own_services))))
-    return [*postgres, *others, preparation, *own_services, grid, *demo]
+    return [*postgres, *valkey, *storage, preparation, *own_services, grid, *demo]
 
 
 def _free_ports(count: int, avoid: int) -> list[int]:
@@ -169,6 +170,7 @@ def _node(node: StorageNodeProgram, directory: DataDirectory) -> ServiceSpec:
         cwd=directory.root,
         env=server_environment() | node.environment | mark_of(directory),
         check=web_ready(node.health_url),
+        awaited=False,
         essential=False,
         alive=http_answers(node.health_url),
         policy=SERVER_POLICY,

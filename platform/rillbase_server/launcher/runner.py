@@ -178,7 +178,10 @@ class Runner:
 
     def _is_retried_forever(self, output: str) -> bool:
         """Return whether the installation should survive this exit."""
-        return self.installation_was_up and (not self.service.essential or NO_SPACE in output)
+        service = self.service
+        if not self.installation_was_up and service.awaited:
+            return False
+        return not service.essential or NO_SPACE in output
 
     def _popen(self, output: int) -> subprocess.Popen[bytes]:
         return spawn(

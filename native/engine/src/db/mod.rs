@@ -8,6 +8,7 @@
 //! - `recovery.rs`: opening; `replay.rs`: loading the log into memory.
 //! - `reserve.rs`: space reserved for opening; `space.rs`: handling a full disk.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
+//! - `verify.rs`: reading everything; `truncate.rs`: ending a damaged log.
 //! - `stats.rs`: counters.
 //!
 //! Locks are taken in this order: a keyspace's `flushing` or `compacting`, `state`, `commit`, the
@@ -36,6 +37,7 @@ pub(crate) mod snapshots;
 mod space;
 mod stats;
 mod transaction;
+mod truncate;
 mod verify;
 mod write;
 

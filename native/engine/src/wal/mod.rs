@@ -14,7 +14,8 @@
 //! - `space` — handling a full disk.
 //! - `recover` — the contents of a directory, `scan` — reading a segment sequentially.
 //! - `spans` and `read` — finding and reading records by index.
-//! - `verify` — verifying every checksum of a log that is not open; `dump` — a segment as text.
+//! - `verify` — verifying every checksum of a log that is not open; `truncate` — ending a damaged
+//!   log before the damage; `dump` — a segment as text.
 //!
 //! Invariants:
 //!
@@ -38,6 +39,7 @@ mod scan;
 mod segment;
 mod space;
 mod spans;
+mod truncate;
 mod verify;
 mod wal_records;
 
@@ -46,5 +48,6 @@ pub use format::{BlockReference, MAX_BODY_BYTES, WalVersion};
 pub use log::Wal;
 pub use options::{AppendedRecords, Durability, Recovery, WalOptions};
 pub use recover::TornTail;
+pub use truncate::{TruncatedLog, truncate_damaged};
 pub use verify::{LogReport, verify};
 pub use wal_records::{WalRecord, WalRecords};

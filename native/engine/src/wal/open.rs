@@ -73,7 +73,7 @@ impl Wal {
 }
 
 /// The header of the segment that continues the log.
-fn next_segment(recovered: &mut RecoveredLog) -> SegmentHeader {
+pub(super) fn next_segment(recovered: &mut RecoveredLog) -> SegmentHeader {
     // A segment without records is removed from the chain, or repeated opening would lengthen it.
     let empty = recovered
         .chain

@@ -68,11 +68,23 @@ pub(super) struct Referring {
 /// Reads the log in `dir`.
 pub(super) fn recover(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
-    let recovered = RecoveryPass::new(&files).run(u64::MAX)?;
+    let recovered = RecoveryPass::new(&files, Damage::Rejected).run(u64::MAX)?;
     // Records of the unsynced tail may have reached the disk before the blocks they refer to.
     for record in &recovered.referring {
         if record.position >= recovered.synced && !blocks_are_sound(vfs, dir, record)? {
-            return RecoveryPass::new(&files).run(record.position);
+            return RecoveryPass::new(&files, Damage::Rejected).run(record.position);
+        }
+    }
+    Ok(recovered)
+}
+
+/// Reads a damaged log as if it ended before the damage.
+pub(super) fn recover_before_damage(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
+    let files = SegmentHeaders::open(vfs, dir)?;
+    let recovered = RecoveryPass::new(&files, Damage::EndsLog).run(u64::MAX)?;
+    for record in &recovered.referring {
+        if !blocks_are_sound(vfs, dir, record)? {
+            return RecoveryPass::new(&files, Damage::EndsLog).run(record.position);
         }
     }
     Ok(recovered)
@@ -133,6 +145,47 @@ impl<'a> SegmentHeaders<'a> {
         Error::corruption(&path, 0, detail)
     }
 
+    /// The highest floor in a header or a record, whether or not the log is valid up to there.
+    fn highest_floor(&self) -> Result<Floor> {
+        let mut floor = Floor {
+            index: 1,
+            segment: 1,
+        };
+        for (_, header) in self.list.values() {
+            let Some(header) = header else { continue };
+            floor = floor.max(header.floor);
+            let mut scanner = self.scanner(header, u64::MAX)?;
+            while let Ok(Some(record)) = scanner.next() {
+                if record.kind == RecordKind::Floor
+                    && let Some(recorded) = decode_floor(record.body)
+                {
+                    floor = floor.max(recorded);
+                }
+            }
+        }
+        Ok(floor)
+    }
+
+    /// The newest chain that reaches back to `floor`: those behind a segment that is missing or
+    /// whose header is damaged do not.
+    fn chain_to(&self, floor: Floor) -> Result<Vec<SegmentHeader>> {
+        let mut limit = u64::MAX;
+        loop {
+            let older = self.list.range(..limit).rev();
+            let Some(newest) = older.filter_map(|(_, (_, header))| *header).next() else {
+                return Ok(Vec::new());
+            };
+            match self.chain(newest) {
+                Err(Error::Corruption { .. }) => limit = newest.number,
+                Err(error) => return Err(error),
+                Ok(chain) => match chain.first() {
+                    Some(first) if first.number > floor.segment => limit = first.number,
+                    _ => return Ok(chain),
+                },
+            }
+        }
+    }
+
     /// The newest segment. Newer files with an invalid header were never used: a header is durable
     /// before the first record is written.
     fn newest(&self) -> Result<(Option<SegmentHeader>, Option<TornTail>)> {
@@ -184,14 +237,24 @@ impl<'a> SegmentHeaders<'a> {
     }
 }
 
+/// What damage means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damage {
+    /// The log cannot be opened.
+    Rejected,
+    /// The log ends there.
+    EndsLog,
+}
+
 /// One pass over the chain.
 struct RecoveryPass<'a> {
     files: &'a SegmentHeaders<'a>,
+    damage: Damage,
     recovered: RecoveredLog,
 }
 
 impl<'a> RecoveryPass<'a> {
-    fn new(files: &'a SegmentHeaders<'a>) -> Self {
+    fn new(files: &'a SegmentHeaders<'a>, damage: Damage) -> Self {
         let recovered = RecoveredLog {
             chain: Vec::new(),
             leftover: Vec::new(),
@@ -209,24 +272,39 @@ impl<'a> RecoveryPass<'a> {
             block_use: BTreeMap::new(),
             referring: Vec::new(),
         };
-        Self { files, recovered }
+        Self {
+            files,
+            damage,
+            recovered,
+        }
     }
 
     /// Reads all records below the position `stop`.
     fn run(mut self, stop: u64) -> Result<RecoveredLog> {
-        let (newest, cut) = self.files.newest()?;
-        self.recovered.cut = cut;
-        let Some(newest) = newest else {
+        let chain = match self.damage {
+            Damage::Rejected => {
+                let (newest, cut) = self.files.newest()?;
+                self.recovered.cut = cut;
+                newest.map_or(Ok(Vec::new()), |newest| self.files.chain(newest))?
+            }
+            Damage::EndsLog => {
+                self.recovered.floor = self.files.highest_floor()?;
+                self.files.chain_to(self.recovered.floor)?
+            }
+        };
+        if chain.is_empty() && self.damage == Damage::Rejected {
             self.recovered.leftover = self.files.list.keys().copied().collect();
             return Ok(self.recovered);
-        };
-        let chain = self.files.chain(newest)?;
+        }
         self.begin(&chain);
         let mut kept = 0;
         for (index, header) in chain.iter().enumerate() {
             let next = chain.get(index + 1);
             kept = index + 1;
-            let whole = self.segment(header, next, stop)?;
+            let whole = match self.segment(header, next, stop) {
+                Err(Error::Corruption { .. }) if self.damage == Damage::EndsLog => false,
+                read => read?,
+            };
             if !whole {
                 self.stopped(header, chain.get(index + 1..).unwrap_or(&[]))?;
                 break;
@@ -265,9 +343,10 @@ impl<'a> RecoveryPass<'a> {
         self.recovered.clean = false;
         let mut closed_at = 0;
         while let Some(record) = scanner.next()? {
-            self.recovered.end = header.base.saturating_add(record.end);
             closed_at = record.start;
+            let end = record.end;
             self.record(header, &record)?;
+            self.recovered.end = header.base.saturating_add(end);
         }
         if next.is_none() && self.recovered.clean {
             // The log continues in place of the mark, which need not have been synced.
@@ -346,6 +425,9 @@ impl<'a> RecoveryPass<'a> {
             };
         }
         self.recovered.synced = self.recovered.synced.max(beyond.synced);
+        if self.damage == Damage::EndsLog {
+            self.recovered.synced = self.recovered.end;
+        }
         if self.recovered.synced > self.recovered.end {
             let detail = "there is no valid record here, but the log was synced beyond";
             return Err(Error::corruption(&file, offset, detail));
@@ -365,6 +447,20 @@ impl<'a> RecoveryPass<'a> {
     fn finish(mut self) -> Result<RecoveredLog> {
         let recovered = &mut self.recovered;
         let floor = recovered.floor;
+        if self.damage == Damage::EndsLog {
+            let newest = recovered.chain.last().map_or(0, |last| last.number);
+            if newest < floor.segment || recovered.next_index < floor.index {
+                // Nothing above the floor can be read.
+                recovered.chain.clear();
+                recovered.spans = Spans::default();
+                recovered.referring.clear();
+                recovered.next_index = floor.index;
+                recovered.end = 0;
+                recovered.synced = 0;
+                recovered.leftover = self.files.list.keys().copied().collect();
+                return Ok(self.recovered);
+            }
+        }
         if let Some(first) = recovered
             .chain
             .first()

@@ -78,6 +78,27 @@ pub(crate) fn verify_database(
     counts(py, &callback.then(py, done)?)
 }
 
+/// End the log of a database that is not open before damage; return what was done, or `None` if it
+/// is not damaged.
+#[pyfunction]
+pub(crate) fn truncate_damaged_log(
+    py: Python<'_>,
+    directory: PathBuf,
+) -> PyResult<Option<Bound<'_, PyDict>>> {
+    let done = py.detach(|| engine::truncate_damaged_log(&RealVfs, &directory));
+    let Some(truncated) = done.map_err(|error| engine_error(py, &error))? else {
+        return Ok(None);
+    };
+    let dict = PyDict::new(py);
+    dict.set_item("file", truncated.damage.file.display().to_string())?;
+    dict.set_item("offset", truncated.damage.offset)?;
+    dict.set_item("dropped", truncated.damage.records)?;
+    dict.set_item("records", truncated.records)?;
+    let copies = truncated.copies.iter().map(|path| path.display().to_string());
+    dict.set_item("copies", copies.collect::<Vec<_>>())?;
+    Ok(Some(dict))
+}
+
 /// Restore a backup into a directory that is empty or missing; return counts of its contents.
 #[pyfunction]
 #[pyo3(signature = (backup, directory, progress = None))]

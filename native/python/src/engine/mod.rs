@@ -24,7 +24,7 @@ use rillbase_engine::{Db, Error, Keyspace};
 use crate::errors::engine_error;
 
 pub(crate) use batch::EngineBatch;
-pub(crate) use files::{dump_file, restore_database, verify_database};
+pub(crate) use files::{dump_file, restore_database, truncate_damaged_log, verify_database};
 pub(crate) use options::PyKeyspaceOptions;
 pub(crate) use scan::EngineScan;
 pub(crate) use transaction::EngineTransaction;
