@@ -34,13 +34,14 @@ def spawn(
     output: Output,
     account: Account | None = None,
     death_signal: signal.Signals = signal.SIGTERM,
+    stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     """Start ``argv`` in its own session, with both output streams redirected to ``output``."""
     return subprocess.Popen(
         argv,
         cwd=cwd,
         env=dict(env),
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,

@@ -211,6 +211,8 @@ def _web(plan: LaunchPlan) -> ServiceSpec:
         alive=http_answers(options.url),
         condition=http_condition(options.url),
         policy=RestartPolicy(start_deadline_s=PROGRAM_DEADLINE_S, stop_grace_s=WEB_GRACE_S),
+        # Loading the program takes most of a restart. With several workers, the others serve.
+        has_standby=options.workers == 1,
         stop_rank=WEB_RANK,
     )
 

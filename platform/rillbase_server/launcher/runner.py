@@ -10,11 +10,12 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .child import end_family, spawn
 from .lifecycle import (
+    AT_REST,
     WITH_PROCESS,
     BecameReady,
     Event,
@@ -31,10 +32,14 @@ from .liveness import CONDITION_INTERVAL_S, INTERVAL_S, Liveness
 from .log_file import RotatingLogFile
 from .process import ProcessIdentity, identify, kill_tree, waits_for_disk
 from .service import Check, ServiceSpec
+from .standby import VARIABLE as STANDBY_VARIABLE
+from .standby import StandbyProcess
 
 CHECK_INTERVAL_S = 0.05
 LAST_LINES = 30
 CANNOT_EXECUTE = 127
+# When a service is ready, others may still be starting and need the CPU.
+STANDBY_DELAY_S = 15.0
 NO_SPACE = "No space left on device"
 
 
@@ -67,6 +72,8 @@ class Runner:
         self._on_line = on_line
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: LineReader | None = None
+        self._standby: StandbyProcess | None = None
+        self._standby_start: asyncio.TimerHandle | None = None
         self._check: asyncio.Task[None] | None = None
         self._watches: list[asyncio.Task[None]] = []
 
@@ -89,6 +96,9 @@ class Runner:
             self._end_watches()
         elif before.state is not ServiceState.READY:
             self._begin_watches()
+            self._plan_standby()
+        if self.state is ServiceState.STOPPING or self.state in AT_REST:
+            self._end_standby()
         failure: ProcessExited | None = None
         for effect in effects:
             failure = self._carry_out(effect) or failure
@@ -130,6 +140,7 @@ class Runner:
         """Close open files; the service must be stopped."""
         self._end_check()
         self._end_watches()
+        self._end_standby()
         self._end_reader()
         self.log.close()
 
@@ -145,22 +156,57 @@ class Runner:
     def _spawn(self) -> ProcessExited | None:
         self._end_reader()
         self.last_lines.clear()
-        reading, writing = os.pipe()
         try:
             self.service.before_start()
-            self._process = self._popen(writing)
+            self._process, reading = self._start_process()
         except OSError as error:
-            os.close(reading)
             self._add_line(f"cannot start: {error}".encode())
             forever = self._is_retried_forever(str(error))
             return ProcessExited(CANNOT_EXECUTE, retry_forever=forever)
-        finally:
-            os.close(writing)
         self.identity = identify(self._process.pid)
         self._begin_reader(reading)
         if self.service.check is not None:
             self._check = asyncio.create_task(self._check_until_ready(self._process.pid))
         return None
+
+    def _start_process(self) -> tuple[subprocess.Popen[bytes], int]:
+        """Return the process, and the descriptor from which its output is read."""
+        standby, self._standby = self._standby, None
+        if standby is not None and standby.take_over():
+            return standby.process, standby.output
+        reading, writing = os.pipe()
+        try:
+            return self._popen(writing), reading
+        except OSError:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+
+    def _plan_standby(self) -> None:
+        if self.service.has_standby and self._standby is None:
+            loop = asyncio.get_running_loop()
+            self._standby_start = loop.call_later(STANDBY_DELAY_S, self._start_standby)
+
+    def _start_standby(self) -> None:
+        self._standby_start = None
+        if self.state is not ServiceState.READY:
+            return
+        variables = {STANDBY_VARIABLE: "1"}
+        try:
+            self._standby = StandbyProcess(
+                lambda stdin, output: self._popen(output, stdin=stdin, variables=variables)
+            )
+        except OSError as error:
+            self._add_line(f"no standby: {error}".encode())
+
+    def _end_standby(self) -> None:
+        if self._standby_start is not None:
+            self._standby_start.cancel()
+            self._standby_start = None
+        if self._standby is not None:
+            self._standby.end()
+            self._standby = None
 
     def _repair(self, output: str) -> bool:
         """Repair the cause of a failed start, if possible."""
@@ -183,14 +229,21 @@ class Runner:
             return False
         return not service.essential or NO_SPACE in output
 
-    def _popen(self, output: int) -> subprocess.Popen[bytes]:
+    def _popen(
+        self,
+        output: int,
+        *,
+        stdin: int = subprocess.DEVNULL,
+        variables: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
         return spawn(
             self.service.argv,
             cwd=self.service.cwd,
-            env=self.service.env,
+            env={**self.service.env, **(variables or {})},
             output=output,
             account=self.service.account,
             death_signal=self.service.stop_signal,
+            stdin=stdin,
         )
 
     async def _check_until_ready(self, pid: int) -> None:

@@ -44,6 +44,8 @@ class ServiceSpec:
     # forever.
     essential: bool = True
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    # Whether a second process waits to take over (``standby.py``).
+    has_standby: bool = False
     # Services stop by rising rank; those of one rank stop together.
     stop_rank: int = 0
     stop_signal: signal.Signals = signal.SIGTERM

@@ -185,6 +185,57 @@ async def test_a_hung_service_is_killed_with_processes_of_other_sessions(tmp_pat
         assert not descendant.is_running
 
 
+STANDBY = "if [ -n \"$RILLBASE_STANDBY\" ]; then echo $$ > {mark}; read line || exit; fi; exec sleep 600"
+
+
+async def test_a_standby_takes_over_and_gets_a_successor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
+    mark = tmp_path / "standby"
+    web = program("web", STANDBY.format(mark=mark), has_standby=True)
+    async with staged(tmp_path, web) as stage:
+        await stage.supervisor.start_all()
+        runner = stage.runner("web")
+        for _ in range(3):
+            await stage.watch_until(lambda: mark.exists() and mark.read_text() != "")
+            standby = int(mark.read_text())
+            mark.unlink()
+            assert runner.identity is not None
+            assert runner.identity.pid != standby
+            os.kill(runner.identity.pid, signal.SIGKILL)
+            await stage.watch_until(
+                lambda: runner.state is ServiceState.READY
+                and runner.identity is not None
+                and runner.identity.pid == standby
+            )
+        await stage.watch_until(mark.exists)
+        last = identify(int(mark.read_text()))
+        assert last is not None
+    assert not last.is_running
+
+
+async def test_a_service_whose_standby_was_killed_is_started_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
+    mark = tmp_path / "standby"
+    web = program("web", STANDBY.format(mark=mark), has_standby=True)
+    async with staged(tmp_path, web) as stage:
+        await stage.supervisor.start_all()
+        runner = stage.runner("web")
+        await stage.watch_until(lambda: mark.exists() and mark.read_text() != "")
+        first, standby = runner.identity, int(mark.read_text())
+        assert first is not None
+        os.kill(standby, signal.SIGKILL)
+        os.kill(first.pid, signal.SIGKILL)
+        await stage.watch_until(
+            lambda: runner.state is ServiceState.READY and runner.identity not in (None, first)
+        )
+        assert runner.identity is not None
+        assert runner.identity.pid != standby
+
+
 async def test_a_service_that_waits_for_a_disk_is_not_killed_soon(tmp_path: Path) -> None:
     # A parent waits for the exec of a vforked child as for a disk.
     waiting = "import ctypes, time; ctypes.CDLL(None).vfork(); time.sleep(600)"
