@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rillbase_server.settings")
 
@@ -75,4 +76,11 @@ def build_application() -> Edge:
     )
 
 
+def wait_in_standby() -> None:
+    """Wait until the launcher makes this the serving process. Its end is the end of the input."""
+    if os.environ.pop("RILLBASE_STANDBY", "") and not sys.stdin.readline():
+        sys.exit()
+
+
 application = build_application()
+wait_in_standby()

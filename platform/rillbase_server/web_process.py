@@ -1,17 +1,9 @@
-"""The web server's process: its command, and its program.
-
-    python -m rillbase_server.web_process [uvicorn's arguments]
-
-With `RILLBASE_STANDBY`, it loads the application and waits for a line of input before it serves. At
-the end of the input it exits.
-"""
+"""The command of the web server's process."""
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
-from importlib import import_module
 from pathlib import Path
 
 #: Protocols with limits that apply before authentication.
@@ -21,7 +13,6 @@ WEBSOCKET_PROTOCOL = "rillbase_server.transport.websocket_protocol:WebSocketProt
 #: a burst of connections. glibc's returns every free page (transport/allocator.py), and costs no
 #: more CPU time.
 ENVIRONMENT = {"PYTHONMALLOC": "malloc"} if platform.libc_ver()[0] == "glibc" else {}
-APPLICATION = "rillbase_server.asgi:application"
 _PLATFORM = Path(__file__).resolve().parents[1]
 
 
@@ -30,7 +21,7 @@ def web_argv(host: str, port: int, *, workers: int, grace_s: int) -> list[str]:
 
     On shutdown, the server waits up to `grace_s` for requests in progress.
     """
-    argv = [sys.executable, "-m", "rillbase_server.web_process", APPLICATION]
+    argv = [sys.executable, "-m", "uvicorn", "rillbase_server.asgi:application"]
     argv += ["--app-dir", str(_PLATFORM)]
     argv += ["--host", host, "--port", str(port), "--workers", str(workers)]
     argv += ["--http", HTTP_PROTOCOL, "--ws", WEBSOCKET_PROTOCOL]
@@ -39,18 +30,3 @@ def web_argv(host: str, port: int, *, workers: int, grace_s: int) -> list[str]:
     argv += ["--no-proxy-headers"]
     argv += ["--timeout-graceful-shutdown", str(grace_s)]
     return argv
-
-
-def main() -> None:
-    """Run the server, in a standby once it is told to."""
-    import uvicorn  # noqa: PLC0415 -- the launcher imports this module for the command
-
-    if os.environ.pop("RILLBASE_STANDBY", ""):
-        import_module(APPLICATION.partition(":")[0])
-        if not sys.stdin.readline():
-            return
-    uvicorn.main()
-
-
-if __name__ == "__main__":
-    main()
