@@ -12,7 +12,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 BACK_S = 240.0
-#: A service is killed 10 s after its last response, and starts within seconds.
+#: A service is killed 8 s after its last response, and starts within seconds.
 REPLACED_S = 25.0
 OWN = ("web", "worker", "background", "grid")
 SERVERS = ("postgres", "valkey", "node")

@@ -76,7 +76,7 @@ class RestartPolicy:
     # After being ready for this long, a service has recovered, and its failures are reset.
     stable_after_s: float = 60.0
     # A ready service that does not respond for this long is killed.
-    hung_after_s: float = 10.0
+    hung_after_s: float = 8.0
 
     def delay_s(self, failures: int) -> float:
         """Return the pause before the retry after this number of consecutive failures."""

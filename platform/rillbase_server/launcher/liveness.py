@@ -12,7 +12,7 @@ LONGEST_GAP_S = 6.0
 # How often a service's condition is checked, in addition to its liveness.
 CONDITION_INTERVAL_S = 5.0
 # How many times as long a service may be silent that waits for a disk, and would after a restart.
-DISK_FACTOR = 6
+DISK_FACTOR = 8
 
 
 @dataclass

@@ -34,12 +34,12 @@ def test_one_response_resets_the_time() -> None:
         assert not liveness.record_check(number * INTERVAL_S, answered=number % 7 == 0)
 
 
-def test_a_service_that_waits_for_a_disk_has_six_times_as_long() -> None:
-    liveness, now = Liveness(10), 100.0
+def test_a_service_that_waits_for_a_disk_has_eight_times_as_long() -> None:
+    liveness, now = Liveness(8), 100.0
     liveness.record_check(now, answered=True)
     while not liveness.record_check(now := now + INTERVAL_S, answered=False, waits_for_disk=True):
         continue
-    assert now - 100.0 == 60.0
+    assert now - 100.0 == 64.0
 
 
 def test_a_suspended_launcher_does_not_count_missing_responses() -> None:
@@ -67,7 +67,7 @@ def http_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
 async def test_a_stopped_server_does_not_respond_although_it_still_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rillbase_server.launcher.readiness.ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("rillbase_server.launcher.readiness.ALIVE_TIMEOUT_S", 0.5)
     with http_server() as (process, url):
         alive = http_answers(url)
         assert await alive(process.pid) is None
