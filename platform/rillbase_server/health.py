@@ -42,6 +42,26 @@ class Dependency:
     figures: Callable[[], Mapping[str, object]] = dict
 
 
+class MetricsAccess:
+    """Decides who may read metrics and the state of a process."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._token = environment.rillbase_metrics_token.get_secret_value()
+        self._is_open = environment.rillbase_env != "production"
+
+    def check(self, scope: Scope) -> None:
+        """Raise `NotFound` or `Unauthenticated` unless the caller may read them."""
+        if not self._token and not self._is_open:
+            raise NotFound("In production, this requires RILLBASE_METRICS_TOKEN.")
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
+        expected = b"Bearer " + self._token.encode()
+        if self._token and not hmac.compare_digest(credentials, expected):
+            raise Unauthenticated(
+                "Send RILLBASE_METRICS_TOKEN as a bearer token.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+
+
 class HealthEndpoints:
     """Answers its own paths and forwards all other requests."""
 
@@ -55,8 +75,7 @@ class HealthEndpoints:
     ) -> None:
         self._app = app
         self._drain = drain
-        self._metrics_token = environment.rillbase_metrics_token.get_secret_value()
-        self._metrics_open = environment.rillbase_env != "production"
+        self._access = MetricsAccess(environment)
         valkeys = {
             "limits": environment.limits,
             "broker": environment.broker,
@@ -106,18 +125,10 @@ class HealthEndpoints:
         return code, {"status": status, "version": VERSION, "dependencies": report}
 
     async def _metrics(self, scope: Scope, send: Send) -> None:
-        if not self._metrics_token and not self._metrics_open:
-            error: ApiError = NotFound("In production, `/metrics` requires RILLBASE_METRICS_TOKEN.")
-            await _refuse(scope, send, "metrics", error)
-            return
-        credentials = dict(scope["headers"]).get(b"authorization", b"")
-        expected = b"Bearer " + self._metrics_token.encode()
-        if self._metrics_token and not hmac.compare_digest(credentials, expected):
-            error = Unauthenticated(
-                "Send RILLBASE_METRICS_TOKEN as a bearer token.",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-            await _refuse(scope, send, "metrics", error)
+        try:
+            self._access.check(scope)
+        except ApiError as error:
+            await refuse(scope, send, "metrics", error)
             return
         metrics.POOLS.sample(force=True)
         await asyncio.gather(
@@ -153,7 +164,8 @@ async def _answer(
     await _send(scope, send, route, status, json.dumps(body).encode(), media_type)
 
 
-async def _refuse(scope: Scope, send: Send, route: str, error: ApiError) -> None:
+async def refuse(scope: Scope, send: Send, route: str, error: ApiError) -> None:
+    """Respond with an error."""
     body = json.dumps(error.problem(request_id.get())).encode()
     headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
     media_type = (b"content-type", b"application/problem+json")

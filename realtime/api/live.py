@@ -22,7 +22,8 @@ from documents.api.requests import (
 from foundation.api.problems import translate
 from foundation.api.rendering import to_json
 from foundation.asgi import App, Receive, Scope, Send
-from foundation.errors import InvalidBody, MethodNotAllowed
+from foundation.errors import InvalidBody, InvalidCredentials, MethodNotAllowed
+from realtime.api.tickets import path_of
 from realtime.registration.subscribe_request import MEMBERS
 from rillbase_native import Value
 from storage_engine.topics.live.api import TopicStreams
@@ -116,7 +117,9 @@ class TicketedStreams:
                 "A ticket already contains its whole query, so it must be the only parameter."
             )
         caller, ticket = await by_ticket(handshake, head.query["ticket"])
-        query = {name: str(value) for name, value in (ticket.query or {}).items()}
+        if ticket.query is None or scope["path"] != path_of(ticket.query):
+            raise InvalidCredentials("The ticket is for a different path.")
+        query = {name: str(value) for name, value in ticket.query.items()}
         headers.update(cors.answer_headers(head, caller.tenant))
         await check_rate_limits(caller.principal, caller.tenant, headers)
         call = Call(head, RequestBody(head, receive), caller.principal, caller.tenant, query)

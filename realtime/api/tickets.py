@@ -49,7 +49,7 @@ async def issue(call: Call) -> CallResponse:
     text = await tickets.issue(ticket)
     members: JsonObject = {"ticket": text, "expires_in_s": ticket.lifetime_s}
     if query is not None:
-        members["url"] = f"{_address(query)}?{urlencode({'ticket': text})}"
+        members["url"] = f"{path_of(query)}?{urlencode({'ticket': text})}"
     return json_answer(members, status=201, headers={"Cache-Control": "no-store"})
 
 
@@ -65,7 +65,8 @@ def _origin(call: Call, value: Value | None) -> str:
     return value.text()
 
 
-def _address(query: JsonObject) -> str:
+def path_of(query: JsonObject) -> str:
+    """Return the path of the stream with this query."""
     if "topic" in query:
         return f"/v1/topics/{query['topic']}/subscriptions/{query['subscription']}/live"
     return f"/v1/collections/{query['collection']}/live"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import requests
 from django.utils import timezone
 
 from foundation.scope import scoped
@@ -74,6 +75,18 @@ def test_an_event_sources_ticket_opens_no_websocket(server: str, account: Tenant
     with opened(server) as client:
         client.send(type="hello", token=text)
         assert client.closed()[0] == 4401
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/collections/other/live", "/v1/topics/todos/subscriptions/1/live", "/live"]
+)
+def test_an_event_sources_ticket_is_valid_only_for_its_path(
+    server: str, account: TenantAccount, path: str
+) -> None:
+    todos = make_collection(server, account=account)
+    text = ticket(server, make_key(account.tenant), live={"collection": todos.name})
+    response = requests.get(f"{server}{path}", {"ticket": text}, timeout=60)
+    problem(response, 401, "invalid_credentials")
 
 
 def test_a_ticket_for_a_query_that_cannot_be_live_is_rejected(

@@ -40,6 +40,14 @@ def test_every_socket_is_on_loopback_and_requires_a_secret(
             port: result[port].cmdline() for port, kind in kinds.items() if kind == "none"
         }
         assert set(kinds.values()) == {"postgres", "resp", "http", "spark", "py4j"}
+        python = {
+            port
+            for port, process in result.items()
+            if kinds[port] == "http" and {"background", "grid"} & set(process.cmdline())
+        }
+        assert len(python) == 2
+        for port in python:
+            assert {status(port, path) for path in ("/metrics", "/status")} == {401}
 
 
 def grid_watches(launcher_directory: LauncherDirectory) -> bool:
@@ -87,7 +95,7 @@ def wants_password(port: int) -> bool:
 
 
 def tells_strangers_nothing(port: int) -> bool:
-    """Probes may read a process's status as numbers; everything else is rejected."""
+    """Return whether requests without credentials are rejected."""
     return all(
         status(port, path) in (401, 403, 404)
         for path in ("/v1/collections/todos/documents", "/v1/tenants", "/admin/secrets", "/jobs")

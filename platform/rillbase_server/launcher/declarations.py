@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from secrets import token_urlsafe
 
 from rillbase_server.processes.table import BACKGROUND, GRID_PROCESS, ProcessDeclaration
 from rillbase_server.web_process import ENVIRONMENT, web_argv
@@ -45,6 +46,7 @@ from .valkey import ValkeyStore
 
 WEB_RANK, TASKS_RANK, PREPARATION_RANK, STORAGE_RANK, VALKEY_RANK, POSTGRES_RANK = range(6)
 WORKER_PROCESSES = 2
+METRICS_TOKEN = "RILLBASE_METRICS_TOKEN"
 # uvicorn waits this long for open connections; the launcher waits a little longer for uvicorn.
 CONNECTIONS_GRACE_S = 8
 WEB_GRACE_S = 12.0
@@ -284,15 +286,17 @@ def _process(
 ) -> ServiceSpec:
     """Return the service of a process of the table, which reports its state on its own port."""
     url = f"http://{LOOPBACK}:{port}"
+    # Every account of the machine can reach the port.
+    token = plan.environment.get(METRICS_TOKEN) or token_urlsafe()
     return ServiceSpec(
         name=process.name,
         argv=(sys.executable, str(REPOSITORY / "manage.py"), process.name, "--port", str(port)),
         cwd=REPOSITORY,
-        env=plan.environment,
+        env={**plan.environment, METRICS_TOKEN: token},
         after=plan.after,
         check=web_ready(url),
         alive=http_answers(url),
-        condition=http_condition(url),
+        condition=http_condition(url, token),
         awaited=any(service.awaited for service in process.services),
         essential=False,
         policy=policy,

@@ -75,10 +75,15 @@ def http_answers(url: str) -> Check:
     return check
 
 
-def http_condition(url: str) -> Check:
-    """Report the dependencies that are not ready, according to /readyz."""
+def http_condition(url: str, token: str = "") -> Check:
+    """Report the dependencies that are not ready, according to /readyz, and with the token of its
+    metrics the causes in its /status.
+    """
     parts = urlsplit(url)
     request = f"GET /readyz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+    status_request = f"GET /status HTTP/1.1\r\nHost: {parts.netloc}\r\n"
+    if token:
+        status_request += f"Authorization: Bearer {token}\r\n"
 
     async def check(_pid: int) -> str | None:
         async with asyncio.timeout(ANSWER_TIMEOUT_S):
@@ -86,8 +91,7 @@ def http_condition(url: str) -> Check:
             problem = readiness_problem(body)
             if problem is None:
                 return None
-            status_path = request.replace("/readyz", "/status")
-            _, status = await _get(parts.hostname or "", parts.port or 80, status_path)
+            _, status = await _get(parts.hostname or "", parts.port or 80, status_request)
         return "; ".join([problem, *_causes(status)])
 
     return check

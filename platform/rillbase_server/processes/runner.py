@@ -12,9 +12,10 @@ import uvicorn
 
 from foundation.asgi import App, Receive, Scope, Send
 from foundation.environment import environment
+from foundation.errors import ApiError
 from foundation.logs import set_up_logging
 from rillbase_server import garbage
-from rillbase_server.health import Dependency, HealthEndpoints
+from rillbase_server.health import Dependency, HealthEndpoints, MetricsAccess, refuse
 from rillbase_server.lifespan import Lifespan
 from rillbase_server.processes.supervision import SupervisedService, Supervision
 from rillbase_server.processes.table import ProcessDeclaration
@@ -70,7 +71,7 @@ def build(process: ProcessDeclaration, end_process: Callable[[], None], **argume
         )
     supervision = Supervision(services, end_process)
     served = HealthEndpoints(
-        status_app(supervision.status),
+        status_app(supervision.status, MetricsAccess(settings)),
         settings,
         dependencies,
         database_alias=process.database_alias,
@@ -83,13 +84,19 @@ def build(process: ProcessDeclaration, end_process: Callable[[], None], **argume
     )
 
 
-def status_app(status: Callable[[], Mapping[str, object]]) -> App:
-    """Serve only `/status`, with the state of the process."""
+def status_app(status: Callable[[], Mapping[str, object]], access: MetricsAccess) -> App:
+    """Serve only `/status`, with the state of the process, to those who may read its metrics."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         exists = scope["path"] == "/status"
+        if exists:
+            try:
+                access.check(scope)
+            except ApiError as error:
+                await refuse(scope, send, "status", error)
+                return
         body = json.dumps(status() if exists else {"title": "Not found", "status": 404})
         await send(
             {
