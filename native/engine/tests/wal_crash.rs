@@ -400,11 +400,22 @@ fn check_damaged(vfs: &FaultVfs, original: &State, damaged: &Path, close: bool, 
 /// Checks that a damaged log can be truncated, and then opened: its records are those that it had
 /// before, up to some index, and a copy of the damaged file remains.
 fn check_truncated(vfs: &FaultVfs, original: &State, context: &str) {
-    let truncated = truncate_damaged(vfs, Path::new(DIR)).unwrap().unwrap();
+    let Some(truncated) = truncate_damaged(vfs, Path::new(DIR)).unwrap() else {
+        // The damage is where no record depends on it.
+        return assert_eq!(
+            &State::of(&open(vfs).unwrap()).unwrap(),
+            original,
+            "{context}"
+        );
+    };
     for copy in &truncated.copies {
         assert!(vfs.open_read(copy).unwrap().len().is_ok(), "{context}");
     }
-    assert_eq!(truncate_damaged(vfs, Path::new(DIR)).unwrap(), None, "{context}");
+    assert_eq!(
+        truncate_damaged(vfs, Path::new(DIR)).unwrap(),
+        None,
+        "{context}"
+    );
     let wal = open(vfs).unwrap();
     let found = State::of(&wal).unwrap();
     assert_eq!(truncated.records, found.records.len() as u64, "{context}");

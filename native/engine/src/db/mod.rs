@@ -76,6 +76,7 @@ pub use search::{SearchResult, Visited};
 pub use snapshots::DbSnapshot;
 pub use stats::{KeyspaceStats, LevelStats, Stats};
 pub use transaction::DbTransaction;
+pub use truncate::truncate_damaged_log;
 pub use verify::{DatabaseReport, verify};
 
 /// What the commit lock guards.

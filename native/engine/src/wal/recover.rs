@@ -82,12 +82,24 @@ pub(super) fn recover(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
 pub(super) fn recover_before_damage(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
     let recovered = RecoveryPass::new(&files, Damage::EndsLog).run(u64::MAX)?;
+    match first_unsound(vfs, dir, &recovered)? {
+        Some(record) => RecoveryPass::new(&files, Damage::EndsLog).run(record.position),
+        None => Ok(recovered),
+    }
+}
+
+/// The first record that refers to a block that cannot be read.
+pub(super) fn first_unsound<'a>(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    recovered: &'a RecoveredLog,
+) -> Result<Option<&'a Referring>> {
     for record in &recovered.referring {
         if !blocks_are_sound(vfs, dir, record)? {
-            return RecoveryPass::new(&files, Damage::EndsLog).run(record.position);
+            return Ok(Some(record));
         }
     }
-    Ok(recovered)
+    Ok(None)
 }
 
 fn blocks_are_sound(vfs: &dyn Vfs, dir: &Path, record: &Referring) -> Result<bool> {

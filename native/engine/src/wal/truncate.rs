@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::checkpoint;
 use super::open::next_segment;
-use super::recover::{RecoveredLog, TornTail, recover_before_damage};
+use super::recover::{RecoveredLog, TornTail, first_unsound, recover, recover_before_damage};
 use super::segment::{LogSegment, path_of};
-use super::verify::verify;
 use crate::error::{Error, Result};
 use crate::vfs::Vfs;
 
@@ -23,12 +22,11 @@ pub struct TruncatedLog {
     pub copies: Vec<PathBuf>,
 }
 
-/// Truncates a log that is not open, if it is damaged, at the first record that cannot be read.
-/// Files with later records are copied first, with the suffix `.damaged`.
+/// Truncates a log that is not open at the first record that cannot be read, if there is one. Files
+/// with later records are copied first, with the suffix `.damaged`.
 pub fn truncate_damaged(vfs: &dyn Vfs, dir: &Path) -> Result<Option<TruncatedLog>> {
-    match verify(vfs, dir) {
-        Err(Error::Corruption { .. }) => {}
-        verified => return verified.map(|_| None),
+    if is_readable(vfs, dir)? {
+        return Ok(None);
     }
     let mut recovered = recover_before_damage(vfs, dir)?;
     let records = recovered.next_index.saturating_sub(recovered.floor.index);
@@ -49,12 +47,22 @@ pub fn truncate_damaged(vfs: &dyn Vfs, dir: &Path) -> Result<Option<TruncatedLog
     }))
 }
 
+fn is_readable(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
+    match recover(vfs, dir) {
+        Err(Error::Corruption { .. }) => Ok(false),
+        recovered => first_unsound(vfs, dir, &recovered?).map(|record| record.is_none()),
+    }
+}
+
 fn damage_of(dir: &Path, recovered: &RecoveredLog) -> TornTail {
     let cut = recovered.cut.clone();
     cut.unwrap_or_else(|| {
         let last = recovered.chain.last();
         TornTail {
-            file: path_of(dir, last.map_or(recovered.floor.segment, |last| last.number)),
+            file: path_of(
+                dir,
+                last.map_or(recovered.floor.segment, |last| last.number),
+            ),
             offset: last.map_or(0, |last| recovered.end.saturating_sub(last.base)),
             records: 0,
         }

@@ -94,7 +94,10 @@ pub(crate) fn truncate_damaged_log(
     dict.set_item("offset", truncated.damage.offset)?;
     dict.set_item("dropped", truncated.damage.records)?;
     dict.set_item("records", truncated.records)?;
-    let copies = truncated.copies.iter().map(|path| path.display().to_string());
+    let copies = truncated
+        .copies
+        .iter()
+        .map(|path| path.display().to_string());
     dict.set_item("copies", copies.collect::<Vec<_>>())?;
     Ok(Some(dict))
 }
