@@ -193,7 +193,8 @@ async def test_a_standby_takes_over_and_gets_a_successor(
 ) -> None:
     monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
     mark = tmp_path / "standby"
-    web = program("web", STANDBY.format(mark=mark), has_standby=True)
+    policy = replace(QUICK, max_failures=8)
+    web = program("web", STANDBY.format(mark=mark), has_standby=True, policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
         runner = stage.runner("web")
@@ -220,7 +221,8 @@ async def test_a_service_whose_standby_was_killed_is_started_anew(
 ) -> None:
     monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
     mark = tmp_path / "standby"
-    web = program("web", STANDBY.format(mark=mark), has_standby=True)
+    policy = replace(QUICK, max_failures=8)
+    web = program("web", STANDBY.format(mark=mark), has_standby=True, policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
         runner = stage.runner("web")
