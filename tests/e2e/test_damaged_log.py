@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from foundation.json_types import JsonObject
 from storage_engine.tool import main
 from tests.launcher_process import LauncherDirectory
 from tests.waiting import wait_until
@@ -15,13 +16,13 @@ pytestmark = pytest.mark.timeout(600)
 TIMEOUT_S = 120.0
 
 
-def post(ready: dict[str, str], path: str, body: dict[str, object]) -> int:
+def post(ready: dict[str, str], path: str, body: JsonObject) -> int:
     headers = {"Authorization": f"Bearer {ready['api_key']}"}
     return requests.post(ready["url"] + path, json=body, headers=headers, timeout=60).status_code
 
 
 def publish(ready: dict[str, str], number: int) -> int:
-    publication: dict[str, object] = {"id": "1", "data": {"number": number}}
+    publication: JsonObject = {"id": "1", "data": {"number": number}}
     return post(ready, "/v1/topics/damaged/publications", publication)
 
 
@@ -37,14 +38,15 @@ def test_a_damaged_log_is_repaired_while_documents_are_served(
     database = launcher_directory.data / "node" / "db"
     settings = {"RILLBASE_GRID": "processes"}
     with launcher_directory.up(**settings) as running:
-        topics = f"/api/v1/tenants/{running.ready['tenant']}/topics"
-        assert post(running.ready, topics, {"name": "damaged"}) == 201
+        tenant = f"/api/v1/tenants/{running.ready['tenant']}"
+        for kind in ("collections", "topics"):
+            assert post(running.ready, f"{tenant}/{kind}", {"name": "damaged"}) == 201
         assert [publish(running.ready, number) for number in range(20)] == [201] * 20
 
     damage(max((database / "log").glob("*.wal")))
 
     with launcher_directory.up(**settings) as running:
-        documents = "/v1/collections/orders/documents"
+        documents = "/v1/collections/damaged/documents"
         assert publish(running.ready, 20) == 503
         assert post(running.ready, documents, {"state": "new"}) == 201
         assert launcher_directory.services()["node"]["state"] != "ready"
@@ -55,7 +57,7 @@ def test_a_damaged_log_is_repaired_while_documents_are_served(
         assert "dropped" in capsys.readouterr().out
 
         def is_repaired() -> bool:
-            return launcher_directory.services()["node"]["state"] == "ready"
+            return bool(launcher_directory.services()["node"]["state"] == "ready")
 
         wait_until(is_repaired, what="the node", timeout_s=TIMEOUT_S)
         assert publish(running.ready, 21) == 201

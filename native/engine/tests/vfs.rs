@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -347,4 +348,41 @@ fn a_database_past_the_systems_cache_is_one_that_others_read() {
     let (db, space) = open(Arc::new(RealVfs));
     assert_eq!(*db.get(&space, &key(19_999)).unwrap().unwrap(), [7; 100]);
     db.verify(&mut |_, _| ()).unwrap();
+}
+
+/// Creates everything that a database creates below `dir`.
+fn create_all(dir: &Path) -> Vec<PathBuf> {
+    let vfs = DirectVfs::new();
+    let (inner, table) = (dir.join("db/log"), dir.join("db/1.table"));
+    let (log, lock) = (inner.join("1.wal"), dir.join("db/LOCK"));
+    vfs.create_dir_all(&inner).unwrap();
+    vfs.create(&table).unwrap();
+    vfs.open_log(&log).unwrap();
+    vfs.lock(&lock).unwrap();
+    vec![dir.join("db"), inner, table, log, lock]
+}
+
+#[test]
+fn files_that_root_creates_belong_to_the_owner_of_their_directory() {
+    let folder = Folder::new("owner");
+    if std::fs::metadata(&folder.0).unwrap().uid() != 0 {
+        // Others cannot create files for another account.
+        return;
+    }
+    let (account, group) = (4321, 8765);
+    std::os::unix::fs::chown(&folder.0, Some(account), Some(group)).unwrap();
+    for path in create_all(&folder.0) {
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(
+            (metadata.uid(), metadata.gid()),
+            (account, group),
+            "{path:?}"
+        );
+    }
+    let other = Folder::new("owner-of-a-link");
+    let (target, link) = (other.0.join("file"), folder.0.join("link"));
+    std::fs::write(&target, "").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    RealVfs.open_log(&link).unwrap();
+    assert_eq!(std::fs::metadata(&target).unwrap().uid(), 0);
 }

@@ -417,18 +417,22 @@ fn check_truncated(vfs: &FaultVfs, original: &State, context: &str) {
         "{context}"
     );
     let wal = open(vfs).unwrap();
-    let found = State::of(&wal).unwrap();
-    assert_eq!(truncated.records, found.records.len() as u64, "{context}");
+    let reopened = State::of(&wal).unwrap();
+    assert_eq!(
+        truncated.records,
+        reopened.records.len() as u64,
+        "{context}"
+    );
     // The sample has truncated its end there and appended another record.
     let last = original.next() - 1;
-    for (index, record) in (found.first..last).zip(&found.records) {
+    for (index, record) in (reopened.first..last).zip(&reopened.records) {
         if let Some(offset) = index.checked_sub(original.first) {
             let expected = &original.records[usize::try_from(offset).unwrap()];
             assert_eq!(record, expected, "{context}: record {index}");
         }
     }
     let next = wal.append(b"continued", Durability::Sync).unwrap();
-    assert_eq!(next, found.next(), "{context}");
+    assert_eq!(next, reopened.next(), "{context}");
     drop(wal);
     let continued = State::of(&open(vfs).unwrap()).unwrap();
     assert_eq!(continued.next(), next + 1, "{context}");
@@ -555,8 +559,8 @@ fn a_log_is_truncated_at_the_first_damaged_record() {
         // The mark of the clean close is a record.
         assert_eq!(truncated.damage.records, (bodies.len() - number) as u64);
         let records = State::of(&open(&vfs).unwrap()).unwrap().records;
-        let found: Vec<_> = records.into_iter().map(|(body, _)| body).collect();
-        assert_eq!(found, bodies[..number], "record {number}");
+        let contents: Vec<_> = records.into_iter().map(|(body, _)| body).collect();
+        assert_eq!(contents, bodies[..number], "record {number}");
     }
 }
 

@@ -12,7 +12,7 @@ from .valkey import ValkeyStore
 
 ANSWER_TIMEOUT_S = 3.0
 #: Of checks whether a service hangs.
-ALIVE_TIMEOUT_S = 2.0
+LIVENESS_TIMEOUT_S = 2.0
 MAX_ANSWER_BYTES = 65_536
 HTTP_OK = 200
 
@@ -68,7 +68,7 @@ def http_answers(url: str) -> Check:
     request = f"GET /healthz HTTP/1.1\r\nHost: {parts.netloc}\r\n"
 
     async def check(_pid: int) -> str | None:
-        async with asyncio.timeout(ALIVE_TIMEOUT_S):
+        async with asyncio.timeout(LIVENESS_TIMEOUT_S):
             await _get(parts.hostname or "", parts.port or 80, request)
         return None
 
@@ -165,7 +165,7 @@ def _renewed_ns(path: Path) -> int | None:
 
 
 async def _bytes_answered(port: int, question: bytes) -> str | None:
-    async with asyncio.timeout(ALIVE_TIMEOUT_S):
+    async with asyncio.timeout(LIVENESS_TIMEOUT_S):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         try:
             writer.write(question)

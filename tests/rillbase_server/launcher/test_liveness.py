@@ -67,7 +67,7 @@ def http_server() -> Iterator[tuple[subprocess.Popen[str], str]]:
 async def test_a_stopped_server_does_not_respond_although_it_still_listens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rillbase_server.launcher.readiness.ALIVE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("rillbase_server.launcher.readiness.LIVENESS_TIMEOUT_S", 0.5)
     with http_server() as (process, url):
         alive = http_answers(url)
         assert await alive(process.pid) is None

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -185,57 +186,74 @@ async def test_a_hung_service_is_killed_with_processes_of_other_sessions(tmp_pat
         assert not descendant.is_running
 
 
-STANDBY = "if [ -n \"$RILLBASE_STANDBY\" ]; then echo $$ > {mark}; read line || exit; fi; exec sleep 600"
+STANDBY = """
+if [ -n "$RILLBASE_STANDBY" ]; then echo $$ > {mark}; read line || exit; fi
+exec sleep 600
+"""
 
 
-async def test_a_standby_takes_over_and_gets_a_successor(
+@pytest.fixture
+async def with_standby(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> AsyncIterator[tuple[Stage, Runner]]:
+    """A service that has a standby, whose process ID is in the file `standby`."""
     monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
-    mark = tmp_path / "standby"
     policy = replace(QUICK, max_failures=8)
-    web = program("web", STANDBY.format(mark=mark), has_standby=True, policy=policy)
+    script = STANDBY.format(mark=tmp_path / "standby")
+    web = program("web", script, has_standby=True, policy=policy)
     async with staged(tmp_path, web) as stage:
         await stage.supervisor.start_all()
-        runner = stage.runner("web")
-        for _ in range(3):
-            await stage.watch_until(lambda: mark.exists() and mark.read_text() != "")
-            standby = int(mark.read_text())
-            mark.unlink()
-            assert runner.identity is not None
-            assert runner.identity.pid != standby
-            os.kill(runner.identity.pid, signal.SIGKILL)
-            await stage.watch_until(
-                lambda: runner.state is ServiceState.READY
-                and runner.identity is not None
-                and runner.identity.pid == standby
-            )
-        await stage.watch_until(mark.exists)
-        last = identify(int(mark.read_text()))
-        assert last is not None
+        yield stage, stage.runner("web")
+
+
+async def wait_for_standby(stage: Stage, mark: Path) -> int:
+    """Wait for the process ID that a standby writes, and remove the file."""
+    await stage.watch_until(lambda: mark.exists() and mark.read_text() != "")
+    return take_number(mark)
+
+
+def take_number(file: Path) -> int:
+    number = int(file.read_text())
+    file.unlink()
+    return number
+
+
+def process_id(runner: Runner) -> int:
+    """The process that serves; 0 if none does."""
+    if runner.state is not ServiceState.READY or runner.identity is None:
+        return 0
+    return runner.identity.pid
+
+
+def is_process(runner: Runner, process: int) -> bool:
+    return process_id(runner) == process
+
+
+async def test_a_standby_replaces_a_killed_process(
+    tmp_path: Path, with_standby: tuple[Stage, Runner]
+) -> None:
+    stage, runner = with_standby
+    for _ in range(3):
+        standby = await wait_for_standby(stage, tmp_path / "standby")
+        assert process_id(runner) not in (0, standby)
+        os.kill(process_id(runner), signal.SIGKILL)
+        await stage.watch_until(partial(is_process, runner, standby))
+    last = identify(await wait_for_standby(stage, tmp_path / "standby"))
+    assert last is not None
+    await stage.supervisor.stop_all()
     assert not last.is_running
 
 
-async def test_a_service_whose_standby_was_killed_is_started_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_service_is_restarted_without_its_standby(
+    tmp_path: Path, with_standby: tuple[Stage, Runner]
 ) -> None:
-    monkeypatch.setattr("rillbase_server.launcher.runner.STANDBY_DELAY_S", 0.1)
-    mark = tmp_path / "standby"
-    policy = replace(QUICK, max_failures=8)
-    web = program("web", STANDBY.format(mark=mark), has_standby=True, policy=policy)
-    async with staged(tmp_path, web) as stage:
-        await stage.supervisor.start_all()
-        runner = stage.runner("web")
-        await stage.watch_until(lambda: mark.exists() and mark.read_text() != "")
-        first, standby = runner.identity, int(mark.read_text())
-        assert first is not None
-        os.kill(standby, signal.SIGKILL)
-        os.kill(first.pid, signal.SIGKILL)
-        await stage.watch_until(
-            lambda: runner.state is ServiceState.READY and runner.identity not in (None, first)
-        )
-        assert runner.identity is not None
-        assert runner.identity.pid != standby
+    stage, runner = with_standby
+    standby = await wait_for_standby(stage, tmp_path / "standby")
+    first = process_id(runner)
+    os.kill(standby, signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    await stage.watch_until(lambda: process_id(runner) not in (0, first))
+    assert process_id(runner) != standby
 
 
 async def test_a_service_that_waits_for_a_disk_is_not_killed_soon(tmp_path: Path) -> None:

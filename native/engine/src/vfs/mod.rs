@@ -18,6 +18,7 @@ mod direct;
 mod disk;
 mod fault;
 mod memory;
+mod owner;
 mod random;
 mod real;
 

@@ -5,6 +5,7 @@ use std::io::{self, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use super::owner::inherit;
 use super::{AppendFile, LockGuard, RandomRead, SegmentFile, Vfs};
 use crate::error::{Error, Result};
 
@@ -33,6 +34,7 @@ impl Vfs for RealVfs {
             .mode(PRIVATE_FILE)
             .open(path)
             .map_err(|error| Error::io("create", path, error))?;
+        inherit_owner(&file, path)?;
         Ok(Box::new(Appended::new(file, path, 0)))
     }
 
@@ -54,6 +56,7 @@ impl Vfs for RealVfs {
             .mode(PRIVATE_FILE)
             .open(path)
             .map_err(|error| Error::io("open", path, error))?;
+        inherit_owner(&file, path)?;
         Ok(Box::new(Positioned::new(file, path)))
     }
 
@@ -87,11 +90,20 @@ impl Vfs for RealVfs {
     }
 
     fn create_dir_all(&self, dir: &Path) -> Result<()> {
+        let missing = dir
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+        let missing: Vec<_> = missing.collect();
         fs::DirBuilder::new()
             .recursive(true)
             .mode(PRIVATE_DIRECTORY)
             .create(dir)
-            .map_err(|error| Error::io("create", dir, error))
+            .map_err(|error| Error::io("create", dir, error))?;
+        for created in missing.into_iter().rev() {
+            let handle = File::open(created).map_err(|error| Error::io("open", created, error))?;
+            inherit_owner(&handle, created)?;
+        }
+        Ok(())
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -118,6 +130,7 @@ impl Vfs for RealVfs {
             .mode(PRIVATE_FILE)
             .open(path)
             .map_err(|error| Error::io("open", path, error))?;
+        inherit_owner(&file, path)?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(Locked(file))),
             Err(TryLockError::WouldBlock) => Err(Error::Locked {
@@ -126,6 +139,10 @@ impl Vfs for RealVfs {
             Err(TryLockError::Error(error)) => Err(Error::io("lock", path, error)),
         }
     }
+}
+
+fn inherit_owner(file: &File, path: &Path) -> Result<()> {
+    inherit(file, path).map_err(|error| Error::io("change the owner of", path, error))
 }
 
 fn size_of(file: &File, path: &Path) -> Result<u64> {

@@ -81,9 +81,9 @@ pub(super) fn recover(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
 /// Reads a damaged log as if it ended before the damage.
 pub(super) fn recover_before_damage(vfs: &dyn Vfs, dir: &Path) -> Result<RecoveredLog> {
     let files = SegmentHeaders::open(vfs, dir)?;
-    let recovered = RecoveryPass::new(&files, Damage::EndsLog).run(u64::MAX)?;
+    let recovered = RecoveryPass::new(&files, Damage::EndOfLog).run(u64::MAX)?;
     match first_unsound(vfs, dir, &recovered)? {
-        Some(record) => RecoveryPass::new(&files, Damage::EndsLog).run(record.position),
+        Some(record) => RecoveryPass::new(&files, Damage::EndOfLog).run(record.position),
         None => Ok(recovered),
     }
 }
@@ -183,8 +183,8 @@ impl<'a> SegmentHeaders<'a> {
     fn chain_to(&self, floor: Floor) -> Result<Vec<SegmentHeader>> {
         let mut limit = u64::MAX;
         loop {
-            let older = self.list.range(..limit).rev();
-            let Some(newest) = older.filter_map(|(_, (_, header))| *header).next() else {
+            let mut older = self.list.range(..limit).rev();
+            let Some(newest) = older.find_map(|(_, (_, header))| *header) else {
                 return Ok(Vec::new());
             };
             match self.chain(newest) {
@@ -255,7 +255,7 @@ enum Damage {
     /// The log cannot be opened.
     Rejected,
     /// The log ends there.
-    EndsLog,
+    EndOfLog,
 }
 
 /// One pass over the chain.
@@ -299,7 +299,7 @@ impl<'a> RecoveryPass<'a> {
                 self.recovered.cut = cut;
                 newest.map_or(Ok(Vec::new()), |newest| self.files.chain(newest))?
             }
-            Damage::EndsLog => {
+            Damage::EndOfLog => {
                 self.recovered.floor = self.files.highest_floor()?;
                 self.files.chain_to(self.recovered.floor)?
             }
@@ -314,7 +314,7 @@ impl<'a> RecoveryPass<'a> {
             let next = chain.get(index + 1);
             kept = index + 1;
             let whole = match self.segment(header, next, stop) {
-                Err(Error::Corruption { .. }) if self.damage == Damage::EndsLog => false,
+                Err(Error::Corruption { .. }) if self.damage == Damage::EndOfLog => false,
                 read => read?,
             };
             if !whole {
@@ -437,7 +437,7 @@ impl<'a> RecoveryPass<'a> {
             };
         }
         self.recovered.synced = self.recovered.synced.max(beyond.synced);
-        if self.damage == Damage::EndsLog {
+        if self.damage == Damage::EndOfLog {
             self.recovered.synced = self.recovered.end;
         }
         if self.recovered.synced > self.recovered.end {
@@ -459,7 +459,7 @@ impl<'a> RecoveryPass<'a> {
     fn finish(mut self) -> Result<RecoveredLog> {
         let recovered = &mut self.recovered;
         let floor = recovered.floor;
-        if self.damage == Damage::EndsLog {
+        if self.damage == Damage::EndOfLog {
             let newest = recovered.chain.last().map_or(0, |last| last.number);
             if newest < floor.segment || recovered.next_index < floor.index {
                 // Nothing above the floor can be read.
