@@ -35,6 +35,8 @@ PERIOD_S, TIMEOUT_S = 0.1, 2.0
 #: Before and after an outage.
 QUIET_S = 5.0
 RECOVERY_TIMEOUT_S = 120.0
+# A standby is loaded half a minute after its service is ready.
+STANDBY_S = {"web": 30.0}
 
 
 @dataclass
@@ -106,6 +108,7 @@ def main() -> None:
             _await_ready(launcher)
             for service in services:
                 for kind in ("killed", "hung"):
+                    time.sleep(STANDBY_S.get(service, 0.0))
                     outage = _measure(launcher, running.ready, service, kind)
                     _add(report, service, kind, outage)
     report.finish()
