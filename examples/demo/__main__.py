@@ -3,8 +3,9 @@
     RILLBASE_KEY=rbk_dev_… python -m examples.demo
 
 `make run` starts it with the demo tenant's key. It creates the collection `deliveries`, the topic
-`vans`, the aggregate `sales`, a webhook and two charts on the overview, unless they exist. It also
-runs a small PostgreSQL with the company's stock, which the collection `stock` follows.
+`vans`, the aggregate `sales`, a webhook and two charts on the overview, unless they exist, and a key
+for data alone, which its clients use. It also runs a small PostgreSQL with the company's stock,
+which the collection `stock` follows.
 """
 
 from __future__ import annotations
@@ -70,13 +71,15 @@ def run(url: str, key: str, options: argparse.Namespace) -> None:
         put(api, delivery.document())
     tenant.pin_charts(api, slug)
     tenant.receive_webhooks(api, slug)
+    if options.key_file is not None:
+        key = tenant.data_key(url, key, slug, options.key_file.with_suffix(".data-key"))
     clients = [tenant.Client(url, key, query) for query in tenant.SUBSCRIPTIONS]
     try:
         with Warehouse.opened(random.Random(SEED)) as warehouse:  # noqa: S311 -- sample data
             warehouse.follow(api, slug)
             if options.ready_file is not None:
                 options.ready_file.write_text(str(os.getpid()))
-            work(api, company, clients, warehouse, options.seconds)
+            work(Api(url, key), company, clients, warehouse, options.seconds)
     finally:
         for client in clients:
             client.close()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import http.server
 import json
+import secrets
 import threading
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from websockets.exceptions import WebSocketException
@@ -15,7 +18,8 @@ from examples.browser.api import Api
 Json = dict[str, Any]
 
 COLLECTION, TOPIC, AGGREGATE, WEBHOOK = "deliveries", "vans", "sales", "Demo receiver"
-EXISTS, REJECTED = {409}, {400}
+KEY, DATA = "Demo clients", ("documents", "topics", "aggregates")
+EXISTS, REJECTED, INVALID_KEY = {409}, {400}, {401}
 TIMEOUT_S = 10.0
 SALES: Json = {
     "dimensions": ["goods", "district"],
@@ -61,13 +65,23 @@ PINNED: tuple[Json, ...] = (
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Receives webhooks, and confirms the handshake by returning its challenge."""
+    """Receives webhooks at an address that nobody else can guess, and confirms the handshake by
+    returning its challenge.
+    """
+
+    ADDRESS = f"/{secrets.token_urlsafe()}"
 
     def do_POST(self) -> None:
+        if self.path != self.ADDRESS:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(200)
         self.end_headers()
         self.wfile.write(json.dumps(body["data"]).encode())
+
+    def do_GET(self) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the base's name
         """Log nothing."""
@@ -80,6 +94,22 @@ def define(api: Api, tenant: str) -> bool:
     topic = {"name": TOPIC, "kind": "geo", "retention_s": 3600}
     create_missing(api, f"{base}/topics", topic)
     return create_missing(api, f"{base}/aggregates", {"name": AGGREGATE, **SALES})
+
+
+def data_key(url: str, key: str, tenant: str, file: Path) -> str:
+    """Return a key for data alone: only the definitions need the right to administer the tenant.
+
+    The file keeps it, as the server shows it once.
+    """
+    if file.exists() and Api(url, file.read_text()).call("GET", "/v1/whoami", but=INVALID_KEY):
+        return file.read_text()
+    scopes = [f"{kind}:{right}" for kind in DATA for right in ("read", "write")]
+    created = Api(url, key).call(
+        "POST", f"/api/v1/tenants/{tenant}/api-keys", {"name": KEY, "scopes": scopes}
+    )
+    file.touch(mode=0o600)
+    file.write_text(created["secret"])
+    return file.read_text()
 
 
 def create_missing(api: Api, path: str, definition: Json) -> bool:
@@ -106,7 +136,7 @@ def receive_webhooks(api: Api, tenant: str) -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     base = f"/api/v1/tenants/{tenant}/webhooks"
-    body: Json = {"url": f"http://127.0.0.1:{server.server_port}/"}
+    body: Json = {"url": f"http://127.0.0.1:{server.server_port}{Receiver.ADDRESS}"}
     existing = [hook for hook in api.call("GET", base)["items"] if hook["name"] == WEBHOOK]
     if existing:
         api.call("PATCH", f"{base}/{existing[0]['id']}", body, but=REJECTED)

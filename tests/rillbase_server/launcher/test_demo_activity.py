@@ -6,9 +6,14 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import quote
 
+import requests
+
+from examples.demo import tenant
 from rillbase_server.launcher.data_directory import DataDirectory
 from rillbase_server.launcher.demo_login import write_key
 from tests.caller import with_key
@@ -66,6 +71,31 @@ def sizes(server: str, account: TenantAccount) -> dict[str, object]:
         "pinned": [one["chart"]["type"] for one in sorted(saved, key=lambda one: int(one["pin"]))],
         "sources": [source["table"] for source in sources],
     }
+
+
+def test_the_clients_use_one_key_for_data_alone(server: str, tmp_path: Path) -> None:
+    account, file = make_tenant(plan="dedicated"), tmp_path / "demo.key"
+    for _ in range(2):
+        assert run_demo(server, account.admin_key, file).returncode == 0
+    stored = file.with_suffix(".data-key")
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+    path = f"/api/v1/tenants/{account.slug}/api-keys"
+    keys = with_key(server, account.admin_key).get(path).json()["items"]
+    (key,) = (key for key in keys if key["name"] == tenant.KEY)
+    assert f"_{key['key_id']}_" in stored.read_text()
+    assert "admin" not in key["scopes"]
+
+
+def test_the_receiver_responds_only_at_its_own_address() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), tenant.Receiver) as receiver:
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{receiver.server_port}"
+        event = {"data": {"challenge": 1}}
+        assert requests.post(url, json=event, timeout=10).status_code == 404
+        assert requests.get(url + tenant.Receiver.ADDRESS, timeout=10).status_code == 404
+        answer = requests.post(url + tenant.Receiver.ADDRESS, json=event, timeout=10)
+        assert (answer.status_code, answer.json()) == (200, {"challenge": 1})
+        receiver.shutdown()
 
 
 def test_a_wrong_key_is_reported_in_a_line(server: str, tmp_path: Path) -> None:
