@@ -3,8 +3,8 @@
     RILLBASE_KEY=rbk_dev_… python -m examples.demo
 
 `make run` starts it with the demo tenant's key. It creates the collection `deliveries`, the topic
-`vans`, the aggregate `sales`, a webhook and two charts on the overview, unless they exist, and a key
-for data alone, which its clients use. It also runs a small PostgreSQL with the company's stock,
+`vans`, the aggregate `sales`, a webhook and two charts on the overview, unless they exist, and a
+key for data alone, which its clients use. It also runs a small PostgreSQL with the company's stock,
 which the collection `stock` follows.
 """
 
