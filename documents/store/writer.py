@@ -59,15 +59,22 @@ class Lane:
         return await future
 
     def _start(self) -> None:
-        task = asyncio.create_task(self._run())
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running.add(asyncio.create_task(self._run()))
 
     async def _run(self) -> None:
         """Run groups until no write is waiting.
 
-        A caller that is cancelled does not stop its write.
+        A caller that is cancelled does not stop its write. The task leaves the set in the step that
+        saw no waiting write: a write that arrives a step later starts a group of its own.
         """
+        try:
+            await self._run_groups()
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._running.discard(task)
+
+    async def _run_groups(self) -> None:
         while self._waiting:
             batch = self._take()
             try:
@@ -112,8 +119,8 @@ class WriteBatcher:
         try:
             return await lane.submit(write)
         finally:
-            if lane.idle:
-                self._lanes.pop(write.tenant_id, None)
+            if lane.idle and self._lanes.get(write.tenant_id) is lane:
+                del self._lanes[write.tenant_id]
 
 
 async def _run_alone(write: WriteCall) -> Ended:
