@@ -67,6 +67,12 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        """Load the page once more, as its reload button does, and wait until it has loaded."""
+        self.evaluate("window.beforeReload = true")
+        self.call("Page.reload")
+        self.wait("!window.beforeReload && document.readyState === 'complete'")
+
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression; promises are awaited."""
         answer = self.call(

@@ -23,6 +23,7 @@ from django.views.decorators.http import require_safe
 
 from rillbase_server.security_headers import DOCS
 
+POLICY = "Content-Security-Policy"
 ADDRESSES = r"^docs/(?P<path>.*)$"
 MEDIA_TYPES = {
     ".md": "text/markdown",
@@ -30,6 +31,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript",
     ".woff2": "font/woff2",
 }
+_FROM_ROOT = re.compile(rb'(=\"|\":\")/')
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -50,14 +52,17 @@ def page(request: HttpRequest, path: str) -> HttpResponseBase:
         if file is None:
             raise Http404
         served = _read(file, file.stat().st_mtime_ns)
-        # This page names its resources from the server's root.
-        content = served.content.replace(b'="/', b'="/docs/')
+        # This page names its resources from the server's root, in its HTML and in its settings.
+        content = _FROM_ROOT.sub(rb"\1/docs/", served.content)
         return HttpResponse(content, status=404, headers=served.headers)
     if file.name == "index.html" and not path.endswith(("/", "index.html")) and path:
         return HttpResponseRedirect(f"{request.path}/")
     served = _read(file, file.stat().st_mtime_ns)
     response = HttpResponse(served.content, headers=served.headers)
-    return get_conditional_response(request, served.headers["ETag"], response=response) or response
+    answer = get_conditional_response(request, served.headers["ETag"], response=response)
+    # The headers of a 304 replace those that the browser has stored.
+    answer.headers[POLICY] = served.headers[POLICY]
+    return answer
 
 
 def _file(site: Path, path: str) -> Path | None:
@@ -82,7 +87,7 @@ def _read(file: Path, changed_ns: int) -> SiteFile:
         content,
         {
             "Cache-Control": "no-cache",
-            "Content-Security-Policy": f"{DOCS.decode()}; script-src 'self' {hashes}",
+            POLICY: f"{DOCS.decode()}; script-src 'self' {hashes}",
             "Content-Type": media_type,
             "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"',
         },

@@ -62,6 +62,8 @@ def test_a_file_of_the_site_is_served_and_revalidated(
         docs + address, headers={"If-None-Match": response.headers["ETag"]}, timeout=30
     )
     assert (again.status_code, again.content) == (304, b"")
+    policy = "Content-Security-Policy"
+    assert again.headers[policy] == response.headers[policy]
 
 
 def test_an_address_without_its_last_slash_leads_to_the_page(docs: str) -> None:
@@ -136,3 +138,18 @@ def test_a_reader_searches_the_site_in_a_browser_under_a_strict_policy(docs: str
         wait_until(search, what="the page among the results")
         assert page.evaluate("violations") == []
         assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["docs/", "docs/guide/why/", "docs/guide/nowhere/", "api/docs", "sign-in", "staff/login/"],
+)
+def test_a_page_works_when_it_is_loaded_again(docs: str, server: str, address: str) -> None:
+    with chromium.running(machine.chromium()) as browser:
+        page = browser.page()
+        page.call("Page.addScriptToEvaluateOnNewDocument", source=VIOLATIONS)
+        page.open(f"{server}/{address}")
+        for _ in range(2):
+            page.reload()
+            assert page.evaluate("violations") == []
+            assert page.complaints == []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from documents.store.write import WriteCall, WriteResult
 from documents.store.writer import GROUPS_AT_ONCE, Lane
 from rillbase_native import Operation, Operations, Outcomes, Value
 
+T = TypeVar("T")
 TENANT = uuid4()
 
 
@@ -34,31 +36,29 @@ def let_groups_end(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     return ends
 
 
-async def one_group_each(lane: Lane, then: Callable[[], Awaitable[None]]) -> list[asyncio.Task[None]]:
-    """Start as many groups as a lane runs at once; `then` follows each group's result."""
-
-    async def write() -> None:
-        await lane.submit(a_write())
-        await then()
-
-    callers = []
-    for _ in range(GROUPS_AT_ONCE):
-        callers.append(asyncio.create_task(write()))
+async def start_groups(*callers: Coroutine[None, None, T]) -> list[asyncio.Task[T]]:
+    """Start callers one after the other, so that each one's write gets a group of its own."""
+    assert len(callers) == GROUPS_AT_ONCE
+    tasks = []
+    for caller in callers:
+        tasks.append(asyncio.create_task(caller))
+        # One turn for the caller, and one for the group that it starts.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-    return callers
+    return tasks
 
 
 def test_a_write_that_arrives_as_all_groups_end_is_started(let_groups_end: asyncio.Event) -> None:
     async def scenario() -> None:
         lane = Lane(TENANT)
 
-        async def write_again() -> None:
-            await asyncio.wait_for(lane.submit(a_write()), 5)
+        async def write(times: int) -> None:
+            for _ in range(times):
+                await lane.submit(a_write())
 
-        callers = await one_group_each(lane, write_again)
+        callers = await start_groups(write(2), *(write(1) for _ in range(GROUPS_AT_ONCE - 1)))
         let_groups_end.set()
-        await asyncio.gather(*callers)
+        await asyncio.wait_for(asyncio.gather(*callers), 5)
 
     asyncio.run(scenario())
 
@@ -66,14 +66,13 @@ def test_a_write_that_arrives_as_all_groups_end_is_started(let_groups_end: async
 def test_a_lane_is_idle_once_its_callers_have_their_results(let_groups_end: asyncio.Event) -> None:
     async def scenario() -> list[bool]:
         lane = Lane(TENANT)
-        idle: list[bool] = []
 
-        async def look() -> None:
-            idle.append(lane.idle)
+        async def write() -> bool:
+            await lane.submit(a_write())
+            return lane.idle
 
-        callers = await one_group_each(lane, look)
+        callers = await start_groups(*(write() for _ in range(GROUPS_AT_ONCE)))
         let_groups_end.set()
-        await asyncio.gather(*callers)
-        return idle
+        return await asyncio.gather(*callers)
 
     assert asyncio.run(scenario()) == [True] * GROUPS_AT_ONCE
