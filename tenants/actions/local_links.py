@@ -28,9 +28,14 @@ def do_redeem(token: str) -> User:
     return proof.user
 
 
+def are_accepted() -> bool:
+    """Return whether this installation accepts printed links."""
+    return environment().rillbase_env != "production"
+
+
 def require_local_caller() -> None:
     """Raise unless the call comes from this machine and this is not a production installation."""
-    if environment().rillbase_env == "production" or not _is_local(client_address.get()):
+    if not are_accepted() or not _is_local(client_address.get()):
         raise Forbidden("Printed links sign in only on the machine that printed them.")
 
 

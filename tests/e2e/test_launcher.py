@@ -37,6 +37,19 @@ def get(url: str, **headers: str) -> int:
             return refused.code
 
 
+def sign_in(link: str) -> str:
+    """Sign in with a link, as its page does, and return the user's email address."""
+    page, _, token = link.partition("/sign-in#token=")
+    request = urllib.request.Request(
+        f"{page}/api/v1/auth/login-link",
+        data=json.dumps({"token": token}).encode(),
+        headers={"Content-Type": "application/json", "Origin": page},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        email: str = json.load(answer)["user"]["email"]
+    return email
+
+
 def upload(ready: dict[str, str]) -> None:
     """Upload a row to the sample dataset."""
     request = urllib.request.Request(
@@ -97,6 +110,10 @@ def test_one_command_starts_everything_and_stop_leaves_no_process_running(
         assert list(folder.glob("spark-*/blockmgr-*")), "files of Spark"
         upload(ready)
         wait_until(lambda: is_sorted(ready), what="the pipeline", timeout_s=180)
+
+        link = run("sign-in-link", "--data-dir", launcher_directory.data)
+        assert link.returncode == 0, link.stderr
+        assert sign_in(link.stdout.strip()) == ready["email"]
 
         second = run("up", "--data-dir", launcher_directory.data)
         assert second.returncode == 12

@@ -43,6 +43,10 @@ def _run(parsed: argparse.Namespace) -> ExitCode:
         from .stop import stop  # noqa: PLC0415
 
         return stop(parsed.data_dir.absolute())
+    if parsed.command == "sign-in-link":
+        from .sign_in import print_sign_in_link  # noqa: PLC0415
+
+        return print_sign_in_link(parsed.data_dir.absolute(), parsed.email)
     from .doctor import doctor  # noqa: PLC0415
 
     return doctor(UpOptions(parsed.data_dir.absolute(), parsed.host, parsed.port))
@@ -75,7 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="show what is running: state, pid, uptime, memory")
     stop = commands.add_parser("stop", help="stop a running instance and wait until it has stopped")
     doctor = commands.add_parser("doctor", help="check for problems and suggest fixes")
-    for command in (up, status, stop, doctor):
+    sign_in = commands.add_parser("sign-in-link", help="print a link that signs a user in")
+    for command in (up, status, stop, doctor, sign_in):
         command.add_argument(
             "--data-dir",
             type=Path,
@@ -98,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--workers", type=_workers, default=1, help="web processes (default: 1)")
     up.add_argument("--no-demo", action="store_true", help="do not create a demo tenant")
     up.add_argument("--verbose", action="store_true", help="show all log lines")
+    sign_in.add_argument("email", nargs="?", help="default: the user of the demo tenant")
     status.add_argument("--json", action="store_true", help="print JSON")
     return parser
 

@@ -10,8 +10,8 @@ import type { LinkPurpose } from "./links";
 const TEXTS: Record<LinkPurpose, readonly [title: string, lead: string]> = {
   "sign-in": [
     "This sign-in link has expired",
-    "A sign-in link works once, within 15 minutes. Restart Rillbase to print a new one, sign in " +
-      "with your password, or have a link emailed to you.",
+    "A sign-in link works once, within 15 minutes. Print a new one with " +
+      "`manage.py sign-in-link`, sign in with your password, or have a link emailed to you.",
   ],
   "verify-email": [
     "This verification link has expired",
