@@ -363,7 +363,10 @@ class Environment(BaseSettings):
         description="Networks of the Kubernetes API server, for the network policies of "
         "tenants' grids.",
     )
-    rillbase_default_plan: str = Field("free", description="Plan of a new tenant.")
+    rillbase_default_plan: str = Field(
+        "free",
+        description="Plan of a new tenant. In development, the launcher sets `unlimited`.",
+    )
     rillbase_audit_retention_days: int = Field(
         365, ge=1, description="Days that audit entries are kept."
     )

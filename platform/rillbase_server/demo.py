@@ -26,6 +26,7 @@ from tenants.roles import ALL_SCOPES, Role
 
 EMAIL = "demo@rillbase.local"
 SLUG = "demo"
+PLAN = "unlimited"
 PUBLISHABLE_NAME = "Demo key for pages"
 PUBLISHABLE_SCOPES = ("documents:read", "documents:write")
 #: Ports of the development servers of Next.js, Angular, and Vite, which takes the next free one.
@@ -105,9 +106,7 @@ def _ensure_user(user: User | None, password: str) -> User:
 
 
 def _ensure_tenant_with_key(user: User, tenant: Tenant | None) -> tuple[Tenant, str]:
-    tenant = tenant or Tenant(
-        slug=SLUG, name="Demo", plan_id="standard", cors_origins=DEV_SERVER_ORIGINS
-    )
+    tenant = tenant or Tenant(slug=SLUG, name="Demo", plan_id=PLAN, cors_origins=DEV_SERVER_ORIGINS)
     key = keys.mint(keys.Prefix.SECRET)
     with scoped(tenant_id=tenant.id, user_id=user.id):
         if tenant._state.adding:

@@ -31,7 +31,7 @@ MEDIA_TYPES = {
     ".js": "text/javascript",
     ".woff2": "font/woff2",
 }
-_FROM_ROOT = re.compile(rb'(=\"|\":\")/')
+_FROM_ROOT = re.compile(rb"(=\"|\":\")/")
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 

@@ -242,3 +242,12 @@ def test_a_plan_without_a_dedicated_grid_is_not_offered_one(open_window: OpenWin
     window.open("/grid")
     window.sees("does not include one", "[aria-label=Cluster]")
     assert not any("Create" in text for text in window.texts("[aria-label=Cluster] button"))
+
+
+def test_the_plan_of_ones_own_machine_shows_no_limits(open_window: OpenWindow) -> None:
+    from tests.make import make_tenant
+
+    window = open_window(make_tenant(plan="unlimited"))
+    window.open("/usage")
+    window.sees("unlimited", ".quota")
+    assert not any("1,000,000,000" in text for text in window.texts(".quota"))

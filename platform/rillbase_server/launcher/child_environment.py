@@ -14,6 +14,7 @@ from .options import REPOSITORY, UpOptions
 from .secrets_file import Secrets
 
 LOOPBACK_TARGETS = "RILLBASE_ALLOW_LOOPBACK_TARGETS"
+DEFAULT_PLAN = "RILLBASE_DEFAULT_PLAN"
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 ADMINISTRATION = "DATABASE_URL"
 
@@ -35,6 +36,8 @@ def own_environment(
     inherited = dict(os.environ)
     if allows_loopback_targets(options):
         own_variables[LOOPBACK_TARGETS] = "true"
+    if _is_development():
+        own_variables[DEFAULT_PLAN] = "unlimited"
     if options.verbose:
         own_variables["RILLBASE_LOG_LEVEL"] = "DEBUG"
     always = {
@@ -56,8 +59,11 @@ def allows_loopback_targets(options: UpOptions) -> bool:
     setting = os.environ.get(LOOPBACK_TARGETS)
     if setting is not None:
         return setting.strip().lower() in {"1", "true", "yes", "on"}
-    is_development = os.environ.get("RILLBASE_ENV", "development") == "development"
-    return is_development and options.host in LOOPBACK_HOSTS
+    return _is_development() and options.host in LOOPBACK_HOSTS
+
+
+def _is_development() -> bool:
+    return os.environ.get("RILLBASE_ENV", "development") == "development"
 
 
 def with_administration(environment: Mapping[str, str], database_url: str) -> dict[str, str]:

@@ -17,7 +17,12 @@ TIMEOUT_S = 60
 def print_sign_in_link(data_dir: Path, email: str | None) -> ExitCode:
     """Print a link for a user; without an address, for the user of the demo tenant."""
     done = subprocess.run(
-        [sys.executable, REPOSITORY / "manage.py", "issue_sign_in_link", *([email] if email else [])],
+        [
+            sys.executable,
+            REPOSITORY / "manage.py",
+            "issue_sign_in_link",
+            *([email] if email else []),
+        ],
         env=_environment_of_web(data_dir),
         check=False,
         timeout=TIMEOUT_S,

@@ -117,8 +117,10 @@ def test_development_conveniences_are_left_out_of_production(
 ) -> None:
     assert declared(tmp_path)["web"].env["RILLBASE_ALLOW_LOOPBACK_TARGETS"] == "true"
     assert "RILLBASE_ALLOW_LOOPBACK_TARGETS" not in declared(tmp_path, host="0.0.0.0")["web"].env
+    assert declared(tmp_path)["web"].env["RILLBASE_DEFAULT_PLAN"] == "unlimited"
     monkeypatch.setenv("RILLBASE_ENV", "production")
     assert "RILLBASE_ALLOW_LOOPBACK_TARGETS" not in declared(tmp_path)["web"].env
+    assert "RILLBASE_DEFAULT_PLAN" not in declared(tmp_path)["web"].env
 
 
 def test_a_server_for_the_whole_network_answers_to_this_machines_name(

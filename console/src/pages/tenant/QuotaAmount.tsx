@@ -1,6 +1,6 @@
 /** How much of a limit is used, as numbers and as a bar. */
 
-import { amountOf, titleOf } from "./quotaNames";
+import { amountOf, isUnlimited, titleOf } from "./quotaNames";
 import "./usage.css";
 
 export interface QuotaAmountProps {
@@ -12,6 +12,14 @@ export interface QuotaAmountProps {
 const NEARLY_FULL = 0.8;
 
 export function QuotaAmount({ name, limit, used }: QuotaAmountProps) {
+  if (isUnlimited(name, limit)) {
+    return (
+      <>
+        {used !== undefined && <strong className="number">{amountOf(name, used)} </strong>}
+        <span className="soft">unlimited</span>
+      </>
+    );
+  }
   if (used === undefined) return <strong className="number">{amountOf(name, limit)}</strong>;
   const part = limit === 0 ? 1 : used / limit;
   return (

@@ -27,6 +27,14 @@ export function titleOf(name: string): string {
   return text[0]?.toUpperCase() + text.slice(1);
 }
 
+/** The smallest limits that mean "none": those of the plan `unlimited`. */
+const NO_LIMIT = 1e9;
+const NO_LIMIT_OF_BYTES = 1e15;
+
+export function isUnlimited(name: string, limit: number): boolean {
+  return limit >= (name.includes("bytes") ? NO_LIMIT_OF_BYTES : NO_LIMIT);
+}
+
 export function amountOf(name: string, amount: number): string {
   return name.includes("bytes") ? size(amount) : amount.toLocaleString("en");
 }
