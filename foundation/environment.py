@@ -481,7 +481,7 @@ class Environment(BaseSettings):
                 "RILLBASE_PUBLIC_URL must begin with https://",
             ),
             (
-                self.rillbase_email_url != "log://",
+                self.sends_mail,
                 "RILLBASE_EMAIL_URL must not be log://, which writes links with secrets to the log",
             ),
             (
@@ -509,6 +509,11 @@ class Environment(BaseSettings):
         return given or role_url(
             self.database_url, role, self.rillbase_secret_key.get_secret_value()
         )
+
+    @property
+    def sends_mail(self) -> bool:
+        """Whether mails are sent, rather than written to the log. In production, they are."""
+        return self.rillbase_email_url != "log://"
 
     @property
     def broker(self) -> str:

@@ -8,6 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from foundation.api.rendering import timestamp
+from foundation.environment import environment
 from foundation.errors import Conflict, Forbidden, ResourceGone, TenantDeleted, TenantSuspended
 from foundation.json_types import JsonObject
 from tenants import audit, keys, links
@@ -21,7 +22,7 @@ from tenants.roles import Role
 
 
 def describe(invitation: Invitation) -> JsonObject:
-    """Return an invitation as the tenant's admins see it. Only the invitee gets its link."""
+    """Return an invitation as it is audited."""
     inviter = invitation.invited_by
     expired = invitation.expires_at <= timezone.now()
     return {
@@ -34,6 +35,18 @@ def describe(invitation: Invitation) -> JsonObject:
         "created_at": timestamp(invitation.created_at),
         "updated_at": timestamp(invitation.updated_at),
     }
+
+
+def describe_for_admins(invitation: Invitation) -> JsonObject:
+    """Return an invitation as the tenant's admins see it.
+
+    They get its link only if this installation sends no mail, so that they can pass it on. In
+    general it proves that its holder reads the mailbox.
+    """
+    described = describe(invitation)
+    is_shown = described["state"] == "open" and not environment().sends_mail
+    link = links.url(Purpose.INVITATION, invitation.id) if is_shown else None
+    return {**described, "link": link}
 
 
 def describe_for_invited(invitation: Invitation, *, has_account: bool) -> JsonObject:

@@ -37,6 +37,11 @@ class InvitationAnswer(serializers.Serializer[object]):
     role = serializers.ChoiceField(ROLES)
     state = serializers.ChoiceField(["open", "expired"])
     invited_by = serializers.EmailField(allow_null=True)
+    link = serializers.URLField(
+        allow_null=True,
+        help_text="The link that accepts the invitation, if this installation sends no mail; "
+        "otherwise null.",
+    )
     expires_at = serializers.DateTimeField()
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
@@ -77,6 +82,8 @@ _INVITATION = OpenApiExample(
 class InvitingView(TenantView):
     """A view that sends invitations."""
 
+    secret_fields = ("link",)
+
     def tenant_row(self) -> Tenant:
         self.count(invitation_limits(str(self.tenant.id)))
         return Tenant.objects.select_related("plan", "quota").get(pk=self.tenant.id)
@@ -92,13 +99,13 @@ class InvitationsView(InvitingView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = actions.open_invitations().select_related("invited_by")
-        return Response(page(request, rows, actions.describe, name=f"invitations:{self.tenant.id}"))
+        return Response(page(request, rows, actions.describe_for_admins, name=f"invitations:{self.tenant.id}"))
 
     @operation(
         "invitations_create",
         summary="Invite somebody",
-        description="Mails the address a link that is valid for seven days; it is shown nowhere "
-        "else. Only owners may invite owners. Open invitations count toward the quota of members.",
+        description="Mails the address a link that is valid for seven days. An installation that "
+        "sends no mail returns the link instead. Only owners may invite owners. Open invitations count toward the quota of members.",
         request=InvitationCreation,
         responses={201: InvitationAnswer},
         examples=[_INVITATION],
@@ -109,7 +116,7 @@ class InvitationsView(InvitingView):
             self.principal, self.tenant_row(), str(values["email"]), Role(str(values["role"]))
         )
         location = self.url("invitations", str(row.id))
-        return self.one(actions.describe(row), row.version, status=201, location=location)
+        return self.one(actions.describe_for_admins(row), row.version, status=201, location=location)
 
 
 class InvitationView(TenantView):
@@ -120,7 +127,7 @@ class InvitationView(TenantView):
     @operation("invitations_read", summary="Read an invitation", responses=InvitationAnswer)
     def get(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find(actions.open_invitations().select_related("invited_by"), pk=invitation)
-        return self.one(actions.describe(row), row.version)
+        return self.one(actions.describe_for_admins(row), row.version)
 
     @operation("invitations_delete", summary="Revoke an invitation", responses={204: None})
     def delete(self, request: Request, tenant: str, invitation: UUID) -> Response:
@@ -144,7 +151,7 @@ class InvitationResendView(InvitingView):
     def post(self, request: Request, tenant: str, invitation: UUID) -> Response:
         row = find_for_change(request, actions.open_invitations(), pk=invitation)
         actions.do_resend(self.principal, self.tenant_row(), row)
-        return self.one(actions.describe(row), row.version)
+        return self.one(actions.describe_for_admins(row), row.version)
 
 
 class InvitationLookUpView(SignInView):

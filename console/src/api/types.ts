@@ -577,6 +577,11 @@ export interface components {
       readonly state: components["schemas"]["InvitationAnswerState"];
       /** Format: email */
       readonly invited_by: string | null;
+      /**
+       * Format: uri
+       * @description The link that accepts the invitation, if this installation sends no mail; otherwise null.
+       */
+      readonly link: string | null;
       /** Format: date-time */
       readonly expires_at: string;
       /** Format: date-time */

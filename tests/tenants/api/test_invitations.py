@@ -145,6 +145,24 @@ def test_only_the_invited_user_gets_the_link(server: str) -> None:
     )
 
 
+def test_without_mail_admins_get_the_link_until_it_expires(
+    server: str, settings_environment: pytest.MonkeyPatch
+) -> None:
+    settings_environment.setenv("RILLBASE_EMAIL_URL", "log://")
+    account, email = make_tenant(), _address()
+    owner = browser_of(server, account.owner.email)
+    path = f"tenants/{account.slug}/invitations"
+    created = owner.post(path, {"email": email, "role": "developer"}).json()
+    token = created["link"].partition("/invitation#token=")[2]
+    assert owner.get(path).json()["items"][0]["link"] == created["link"]
+    assert token not in owner.get(f"tenants/{account.slug}/audit-log").text
+    guest = Browser(server)
+    assert guest.post("invitations:look-up", {"token": token}).json()["email"] == email
+    with scoped(tenant_id=account.tenant.id):
+        Invitation.objects.update(expires_at=timezone.now())
+    assert owner.get(path).json()["items"][0]["link"] is None
+
+
 def test_an_expired_invitation_is_refused_until_it_is_sent_again(server: str) -> None:
     account, email = make_tenant(), _address()
     owner = browser_of(server, account.owner.email)

@@ -6,8 +6,9 @@ import { useUser } from "../../api/session";
 import { useTenant } from "../../api/tenant";
 import type { Invitation, Member, Role } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
+import { Code, CopyButton } from "../../ui/Code";
 import { Confirm } from "../../ui/Confirm";
-import { FormDialog } from "../../ui/Dialog";
+import { Dialog, FormDialog } from "../../ui/Dialog";
 import { Field, Select, sameText } from "../../ui/Field";
 import { Icon } from "../../ui/Icon";
 import { Listing, Table } from "../../ui/Listing";
@@ -26,6 +27,7 @@ export default function Members() {
   const { may } = useTenant();
   const members = useList<Member>("members");
   const [isInviting, setInviting] = useState(false);
+  const [invited, setInvited] = useState<Invitation | null>(null);
   return (
     <>
       <PageHead title="Members">
@@ -49,7 +51,8 @@ export default function Members() {
           {may("admin") && <Invitations />}
         </div>
       </div>
-      {isInviting && <Invite onClose={() => setInviting(false)} />}
+      {isInviting && <Invite onInvited={setInvited} onClose={() => setInviting(false)} />}
+      {invited !== null && <LinkDialog invitation={invited} onClose={() => setInvited(null)} />}
     </>
   );
 }
@@ -149,7 +152,7 @@ function Invitations() {
         <>
           <h2>Open invitations</h2>
           <Table stacks heads={["Email address", "Role", "Valid until", ""]}>
-            {items.map(({ id, email, role, state, expires_at: end }) => (
+            {items.map(({ id, email, role, state, link, expires_at: end }) => (
               <tr key={id}>
                 <td>{email}</td>
                 <td>{role}</td>
@@ -162,17 +165,24 @@ function Invitations() {
                 </td>
                 <td>
                   <span className="actions">
+                    {link !== null && (
+                      <CopyButton text={link} label={`Copy the invitation link of ${email}`} />
+                    )}
                     <button
                       type="button"
                       className="button small"
                       onClick={() =>
                         attempt(async () => {
                           await change(`invitations/${id}:resend`, { method: "POST" });
-                          showMessage(`Invitation sent to ${email} again.`);
+                          showMessage(
+                            link === null
+                              ? `Invitation sent to ${email} again.`
+                              : `The link for ${email} is valid for another seven days.`,
+                          );
                         })
                       }
                     >
-                      Resend
+                      {link === null ? "Resend" : "Renew"}
                     </button>
                     <button
                       type="button"
@@ -199,7 +209,31 @@ function Invitations() {
   );
 }
 
-function Invite({ onClose }: { readonly onClose: () => void }) {
+interface LinkProps {
+  readonly invitation: Invitation;
+  readonly onClose: () => void;
+}
+
+/** The link of an invitation, on an installation that sends no mail. */
+function LinkDialog({ invitation: { email, link }, onClose }: LinkProps) {
+  return (
+    <Dialog
+      title={`Send this link to ${email}`}
+      lead="This installation sends no mail. The link is valid for seven days, and only for that address."
+      onClose={onClose}
+    >
+      <Code text={link ?? ""} label="the invitation link" />
+    </Dialog>
+  );
+}
+
+interface InviteProps {
+  /** Called with an invitation whose link has to be passed on. */
+  readonly onInvited: (invitation: Invitation) => void;
+  readonly onClose: () => void;
+}
+
+function Invite({ onInvited, onClose }: InviteProps) {
   const { may } = useTenant();
   const change = useChange("invitations");
   const { showMessage } = useToasts();
@@ -208,12 +242,16 @@ function Invite({ onClose }: { readonly onClose: () => void }) {
   return (
     <FormDialog
       title="Invite a member"
-      lead="A link is sent to the address. It is valid for seven days, and only for that address."
-      action="Send the invitation"
+      lead="The invitation is a link, valid for seven days and only for that address."
+      action="Invite"
       canSubmit={email.includes("@")}
       onSubmit={async () => {
-        await change("invitations", { method: "POST", body: { email, role } });
-        showMessage(`Invitation sent to ${email}.`);
+        const invitation = await change<Invitation>("invitations", {
+          method: "POST",
+          body: { email, role },
+        });
+        if (invitation.link !== null) onInvited(invitation);
+        else showMessage(`Invitation sent to ${email}.`);
       }}
       onClose={onClose}
     >
