@@ -1,4 +1,4 @@
-"""Show a live query in the terminal: its answer, then a line for each change.
+"""Show a live query in the terminal: the start of its result, then a line for each change.
 
     python -m examples.watch todos --filter '{"done": false}' --sort rank --limit 10
 
@@ -24,6 +24,8 @@ from websockets.sync.client import connect
 Frame = dict[str, Any]
 
 RECONNECT_S = 1.0
+#: Documents of a result that are printed.
+ROWS = 10
 STYLES = {
     "add": ("+", "green"),
     "change": ("~", "yellow"),
@@ -92,15 +94,19 @@ class Screen:
         self._console = Console(highlight=False)
         self.resume = ""
         self.changes = 0
+        #: Documents of the result that is being received.
+        self._rows = 0
 
     def show(self, frame: Frame) -> None:
         """Print a frame, and store the position from which to resume."""
         self.resume = frame.get("resume") or self.resume
         match frame["type"]:
             case "result":
-                for item in frame["items"]:
-                    self._line(" ", "dim", item["document"])
+                self._result(frame["items"])
             case "ready":
+                if self._rows > ROWS:
+                    self.note(f"and {self._rows - ROWS:,} more documents", "dim")
+                self._rows = 0
                 self.note("watching; every change appears here", "bold green")
             case "event":
                 self._event(frame)
@@ -109,7 +115,7 @@ class Screen:
             case "status":
                 self.note("caught up", "green")
             case "reset":
-                self.resume = ""
+                self.resume, self._rows = "", 0
                 self.note(f"new result ({frame['reason']})", "yellow")
             case "end" | "error":
                 self._give_up(frame["error"])
@@ -121,6 +127,11 @@ class Screen:
     def note(self, text: str, style: str) -> None:
         """Print a line that is not a document."""
         self._console.print(Text(f"— {text}", style=style))
+
+    def _result(self, items: list[Frame]) -> None:
+        for item in items[: max(0, ROWS - self._rows)]:
+            self._line(" ", "dim", item["document"])
+        self._rows += len(items)
 
     def _event(self, frame: Frame) -> None:
         self.changes += 1

@@ -9,7 +9,11 @@ from typing import Any
 
 
 class CallRejected(Exception):
-    """Rillbase is not running, or rejects a call. The text is for people."""
+    """Rillbase is not running, or rejects a call with an HTTP status. The text is for people."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class Api:
@@ -41,7 +45,8 @@ class Api:
                 problem = json.load(refused)
             if refused.code in but:
                 return None
-            raise CallRejected(f"{problem['title']} ({problem['code']}): {method} {path}") from None
+            text = f"{problem['title']} ({problem['code']}): {method} {path}"
+            raise CallRejected(text, refused.code) from None
         except (urllib.error.URLError, OSError) as error:
             raise CallRejected(
                 f"Rillbase is not running at {self._url} ({error}). Start it with `make run`."

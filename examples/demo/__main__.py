@@ -33,6 +33,8 @@ TICK_S = 2.0
 POSITION_S = 3 * TICK_S
 SEED = 7
 FAILURES = (CallRejected, OSError, WebSocketException, EmbeddedServerError, psycopg.Error)
+RETRY_S = 2.0
+KEY_REJECTED = {401, 403}
 
 
 def arguments() -> argparse.Namespace:
@@ -46,22 +48,39 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run until the time is over, or until a connection to Rillbase ends."""
+    """Run until the time is over, or until the key is rejected. Other failures are retried."""
     options = arguments()
-    file = options.key_file
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    end = None if options.seconds is None else time.monotonic() + options.seconds
     try:
-        key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text().strip()
-        run(options.url.rstrip("/"), key, options)
-    except FAILURES as error:
-        print(f"Rillbase at {options.url}: {error}", file=sys.stderr)  # noqa: T201
+        while not attempt(options, end):
+            time.sleep(RETRY_S)
+    except KeyRejected:
         return 1
     except KeyboardInterrupt:
-        pass
+        return 0
     return 0
 
 
-def run(url: str, key: str, options: argparse.Namespace) -> None:
+class KeyRejected(Exception):
+    """The key is not valid. The launcher writes the present one before it starts the demo."""
+
+
+def attempt(options: argparse.Namespace, end: float | None) -> bool:
+    """Run once, report a failure, and return whether the time is over."""
+    file = options.key_file
+    try:
+        key = os.environ.get("RILLBASE_KEY", "") if file is None else file.read_text().strip()
+        run(options.url.rstrip("/"), key, options, end)
+    except FAILURES as error:
+        print(f"Rillbase at {options.url}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        if isinstance(error, CallRejected) and error.status in KEY_REJECTED:
+            raise KeyRejected from None
+        return end is not None and time.monotonic() >= end
+    return True
+
+
+def run(url: str, key: str, options: argparse.Namespace, end: float | None) -> None:
     api, company = Api(url, key), Company.founded(SEED)
     slug = api.call("GET", "/v1/whoami")["tenant"]
     if tenant.define(api, slug):
@@ -79,7 +98,7 @@ def run(url: str, key: str, options: argparse.Namespace) -> None:
             warehouse.follow(api, slug)
             if options.ready_file is not None:
                 options.ready_file.write_text(str(os.getpid()))
-            work(Api(url, key), company, clients, warehouse, options.seconds)
+            work(Api(url, key), company, clients, warehouse, end)
     finally:
         for client in clients:
             client.close()
@@ -90,10 +109,9 @@ def work(
     company: Company,
     clients: list[tenant.Client],
     warehouse: Warehouse,
-    seconds: float | None,
+    end: float | None,
 ) -> None:
     """Let time pass, until it is over or a client fails."""
-    end = None if seconds is None else time.monotonic() + seconds
     while end is None or time.monotonic() < end:
         if errors := [client.error for client in clients if client.error]:
             raise CallRejected(errors[0])

@@ -6,6 +6,7 @@ import http.server
 import json
 import secrets
 import threading
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -131,12 +132,18 @@ def pin_charts(api: Api, tenant: str) -> None:
         api.call("POST", path, saved | {"pin": place})
 
 
-def receive_webhooks(api: Api, tenant: str) -> None:
-    """Start a receiver, and send it the tenant's events, unless loopback targets are off."""
+@cache
+def receiver_port() -> int:
+    """Return the port of this process's receiver, which starts with the first call."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+def receive_webhooks(api: Api, tenant: str) -> None:
+    """Send the tenant's events to a receiver, unless loopback targets are off."""
     base = f"/api/v1/tenants/{tenant}/webhooks"
-    body: Json = {"url": f"http://127.0.0.1:{server.server_port}{Receiver.ADDRESS}"}
+    body: Json = {"url": f"http://127.0.0.1:{receiver_port()}{Receiver.ADDRESS}"}
     existing = [hook for hook in api.call("GET", base)["items"] if hook["name"] == WEBHOOK]
     if existing:
         api.call("PATCH", f"{base}/{existing[0]['id']}", body, but=REJECTED)

@@ -18,15 +18,22 @@ from rillbase_server.launcher.data_directory import DataDirectory
 from rillbase_server.launcher.demo_login import write_key
 from tests.caller import with_key
 from tests.make import TenantAccount, make_tenant
+from tests.sdk.proxy import through_proxy
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_demo(server: str, key: str, file: Path) -> subprocess.CompletedProcess[str]:
+def demo(server: str, key: str, file: Path) -> list[str]:
+    """Return the command that plays the demo's clients with a key."""
     file.write_text(key)
     files = ("--key-file", str(file), "--ready-file", str(file.with_suffix(".ready")))
+    return [sys.executable, "-m", "examples.demo", "--url", server, *files]
+
+
+def run_demo(server: str, key: str, file: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "examples.demo", "--url", server, *files, "--seconds", "3"],
+        [*demo(server, key, file), "--seconds", "3"],
         cwd=ROOT,
         env=dict(os.environ),
         capture_output=True,
@@ -96,6 +103,25 @@ def test_the_receiver_responds_only_at_its_own_address() -> None:
         answer = requests.post(url + tenant.Receiver.ADDRESS, json=event, timeout=10)
         assert (answer.status_code, answer.json()) == (200, {"challenge": 1})
         receiver.shutdown()
+
+
+def test_the_clients_go_on_after_a_restart_of_the_server(server: str, tmp_path: Path) -> None:
+    account, file = make_tenant(plan="dedicated"), tmp_path / "demo.key"
+    ready, log = file.with_suffix(".ready"), tmp_path / "log"
+    with through_proxy(server) as proxy, log.open("w") as output:
+        command = demo(proxy.url, account.admin_key, file)
+        process = subprocess.Popen(command, cwd=ROOT, stderr=output)
+        try:
+            wait_until(ready.exists, what="the clients")
+            ready.unlink()
+            proxy.refuses = True
+            proxy.cut()
+            wait_until(lambda: "Rillbase at" in log.read_text(), what="the report")
+            proxy.refuses = False
+            wait_until(ready.exists, what="the clients once more")
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_a_wrong_key_is_reported_in_a_line(server: str, tmp_path: Path) -> None:
