@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
+from django.db.models import Q
 from django.urls import path
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -18,7 +20,13 @@ from tenants.models import AuditEntry
 from tenants.roles import Role
 
 TAG = "Audit log"
-FILTERS = ("action", "actor", "target_type", "target_id")
+#: The value of each filter, and how it is compared.
+FILTERS = {
+    "action": "An action, or the start of one: `api_key` for all changes to API keys.",
+    "actor": "Who made the change, as in `actor`, or the start of `actor_label`.",
+    "target_type": "The type of what was changed.",
+    "target_id": "The id of what was changed.",
+}
 
 
 class AuditEntryAnswer(serializers.Serializer[object]):
@@ -64,14 +72,29 @@ class AuditLogView(TenantView):
         operation_id="audit_log_list",
         tags=[TAG],
         summary="Read the audit log",
-        parameters=[OpenApiParameter(name, str) for name in FILTERS],
+        parameters=[
+            OpenApiParameter(name, str, description=text) for name, text in FILTERS.items()
+        ],
         responses=page_of(AuditEntryAnswer),
     )
     def get(self, request: Request, tenant: str) -> Response:
-        rows = AuditEntry.objects.all()
-        filters = {name: request.GET[name] for name in FILTERS if name in request.GET}
-        rows = rows.filter(**filters)
+        rows = AuditEntry.objects.filter(_matching(request.GET))
         return Response(page(request, rows, describe, name=f"audit:{self.tenant.id}"))
+
+
+def _matching(filters: Mapping[str, str]) -> Q:
+    """Return what entries have to match."""
+    matching = Q()
+    for name in FILTERS.keys() & filters.keys():
+        value = filters[name]
+        match name:
+            case "action":
+                matching &= Q(action__startswith=value)
+            case "actor":
+                matching &= Q(actor=value) | Q(actor_label__istartswith=value)
+            case _:
+                matching &= Q(**{name: value})
+    return matching
 
 
 urlpatterns = [path("tenants/<str:tenant>/audit-log", AuditLogView.as_view())]

@@ -97,6 +97,26 @@ def test_the_audit_log_shows_one_kind_of_action(
         "[...document.querySelectorAll('tbody tr td:nth-child(2)')]"
         ".every((cell) => cell.innerText === 'api_key.created')"
     )
+    for start in ("api_key", dedicated.owner.email[:8]):
+        label = "Action" if start == "api_key" else "Actor"
+        window.type(f"input[aria-label={label}]", start)
+        window.press("Enter")
+        window.sees("api_key.created", "tbody")
+    assert "api_key.created" in window.page.evaluate(
+        "[...document.querySelectorAll('datalist option')].map((option) => option.value)"
+    )
     window.type("input[aria-label=Action]", "no.such_action")
     window.press("Enter")
     window.sees("No matching entries", ".empty")
+
+
+def test_control_enter_submits_a_form_from_its_editor(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    window.open(f"/collections/{notes.name}")
+    window.click("button", "New document")
+    window.write("dialog .editor-host", '{"title": "By keyboard"}')
+    window.press("Enter", ctrl=True)
+    window.wait("!document.querySelector('dialog[open]')")
+    window.sees("By keyboard", "[role=row]")

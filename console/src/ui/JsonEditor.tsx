@@ -13,7 +13,7 @@ export interface JsonEditorProps {
   readonly label: string;
   readonly value: string;
   readonly onChange?: (text: string) => void;
-  /** Called by Ctrl-Enter and Ctrl-S. */
+  /** Called by Ctrl-Enter and Ctrl-S, which otherwise submit the form around the editor. */
   readonly onSubmit?: () => void;
   /** The server's validation errors. */
   readonly validationErrors?: readonly ValidationError[];

@@ -144,6 +144,10 @@ def test_changes_are_in_the_audit_log_without_secrets(server: str) -> None:
     assert secret not in log.text
     only = caller.get(f"{path}/audit-log?action=api_key.created").json()["items"]
     assert [e["action"] for e in only] == ["api_key.created"]
+    for start in ("action=api_key", f"actor={account.owner.email[:9].upper()}"):
+        matching = caller.get(f"{path}/audit-log?{start}").json()["items"]
+        assert "api_key.created" in [e["action"] for e in matching]
+    assert caller.get(f"{path}/audit-log?action=%25").json()["items"] == []
 
 
 def test_a_refused_change_is_not_in_the_audit_log(server: str) -> None:

@@ -1,6 +1,6 @@
 /** Who changed what, when, from where. */
 
-import { useState } from "react";
+import { useId, useState } from "react";
 import { usePages } from "../../api/list";
 import type { AuditEntry } from "../../api/types";
 import { PageHead } from "../../shell/Shell";
@@ -13,7 +13,7 @@ import { Time } from "../../ui/Time";
 
 const HEADS = ["When", "Action", "Who", "What", ""];
 
-/** The API compares each of these exactly. */
+/** `action` and `actor` may be the start of a name. */
 type Filters = Readonly<Partial<Record<"action" | "actor" | "target_type" | "target_id", string>>>;
 
 const NO_FILTERS: Filters = {};
@@ -25,7 +25,7 @@ export default function Audit() {
   return (
     <>
       <PageHead title="Audit log">
-        <FilterBar filters={filters} onChange={setFilters} />
+        <FilterBar filters={filters} entries={log.data ?? []} onChange={setFilters} />
       </PageHead>
       <div className="page-body">
         <div className="column">
@@ -73,11 +73,13 @@ export default function Audit() {
 
 interface FilterBarProps {
   readonly filters: Filters;
+  /** Their actions and actors are offered. */
+  readonly entries: readonly AuditEntry[];
   readonly onChange: (filters: Filters) => void;
 }
 
-function FilterBar({ filters, onChange }: FilterBarProps) {
-  const { action = "", ...others } = filters;
+function FilterBar({ filters, entries, onChange }: FilterBarProps) {
+  const { action = "", actor = "", ...others } = filters;
   function without(name: string) {
     const remaining = Object.entries(filters).filter(([field]) => field !== name);
     onChange(Object.fromEntries(remaining));
@@ -96,9 +98,20 @@ function FilterBar({ filters, onChange }: FilterBarProps) {
           <Icon name="close" size={11} />
         </button>
       ))}
-      <ActionInput
-        key={action}
-        action={action}
+      <FilterInput
+        key={`actor ${actor}`}
+        label="Actor"
+        value={actor}
+        offered={entries.map(({ actor_label: label, actor: id }) => label || id)}
+        onChange={(chosen) =>
+          chosen === "" ? without("actor") : onChange({ ...filters, actor: chosen })
+        }
+      />
+      <FilterInput
+        key={`action ${action}`}
+        label="Action"
+        value={action}
+        offered={entries.map((entry) => entry.action)}
         onChange={(chosen) =>
           chosen === "" ? without("action") : onChange({ ...filters, action: chosen })
         }
@@ -107,14 +120,18 @@ function FilterBar({ filters, onChange }: FilterBarProps) {
   );
 }
 
-interface ActionInputProps {
-  readonly action: string;
-  readonly onChange: (action: string) => void;
+interface FilterInputProps {
+  readonly label: string;
+  readonly value: string;
+  readonly offered: readonly string[];
+  readonly onChange: (value: string) => void;
 }
 
-/** Enter applies it: the API compares whole names, so half a name would find nothing. */
-function ActionInput({ action, onChange }: ActionInputProps) {
-  const [text, setText] = useState(action);
+/** A value that the log is filtered by. Enter, or the choice of an offered value, applies it. */
+function FilterInput({ label, value, offered, onChange }: FilterInputProps) {
+  const [text, setText] = useState(value);
+  const values = [...new Set(offered)].sort();
+  const list = useId();
   return (
     <form
       onSubmit={(event) => {
@@ -125,15 +142,22 @@ function ActionInput({ action, onChange }: ActionInputProps) {
       <input
         className="input small mono"
         type="search"
-        aria-label="Action"
-        placeholder="Action, such as api_key.created"
-        size={30}
+        aria-label={label}
+        placeholder={label}
+        list={list}
+        size={24}
         value={text}
         onChange={({ target }) => {
           setText(target.value);
-          if (target.value === "" && action !== "") onChange("");
+          if (target.value === "" ? value !== "" : values.includes(target.value))
+            onChange(target.value);
         }}
       />
+      <datalist id={list}>
+        {values.map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
     </form>
   );
 }

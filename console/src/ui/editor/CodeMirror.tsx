@@ -87,9 +87,10 @@ function extensions(
   supported: Compartment,
 ): Extension {
   const { language = "json", onChange, support = [] } = latest.current;
-  const submit = () => {
-    latest.current.onSubmit?.();
-    return latest.current.onSubmit !== undefined;
+  const submit = ({ root }: EditorView) => {
+    if (latest.current.onSubmit === undefined) return submitForm(root);
+    latest.current.onSubmit();
+    return true;
   };
   return [
     lineNumbers(),
@@ -122,6 +123,15 @@ function extensions(
     }),
     colours,
   ];
+}
+
+/** Submits the form around an editor, unless its button is disabled. */
+function submitForm(root: DocumentOrShadowRoot): boolean {
+  const form = root instanceof ShadowRoot ? root.host.closest("form") : null;
+  const button = form?.querySelector<HTMLButtonElement>("button[type=submit]");
+  if (!button) return false;
+  if (!button.disabled) form?.requestSubmit(button);
+  return true;
 }
 
 const parseLinter = jsonParseLinter();
