@@ -189,8 +189,8 @@ class Evidence:
     matched_before: bool | None
     #: What the hub knows.
     hub: JsonObject
-    #: How far Valkey's clock, which dates entries and what the hub knows, is ahead of the database's,
-    #: which dates everything else.
+    #: How far Valkey's clock, which dates entries and what the hub knows, is ahead of the
+    #: database's, which dates everything else.
     valkey_ahead_ms: float = 0.0
 
 

@@ -2,8 +2,9 @@
 
     write → publication → matching → filter → rule → window → hub → delivery
 
-Times are by the database's clock. The state of a stage is `passed`, `stopped`, `waiting` or `unknown`. Stages after the one where it
-stopped are omitted. Pure: evidence in, JSON out.
+The state of a stage is `passed`, `stopped`, `waiting` or `unknown`. Stages after the one where it
+stopped are omitted. Times are by the database's clock, and none is before its cause. Pure: evidence
+in, JSON out.
 """
 
 from __future__ import annotations
