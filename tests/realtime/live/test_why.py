@@ -43,7 +43,7 @@ def test_no_step_of_a_trace_has_a_time_before_that_of_its_cause(
     client: Client, todos: CollectionClient
 ) -> None:
     answer = subscribe(client, "s", collection=todos.name)
-    names = [f"d{number}" for number in range(12)]
+    names = [f"d{number:02}" for number in range(12)]
     for position, name in enumerate(names, 1):
         todos.insert({"_id": name})
         answer.until_shows([{"_id": earlier} for earlier in names[:position]])
