@@ -309,9 +309,8 @@ impl HubClient {
         // By their order, since clocks are set back.
         let latest_first = self.trace.ring.iter().rev();
         let mut later = latest_first.take_while(|one| !std::ptr::eq(*one, delivery));
-        let is_dropped = later.any(|one| {
-            matches!(one.how, DeliveryMode::Reset(_)) && one.number < delivery.number
-        });
+        let is_dropped = later
+            .any(|one| matches!(one.how, DeliveryMode::Reset(_)) && one.number < delivery.number);
         if is_dropped {
             return ("dropped", 0);
         }
