@@ -1022,6 +1022,9 @@ class Hub:
     def tick(self, now_us: int) -> None:
         """Let time pass: Valkey's, in microseconds."""
 
+    def set_trace_time(self, now_us: int) -> None:
+        """Set the time of what is traced from here on: Valkey's, in microseconds."""
+
     def has_frames(self) -> bool:
         """Whether there are frames to hand out at once."""
 

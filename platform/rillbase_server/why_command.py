@@ -129,6 +129,11 @@ def _list(console: Console, items: list[dict[str, Any]], *, as_json: bool) -> No
     console.print(table)
 
 
+def _time(step: dict[str, Any]) -> str:
+    time = (step["at"] or "")[11:23]
+    return f"about {time}" if step["facts"].get("time_is_approximate") else time
+
+
 def _print_trace(console: Console, trace: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(trace, indent=2) + "\n")
@@ -143,8 +148,7 @@ def _print_trace(console: Console, trace: dict[str, Any], *, as_json: bool) -> N
     table.add_column(overflow="fold")
     for step in trace["steps"]:
         sign, style = SIGNS[step["state"]]
-        at = (step["at"] or "")[11:23]
-        table.add_row(Text(sign, style), Text(step["title"]), at, Text(step["detail"]))
+        table.add_row(Text(sign, style), Text(step["title"]), _time(step), Text(step["detail"]))
     console.print(table)
     console.print()
     console.print(Text(trace["summary"], "bold"))

@@ -10,7 +10,9 @@ exchange   to the process that holds the subscription, and back
 question_listener  that process's side
 subjects   the subscription or query that a request is about
 evidence   what the database, streams, filters and the hub know
+clocks     the difference between the clocks of that evidence
 story      the steps that follow from the evidence
+chronology  times of steps that contradict no cause
 wording    the steps in words
 views      the API
 """

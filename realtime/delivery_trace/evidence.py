@@ -27,6 +27,7 @@ from foundation import event_server
 from foundation.json_types import JsonObject
 from foundation.postgres import Statement, StatementResult
 from foundation.postgres.session import Oid, int8
+from realtime.delivery_trace.clocks import valkey_ahead_ms
 from realtime.grid.layout import GridEpoch
 from realtime.hub.logs import log_entries
 from rillbase_native import Filter, write_partition
@@ -188,6 +189,9 @@ class Evidence:
     matched_before: bool | None
     #: What the hub knows.
     hub: JsonObject
+    #: How far Valkey's clock, which dates entries and what the hub knows, is ahead of the
+    #: database's, which dates everything else.
+    valkey_ahead_ms: float = 0.0
 
 
 async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
@@ -199,8 +203,9 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
         version = max([*known, *(row.version for row in rows)], default=None)
     row = next((row for row in rows if row.version == version), None)
     partition = write_partition(key, subject.grid.write_partitions)
-    entries = dict[int, StreamEntry]()
+    entries, ahead_ms = dict[int, StreamEntry](), 0.0
     if version is not None:
+        ahead_ms = await valkey_ahead_ms(collection.tenant_id)
         since_ms = None if row is None else row.committed_ms - SLACK_MS
         name = stream(subject.grid.installation, subject.grid.epoch, partition)
         entries = await _in_stream(name, since_ms, TracedDocument(collection, key))
@@ -223,6 +228,7 @@ async def gather(subject: Subject, key: bytes, version: int | None) -> Evidence:
         is_ruled=subject.is_ruled,
         matched_before=_before(subject, entries.get((version or 0) - 1), now_ms),
         hub=await subject.ask_hub(known_of),
+        valkey_ahead_ms=ahead_ms,
     )
 
 

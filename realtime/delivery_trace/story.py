@@ -3,40 +3,30 @@
     write → publication → matching → filter → rule → window → hub → delivery
 
 The state of a stage is `passed`, `stopped`, `waiting` or `unknown`. Stages after the one where it
-stopped are omitted. Pure: evidence in, JSON out.
+stopped are omitted. Times are by the database's clock, and none is before its cause. Pure: evidence
+in, JSON out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Literal, cast
+from typing import cast
 
 from foundation import opaque_tokens
 from foundation.json_types import JsonObject, JsonValue
 from realtime.delivery_trace import wording
+from realtime.delivery_trace.chronology import State, TraceStep, after_cause
 from realtime.delivery_trace.evidence import Clause, Evidence
 
-State = Literal["passed", "stopped", "waiting", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class TraceStep:
-    """The result of one stage."""
-
-    stage: str
-    state: State
-    detail: str
-    at_ms: float | None = None
-    facts: JsonObject = field(default_factory=dict)
-    #: The verdict, if this stage decides it.
-    verdict: str = ""
+#: What the initial rows of a subscription follow from: they need not have been published.
+_IN_DATABASE = frozenset({"write"})
 
 
 def render(evidence: Evidence) -> JsonObject:
     """Return the stages of the version."""
-    steps = _steps(evidence)
+    steps = after_cause(_steps(evidence))
     last = steps[-1]
     verdict = last.verdict or "unclear"
     return {
@@ -67,7 +57,7 @@ def _render(step: TraceStep) -> JsonObject:
         "title": wording.TITLES[step.stage],
         "detail": step.detail,
         "at": None if step.at_ms is None else _moment(step.at_ms),
-        "facts": step.facts,
+        "facts": step.facts | ({"time_is_approximate": True} if step.is_approximate else {}),
     }
 
 
@@ -107,9 +97,12 @@ def _publication(evidence: Evidence) -> TraceStep:
     row, entry = evidence.row, evidence.entry
     if entry is not None:
         facts: JsonObject = {"entry": _opaque(entry.entry_id), "partition": evidence.partition}
-        return TraceStep("publication", "passed", wording.PUBLISHED, entry.at_ms, facts)
+        at_ms = entry.at_ms - evidence.valkey_ahead_ms
+        return TraceStep("publication", "passed", wording.PUBLISHED, at_ms, facts)
     if row is not None and row.published_ms is not None:
-        return TraceStep("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
+        step = TraceStep("publication", "passed", wording.PUBLISHED_BEFORE, row.published_ms)
+        # Marks are collected before they are written.
+        return replace(step, is_at_latest=True)
     if _change(evidence) is not None:
         return TraceStep("publication", "passed", wording.PUBLISHED_SURELY)
     if row is not None:
@@ -226,7 +219,7 @@ def _hub(evidence: Evidence) -> TraceStep:
             "changes": change["of"],
         }
         detail = wording.SHOWN[match]
-        return TraceStep("hub", "passed", detail, _us(change, "at_us"), facts)
+        return TraceStep("hub", "passed", detail, _hub_time_ms(evidence, change, "at_us"), facts)
     return _unshown(evidence, facts)
 
 
@@ -246,8 +239,9 @@ def _unshown(evidence: Evidence, facts: JsonObject) -> TraceStep:
     if evidence.is_deletion:
         return _deletion_unshown(evidence, facts)
     if _was_in_rows(evidence):
-        at_ms = _us(hub, "registered_us")
-        return TraceStep("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
+        at_ms = _hub_time_ms(evidence, hub, "registered_us")
+        step = TraceStep("hub", "stopped", wording.IN_ROWS, at_ms, facts, "in_result")
+        return replace(step, causes=_IN_DATABASE)
     if evidence.body is None:
         return _nothing_known(hub, wording.NOTHING_SHOWN, facts)
     later = _later_version(evidence)
@@ -293,7 +287,7 @@ def _delivery(evidence: Evidence) -> TraceStep | None:
     if change is None:
         return None
     how = str(change["told"])
-    at_ms = _us(change, "told_us")
+    at_ms = _hub_time_ms(evidence, change, "told_us")
     facts: JsonObject = {
         name: change.get(name)
         for name in ("told", "reason", "groups", "first_event", "last_event", "delivery")
@@ -349,9 +343,10 @@ def _was_in_rows(evidence: Evidence) -> bool:
     return seen or hub.get("held_version") == evidence.version
 
 
-def _us(source: JsonObject, name: str) -> float | None:
+def _hub_time_ms(evidence: Evidence, source: JsonObject, name: str) -> float | None:
+    """Return one of the hub's times by the database's clock."""
     value = source.get(name)
-    return value / 1000 if isinstance(value, int) else None
+    return value / 1000 - evidence.valkey_ahead_ms if isinstance(value, int) else None
 
 
 def _objects(value: JsonValue) -> list[JsonObject]:

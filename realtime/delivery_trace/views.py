@@ -44,7 +44,10 @@ class StepAnswer(serializers.Serializer[object]):
     state = serializers.ChoiceField(["passed", "stopped", "waiting", "unknown"])
     title = serializers.CharField()
     detail = serializers.CharField(help_text="What happened at this step, in words.")
-    at = serializers.CharField(allow_null=True, help_text="When it happened, if known.")
+    at = serializers.CharField(
+        allow_null=True,
+        help_text="When it happened, if known; never before its cause.",
+    )
     facts = serializers.DictField(help_text="The same as structured data; fields may be added.")
 
 

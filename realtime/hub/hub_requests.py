@@ -73,6 +73,7 @@ class HubRequests:
                 self._log_unevaluated(running, request.query, request.count)
             case ReplayLog():
                 entries = await _read_missed(running, request)
+                running.set_trace_time()
                 running.hub.replay(request.subscription, entries)
 
     async def judge(self, running: RunningHub, query: bytes) -> None:
@@ -149,6 +150,7 @@ class HubRequests:
         if running.grid is not grid:
             # It has been requested again, for the grid that is followed now.
             return
+        running.set_trace_time()
         running.hub.registered(
             query.hash,
             attempt,

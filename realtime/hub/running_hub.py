@@ -177,6 +177,7 @@ class RunningHub:
 
     def drained(self, subscription: int, frames: int, size_bytes: int) -> None:
         """Record what has been sent to a client."""
+        self.set_trace_time()
         self.hub.drained(subscription, frames, size_bytes)
         self.wake()
 
@@ -241,6 +242,7 @@ class RunningHub:
     def _log_handler(self, partition: int) -> Callable[[list[LogEntry]], None]:
         def handle_entries(entries: list[LogEntry]) -> None:
             try:
+                self.set_trace_time()
                 self.hub.read(partition, entries)
             except ValueError:
                 log.exception("an entry of the notification log cannot be read")
@@ -253,6 +255,10 @@ class RunningHub:
         """Return Valkey's time, if it is known."""
         now_us = self.clock.now_us()
         return time.time_ns() // 1000 if now_us is None else now_us
+
+    def set_trace_time(self) -> None:
+        """Give the hub the time of what it is about to be told, for its traces."""
+        self.hub.set_trace_time(self.now_us())
 
     async def _keep_ticking(self) -> None:
         while True:

@@ -1509,7 +1509,7 @@ export interface components {
       readonly title: string;
       /** @description What happened at this step, in words. */
       readonly detail: string;
-      /** @description When it happened, if known. */
+      /** @description When it happened, if known; never before its cause. */
       readonly at: string | null;
       /** @description The same as structured data; fields may be added. */
       readonly facts: {

@@ -242,6 +242,11 @@ impl PyHub {
         self.locked().tick(now_us);
     }
 
+    /// Set the time of what is traced from here on to Valkey's, in microseconds.
+    fn set_trace_time(&self, now_us: u64) {
+        self.locked().set_trace_time(now_us);
+    }
+
     /// Whether there are frames to send at once.
     fn has_frames(&self) -> bool {
         self.locked().has_frames()

@@ -6,12 +6,20 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from uuid import UUID
 
 import pytest
 
+from documents.outbox.entries import Image, StreamEntryKind
 from foundation.json_types import JsonObject
 from realtime.delivery_trace import story, wording
-from realtime.delivery_trace.evidence import Clause, CurrentDocument, Evidence, OutboxRow
+from realtime.delivery_trace.evidence import (
+    Clause,
+    CurrentDocument,
+    Evidence,
+    OutboxRow,
+    StreamEntry,
+)
 from rillbase_native import Filter, Value
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,6 +91,19 @@ EVIDENCE = Evidence(
     is_ruled=False,
     matched_before=None,
     hub=hub(),
+)
+#: The write stream's entry of version 2.
+IMAGE = Image(
+    kind=StreamEntryKind.PUT,
+    xid=77,
+    tenant_id=UUID(int=1),
+    collection_id=UUID(int=2),
+    version=2,
+    rules_version=1,
+    created_ms=1,
+    written_us=4_000_000,
+    key=b"a",
+    body=BODY,
 )
 MISMATCH = clause('{"n":{"$gt":3}}')
 FILTER0 = [{"node": "filter", "partition": 0, "watches": False}]
@@ -197,3 +218,77 @@ def test_a_document_that_leaves_shows_why_it_no_longer_matches() -> None:
     steps = {step["stage"]: step for step in cast("list[JsonObject]", trace["steps"])}
     assert trace["verdict"] == "told"
     assert "`n` is 2; expected: greater than 3." in str(steps["filter"]["detail"])
+
+
+def at(trace: JsonObject) -> dict[str, str]:
+    """The seconds and milliseconds at which stages happened, in the order that is shown."""
+    steps = cast("list[JsonObject]", trace["steps"])
+    return {str(step["stage"]): str(step["at"])[17:23] for step in steps if step["at"] is not None}
+
+
+def approximate(trace: JsonObject) -> list[str]:
+    """The stages whose time is approximate."""
+    steps = cast("list[JsonObject]", trace["steps"])
+    facts = [(str(step["stage"]), cast("JsonObject", step["facts"])) for step in steps]
+    return [stage for stage, one in facts if one.get("time_is_approximate") is True]
+
+
+def delivered(ahead_ms: int, estimated_ms: int) -> Evidence:
+    """Version 2, written at 4.000 s, published 2 ms, shown 5 ms and sent 6 ms later, by a Valkey
+    whose clock is ahead by this, or behind, and is estimated to be ahead.
+    """
+    changes = shown("events", at_us=(4_005 + ahead_ms) * 1000, told_us=(4_006 + ahead_ms) * 1000)
+    return replace(
+        EVIDENCE,
+        entry=StreamEntry(f"{4_002 + ahead_ms}-0", IMAGE),
+        hub=hub(changes=changes),
+        valkey_ahead_ms=float(estimated_ms),
+    )
+
+
+@pytest.mark.parametrize("ahead_ms", [-100, 0, 100])
+def test_all_times_are_by_the_clock_of_the_database(ahead_ms: int) -> None:
+    trace = story.render(delivered(ahead_ms, ahead_ms))
+    expected = {"write": "04.000", "publication": "04.002", "hub": "04.005", "delivery": "04.006"}
+    assert at(trace) == expected
+    assert approximate(trace) == []
+
+
+@pytest.mark.parametrize("ahead_ms", [-100, -3, 0, 100])
+def test_no_step_is_shown_before_its_cause_even_if_clocks_differ(ahead_ms: int) -> None:
+    trace = story.render(delivered(ahead_ms, 0))
+    times = at(trace)
+    assert list(times) == ["write", "publication", "hub", "delivery"]
+    assert list(times.values()) == sorted(times.values())
+    assert times["write"] == "04.000"
+
+
+def test_a_time_that_contradicted_the_order_is_marked_as_approximate() -> None:
+    trace = story.render(delivered(-4, 0))
+    assert at(trace) == {
+        "write": "04.000",
+        "publication": "04.000",
+        "hub": "04.001",
+        "delivery": "04.002",
+    }
+    assert approximate(trace) == ["publication"]
+
+
+def test_a_mark_that_was_made_later_does_not_delay_what_followed_the_publication() -> None:
+    changes = shown("events", at_us=4_005_000, told_us=4_006_000)
+    row = OutboxRow(2, 77, 4_000, in_batch=False, published_ms=4_057)
+    trace = story.render(replace(EVIDENCE, row=row, hub=hub(changes=changes)))
+    expected = {"write": "04.000", "publication": "04.005", "hub": "04.005", "delivery": "04.006"}
+    assert at(trace) == expected
+    assert approximate(trace) == ["publication"]
+
+
+def test_initial_rows_may_contain_a_version_before_it_is_published() -> None:
+    row = OutboxRow(2, 77, 4_000, in_batch=False, published_ms=4_900)
+    known = hub(rows_have_it=True, registered_us=4_300_000)
+    trace = story.render(replace(EVIDENCE, row=row, hub=known))
+    assert at(trace) == {"write": "04.000", "publication": "04.900", "hub": "04.300"}
+    early = hub(rows_have_it=True, registered_us=3_990_000)
+    trace = story.render(replace(EVIDENCE, row=row, hub=early))
+    assert at(trace) == {"write": "04.000", "publication": "04.900", "hub": "04.000"}
+    assert approximate(trace) == ["hub"]

@@ -39,6 +39,22 @@ def test_a_delivered_event_is_explained_with_its_number(
     assert step(trace, "hub")["facts"]["match"] == "add"
 
 
+def test_no_step_of_a_trace_has_a_time_before_that_of_its_cause(
+    client: Client, todos: CollectionClient
+) -> None:
+    answer = subscribe(client, "s", collection=todos.name)
+    names = [f"d{number:02}" for number in range(12)]
+    for position, name in enumerate(names, 1):
+        todos.insert({"_id": name})
+        answer.until_shows([{"_id": earlier} for earlier in names[:position]])
+    member = Member(todos)
+    for name in names:
+        trace = member.verdict("s", name, "told")
+        times = [one["at"] for one in trace["steps"] if one["at"] is not None]
+        assert len(times) == 4
+        assert times == sorted(times)
+
+
 def test_a_document_that_does_not_match_names_the_predicate_and_the_value(
     client: Client, todos: CollectionClient
 ) -> None:

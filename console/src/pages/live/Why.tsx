@@ -154,7 +154,7 @@ const SIGNS: Record<StepState, readonly [IconName, string]> = {
 
 function Stage({ step }: { readonly step: Step }) {
   const [icon, words] = SIGNS[step.state];
-  const { explanation, ...facts } = step.facts;
+  const { explanation, time_is_approximate: isApproximate = false, ...facts } = step.facts;
   return (
     <li className={step.state}>
       <span className="why-sign" title={words}>
@@ -165,6 +165,7 @@ function Stage({ step }: { readonly step: Step }) {
           {step.title} <span className="hidden">({words})</span>
           {step.at !== null && (
             <time dateTime={step.at} title={momentText(step.at)}>
+              {isApproximate && "about "}
               {clock(step.at)}
             </time>
           )}

@@ -26,6 +26,7 @@ export interface Step {
   readonly at: string | null;
   readonly facts: Readonly<Record<string, unknown>> & {
     readonly explanation?: { readonly reason: Reason; readonly cut: boolean };
+    readonly time_is_approximate?: boolean;
   };
 }
 

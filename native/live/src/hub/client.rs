@@ -177,11 +177,11 @@ impl HubClient {
     }
 
     /// Drops its pending frames; returns whether there were any.
-    pub(super) fn cut_off(&mut self, now_us: u64) -> bool {
+    pub(super) fn cut_off(&mut self, trace_time_us: u64) -> bool {
         if self.over || !matches!(self.phase, ClientPhase::Running) {
             return false;
         }
-        self.trace.set_time(now_us);
+        self.trace.set_time(trace_time_us);
         self.record_restart("too_slow");
         self.outbox.clear();
         self.coalesced = None;

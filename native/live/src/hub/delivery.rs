@@ -37,7 +37,7 @@ impl Hub {
         let Some(log) = self.logs.get(&query.partition) else {
             return;
         };
-        query.trace.shown(self.now_us, log.position, changes);
+        query.trace.shown(self.trace_time_us, log.position, changes);
         let Some(rows) = &query.rows else {
             return;
         };
@@ -49,7 +49,7 @@ impl Hub {
             let Some(client) = self.clients.get_mut(id) else {
                 continue;
             };
-            client.trace.at(self.now_us, query.trace.groups);
+            client.trace.at(self.trace_time_us, query.trace.groups);
             client.stuck = self.windows.is_stuck(client.connection, self.now_us);
             let stamp = TokenStamp::new(&self.config, query, log, client.holder);
             let seal = |seq| stamp.seal(seq);
@@ -105,7 +105,7 @@ impl Hub {
         if client.is_waiting() && !rows.has_missing_bodies() {
             let stamp = TokenStamp::new(&self.config, query, log, client.holder);
             client.phase = ClientPhase::Running;
-            client.trace.at(self.now_us, query.trace.groups);
+            client.trace.at(self.trace_time_us, query.trace.groups);
             client.send_result(rows, &|seq| stamp.seal(seq));
             self.schedule(id);
         }
@@ -114,6 +114,7 @@ impl Hub {
     /// Advances time. `now_us` is Valkey's time.
     pub fn tick(&mut self, now_us: u64) {
         self.now_us = now_us;
+        self.set_trace_time(now_us);
         for id in self.behind.clone() {
             self.flush(id);
         }
@@ -187,7 +188,7 @@ impl Hub {
             return;
         };
         let now_us = self.now_us;
-        client.trace.at(now_us, query.trace.groups);
+        client.trace.at(self.trace_time_us, query.trace.groups);
         client.stuck = self.windows.is_stuck(client.connection, now_us);
         let stamp = TokenStamp::new(&self.config, query, log, client.holder);
         query.with_leave(|leave, rows| {

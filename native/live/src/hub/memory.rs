@@ -167,7 +167,7 @@ impl Hub {
                 continue;
             };
             let before = client.bytes();
-            if client.cut_off(self.now_us) {
+            if client.cut_off(self.trace_time_us) {
                 let released = before.saturating_sub(client.bytes());
                 self.memory.outboxes = self.memory.outboxes.saturating_sub(released);
                 self.memory.cut_off += 1;

@@ -84,6 +84,8 @@ pub struct Hub {
     behind: BTreeSet<u64>,
     requests: Vec<HubRequest>,
     now_us: u64,
+    /// The current time, for traces: `now_us` is as old as the last tick.
+    trace_time_us: u64,
     liveness_checked_us: u64,
     /// How many queries this hub has ever started.
     begun: u64,
@@ -107,6 +109,7 @@ impl Hub {
             behind: BTreeSet::new(),
             requests: Vec::new(),
             now_us: 0,
+            trace_time_us: 0,
             liveness_checked_us: 0,
             begun: 0,
             memory: MemoryUsage::default(),
@@ -237,7 +240,7 @@ impl Hub {
         let Some(query) = self.queries.get_mut(hash) else {
             return;
         };
-        query.trace.registered(self.now_us, &snapshot);
+        query.trace.registered(self.trace_time_us, &snapshot);
         let before = query.rows.as_ref().map(change::ResultRows::list);
         let (entries, again) = query.registered((activation, request), snapshot, rows);
         if again {
@@ -294,7 +297,7 @@ impl Hub {
                 .queries
                 .get(&client.query)
                 .map_or(0, |one| one.trace.groups);
-            client.trace.at(self.now_us, groups);
+            client.trace.at(self.trace_time_us, groups);
             let (anew, query) = (client.drained(frames, bytes, self.now_us), client.query);
             if client.outbox.len() > 0 {
                 self.schedule(id);

@@ -62,7 +62,7 @@ impl Hub {
         };
         let stamp = TokenStamp::new(&self.config, query, log, client.holder);
         let seal = |seq| stamp.seal(seq);
-        client.trace.at(self.now_us, query.trace.groups);
+        client.trace.at(self.trace_time_us, query.trace.groups);
         match std::mem::replace(&mut client.phase, ClientPhase::Running) {
             ClientPhase::Running => {
                 // The token states that everything was sent.
@@ -145,7 +145,7 @@ impl Hub {
         let fits = |groups: &Vec<MissedChanges>| {
             groups.iter().map(|(group, _)| group.len()).sum::<usize>() <= most
         };
-        client.trace.at(self.now_us, query.trace.groups);
+        client.trace.at(self.trace_time_us, query.trace.groups);
         if let Some(groups) = groups.filter(fits) {
             client.seq = token.seq;
             client.trace.resumes(true);

@@ -355,6 +355,12 @@ impl Shares {
 }
 
 impl Hub {
+    /// Sets the time of what is traced from here on: Valkey's. A trace would otherwise have the time
+    /// of the last tick, which may be before the write that it is about.
+    pub fn set_trace_time(&mut self, now_us: u64) {
+        self.trace_time_us = now_us;
+    }
+
     /// Redistributes the budget if there are more queries and clients, or far fewer.
     pub(super) fn redistribute_trace_budget(&mut self) {
         if !self.shares.count(self.queries.len() + self.clients.len()) {

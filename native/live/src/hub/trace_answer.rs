@@ -306,12 +306,12 @@ impl HubClient {
         if matches!(delivery.how, DeliveryMode::Muted | DeliveryMode::Reset(_)) {
             return ("none", 0);
         }
-        let dropped = self.trace.ring.iter().rev().find(|later| {
-            matches!(later.how, DeliveryMode::Reset(_))
-                && later.at_us >= delivery.at_us
-                && later.number < delivery.number
-        });
-        if dropped.is_some() {
+        // By their order, since clocks are set back.
+        let latest_first = self.trace.ring.iter().rev();
+        let mut later = latest_first.take_while(|one| !std::ptr::eq(*one, delivery));
+        let is_dropped = later
+            .any(|one| matches!(one.how, DeliveryMode::Reset(_)) && one.number < delivery.number);
+        if is_dropped {
             return ("dropped", 0);
         }
         let (handed, taken) = self.outbox.numbers();

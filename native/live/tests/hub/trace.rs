@@ -291,3 +291,64 @@ fn the_past_never_takes_more_than_its_budget_and_the_busy_forget_their_own() {
         assert!(desk.hub.trace_bytes() <= BUDGET);
     }
 }
+
+#[test]
+fn a_trace_has_the_time_at_which_a_change_arrived_instead_of_that_of_the_last_tick() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.hub.set_trace_time(desk.now_us + 10_000);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.take();
+    let registered_us = desk.now_us + 10_000;
+    let arrived_us = desk.now_us + 40_000;
+    desk.hub.set_trace_time(arrived_us);
+    desk.matched(F0, image(11, "a", 2, Some(1)), Is::Changed, q.hash);
+    let said = Said::of(&desk, 1, "a", 2);
+    assert_eq!(said.word("registered_us"), registered_us.to_string());
+    assert_eq!(
+        said.change(2, &["at_us", "told_us"]),
+        format!("{arrived_us} {arrived_us}")
+    );
+}
+
+#[test]
+fn a_tick_is_the_time_of_the_changes_that_it_sends() {
+    let (mut desk, q) = (Desk::new(), query("q", "{}"));
+    let options = ClientOptions {
+        throttle_us: 500_000,
+        ..ClientOptions::default()
+    };
+    desk.attach_with(1, &q, options, None);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    desk.take();
+    for version in 2..4 {
+        let change = image(version + 10, "a", version, Some(1));
+        desk.matched(F0, change, Is::Changed, q.hash);
+    }
+    let shown_us = desk.now_us;
+    desk.pass(600_000);
+    let said = Said::of(&desk, 1, "a", 3);
+    let times = format!("{shown_us} together {}", desk.now_us);
+    assert_eq!(said.change(3, &["at_us", "told", "told_us"]), times);
+}
+
+#[test]
+fn frames_are_dropped_by_what_followed_them_even_if_the_clock_was_set_back() {
+    let (mut desk, q) = (Desk::with(FEW, 2_000, 1 << 20), query("q", "{}"));
+    desk.attach(1, &q);
+    desk.open(&q, 5, &[row("a", 1, 1)]);
+    for frame in desk.hub.poll(100) {
+        desk.hub.drained(1, 1, frame.text.len());
+    }
+    desk.hub.set_trace_time(desk.now_us + 10_000_000);
+    for version in 2..12 {
+        let change = image(version + 10, "a", version, Some(1));
+        desk.matched(F0, change, Is::Changed, q.hash);
+        desk.hub.poll(100);
+    }
+    desk.pass(3_000_000);
+    assert_eq!(
+        Said::of(&desk, 1, "a", 5).change(5, &["told", "delivery"]),
+        "events dropped"
+    );
+}
