@@ -99,7 +99,9 @@ class InvitationsView(InvitingView):
     )
     def get(self, request: Request, tenant: str) -> Response:
         rows = actions.open_invitations().select_related("invited_by")
-        return Response(page(request, rows, actions.describe_for_admins, name=f"invitations:{self.tenant.id}"))
+        return Response(
+            page(request, rows, actions.describe_for_admins, name=f"invitations:{self.tenant.id}")
+        )
 
     @operation(
         "invitations_create",
@@ -116,7 +118,9 @@ class InvitationsView(InvitingView):
             self.principal, self.tenant_row(), str(values["email"]), Role(str(values["role"]))
         )
         location = self.url("invitations", str(row.id))
-        return self.one(actions.describe_for_admins(row), row.version, status=201, location=location)
+        return self.one(
+            actions.describe_for_admins(row), row.version, status=201, location=location
+        )
 
 
 class InvitationView(TenantView):

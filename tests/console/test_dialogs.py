@@ -115,7 +115,7 @@ def test_control_enter_submits_a_form_from_its_editor(
 ) -> None:
     window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
-    window.click("button", "New document")
+    window.click("button.main", "New")
     window.write("dialog .editor-host", '{"title": "By keyboard"}')
     window.press("Enter", ctrl=True)
     window.wait("!document.querySelector('dialog[open]')")

@@ -13,7 +13,8 @@ from django.db import transaction
 from foundation.environment import environment
 from rillbase_server.commands import GROUPS
 from tenants.actions import local_links
-from tests.launcher_command import ROOT, environment as without_settings, run
+from tests.launcher_command import ROOT, run
+from tests.launcher_command import environment as without_settings
 from tests.make import make_user
 
 COMMANDS = {name for commands in GROUPS.values() for name in commands}
