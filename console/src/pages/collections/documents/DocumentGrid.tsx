@@ -23,7 +23,9 @@ import { CellEditor, CellValue } from "./Cell";
 import type { Column } from "./columns";
 import { linesOf } from "./lookups";
 import { NestedRows } from "./NestedRows";
+import { RefusedEditor, useRefusedEdit } from "./RefusedEdit";
 import type { LiveDocuments, Row } from "./useLiveDocuments";
+import type { Writes } from "./useWrites";
 import { keyOf } from "./values";
 import "./grid.css";
 
@@ -51,7 +53,10 @@ interface GridProps {
   readonly onSort: (path: string) => void;
   readonly onSelect: (keys: ReadonlySet<string>) => void;
   readonly onOpen: (row: Row) => void;
-  readonly onSave: (row: Row, path: string, value: unknown) => void;
+  readonly onSave: Writes["save"];
+  /** The row that is scrolled to, and what takes the first one in view after scrolling. */
+  readonly firstRow?: number;
+  readonly onFirstRow?: (row: number) => void;
 }
 
 const NOTHING: readonly string[] = [];
@@ -62,6 +67,7 @@ export function DocumentGrid(props: GridProps) {
   const [cursor, setCursor] = useState<Cursor | null>(null);
   const [isEditing, setEditing] = useState(false);
   const rows = useVirtualRows(live, nested, scroller);
+  useFirstRow(rows, scroller, props);
   const pressed = useKeys({
     ...props,
     cursor,
@@ -140,6 +146,32 @@ function useVirtualRows(
   return rows;
 }
 
+/** Scrolls to the first row, and reports another one when the user has scrolled. */
+function useFirstRow(
+  rows: ReturnType<typeof useVirtualRows>,
+  scroller: RefObject<HTMLDivElement | null>,
+  { live, firstRow = 0, onFirstRow }: GridProps,
+) {
+  const shown = useRef(0);
+  const isLoaded = live.items.length > firstRow || live.isComplete;
+  useEffect(() => {
+    if (!isLoaded || shown.current === firstRow) return;
+    shown.current = firstRow;
+    rows.scrollToIndex(firstRow, { align: "start" });
+  }, [firstRow, isLoaded, rows]);
+  useEffect(() => {
+    const element = scroller.current;
+    if (element === null || onFirstRow === undefined) return;
+    function report() {
+      const top = rows.getVirtualItemForOffset(element?.scrollTop ?? 0)?.index ?? 0;
+      shown.current = top;
+      onFirstRow?.(top);
+    }
+    element.addEventListener("scrollend", report);
+    return () => element.removeEventListener("scrollend", report);
+  }, [rows, scroller, onFirstRow]);
+}
+
 function Head({
   live,
   columns,
@@ -200,7 +232,7 @@ interface RowActions {
   readonly onCursor: (cursor: Cursor) => void;
   readonly onEdit: (isEditing: boolean) => void;
   readonly onOpen: (row: Row) => void;
-  readonly onSave: (row: Row, path: string, value: unknown) => void;
+  readonly onSave: Writes["save"];
 }
 
 /** Returns what rows do; it stays the same, so that rows render only when they change. */
@@ -221,7 +253,7 @@ function useRowActions(
       onCursor,
       onEdit,
       onOpen: (row) => latest.current.onOpen(row),
-      onSave: (row, path, value) => latest.current.onSave(row, path, value),
+      onSave: (row, edit) => latest.current.onSave(row, edit),
     }),
     [onCursor, onEdit, scroller],
   );
@@ -292,7 +324,9 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
   const { row, index, column, columnIndex, cursor, isEditing, mayWrite, actions } = props;
   const value = row.document[column.path];
   const isAt = cursor === columnIndex;
+  const { refused, save, forget } = useRefusedEdit((edit) => actions.onSave(row, edit));
   const canEdit = mayWrite && column.path !== "_id";
+  const label = `${column.path} of ${keyOf(row.id)}`;
   function done() {
     actions.onEdit(false);
     actions.focusBack();
@@ -309,13 +343,26 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
       }}
       onDoubleClick={() => canEdit && actions.onEdit(true)}
     >
-      {isAt && isEditing && canEdit ? (
+      {refused !== null ? (
+        <RefusedEditor
+          label={label}
+          refused={refused}
+          onSave={(edit) => {
+            save(edit);
+            actions.focusBack();
+          }}
+          onCancel={() => {
+            forget();
+            actions.focusBack();
+          }}
+        />
+      ) : isAt && isEditing && canEdit ? (
         <CellEditor
-          label={`${column.path} of ${keyOf(row.id)}`}
+          label={label}
           value={value}
           onCancel={done}
-          onSave={(typed) => {
-            actions.onSave(row, column.path, typed);
+          onSave={(typed, before) => {
+            save({ path: column.path, before, value: typed });
             done();
           }}
         />

@@ -1,0 +1,57 @@
+/** Writes one field, unless somebody else has changed it since the user began to edit it. */
+
+import { type Collection, ServerError } from "rillbase";
+import type { Row } from "./useLiveDocuments";
+import { isSame, valueAt } from "./values";
+
+type Plain = Record<string, unknown>;
+type Versioned = Pick<Row, "version" | "document">;
+
+/** A value that was typed over another one. */
+export interface Edit {
+  readonly path: string;
+  /** The value when editing began. */
+  readonly before: unknown;
+  readonly value: unknown;
+}
+
+/** What somebody else wrote; undefined if the field was removed. */
+export interface Conflict {
+  readonly current: unknown;
+}
+
+/** Other fields of the document may change as often between reading and writing it. */
+const MAX_ATTEMPTS = 5;
+
+/** Writes the field, or returns what it was changed to. The row is as the user sees it. */
+export async function writeField(
+  documents: Collection<Plain>,
+  row: Row,
+  { path, before, value }: Edit,
+): Promise<Conflict | null> {
+  // Rows with lookups have no version.
+  let known: Versioned | null = row.version === null ? await documents.get(row.id) : row;
+  for (let attempt = 1; ; attempt += 1) {
+    if (known !== null) {
+      const current = fieldOf(known.document, path);
+      if (isSame(current, value)) return null;
+      if (!isSame(current, before)) return { current };
+    }
+    const condition = known === null || known.version === null ? {} : { ifVersion: known.version };
+    try {
+      await documents.update(row.id, { $set: { [path]: value } }, condition);
+      return null;
+    } catch (error) {
+      if (!isOutdated(error) || attempt === MAX_ATTEMPTS) throw error;
+    }
+    known = await documents.get(row.id);
+  }
+}
+
+function fieldOf(document: Plain, path: string): unknown {
+  return Object.hasOwn(document, path) ? document[path] : valueAt(document, path);
+}
+
+function isOutdated(error: unknown): boolean {
+  return error instanceof ServerError && error.code === "precondition_failed";
+}
