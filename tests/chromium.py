@@ -67,6 +67,15 @@ class Page:
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
+    def reload(self) -> None:
+        self.evaluate("window.isBeforeReload = true")
+        self.call("Page.reload")
+        self.wait("!window.isBeforeReload && document.readyState === 'complete'")
+
+    def back(self) -> None:
+        """Go back in the history, as the browser's button does."""
+        self.evaluate("history.back()")
+
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression; promises are awaited."""
         answer = self.call(

@@ -77,6 +77,49 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     assert notes.versions()["n1"] == 2
 
 
+def test_a_cell_that_somebody_else_has_changed_is_not_overwritten_without_a_question(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
+    typed = "document.querySelector('input.cell-editor').value"
+
+    def edit(text: str, theirs: str, *, field: str = "title") -> None:
+        """Type into the cell while another client changes the document."""
+        window.double_click(TITLE)
+        window.type("input.cell-editor", text)
+        notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {field: theirs}})
+        window.press("Enter")
+
+    edit("Mine", "Theirs")
+    window.sees("title was changed to Theirs while you were editing.", ".cell-question")
+    window.press("Enter")
+    assert window.evaluate(typed) == "Mine"
+    window.click(".cell-question button", "Reload")
+    window.sees("Theirs", TITLE)
+    assert notes.versions()["n1"] == 2
+
+    edit("Mine again", "Theirs again")
+    window.click(".cell-question button", "Overwrite")
+    window.sees("Mine again", TITLE)
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine again", what="the write")
+
+    edit("Beside", "other", field="kind")
+    window.sees("Beside", TITLE)
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Beside", what="the write")
+    assert notes.query({"_id": "n1"})[0]["kind"] == "other"
+    assert not window.evaluate("document.querySelector('.cell-question')")
+
+    window.click("[data-key=n1] [aria-colindex='2']")
+    window.click("[title='Edit title']")
+    window.type(".panel input.cell-editor", "Mine in the tree")
+    notes.caller.patch(f"{notes.path}/documents/n1", {"$unset": {"title": ""}})
+    window.press("Enter")
+    window.sees("title was removed while you were editing.", ".panel .cell-question")
+    window.click(".panel .cell-question button", "Overwrite")
+    window.sees("Mine in the tree", TITLE)
+    assert window.complaints == []
+
+
 def test_deleted_documents_can_be_restored(
     open_window: OpenWindow, notes: CollectionClient
 ) -> None:

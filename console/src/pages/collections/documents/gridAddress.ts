@@ -131,7 +131,8 @@ function idText(id: unknown): string {
 /** Lists and operators are no ids: they would find other documents. */
 function idFrom(text: string): unknown {
   const id = readOr(() => parse(text)) ?? text;
-  const isOperator = kindOf(id) === "object" && Object.keys(id).some((name) => name.startsWith("$"));
+  const isOperator =
+    kindOf(id) === "object" && Object.keys(id).some((name) => name.startsWith("$"));
   return id === "" || isOperator || kindOf(id) === "array" ? undefined : id;
 }
 
