@@ -108,16 +108,36 @@ def test_a_cell_that_somebody_else_has_changed_is_not_overwritten_without_a_ques
     wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Beside", what="the write")
     assert notes.query({"_id": "n1"})[0]["kind"] == "other"
     assert not window.evaluate("document.querySelector('.cell-question')")
+    assert window.complaints == []
 
+
+def test_a_value_beside_the_grid_is_not_overwritten_without_a_question(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
     window.click("[data-key=n1] [aria-colindex='2']")
     window.click("[title='Edit title']")
-    window.type(".panel input.cell-editor", "Mine in the tree")
-    notes.caller.patch(f"{notes.path}/documents/n1", {"$unset": {"title": ""}})
+    window.type(".panel input.cell-editor", "Mine")
+    notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {"title": ""}})
     window.press("Enter")
-    window.sees("title was removed while you were editing.", ".panel .cell-question")
+    window.sees("title was changed to an empty text while", ".panel .cell-question")
     window.click(".panel .cell-question button", "Overwrite")
-    window.sees("Mine in the tree", TITLE)
-    assert window.complaints == []
+    window.sees("Mine", TITLE)
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine", what="the write")
+
+
+def test_a_cell_that_is_being_edited_stays_with_its_document(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Edited")
+    notes.insert({"_id": "a", "title": "Before all others", "rank": 0})
+    window.wait("document.querySelector('.rows [data-key]').dataset.key === 'a'")
+    window.press("Enter")
+    window.sees("Edited", TITLE)
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Edited", what="the write")
+    assert notes.query({"_id": "n0"})[0]["title"] == "Note 0"
 
 
 def test_deleted_documents_can_be_restored(

@@ -41,6 +41,12 @@ export interface Cursor {
   readonly column: number;
 }
 
+/** The cell that is being edited. It stays with its row while other rows come and go. */
+interface Edited {
+  readonly key: string;
+  readonly column: number;
+}
+
 interface GridProps {
   readonly live: LiveDocuments;
   readonly columns: readonly Column[];
@@ -65,17 +71,18 @@ export function DocumentGrid(props: GridProps) {
   const { live, columns, nested = NOTHING, selected, opened, mayWrite } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState<Cursor | null>(null);
-  const [isEditing, setEditing] = useState(false);
+  const [edited, setEdited] = useState<Edited | null>(null);
+  const isEditing = edited !== null && live.items.some(({ id }) => keyOf(id) === edited.key);
   const rows = useVirtualRows(live, nested, scroller);
   useFirstRow(rows, scroller, props);
   const pressed = useKeys({
     ...props,
     cursor,
     setCursor,
-    setEditing,
+    setEdited,
     show: (row) => rows.scrollToIndex(row),
   });
-  const actions = useRowActions(props, setCursor, setEditing, scroller);
+  const actions = useRowActions(props, setCursor, setEdited, scroller);
   const width = CHECK_PX + columns.reduce((sum, column) => sum + column.width, 0);
   return (
     <div
@@ -108,7 +115,7 @@ export function DocumentGrid(props: GridProps) {
               isOpened={opened === key}
               mayWrite={mayWrite}
               cursor={cursor?.row === index ? cursor.column : null}
-              isEditing={isEditing && cursor?.row === index}
+              edited={edited?.key === key ? edited.column : null}
               actions={actions}
             />
           );
@@ -230,7 +237,7 @@ interface RowActions {
   readonly focusBack: () => void;
   readonly onSelect: (key: string) => void;
   readonly onCursor: (cursor: Cursor) => void;
-  readonly onEdit: (isEditing: boolean) => void;
+  readonly onEdit: (edited: Edited | null) => void;
   readonly onOpen: (row: Row) => void;
   readonly onSave: Writes["save"];
 }
@@ -239,7 +246,7 @@ interface RowActions {
 function useRowActions(
   props: GridProps,
   onCursor: (cursor: Cursor) => void,
-  onEdit: (isEditing: boolean) => void,
+  onEdit: (edited: Edited | null) => void,
   scroller: RefObject<HTMLDivElement | null>,
 ): RowActions {
   const latest = useRef(props);
@@ -271,7 +278,7 @@ interface RowProps {
   readonly isOpened: boolean;
   readonly mayWrite: boolean;
   readonly cursor: number | null;
-  readonly isEditing: boolean;
+  readonly edited: number | null;
   readonly actions: RowActions;
 }
 
@@ -321,14 +328,15 @@ const GridRow = memo(function GridRow(props: RowProps) {
 });
 
 function GridCell(props: RowProps & { readonly column: Column; readonly columnIndex: number }) {
-  const { row, index, column, columnIndex, cursor, isEditing, mayWrite, actions } = props;
+  const { row, index, column, columnIndex, cursor, edited, mayWrite, actions } = props;
   const value = row.document[column.path];
   const isAt = cursor === columnIndex;
   const { refused, save, forget } = useRefusedEdit((edit) => actions.onSave(row, edit));
   const canEdit = mayWrite && column.path !== "_id";
-  const label = `${column.path} of ${keyOf(row.id)}`;
+  const key = keyOf(row.id);
+  const label = `${column.path} of ${key}`;
   function done() {
-    actions.onEdit(false);
+    actions.onEdit(null);
     actions.focusBack();
   }
   return (
@@ -341,7 +349,7 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
         actions.onCursor({ row: index, column: columnIndex });
         if (column.path === "_id") actions.onOpen(row);
       }}
-      onDoubleClick={() => canEdit && actions.onEdit(true)}
+      onDoubleClick={() => canEdit && actions.onEdit({ key, column: columnIndex })}
     >
       {refused !== null ? (
         <RefusedEditor
@@ -356,7 +364,7 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
             actions.focusBack();
           }}
         />
-      ) : isAt && isEditing && canEdit ? (
+      ) : edited === columnIndex && canEdit ? (
         <CellEditor
           label={label}
           value={value}
@@ -376,7 +384,7 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
 interface Keys extends GridProps {
   readonly cursor: Cursor | null;
   readonly setCursor: (cursor: Cursor) => void;
-  readonly setEditing: (isEditing: boolean) => void;
+  readonly setEdited: (edited: Edited) => void;
   readonly show: (row: number) => void;
 }
 
@@ -394,7 +402,7 @@ function useKeys({
   columns,
   cursor,
   setCursor,
-  setEditing,
+  setEdited,
   show,
   mayWrite,
   selected,
@@ -414,7 +422,7 @@ function useKeys({
       show(next.row);
     } else if (event.key === "Enter" && row !== undefined) {
       if (at.column === 0 || !mayWrite) onOpen(row);
-      else setEditing(true);
+      else setEdited({ key: keyOf(row.id), column: at.column });
     } else if (event.key === " " && row !== undefined) {
       onOpen(row);
     } else if (event.key === "x" && row !== undefined) {
