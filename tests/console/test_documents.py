@@ -77,7 +77,15 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     assert notes.versions()["n1"] == 2
 
 
-def test_a_cell_that_somebody_else_has_changed_is_not_overwritten_without_a_question(
+def shows_title(window: Window, title: str) -> None:
+    window.sees(title, TITLE)
+
+
+def shows_question(window: Window, question: str) -> None:
+    window.sees(question, ".cell-question")
+
+
+def test_a_cell_that_another_client_has_changed_is_not_overwritten_without_a_question(
     open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     window = grid(open_window, notes)
@@ -91,20 +99,20 @@ def test_a_cell_that_somebody_else_has_changed_is_not_overwritten_without_a_ques
         window.press("Enter")
 
     edit("Mine", "Theirs")
-    window.sees("title was changed to Theirs while you were editing.", ".cell-question")
+    shows_question(window, "title was changed to Theirs while you were editing.")
     window.press("Enter")
     assert window.evaluate(typed) == "Mine"
     window.click(".cell-question button", "Reload")
-    window.sees("Theirs", TITLE)
+    shows_title(window, "Theirs")
     assert notes.versions()["n1"] == 2
 
     edit("Mine again", "Theirs again")
     window.click(".cell-question button", "Overwrite")
-    window.sees("Mine again", TITLE)
+    shows_title(window, "Mine again")
     wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine again", what="the write")
 
     edit("Beside", "other", field="kind")
-    window.sees("Beside", TITLE)
+    shows_title(window, "Beside")
     wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Beside", what="the write")
     assert notes.query({"_id": "n1"})[0]["kind"] == "other"
     assert not window.evaluate("document.querySelector('.cell-question')")
@@ -120,9 +128,9 @@ def test_a_value_beside_the_grid_is_not_overwritten_without_a_question(
     window.type(".panel input.cell-editor", "Mine")
     notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {"title": ""}})
     window.press("Enter")
-    window.sees("title was changed to an empty text while", ".panel .cell-question")
+    shows_question(window, "title was changed to an empty text while")
     window.click(".panel .cell-question button", "Overwrite")
-    window.sees("Mine", TITLE)
+    shows_title(window, "Mine")
     wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine", what="the write")
 
 
@@ -135,7 +143,7 @@ def test_a_cell_that_is_being_edited_stays_with_its_document(
     notes.insert({"_id": "a", "title": "Before all others", "rank": 0})
     window.wait("document.querySelector('.rows [data-key]').dataset.key === 'a'")
     window.press("Enter")
-    window.sees("Edited", TITLE)
+    shows_title(window, "Edited")
     wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Edited", what="the write")
     assert notes.query({"_id": "n0"})[0]["title"] == "Note 0"
 

@@ -26,7 +26,7 @@ export type Step = "replace" | "push";
 /** Servers and chats cut longer addresses off, so these are not written. */
 const MAX_SEARCH_CHARS = 6_000;
 
-interface Held<T> {
+interface Bound<T> {
   readonly value: T;
   /** The parameters in the address when the value was set. */
   readonly text: string;
@@ -37,20 +37,20 @@ export function useAddressState<T>(
   form: AddressForm<T>,
 ): readonly [T, (value: T, step: Step) => void] {
   const search = useSearch();
-  const [held, setHeld] = useState(() => readHeld(form, search));
-  const current = held.text === textOf(form, search) ? held : readHeld(form, search);
-  if (current !== held) setHeld(current);
+  const [bound, setBound] = useState(() => restored(form, search));
+  const current = bound.text === textOf(form, search) ? bound : restored(form, search);
+  if (current !== bound) setBound(current);
   const change = useCallback(
     (value: T, step: Step) => {
       show(searchWith(form, value, location.search), step);
-      setHeld({ value, text: textOf(form, location.search) });
+      setBound({ value, text: textOf(form, location.search) });
     },
     [form],
   );
   return [current.value, change];
 }
 
-function readHeld<T>(form: AddressForm<T>, search: string): Held<T> {
+function restored<T>(form: AddressForm<T>, search: string): Bound<T> {
   return { value: form.read(new URLSearchParams(search)), text: textOf(form, search) };
 }
 

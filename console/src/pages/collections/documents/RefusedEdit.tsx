@@ -65,7 +65,7 @@ export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps
         // biome-ignore lint/a11y/noAutofocus: the user is asked about this value.
         autoFocus
         value={text}
-        onClick={keepFromGrid}
+        onClick={stopAtCell}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) => {
           event.stopPropagation();
@@ -91,9 +91,9 @@ function Answer({ text, onChoose }: { readonly text: string; readonly onChoose: 
     <button
       type="button"
       className="button small"
-      onKeyDown={keepFromGrid}
+      onKeyDown={stopAtCell}
       onClick={(event) => {
-        keepFromGrid(event);
+        stopAtCell(event);
         onChoose();
       }}
     >
@@ -103,6 +103,6 @@ function Answer({ text, onChoose }: { readonly text: string; readonly onChoose: 
 }
 
 /** The grid's keys and clicks move the cursor and open editors. */
-function keepFromGrid(event: KeyboardEvent | MouseEvent) {
+function stopAtCell(event: KeyboardEvent | MouseEvent) {
   event.stopPropagation();
 }

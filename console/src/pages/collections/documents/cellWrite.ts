@@ -30,21 +30,22 @@ export async function writeField(
   { path, before, value }: Edit,
 ): Promise<Conflict | null> {
   // Rows with lookups have no version.
-  let known: Versioned | null = row.version === null ? await documents.get(row.id) : row;
+  let latest: Versioned | null = row.version === null ? await documents.get(row.id) : row;
   for (let attempt = 1; ; attempt += 1) {
-    if (known !== null) {
-      const current = fieldOf(known.document, path);
+    if (latest !== null) {
+      const current = fieldOf(latest.document, path);
       if (isSame(current, value)) return null;
       if (!isSame(current, before)) return { current };
     }
-    const condition = known === null || known.version === null ? {} : { ifVersion: known.version };
+    const condition =
+      latest === null || latest.version === null ? {} : { ifVersion: latest.version };
     try {
       await documents.update(row.id, { $set: { [path]: value } }, condition);
       return null;
     } catch (error) {
       if (!isOutdated(error) || attempt === MAX_ATTEMPTS) throw error;
     }
-    known = await documents.get(row.id);
+    latest = await documents.get(row.id);
   }
 }
 
