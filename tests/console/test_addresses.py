@@ -28,7 +28,8 @@ def shows(window: Window, *keys: str) -> None:
 
 def panel_shows(window: Window, text: str) -> None:
     """Wait until the panel of the opened document contains a text."""
-    window.sees(text, ".panel")
+    element = "document.querySelector('.panel')"
+    window.wait(f"{element}?.innerText.includes({json.dumps(text)})")
 
 
 def open_again(open_window: OpenWindow, window: Window, account: TenantAccount) -> Window:
@@ -250,4 +251,4 @@ def test_an_unknown_tab_shows_the_first_one(
             window.wait(f"{current}?.innerText === {title!r}")
             window.wait("document.querySelector('.page-body')?.innerText.trim()")
     window.open("/collections/notes/schema/none")
-    window.sees("Page not found")
+    window.wait("document.body.innerText.includes('Page not found')")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,12 +78,18 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     assert notes.versions()["n1"] == 2
 
 
+def contains(window: Window, selector: str, text: str) -> None:
+    """Wait until an element contains a text."""
+    element = f"document.querySelector({json.dumps(selector)})"
+    window.wait(f"{element}?.innerText.includes({json.dumps(text)})")
+
+
 def shows_title(window: Window, title: str) -> None:
-    window.sees(title, TITLE)
+    contains(window, TITLE, title)
 
 
 def shows_question(window: Window, question: str) -> None:
-    window.sees(question, ".cell-question")
+    contains(window, ".cell-question", question)
 
 
 def test_a_cell_that_another_client_has_changed_is_not_overwritten_without_a_question(
@@ -117,6 +124,35 @@ def test_a_cell_that_another_client_has_changed_is_not_overwritten_without_a_que
     assert notes.query({"_id": "n1"})[0]["kind"] == "other"
     assert not window.evaluate("document.querySelector('.cell-question')")
     assert window.complaints == []
+
+
+#: Without events, the page only finds out about other writes when its own is refused.
+IGNORE_EVENTS = """
+const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+Object.defineProperty(WebSocket.prototype, "onmessage", {
+  set(listen) {
+    set.call(this, (event) => window.ignoresEvents || listen(event));
+  },
+});
+"""
+
+
+def test_a_write_that_the_window_has_not_received_is_not_overwritten(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    window.page.call("Page.addScriptToEvaluateOnNewDocument", source=IGNORE_EVENTS)
+    window.open(f"/collections/{notes.name}")
+    shows_title(window, "Note 1")
+    window.evaluate("window.ignoresEvents = true")
+    notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {"title": "Theirs"}})
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Mine")
+    window.press("Enter")
+    shows_question(window, "title was changed to Theirs while you were editing.")
+    assert notes.versions()["n1"] == 2
+    window.click(".cell-question button", "Overwrite")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine", what="the write")
 
 
 def test_a_value_beside_the_grid_is_not_overwritten_without_a_question(
