@@ -229,7 +229,7 @@ def test_parameters_of_the_playground_that_cannot_be_read_are_ignored(
         shows(window, "n0", "n1", "n2")
         assert window.evaluate("document.querySelector('[aria-label=Limit]').value") == "20"
     window.open("/playground?collection=dropped")
-    window.wait("document.querySelector('[aria-label=Collection]').value === 'dropped'")
+    window.wait("document.querySelector('[aria-label=Collection]')?.value === 'dropped'")
     window.wait("document.querySelector('.answer [role=alert]')")
     assert window.complaints == []
 

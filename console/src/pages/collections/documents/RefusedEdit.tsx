@@ -53,7 +53,7 @@ interface RefusedProps {
  * overwrite a value without having seen it.
  */
 export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps) {
-  const { edit, current } = refused;
+  const { edit, current, conflicting } = refused;
   const [text, setText] = useState(() => editableText(edit.value));
   const noteId = useId();
   return (
@@ -77,7 +77,12 @@ export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps
         <Answer
           text="Overwrite"
           onChoose={() =>
-            onSave({ ...edit, before: current, value: typedValue(text, edit.before) })
+            onSave({
+              ...edit,
+              before: current,
+              value: typedValue(text, edit.before),
+              conflicting,
+            })
           }
         />
         <Answer text="Reload" onChoose={onCancel} />

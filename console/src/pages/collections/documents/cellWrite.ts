@@ -5,6 +5,8 @@ import type { Row } from "./useLiveDocuments";
 import { isSame, valueAt } from "./values";
 
 type Plain = Record<string, unknown>;
+
+/** A document as it was read. */
 type Versioned = Pick<Row, "version" | "document">;
 
 /** A value that was typed over another one. */
@@ -13,11 +15,14 @@ export interface Edit {
   /** The value when editing began. */
   readonly before: unknown;
   readonly value: unknown;
+  /** The document with which an earlier attempt conflicted: the row may not show it yet. */
+  readonly conflicting?: Versioned;
 }
 
 /** What somebody else wrote; undefined if the field was removed. */
 export interface Conflict {
   readonly current: unknown;
+  readonly conflicting: Versioned;
 }
 
 /** Other fields of the document may change as often between reading and writing it. */
@@ -27,15 +32,16 @@ const MAX_ATTEMPTS = 5;
 export async function writeField(
   documents: Collection<Plain>,
   row: Row,
-  { path, before, value }: Edit,
+  { path, before, value, conflicting }: Edit,
 ): Promise<Conflict | null> {
+  const shown = newerOf(row, conflicting);
   // Rows with lookups have no version.
-  let latest: Versioned | null = row.version === null ? await documents.get(row.id) : row;
+  let latest: Versioned | null = shown.version === null ? await documents.get(row.id) : shown;
   for (let attempt = 1; ; attempt += 1) {
     if (latest !== null) {
       const current = fieldOf(latest.document, path);
       if (isSame(current, value)) return null;
-      if (!isSame(current, before)) return { current };
+      if (!isSame(current, before)) return { current, conflicting: latest };
     }
     const condition =
       latest === null || latest.version === null ? {} : { ifVersion: latest.version };
@@ -47,6 +53,11 @@ export async function writeField(
     }
     latest = await documents.get(row.id);
   }
+}
+
+function newerOf(row: Row, conflicting: Versioned | undefined): Versioned {
+  if (conflicting === undefined || row.version === null) return row;
+  return (conflicting.version ?? 0) > row.version ? conflicting : row;
 }
 
 function fieldOf(document: Plain, path: string): unknown {
