@@ -42,6 +42,8 @@ class Page:
         self._number = 0
         self._answers: dict[int, dict[str, Any]] = {}
         self._more = threading.Condition()
+        #: How often a document has loaded.
+        self._loads = 0
         self._bindings: dict[str, Callable[[str], None]] = {}
         #: Errors that the page has reported.
         self.complaints: list[str] = []
@@ -69,9 +71,15 @@ class Page:
 
     def reload(self) -> None:
         """Load the page once more, as its reload button does, and wait until it has loaded."""
-        self.evaluate("window.beforeReload = true")
+        with self._more:
+            before = self._loads
         self.call("Page.reload")
-        self.wait("!window.beforeReload && document.readyState === 'complete'")
+        with self._more:
+            assert self._more.wait_for(lambda: self._loads > before, TIMEOUT_S), "reload"
+
+    def back(self) -> None:
+        """Go back in the history, as the browser's button does."""
+        self.evaluate("history.back()")
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression; promises are awaited."""
@@ -130,6 +138,10 @@ class Page:
             return
         parameters = message.get("params", {})
         match message["method"]:
+            case "Page.loadEventFired":
+                with self._more:
+                    self._loads += 1
+                    self._more.notify_all()
             case "Runtime.bindingCalled":
                 self._bindings[parameters["name"]](parameters["payload"])
             case "Runtime.exceptionThrown":

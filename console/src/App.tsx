@@ -108,9 +108,7 @@ function TenantPages({ slug }: { readonly slug: string }) {
             <Route path="/t/:tenant/overview" component={Overview} />
             <Route path="/t/:tenant/start" component={Start} />
             <Route path="/t/:tenant/collections/:name/:tab?">
-              {({ name, tab }) => (
-                <CollectionPage key={name} name={name} tab={tab ?? "documents"} />
-              )}
+              {({ name, tab }) => <CollectionPage key={name} name={name} tab={tab} />}
             </Route>
             <Route path="/t/:tenant/saved" component={SavedQueries} />
             <Route path="/t/:tenant/playground" component={Playground} />
@@ -127,7 +125,7 @@ function TenantPages({ slug }: { readonly slug: string }) {
             </Route>
             <Route path="/t/:tenant/datasets" component={Datasets} />
             <Route path="/t/:tenant/datasets/:name/:tab?">
-              {({ name, tab }) => <DatasetPage key={name} name={name} tab={tab ?? "pipeline"} />}
+              {({ name, tab }) => <DatasetPage key={name} name={name} tab={tab} />}
             </Route>
             <Route path="/t/:tenant/graphql" component={GraphQL} />
             <Route path="/t/:tenant/webhooks" component={Webhooks} />

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import cast
 from uuid import UUID
 
 from documents.store.attempt import Ended
@@ -70,9 +71,7 @@ class Lane:
         try:
             await self._run_groups()
         finally:
-            task = asyncio.current_task()
-            assert task is not None
-            self._running.discard(task)
+            self._running.discard(cast("asyncio.Task[None]", asyncio.current_task()))
 
     async def _run_groups(self) -> None:
         while self._waiting:

@@ -107,7 +107,8 @@ class InvitationsView(InvitingView):
         "invitations_create",
         summary="Invite somebody",
         description="Mails the address a link that is valid for seven days. An installation that "
-        "sends no mail returns the link instead. Only owners may invite owners. Open invitations count toward the quota of members.",
+        "sends no mail returns the link instead. Only owners may invite owners. Open invitations "
+        "count toward the quota of members.",
         request=InvitationCreation,
         responses={201: InvitationAnswer},
         examples=[_INVITATION],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -75,6 +76,112 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     window.sees("higher", rank)
     wait_until(lambda: notes.query({"_id": "n1"})[0]["rank"] == "higher", what="the write")
     assert notes.versions()["n1"] == 2
+
+
+def contains(window: Window, selector: str, text: str) -> None:
+    """Wait until an element contains a text."""
+    element = f"document.querySelector({json.dumps(selector)})"
+    window.wait(f"{element}?.innerText.includes({json.dumps(text)})")
+
+
+def shows_title(window: Window, title: str) -> None:
+    contains(window, TITLE, title)
+
+
+def shows_question(window: Window, question: str) -> None:
+    contains(window, ".cell-question", question)
+
+
+def test_a_cell_that_another_client_has_changed_is_not_overwritten_without_a_question(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
+    typed = "document.querySelector('input.cell-editor').value"
+
+    def edit(text: str, theirs: str, *, field: str = "title") -> None:
+        """Type into the cell while another client changes the document."""
+        window.double_click(TITLE)
+        window.type("input.cell-editor", text)
+        notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {field: theirs}})
+        window.press("Enter")
+
+    edit("Mine", "Theirs")
+    shows_question(window, "title was changed to Theirs while you were editing.")
+    window.press("Enter")
+    assert window.evaluate(typed) == "Mine"
+    window.click(".cell-question button", "Reload")
+    shows_title(window, "Theirs")
+    assert notes.versions()["n1"] == 2
+
+    edit("Mine again", "Theirs again")
+    window.click(".cell-question button", "Overwrite")
+    shows_title(window, "Mine again")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine again", what="the write")
+
+    edit("Beside", "other", field="kind")
+    shows_title(window, "Beside")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Beside", what="the write")
+    assert notes.query({"_id": "n1"})[0]["kind"] == "other"
+    assert not window.evaluate("document.querySelector('.cell-question')")
+    assert window.complaints == []
+
+
+#: Without events, the page only finds out about other writes when its own is refused.
+IGNORE_EVENTS = """
+const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");
+Object.defineProperty(WebSocket.prototype, "onmessage", {
+  set(listen) {
+    set.call(this, (event) => window.ignoresEvents || listen(event));
+  },
+});
+"""
+
+
+def test_a_write_that_the_window_has_not_received_is_not_overwritten(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = open_window(notes.account)
+    window.page.call("Page.addScriptToEvaluateOnNewDocument", source=IGNORE_EVENTS)
+    window.open(f"/collections/{notes.name}")
+    shows_title(window, "Note 1")
+    window.evaluate("window.ignoresEvents = true")
+    notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {"title": "Theirs"}})
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Mine")
+    window.press("Enter")
+    shows_question(window, "title was changed to Theirs while you were editing.")
+    assert notes.versions()["n1"] == 2
+    window.click(".cell-question button", "Overwrite")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine", what="the write")
+
+
+def test_a_value_beside_the_grid_is_not_overwritten_without_a_question(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
+    window.click("[data-key=n1] [aria-colindex='2']")
+    window.click("[title='Edit title']")
+    window.type(".panel input.cell-editor", "Mine")
+    notes.caller.patch(f"{notes.path}/documents/n1", {"$set": {"title": ""}})
+    window.press("Enter")
+    shows_question(window, "title was changed to an empty text while")
+    window.click(".panel .cell-question button", "Overwrite")
+    shows_title(window, "Mine")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Mine", what="the write")
+
+
+def test_a_cell_that_is_being_edited_stays_with_its_document(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    window = grid(open_window, notes)
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "Edited")
+    notes.insert({"_id": "a", "title": "Before all others", "rank": 0})
+    window.wait("document.querySelector('.rows [data-key]').dataset.key === 'a'")
+    window.press("Enter")
+    shows_title(window, "Edited")
+    wait_until(lambda: notes.query({"_id": "n1"})[0]["title"] == "Edited", what="the write")
+    assert notes.query({"_id": "n0"})[0]["title"] == "Note 0"
 
 
 def test_deleted_documents_can_be_restored(

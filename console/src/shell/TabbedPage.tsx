@@ -25,6 +25,13 @@ interface TabbedPageProps<T> {
   readonly children: (resource: T) => ReactNode;
 }
 
+type Tabs<Id> = readonly [readonly [Id, string], ...(readonly (readonly [Id, string])[])];
+
+/** Returns the tab that an address names; the first one if it names none or an unknown one. */
+export function tabOf<Id extends string>(tabs: Tabs<Id>, named: string | undefined): Id {
+  return (tabs.find(([id]) => id === named) ?? tabs[0])[0];
+}
+
 export function TabbedPage<T>(props: TabbedPageProps<T>) {
   const { list, name, icon, label, tabs, tab, resource, error, actions, children } = props;
   const { slug } = useTenant();

@@ -2,7 +2,7 @@
 
 import { useResource } from "../../api/resource";
 import type { Collection } from "../../api/types";
-import { TabbedPage } from "../../shell/TabbedPage";
+import { TabbedPage, tabOf } from "../../shell/TabbedPage";
 import { DocumentsTab } from "./documents/DocumentsTab";
 import { IndexesTab } from "./IndexesTab";
 import { LifeTab } from "./LifeTab";
@@ -19,6 +19,8 @@ const TABS = [
   ["life", "Lifetime"],
 ] as const;
 
+type TabId = (typeof TABS)[number][0];
+
 /** A collection as it was read, and how to change it unless it has changed since. */
 export interface CollectionResource {
   readonly collection: Collection;
@@ -29,10 +31,12 @@ export interface CollectionResource {
 
 interface PageProps {
   readonly name: string;
-  readonly tab: string;
+  /** The tab in the address. */
+  readonly tab: string | undefined;
 }
 
-export default function CollectionPage({ name, tab }: PageProps) {
+export default function CollectionPage({ name, tab: named }: PageProps) {
+  const tab = tabOf(TABS, named);
   const { resource, error } = useCollection(name);
   return (
     <TabbedPage
@@ -50,7 +54,7 @@ export default function CollectionPage({ name, tab }: PageProps) {
   );
 }
 
-function Tab({ resource, tab }: { readonly resource: CollectionResource; readonly tab: string }) {
+function Tab({ resource, tab }: { readonly resource: CollectionResource; readonly tab: TabId }) {
   if (tab === "documents") {
     return (
       <div className="page-body fill">

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { type Resource, useResource } from "../../api/resource";
 import { useTenant } from "../../api/tenant";
 import { DropButton } from "../../shell/DropButton";
-import { TabbedPage } from "../../shell/TabbedPage";
+import { TabbedPage, tabOf } from "../../shell/TabbedPage";
 import { Icon } from "../../ui/Icon";
 import { PipelineTab } from "./PipelineTab";
 import { QueryTab } from "./QueryTab";
@@ -19,12 +19,16 @@ const TABS = [
   ["tables", "Tables"],
 ] as const;
 
+type TabId = (typeof TABS)[number][0];
+
 interface PageProps {
   readonly name: string;
-  readonly tab: string;
+  /** The tab in the address. */
+  readonly tab: string | undefined;
 }
 
-export default function DatasetPage({ name, tab }: PageProps) {
+export default function DatasetPage({ name, tab: named }: PageProps) {
+  const tab = tabOf(TABS, named);
   const { resource, error } = useResource<Dataset>("datasets", name);
   return (
     <TabbedPage
@@ -60,7 +64,7 @@ function Actions({ dataset }: { readonly dataset: Dataset }) {
   );
 }
 
-function Tab({ resource, tab }: { readonly resource: Resource<Dataset>; readonly tab: string }) {
+function Tab({ resource, tab }: { readonly resource: Resource<Dataset>; readonly tab: TabId }) {
   if (tab === "query") {
     return (
       <div className="page-body fill">

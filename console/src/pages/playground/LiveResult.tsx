@@ -49,7 +49,7 @@ export function LiveResult({ query, group, lookup }: LiveResultProps) {
           onSort={() => {}}
           onSelect={() => {}}
           onOpen={(row) => setOpened(String(row.id))}
-          onSave={() => {}}
+          onSave={async () => null}
         />
       )}
       <GridFoot live={live} count={null} hasKeys={group === undefined} what={group && "rows"} />

@@ -16,6 +16,7 @@ import { useHistory } from "../../saved/useHistory";
 import type { Draft } from "../../saved/useSavedQueries";
 import { WithSaved } from "../../saved/WithSaved";
 import { PageHead } from "../../shell/Shell";
+import { useAddressState } from "../../shell/useAddressState";
 import type { ChartChoice } from "../../ui/charts/chartData";
 import { Empty, Skeleton } from "../../ui/Empty";
 import { ErrorNotice } from "../../ui/ErrorNotice";
@@ -28,6 +29,7 @@ import { EventLog, type Logged } from "./EventLog";
 import { Explained } from "./Explained";
 import { exampleOf, inputsFrom, summaryOf } from "./example";
 import { LiveResult } from "./LiveResult";
+import { PRESENTATION_ADDRESS, QUERY_ADDRESS, type View } from "./playgroundAddress";
 import {
   bodyOf,
   type Plain,
@@ -38,8 +40,6 @@ import {
 } from "./playgroundQuery";
 import { QueryFields } from "./QueryFields";
 import "./playground.css";
-
-type View = "result" | "chart" | "events" | "explain";
 
 export default function Playground() {
   const { data: collections } = useCollections();
@@ -57,17 +57,18 @@ interface PlaygroundPageProps {
 
 function PlaygroundPage({ collections, opened }: PlaygroundPageProps) {
   const { slug } = useTenant();
-  const [typed, setTyped] = useState(() =>
-    opened === null ? exampleOf(collections) : inputsOf(opened),
-  );
   const history = useHistory(`rillbase:playground:${slug}`);
   const [saved, setSaved] = useState(opened);
-  const [chart, setChart] = useState(chartOf(opened?.chart ?? null));
+  const { typed, setTyped, playgroundQuery, query, error, run } = usePlaygroundQuery(
+    collections,
+    opened,
+  );
+  const presentation = usePresentation(chartOf(opened?.chart ?? null));
   const name = typed.collection || collections[0]?.name || "";
   const inputs = { ...typed, collection: name };
+  const names = collections.map((candidate) => candidate.name);
   const { schema } = collections.find((candidate) => candidate.name === name) ?? {};
   const fields = Object.keys((schema?.properties as object | undefined) ?? {});
-  const { playgroundQuery, query, error, run } = usePlaygroundQuery(inputs, opened);
   function runTyped() {
     if (run(inputs)) history.add(JSON.stringify(inputs));
   }
@@ -82,7 +83,7 @@ function PlaygroundPage({ collections, opened }: PlaygroundPageProps) {
     kind: "collection",
     source: name,
     query: storedQuery(read(inputs)),
-    chart,
+    chart: presentation.chart,
   });
   return (
     <>
@@ -96,7 +97,8 @@ function PlaygroundPage({ collections, opened }: PlaygroundPageProps) {
         <div className="playground">
           <div className="asking">
             <QueryFields
-              collections={collections.map((candidate) => candidate.name)}
+              // An address may name a collection that has been dropped.
+              collections={name === "" || names.includes(name) ? names : [name, ...names]}
               collection={name}
               fields={fields}
               typed={typed}
@@ -118,8 +120,7 @@ function PlaygroundPage({ collections, opened }: PlaygroundPageProps) {
             playgroundQuery={playgroundQuery}
             query={query}
             error={error}
-            chart={chart}
-            onChart={setChart}
+            {...presentation}
           >
             <SaveQuery
               className="button small"
@@ -153,32 +154,59 @@ function CodeButton({ playgroundQuery }: Pick<QueryResultProps, "playgroundQuery
   );
 }
 
-/** Parses the typed query at the start and each time it is run. */
-function usePlaygroundQuery(first: QueryInputs, opened: SavedQuery | null) {
+/**
+ * The typed query, and the one that was run last, which is in the address. It is parsed when the
+ * page opens and each time it is run.
+ */
+function usePlaygroundQuery(collections: readonly Collection[], opened: SavedQuery | null) {
   const { client } = useTenant();
-  const [playgroundQuery, setPlaygroundQuery] = useState<PlaygroundQuery | null>(() => {
-    if (opened !== null) return playgroundQueryOf(opened);
-    return first.collection === "" ? null : read(first);
-  });
+  const [initial] = useState(() => (opened === null ? exampleOf(collections) : inputsOf(opened)));
+  const [inAddress, setInAddress] = useAddressState(QUERY_ADDRESS);
+  const [shown, setShown] = useState(inAddress);
+  const [typed, setTyped] = useState(inAddress ?? initial);
   const [error, setError] = useState<unknown>(null);
+  if (shown !== inAddress) {
+    setShown(inAddress);
+    setTyped(inAddress ?? initial);
+    setError(null);
+  }
+  const valid = useMemo(() => {
+    if (inAddress !== null) return read(inAddress);
+    if (opened !== null) return playgroundQueryOf(opened);
+    return initial.collection === "" ? null : read(initial);
+  }, [inAddress, opened, initial]);
+  const playgroundQuery = error === null ? valid : null;
   const query = useMemo(
     () => playgroundQuery && queryOf(client, playgroundQuery),
     [client, playgroundQuery],
   );
 
   /** Returns whether the query can be read. */
-  function run(typed: QueryInputs): boolean {
-    setError(null);
+  function run(inputs: QueryInputs): boolean {
     try {
-      setPlaygroundQuery(read(typed));
-      return true;
+      read(inputs);
     } catch (thrown) {
-      setPlaygroundQuery(null);
       setError(new SyntaxError(`The query cannot be read: ${failureOf(thrown).title}`));
       return false;
     }
+    setError(null);
+    setInAddress({ ...inputs }, "push");
+    return true;
   }
-  return { playgroundQuery, query, error, run };
+  return { typed, setTyped, playgroundQuery, query, error, run };
+}
+
+/** The view and the chart, which are in the address if they are not the saved ones. */
+function usePresentation(savedChart: ChartChoice | null) {
+  const [{ view, chart }, setPresentation] = useAddressState(PRESENTATION_ADDRESS);
+  const [initial] = useState<View>(savedChart === null ? "result" : "chart");
+  return {
+    view: view ?? initial,
+    chart: chart ?? savedChart,
+    onView: (chosen: View) =>
+      setPresentation({ view: chosen === initial ? null : chosen, chart }, "push"),
+    onChart: (chosen: ChartChoice) => setPresentation({ view, chart: chosen }, "replace"),
+  };
 }
 
 interface FilterEditorProps {
@@ -213,18 +241,19 @@ interface QueryResultProps {
   readonly playgroundQuery: PlaygroundQuery | null;
   readonly query: Query<Plain> | null;
   readonly error: unknown;
+  readonly view: View;
   readonly chart: ChartChoice | null;
+  readonly onView: (view: View) => void;
   readonly onChart: (chart: ChartChoice) => void;
   /** The actions for the query, beside the views. */
   readonly children: ReactNode;
 }
 
 function QueryResult(props: QueryResultProps) {
-  const { playgroundQuery, query, error, chart, onChart, children } = props;
+  const { playgroundQuery, query, error, view, chart, onView, onChart, children } = props;
   const { slug } = useTenant();
   const { data: collections } = useCollections();
   const hasNothing = collections?.length === 0;
-  const [view, setView] = useState<View>(chart === null ? "result" : "chart");
   const log = useEventLog(query);
   const views = [
     ["result", "Live result"],
@@ -235,7 +264,7 @@ function QueryResult(props: QueryResultProps) {
   return (
     <div className="answer">
       <div className="answer-head">
-        <Segments label="View" options={views} value={view} onChange={setView} />
+        <Segments label="View" options={views} value={view} onChange={onView} />
         <span className="end">
           {playgroundQuery !== null && error === null && (
             <ExportMenu query={resultQuery(playgroundQuery)} />

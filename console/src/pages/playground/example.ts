@@ -4,7 +4,7 @@ import type { Collection } from "../../api/types";
 import { isObject } from "../../ui/definition/exactJson";
 import type { QueryInputs } from "./playgroundQuery";
 
-const NOTHING_TYPED: QueryInputs = {
+export const NOTHING_TYPED: QueryInputs = {
   collection: "",
   filter: "{}",
   sort: "",

@@ -26,7 +26,8 @@ export function CellValue({ value, isPlain = false }: ValueProps) {
 interface EditorProps {
   readonly label: string;
   readonly value: unknown;
-  readonly onSave: (value: unknown) => void;
+  /** Takes the new value, and the value when editing began. */
+  readonly onSave: (value: unknown, before: unknown) => void;
   readonly onCancel: () => void;
 }
 
@@ -36,7 +37,8 @@ interface EditorProps {
  * leaving the cell then discards it.
  */
 export function CellEditor({ label, value, onSave, onCancel }: EditorProps) {
-  const [text, setText] = useState(() => editableText(value));
+  const [before] = useState(value);
+  const [text, setText] = useState(() => editableText(before));
   const [question, setQuestion] = useState<string | null>(null);
   const isClosed = useRef(false);
   const noteId = useId();
@@ -46,10 +48,10 @@ export function CellEditor({ label, value, onSave, onCancel }: EditorProps) {
     end();
   }
   function save(mayAsk: boolean) {
-    if (text === editableText(value)) return close(onCancel);
-    const typed = typedValue(text, value);
-    const change = typeChange(value, typed);
-    if (change === null || (mayAsk && question !== null)) close(() => onSave(typed));
+    if (text === editableText(before)) return close(onCancel);
+    const typed = typedValue(text, before);
+    const change = typeChange(before, typed);
+    if (change === null || (mayAsk && question !== null)) close(() => onSave(typed, before));
     else if (mayAsk) setQuestion(change);
     else close(onCancel);
   }

@@ -23,7 +23,9 @@ import { CellEditor, CellValue } from "./Cell";
 import type { Column } from "./columns";
 import { linesOf } from "./lookups";
 import { NestedRows } from "./NestedRows";
+import { RefusedEditor, useRefusedEdit } from "./RefusedEdit";
 import type { LiveDocuments, Row } from "./useLiveDocuments";
+import type { Writes } from "./useWrites";
 import { keyOf } from "./values";
 import "./grid.css";
 
@@ -39,6 +41,12 @@ export interface Cursor {
   readonly column: number;
 }
 
+/** The cell that is being edited. It stays with its row while other rows come and go. */
+interface Edited {
+  readonly key: string;
+  readonly column: number;
+}
+
 interface GridProps {
   readonly live: LiveDocuments;
   readonly columns: readonly Column[];
@@ -51,7 +59,10 @@ interface GridProps {
   readonly onSort: (path: string) => void;
   readonly onSelect: (keys: ReadonlySet<string>) => void;
   readonly onOpen: (row: Row) => void;
-  readonly onSave: (row: Row, path: string, value: unknown) => void;
+  readonly onSave: Writes["save"];
+  /** The row that is scrolled to, and what takes the first one in view after scrolling. */
+  readonly firstRow?: number;
+  readonly onFirstRow?: (row: number) => void;
 }
 
 const NOTHING: readonly string[] = [];
@@ -60,16 +71,18 @@ export function DocumentGrid(props: GridProps) {
   const { live, columns, nested = NOTHING, selected, opened, mayWrite } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const [cursor, setCursor] = useState<Cursor | null>(null);
-  const [isEditing, setEditing] = useState(false);
+  const [edited, setEdited] = useState<Edited | null>(null);
+  const isEditing = edited !== null && live.items.some(({ id }) => keyOf(id) === edited.key);
   const rows = useVirtualRows(live, nested, scroller);
+  useFirstRow(rows, scroller, props);
   const pressed = useKeys({
     ...props,
     cursor,
     setCursor,
-    setEditing,
+    setEdited,
     show: (row) => rows.scrollToIndex(row),
   });
-  const actions = useRowActions(props, setCursor, setEditing, scroller);
+  const actions = useRowActions(props, setCursor, setEdited, scroller);
   const width = CHECK_PX + columns.reduce((sum, column) => sum + column.width, 0);
   return (
     <div
@@ -102,7 +115,7 @@ export function DocumentGrid(props: GridProps) {
               isOpened={opened === key}
               mayWrite={mayWrite}
               cursor={cursor?.row === index ? cursor.column : null}
-              isEditing={isEditing && cursor?.row === index}
+              edited={edited?.key === key ? edited.column : null}
               actions={actions}
             />
           );
@@ -138,6 +151,32 @@ function useVirtualRows(
     if (last >= live.items.length - GROW_AHEAD_ROWS) grow();
   }, [last, live.items.length, grow]);
   return rows;
+}
+
+/** Scrolls to the first row, and reports another one when the user has scrolled. */
+function useFirstRow(
+  rows: ReturnType<typeof useVirtualRows>,
+  scroller: RefObject<HTMLDivElement | null>,
+  { live, firstRow = 0, onFirstRow }: GridProps,
+) {
+  const shown = useRef(0);
+  const isLoaded = live.items.length > firstRow || live.isComplete;
+  useEffect(() => {
+    if (!isLoaded || shown.current === firstRow) return;
+    shown.current = firstRow;
+    rows.scrollToIndex(firstRow, { align: "start" });
+  }, [firstRow, isLoaded, rows]);
+  useEffect(() => {
+    const element = scroller.current;
+    if (element === null || onFirstRow === undefined) return;
+    function report() {
+      const top = rows.getVirtualItemForOffset(element?.scrollTop ?? 0)?.index ?? 0;
+      shown.current = top;
+      onFirstRow?.(top);
+    }
+    element.addEventListener("scrollend", report);
+    return () => element.removeEventListener("scrollend", report);
+  }, [rows, scroller, onFirstRow]);
 }
 
 function Head({
@@ -198,16 +237,16 @@ interface RowActions {
   readonly focusBack: () => void;
   readonly onSelect: (key: string) => void;
   readonly onCursor: (cursor: Cursor) => void;
-  readonly onEdit: (isEditing: boolean) => void;
+  readonly onEdit: (edited: Edited | null) => void;
   readonly onOpen: (row: Row) => void;
-  readonly onSave: (row: Row, path: string, value: unknown) => void;
+  readonly onSave: Writes["save"];
 }
 
 /** Returns what rows do; it stays the same, so that rows render only when they change. */
 function useRowActions(
   props: GridProps,
   onCursor: (cursor: Cursor) => void,
-  onEdit: (isEditing: boolean) => void,
+  onEdit: (edited: Edited | null) => void,
   scroller: RefObject<HTMLDivElement | null>,
 ): RowActions {
   const latest = useRef(props);
@@ -221,7 +260,7 @@ function useRowActions(
       onCursor,
       onEdit,
       onOpen: (row) => latest.current.onOpen(row),
-      onSave: (row, path, value) => latest.current.onSave(row, path, value),
+      onSave: (row, edit) => latest.current.onSave(row, edit),
     }),
     [onCursor, onEdit, scroller],
   );
@@ -239,7 +278,7 @@ interface RowProps {
   readonly isOpened: boolean;
   readonly mayWrite: boolean;
   readonly cursor: number | null;
-  readonly isEditing: boolean;
+  readonly edited: number | null;
   readonly actions: RowActions;
 }
 
@@ -289,12 +328,15 @@ const GridRow = memo(function GridRow(props: RowProps) {
 });
 
 function GridCell(props: RowProps & { readonly column: Column; readonly columnIndex: number }) {
-  const { row, index, column, columnIndex, cursor, isEditing, mayWrite, actions } = props;
+  const { row, index, column, columnIndex, cursor, edited, mayWrite, actions } = props;
   const value = row.document[column.path];
   const isAt = cursor === columnIndex;
+  const { refused, save, forget } = useRefusedEdit((edit) => actions.onSave(row, edit));
   const canEdit = mayWrite && column.path !== "_id";
+  const key = keyOf(row.id);
+  const label = `${column.path} of ${key}`;
   function done() {
-    actions.onEdit(false);
+    actions.onEdit(null);
     actions.focusBack();
   }
   return (
@@ -307,15 +349,28 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
         actions.onCursor({ row: index, column: columnIndex });
         if (column.path === "_id") actions.onOpen(row);
       }}
-      onDoubleClick={() => canEdit && actions.onEdit(true)}
+      onDoubleClick={() => canEdit && actions.onEdit({ key, column: columnIndex })}
     >
-      {isAt && isEditing && canEdit ? (
+      {refused !== null ? (
+        <RefusedEditor
+          label={label}
+          refused={refused}
+          onSave={(edit) => {
+            save(edit);
+            actions.focusBack();
+          }}
+          onCancel={() => {
+            forget();
+            actions.focusBack();
+          }}
+        />
+      ) : edited === columnIndex && canEdit ? (
         <CellEditor
-          label={`${column.path} of ${keyOf(row.id)}`}
+          label={label}
           value={value}
           onCancel={done}
-          onSave={(typed) => {
-            actions.onSave(row, column.path, typed);
+          onSave={(typed, before) => {
+            save({ path: column.path, before, value: typed });
             done();
           }}
         />
@@ -329,7 +384,7 @@ function GridCell(props: RowProps & { readonly column: Column; readonly columnIn
 interface Keys extends GridProps {
   readonly cursor: Cursor | null;
   readonly setCursor: (cursor: Cursor) => void;
-  readonly setEditing: (isEditing: boolean) => void;
+  readonly setEdited: (edited: Edited) => void;
   readonly show: (row: number) => void;
 }
 
@@ -347,7 +402,7 @@ function useKeys({
   columns,
   cursor,
   setCursor,
-  setEditing,
+  setEdited,
   show,
   mayWrite,
   selected,
@@ -367,7 +422,7 @@ function useKeys({
       show(next.row);
     } else if (event.key === "Enter" && row !== undefined) {
       if (at.column === 0 || !mayWrite) onOpen(row);
-      else setEditing(true);
+      else setEdited({ key: keyOf(row.id), column: at.column });
     } else if (event.key === " " && row !== undefined) {
       onOpen(row);
     } else if (event.key === "x" && row !== undefined) {

@@ -10,6 +10,9 @@ import { Icon } from "../../../ui/Icon";
 import { JsonEditor, type ValidationError } from "../../../ui/JsonEditor";
 import { useToasts } from "../../../ui/toasts";
 import { ValidationErrors } from "../../../ui/ValidationErrors";
+import type { DocumentView } from "./gridAddress";
+import type { Row } from "./useLiveDocuments";
+import type { Writes } from "./useWrites";
 import { ValueTree } from "./ValueTree";
 import { hasAwkwardNames, keyOf, prettyText, updateBetween } from "./values";
 import "../../../ui/panel.css";
@@ -17,9 +20,7 @@ import "./panel.css";
 
 type Plain = Record<string, unknown>;
 
-type View = "tree" | "json";
-
-const VIEWS: readonly (readonly [View, string])[] = [
+const VIEWS: readonly (readonly [DocumentView, string])[] = [
   ["tree", "Tree"],
   ["json", "JSON"],
 ];
@@ -27,15 +28,17 @@ const VIEWS: readonly (readonly [View, string])[] = [
 interface PanelProps {
   readonly documents: Documents<Plain>;
   readonly id: unknown;
+  readonly view: DocumentView;
   readonly mayWrite: boolean;
-  readonly onSave: (id: unknown, path: string, value: unknown) => void;
-  readonly onDelete: () => void;
+  readonly onView: (view: DocumentView) => void;
+  readonly onSave: Writes["save"];
+  readonly onDelete: (row: Row) => void;
   readonly onClose: () => void;
 }
 
-export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClose }: PanelProps) {
+export function DocumentPanel(props: PanelProps) {
+  const { documents, id, view, mayWrite, onView, onSave, onDelete, onClose } = props;
   const { items, isLoading } = useLive(useMemo(() => documents.doc(id).query, [documents, id]));
-  const [view, setView] = useState<View>("tree");
   const item = items[0];
   const text = keyOf(id);
   return (
@@ -49,13 +52,13 @@ export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClo
           {item?.version !== undefined && <span className="badge">v{item.version}</span>}
         </div>
         <div className="tools">
-          <Segments label="View" options={VIEWS} value={view} onChange={setView} />
+          <Segments label="View" options={VIEWS} value={view} onChange={onView} />
           {mayWrite && item !== undefined && (
             <button
               type="button"
               className="button small icon plain"
               aria-label="Delete the document"
-              onClick={onDelete}
+              onClick={() => onDelete(item as Row)}
             >
               <Icon name="trash" size={14} />
             </button>
@@ -72,7 +75,7 @@ export function DocumentPanel({ documents, id, mayWrite, onSave, onDelete, onClo
             value={item.document}
             path=""
             mayWrite={mayWrite}
-            onSave={(path, value) => onSave(id, path, value)}
+            onSave={(edit) => onSave(item as Row, edit)}
           />
         )}
         {item !== undefined && view === "json" && (

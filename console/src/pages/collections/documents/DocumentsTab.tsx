@@ -1,13 +1,14 @@
 /** The documents of a collection: the grid with its tools, and one document beside it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useDeferredValue, useMemo, useRef, useState } from "react";
+import { useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
 import { failureOf } from "../../../api/failure";
 import { useCollections, useTenant } from "../../../api/tenant";
 import type { Collection, SavedQuery } from "../../../api/types";
 import { storedQuery } from "../../../saved/collectionQuery";
 import { SaveQuery } from "../../../saved/SaveQuery";
 import type { Draft } from "../../../saved/useSavedQueries";
+import { useAddressState } from "../../../shell/useAddressState";
 import { Skeleton } from "../../../ui/Empty";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
 import { Icon } from "../../../ui/Icon";
@@ -18,6 +19,13 @@ import { DocumentPanel } from "./DocumentPanel";
 import { FilterBar, turned } from "./FilterBar";
 import { GridFoot } from "./GridFoot";
 import { MoreMenu, NoDocuments, SelectionBar } from "./GridTools";
+import {
+  GRID_ADDRESS,
+  OPENED_ADDRESS,
+  type OpenedDocument,
+  ROW_ADDRESS,
+  stepBetween,
+} from "./gridAddress";
 import { EVERYTHING, filterOf, type GridQuery, queryOf } from "./gridQuery";
 import { lookupsOf } from "./lookups";
 import { type Row, useLiveDocuments } from "./useLiveDocuments";
@@ -36,6 +44,7 @@ interface TabProps {
 export function DocumentsTab({ collection }: TabProps) {
   const tab = useDocumentsTab(collection);
   const { gridQuery, setGridQuery, live, rows, fields, mayWrite, setDialog, filter } = tab;
+  const { opened, setOpened } = tab;
   const { data: collections = [] } = useCollections();
   const clearSelection = () => tab.setSelected(new Set());
 
@@ -58,11 +67,11 @@ export function DocumentsTab({ collection }: TabProps) {
         <GridBody tab={tab} />
         <GridFoot live={live} count={tab.count} />
       </div>
-      {tab.opened !== undefined && <OpenedDocument tab={tab} id={tab.opened} />}
+      {opened !== null && <OpenedDocumentPanel tab={tab} opened={opened} />}
       <DocumentDialogs
         {...tab}
         collection={collection}
-        onInserted={tab.setOpened}
+        onInserted={(id) => setOpened({ id, view: "tree" })}
         onDone={clearSelection}
         onClose={() => setDialog(null)}
       />
@@ -77,16 +86,15 @@ type DocumentsTabState = ReturnType<typeof useDocumentsTab>;
 function useDocumentsTab({ name, schema, read_only: isReadOnly }: Collection) {
   const { client, slug, may } = useTenant();
   const mayWrite = may("developer") && !isReadOnly;
-  const [gridQuery, setGridQuery] = useState(EVERYTHING);
+  const { gridQuery, setGridQuery, opened, setOpened, firstRow, setFirstRow } = useGridAddress();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [opened, setOpened] = useState<unknown>(undefined);
   const [dialog, setDialog] = useState<OpenDialog>(null);
   const read = useDeferredValue(useFilter(gridQuery));
   const query = useMemo(
     () => queryOf(client, name, read.filter, gridQuery),
     [client, name, read, gridQuery],
   );
-  const live = useLiveDocuments(query);
+  const live = useLiveDocuments(query, firstRow);
   const documents = useMemo(() => client.collection<Plain>(name), [client, name]);
   const nested = useMemo(
     () => lookupsOf(gridQuery.lookups)?.map(({ as }) => as) ?? [],
@@ -98,8 +106,22 @@ function useDocumentsTab({ name, schema, read_only: isReadOnly }: Collection) {
   const count = useCount(slug, name, read.filter, live.items.length);
   const rows = selected.size === 0 ? NONE : live.items.filter(({ id }) => selected.has(keyOf(id)));
   return {
-    ...{ gridQuery, setGridQuery, selected, setSelected, opened, setOpened, dialog, setDialog },
+    ...{ gridQuery, setGridQuery, opened, setOpened, firstRow, setFirstRow },
+    ...{ selected, setSelected, dialog, setDialog },
     ...{ ...read, live, documents, nested, writes, columns, fields, count, rows, mayWrite },
+  };
+}
+
+/** What is in the address: the query, the document beside the grid and the first row. */
+function useGridAddress() {
+  const [gridQuery, changeQuery] = useAddressState(GRID_ADDRESS);
+  const [opened, changeOpened] = useAddressState(OPENED_ADDRESS);
+  const [firstRow, changeFirstRow] = useAddressState(ROW_ADDRESS);
+  return {
+    ...{ gridQuery, opened, firstRow },
+    setGridQuery: (next: GridQuery) => changeQuery(next, stepBetween(gridQuery, next)),
+    setOpened: (next: OpenedDocument | null) => changeOpened(next, "push"),
+    setFirstRow: useCallback((row: number) => changeFirstRow(row, "replace"), [changeFirstRow]),
   };
 }
 
@@ -160,13 +182,15 @@ function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
           nested={tab.nested}
           sort={gridQuery.sort}
           selected={tab.selected}
-          opened={opened === undefined ? null : keyOf(opened)}
+          opened={opened === null ? null : keyOf(opened.id)}
+          firstRow={tab.firstRow}
+          onFirstRow={tab.setFirstRow}
           mayWrite={mayWrite}
           onSort={(path) =>
             setGridQuery({ ...gridQuery, sort: turned(gridQuery.sort, path).slice(-2) })
           }
           onSelect={tab.setSelected}
-          onOpen={(row) => tab.setOpened(row.id)}
+          onOpen={(row) => tab.setOpened({ id: row.id, view: opened?.view ?? "tree" })}
           onSave={tab.writes.save}
         />
       )}
@@ -176,28 +200,25 @@ function GridBody({ tab }: { readonly tab: DocumentsTabState }) {
 
 interface OpenedProps {
   readonly tab: DocumentsTabState;
-  readonly id: unknown;
+  readonly opened: OpenedDocument;
 }
 
-function OpenedDocument({ tab, id }: OpenedProps) {
-  const { live, writes, setOpened } = tab;
-  const rowOf = (key: string) => live.items.find((item) => keyOf(item.id) === key);
+function OpenedDocumentPanel({ tab, opened: { id, view } }: OpenedProps) {
+  const { writes, setOpened } = tab;
   return (
     <DocumentPanel
       key={keyOf(id)}
       documents={tab.documents}
       id={id}
+      view={view}
       mayWrite={tab.mayWrite}
-      onSave={(savedId, path, value) => {
-        const row = rowOf(keyOf(savedId));
-        if (row !== undefined) writes.save(row, path, value);
+      onView={(chosen) => setOpened({ id, view: chosen })}
+      onSave={writes.save}
+      onDelete={(row) => {
+        setOpened(null);
+        writes.remove([row]);
       }}
-      onDelete={() => {
-        const row = rowOf(keyOf(id));
-        setOpened(undefined);
-        if (row !== undefined) writes.remove([row]);
-      }}
-      onClose={() => setOpened(undefined)}
+      onClose={() => setOpened(null)}
     />
   );
 }

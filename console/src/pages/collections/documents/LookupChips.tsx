@@ -3,10 +3,7 @@
 import { useId } from "react";
 import { Icon } from "../../../ui/Icon";
 import { Menu, MenuItem } from "../../../ui/Menu";
-import { type Chosen, newLookup } from "./lookups";
-
-/** The maximum number of lookups of a query. */
-const MAX_LOOKUPS = 8;
+import { type Chosen, MAX_LOOKUPS, newLookup } from "./lookups";
 
 interface LookupChipsProps {
   readonly chosen: readonly Chosen[];

@@ -3,13 +3,15 @@
 import { useState } from "react";
 import { Icon } from "../../../ui/Icon";
 import { CellEditor, CellValue } from "./Cell";
+import type { Conflict, Edit } from "./cellWrite";
+import { RefusedEditor, useRefusedEdit } from "./RefusedEdit";
 import { kindOf } from "./values";
 
 interface TreeProps {
   readonly value: unknown;
   readonly path: string;
   readonly mayWrite: boolean;
-  readonly onSave: (path: string, value: unknown) => void;
+  readonly onSave: (edit: Edit) => Promise<Conflict | null>;
 }
 
 const MAX_CHILDREN = 200;
@@ -40,6 +42,7 @@ function Branch({ name, value, path, mayWrite, onSave }: TreeProps & { readonly 
   const hasChildren = kind === "object" || kind === "array";
   const [isOpen, setOpen] = useState(hasChildren && !path.includes("."));
   const [isEditing, setEditing] = useState(false);
+  const { refused, save, forget } = useRefusedEdit(onSave);
   const canEdit = mayWrite && path !== "_id" && !name.startsWith("$");
   return (
     <li>
@@ -58,14 +61,16 @@ function Branch({ name, value, path, mayWrite, onSave }: TreeProps & { readonly 
           <span className="twist" />
         )}
         <span className="name">{name}</span>
-        {isEditing ? (
+        {refused !== null ? (
+          <RefusedEditor label={path} refused={refused} onSave={save} onCancel={forget} />
+        ) : isEditing ? (
           <CellEditor
             label={path}
             value={value}
             onCancel={() => setEditing(false)}
-            onSave={(typed) => {
+            onSave={(typed, before) => {
               setEditing(false);
-              onSave(path, typed);
+              save({ path, before, value: typed });
             }}
           />
         ) : (

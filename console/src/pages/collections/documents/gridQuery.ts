@@ -42,16 +42,20 @@ export function newCondition(field = ""): Condition {
 /** Returns the filter, or throws a `SyntaxError` that says what is wrong with its text. */
 export function filterOf(gridQuery: GridQuery): Record<string, unknown> {
   const parts = gridQuery.conditions.filter(({ field }) => field !== "").map(partOf);
-  if (gridQuery.filterText.trim() !== "") {
-    const typed = parse(gridQuery.filterText);
-    if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
-      throw new SyntaxError("A filter must be an object.");
-    }
-    parts.push(typed as Record<string, unknown>);
-  }
+  if (gridQuery.filterText.trim() !== "") parts.push(readFilterText(gridQuery.filterText));
   const [only] = parts;
   if (only === undefined) return {};
   return parts.length === 1 ? only : { $and: parts };
+}
+
+/** Returns a filter in the query language, or throws a `SyntaxError` that says what is wrong. */
+export function readFilterText(text: string): Record<string, unknown> {
+  if (text.trim() === "") return {};
+  const typed = parse(text);
+  if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
+    throw new SyntaxError("A filter must be an object.");
+  }
+  return typed as Record<string, unknown>;
 }
 
 function partOf({ field, operator, text }: Condition): Record<string, unknown> {

@@ -1,6 +1,7 @@
 /** Lookups as they are edited, and the rows that they add below a row. */
 
 import type { Lookup } from "rillbase";
+import { joinWords, splitWords } from "../../../shell/addressWords";
 import { keyOf } from "./values";
 
 type Plain = Record<string, unknown>;
@@ -15,6 +16,22 @@ export interface Chosen {
 
 export function newLookup(from: string): Chosen {
   return { key: crypto.randomUUID(), from, local: "", as: "" };
+}
+
+/** The maximum number of lookups of a query. */
+export const MAX_LOOKUPS = 8;
+
+/** Returns a lookup as a parameter of an address. */
+export function lookupText({ from, local, as }: Chosen): string {
+  return joinWords([from, local, as]);
+}
+
+/** Returns the lookups in an address, without those that cannot be read. */
+export function lookupsFrom(texts: readonly string[]): Chosen[] {
+  return texts.slice(0, MAX_LOOKUPS).flatMap((text, place) => {
+    const [from = "", local = "", as = ""] = splitWords(text, 3)?.words ?? [];
+    return from === "" ? [] : [{ key: String(place), from, local, as }];
+  });
 }
 
 /** Returns the complete lookups; undefined if there are none. */

@@ -39,13 +39,14 @@ interface Shown {
 
 const NOTHING: Shown = { items: [], state: "connecting", hasAnswer: false, error: null };
 
-/** Watches a query in windows that grow. */
-export function useLiveDocuments(query: Query | null): LiveDocuments {
+/** Watches a query in windows that grow; the first one has the row that is shown first. */
+export function useLiveDocuments(query: Query | null, firstRow = 0): LiveDocuments {
   const key = query?.key ?? "";
   const [step, setStep] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another query starts over.
   useEffect(() => setStep(0), [key]);
-  const limit = WINDOWS[Math.min(step, WINDOWS.length - 1)] ?? WINDOWS[0];
+  const least = WINDOWS.findIndex((size) => size > firstRow);
+  const limit = WINDOWS[Math.min(Math.max(step, least), WINDOWS.length - 1)] ?? WINDOWS[0];
   const shown = useSnapshots(query?.limit(limit) ?? null, key);
   const loaded = shown.items.length;
   const grow = useCallback(() => {

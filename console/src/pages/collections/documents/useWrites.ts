@@ -3,8 +3,9 @@
 import { useMemo } from "react";
 import type { Client, Collection } from "rillbase";
 import { useToasts } from "../../../ui/toasts";
+import { type Conflict, type Edit, writeField } from "./cellWrite";
 import type { Row } from "./useLiveDocuments";
-import { keyOf, valueAt } from "./values";
+import { keyOf } from "./values";
 
 type Plain = Record<string, unknown>;
 type Documents = Collection<Plain>;
@@ -13,7 +14,8 @@ type Documents = Collection<Plain>;
 const BATCH = 1_000;
 
 export interface Writes {
-  readonly save: (row: Row, path: string, value: unknown) => void;
+  /** Writes a field, or returns what somebody else has changed it to. */
+  readonly save: (row: Row, edit: Edit) => Promise<Conflict | null>;
   readonly remove: (rows: readonly Row[]) => Promise<void>;
   readonly updateMany: (filter: Plain, update: Plain) => Promise<void>;
   readonly deleteMany: (filter: Plain) => Promise<void>;
@@ -21,7 +23,7 @@ export interface Writes {
 
 /**
  * Returns the writes of a grid. A row with lookups holds documents of other collections in place of
- * its own fields, so the originals are read before a change, for its undo.
+ * its own fields, so the originals are read before they are deleted, for the undo.
  */
 export function useWrites(client: Client, collection: string, looksUp: boolean): Writes {
   const { showMessage, fail } = useToasts();
@@ -30,16 +32,18 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
     const originals = async (rows: readonly Row[]) =>
       looksUp ? read(documents, rows) : rows.map(({ document }) => document);
 
-    async function save(row: Row, path: string, value: unknown) {
+    async function save(row: Row, edit: Edit) {
+      const { path, before } = edit;
       try {
-        const before = valueAt((await originals([row]))[0], path);
+        const conflict = await writeField(documents, row, edit);
+        if (conflict !== null) return conflict;
         const undo =
           before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } };
-        await documents.update(row.id, { $set: { [path]: value } });
         showMessage(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
       } catch (error) {
         fail(error);
       }
+      return null;
     }
     async function remove(rows: readonly Row[]) {
       const removed = await originals(rows);

@@ -127,6 +127,12 @@ export function keyOf(id: unknown): string {
   return typeof id === "string" ? id : stringify(id);
 }
 
+/** Returns whether two values are equal, with their types. */
+export function isSame(one: unknown, other: unknown): boolean {
+  if (one === undefined || other === undefined) return one === other;
+  return stringify(one) === stringify(other);
+}
+
 /** Returns the value at a path of names. */
 export function valueAt(document: unknown, path: string): unknown {
   let value: unknown = document;
