@@ -31,8 +31,10 @@ function printed(value: unknown, indent: number, newline: string): string {
   const literal = entries.length === 1 ? literalOf(name, member) : undefined;
   if (literal !== undefined) return literal;
   const colon = indent === 0 ? ":" : ": ";
-  const pairs = entries.map(
-    ([key, item]) => JSON.stringify(key) + colon + printed(item, indent, inner),
-  );
+  const pairs = entries.map(([key, item]) => {
+    // The milliseconds of a date are no value of their own.
+    const text = key === "$date" ? JSON.stringify(item) : printed(item, indent, inner);
+    return JSON.stringify(key) + colon + text;
+  });
   return list("{", pairs, "}");
 }

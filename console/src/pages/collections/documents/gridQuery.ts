@@ -1,6 +1,6 @@
 /** The grid's inputs (conditions or a filter as text, and a sort), and the query that they form. */
 
-import { type Client, type Document, type Filter, parse, type Query } from "rillbase";
+import { type Client, type Document, type Filter, parseTyped, type Query } from "rillbase";
 import { type Chosen, lookupsOf } from "./lookups";
 import { typedValue } from "./values";
 
@@ -43,7 +43,7 @@ export function newCondition(field = ""): Condition {
 export function filterOf(gridQuery: GridQuery): Record<string, unknown> {
   const parts = gridQuery.conditions.filter(({ field }) => field !== "").map(partOf);
   if (gridQuery.filterText.trim() !== "") {
-    const typed = parse(gridQuery.filterText);
+    const typed = parseTyped(gridQuery.filterText);
     if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
       throw new SyntaxError("A filter must be an object.");
     }
