@@ -14,6 +14,7 @@ from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
+    from tests.make import TenantAccount
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -348,3 +349,20 @@ def test_variables_of_graphql_operations_keep_their_digits(
     answer = "document.querySelector('.graphql-answer .editor-host')?.shadowRoot?.textContent"
     window.wait(f"({answer})?.includes('\"big\"') && !({answer}).includes('\"near\"')")
     window.wait(f"({answer}).includes('9007199254740993')")
+
+
+def test_the_data_of_a_publication_keeps_its_values_and_types(
+    open_window: OpenWindow, server: str, dedicated: TenantAccount
+) -> None:
+    from tests.storage_engine.topics.topic_client import make_topic
+
+    topic = make_topic(server, account=dedicated, name="cities", kind="geo")
+    window = open_window(dedicated)
+    window.open("/topics/cities")
+    window.type(".publish input", "16.37, 48.21")
+    window.write(".publish .editor-host", '{"n": 9007199254740993, "x": 3.0}')
+    window.click(".publish button", "Publish")
+    window.sees('{"n":9007199254740993,"x":3', "[aria-label=Publications]")
+    area = json.dumps({"box": [16, 48, 17, 49]})
+    answer = topic.caller.get(f"{topic.path}/publications?geo={area}&from=-1h")
+    assert '"n":{"$numberLong":"9007199254740993"},"x":3.0' in answer.text.replace(" ", "")

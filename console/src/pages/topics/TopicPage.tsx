@@ -1,7 +1,7 @@
 /** One topic: its publications, on a map if they have places, and a form to publish. */
 
 import { useState } from "react";
-import { encode, parseTyped } from "rillbase";
+import { encode, parseTyped, printTyped } from "rillbase";
 import { Link } from "wouter";
 import { type Resource, useResource } from "../../api/resource";
 import { dataCall, useTenant } from "../../api/tenant";
@@ -146,7 +146,7 @@ function Publications({ items, chosen, onChoose }: ListProps) {
               <Time at={item.at} />
             </span>
             <span className="mono">{item.id ?? placeText(item)}</span>
-            <span className="mono cut">{JSON.stringify(item.data)}</span>
+            <span className="mono cut">{printTyped(item.data)}</span>
           </button>
         </li>
       ))}
