@@ -366,3 +366,44 @@ def test_the_data_of_a_publication_keeps_its_values_and_types(
     area = json.dumps({"box": [16, 48, 17, 49]})
     answer = topic.caller.get(f"{topic.path}/publications?geo={area}&from=-1h")
     assert '"n":{"$numberLong":"9007199254740993"},"x":3.0' in answer.text.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("9007199254740993", {"$numberLong": "9007199254740993"}),
+        ("3.0", {"$numberDouble": "3.0"}),
+    ],
+)
+def test_a_change_of_many_documents_says_and_stores_what_is_typed(
+    open_window: OpenWindow, notes: CollectionClient, text: str, expected: object
+) -> None:
+    window = grid(open_window, notes)
+    window.click("[data-key=n1] input[type=checkbox]")
+    window.click(".selection-bar button", "Change")
+    window.type("dialog input[list=bulk-fields]", "rank")
+    window.type("dialog label:has(.hint) input", text)
+    window.sees(f"It is stored as {text}", "dialog")
+    window.click("dialog button.main", "Change")
+    wait_until(lambda: stored(notes, "n1")["rank"] == expected, what="the change")
+
+
+def test_the_history_of_the_playground_and_its_code_keep_values_and_types(
+    open_window: OpenWindow, notes: CollectionClient
+) -> None:
+    notes.insert({"_id": "big", "n": {"$numberLong": "9007199254740993"}})
+    notes.insert({"_id": "near", "n": {"$numberLong": "9007199254740992"}})
+    window = open_window(notes.account)
+    window.open("/playground")
+    window.write(".playground .asking .editor-host", '{"n": 9007199254740993}')
+    window.click("button.main", "Run live")
+    keys = "[...document.querySelectorAll('.answer [data-key]')].map((row) => row.dataset.key)"
+    window.wait(f"({keys}).join() === 'big'")
+    window.write(".playground .asking .editor-host", "{}")
+    window.click("button.main", "Run live")
+    window.wait(f"({keys}).includes('near')")
+    window.click("button", "History")
+    window.click("[role=menuitem]", "9007199254740993")
+    window.wait(f"({keys}).join() === 'big'")
+    window.click("button", "Code")
+    window.sees('filter({"n":{"$numberLong":"9007199254740993"}})', "dialog pre")
