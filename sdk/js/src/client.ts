@@ -35,7 +35,7 @@ export interface ClientOptions extends CredentialOptions {
    * Whether every number is written back with its type, for programs that edit any document: whole
    * doubles arrive as `Double`, and 64-bit integers that 32 bits could hold as `Long`.
    */
-  readonly keepTypes?: boolean;
+  readonly typedNumbers?: boolean;
   /** The timeout of an HTTP call, retries included. */
   readonly timeoutMs?: number;
   /** Whether writes are visible locally before the server confirms them. Default: true. */
@@ -61,7 +61,7 @@ const CLIENT_OPTIONS = [
   "getToken",
   "getTicket",
   "tenant",
-  "keepTypes",
+  "typedNumbers",
   "timeoutMs",
   "optimistic",
   "queue",
@@ -96,14 +96,14 @@ export class Client {
     const clock = options.clock ?? REAL_CLOCK;
     const url = options.url.replace(/\/+$/, "");
     const fetching: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
-    const keepTypes = options.keepTypes ?? false;
+    const typedNumbers = options.typedNumbers ?? false;
     const credentials = new Credentials(options, () => clock.now());
     const http = new Http({
       url,
       credentials,
       clock,
       fetch: fetching,
-      keepTypes,
+      typedNumbers,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     });
     this.connection = new Connection({
@@ -112,7 +112,7 @@ export class Client {
       clock,
       dial: options.dial ?? withFallback(platformDial(), eventStreamDial(fetching)),
       silenceMs: options.silenceMs ?? null,
-      keepTypes,
+      typedNumbers,
     });
     const writes = new LocalWrites();
     this.queue = options.queue && queueOf(options.queue, options, http, writes, clock);

@@ -49,10 +49,10 @@ test("numbers keep their value, and bigints and wholes as doubles their type", (
 
 test("whole numbers beyond 2^53 are read exactly, in a text as in a wrapper", () => {
   const text = '{"a":9007199254740993,"b":[-9223372036854775808],"c":"9007199254740993","d":2.5}';
-  const found = parse(text) as Record<string, unknown>;
-  assert.deepEqual(found.a, new Long("9007199254740993"));
-  assert.deepEqual(found.b, [new Long("-9223372036854775808")]);
-  assert.deepEqual([found.c, found.d], ["9007199254740993", 2.5]);
+  const parsed = parse(text) as Record<string, unknown>;
+  assert.deepEqual(parsed.a, new Long("9007199254740993"));
+  assert.deepEqual(parsed.b, [new Long("-9223372036854775808")]);
+  assert.deepEqual([parsed.c, parsed.d], ["9007199254740993", 2.5]);
   assert.equal(parse("9007199254740991"), Number.MAX_SAFE_INTEGER);
   assert.equal(parse("3.0"), 3);
   assert.equal(parse("18446744073709551616"), 2 ** 64);

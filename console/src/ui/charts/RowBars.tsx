@@ -63,8 +63,8 @@ export function RowBars({ heads, measures, drawn, rows, textOf }: RowBarsProps) 
 }
 
 function measureText(value: unknown, textOf: (value: unknown) => string): string {
-  const found = value instanceof Double ? value.value : value;
-  return typeof found === "number" ? numberText(found) : textOf(found);
+  const plain = value instanceof Double ? value.value : value;
+  return typeof plain === "number" ? numberText(plain) : textOf(plain);
 }
 
 /** Returns the length of a bar for a number in any form; other values have none. */

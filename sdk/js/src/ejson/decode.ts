@@ -114,19 +114,19 @@ function long(text: string): number | Long {
 }
 
 function typedLong(text: string): number | Long {
-  const found = long(text);
+  const parsed = long(text);
   // The server stores a plain number of up to 32 bits as an int.
-  return typeof found === "number" && found === (found | 0) ? new Long(text) : found;
+  return typeof parsed === "number" && parsed === (parsed | 0) ? new Long(text) : parsed;
 }
 
 const WHOLE = /^-?\d+$/;
 
 function int(text: string): number {
-  const found = Number(text);
-  if (!WHOLE.test(text) || found !== (found | 0)) {
+  const parsed = Number(text);
+  if (!WHOLE.test(text) || parsed !== (parsed | 0)) {
     throw new SyntaxError(`${text} is not an integer of 32 bits.`);
   }
-  return found + 0;
+  return parsed + 0;
 }
 
 const DOUBLE = /^(?:NaN|[+-]?Infinity|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/;
@@ -137,8 +137,8 @@ function double(text: string): number {
 }
 
 function typedDouble(text: string): number | Double {
-  const found = double(text);
-  return isWrittenAsInteger(found) ? new Double(found) : found;
+  const parsed = double(text);
+  return isWrittenAsInteger(parsed) ? new Double(parsed) : parsed;
 }
 
 /** Whether JSON would write a double like an integer of 64 bits; −0 keeps its type. */
@@ -148,13 +148,13 @@ function isWrittenAsInteger(value: number): boolean {
 
 function date(value: unknown): unknown {
   if (typeof value === "string") return new Date(value);
-  if (typeof value === "number") return known(new Date(value));
-  return ifObject(value, ({ $numberLong }) => known(new Date(Number($numberLong))));
+  if (typeof value === "number") return ifValid(new Date(value));
+  return ifObject(value, ({ $numberLong }) => ifValid(new Date(Number($numberLong))));
 }
 
 /** A date that JavaScript cannot represent stays as it is written. */
-function known(found: Date): Date | undefined {
-  return Number.isNaN(found.getTime()) ? undefined : found;
+function ifValid(date: Date): Date | undefined {
+  return Number.isNaN(date.getTime()) ? undefined : date;
 }
 
 function binary(value: unknown): unknown {

@@ -19,8 +19,8 @@ export function withExactNumbers(text: string, areTyped: boolean): unknown {
 function marking(literal: string, areTyped: boolean): string {
   const value = Number(literal);
   if (!WHOLE.test(literal)) {
-    const losesType = areTyped && Number.isInteger(value);
-    return losesType ? `{"$numberDouble":"${literal}"}` : literal;
+    const isWrapped = areTyped && Number.isInteger(value);
+    return isWrapped ? `{"$numberDouble":"${literal}"}` : literal;
   }
   if (Number.isSafeInteger(value)) return literal;
   // An integer of more than 64 bits is a double, here as in the server.

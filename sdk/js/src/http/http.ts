@@ -39,7 +39,7 @@ export interface HttpOptions {
   readonly fetch: typeof fetch;
   readonly timeoutMs: number;
   /** Whether responses are canonical Extended JSON, and numbers keep their types. */
-  readonly keepTypes: boolean;
+  readonly typedNumbers: boolean;
 }
 
 const MAX_ATTEMPTS = 4;
@@ -88,7 +88,7 @@ export class Http {
     }
     if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
     if (request.ifMatch !== undefined) headers["If-Match"] = request.ifMatch;
-    if (this.options.keepTypes) headers["Rillbase-EJSON"] = "canonical";
+    if (this.options.typedNumbers) headers["Rillbase-EJSON"] = "canonical";
     const { method, body = null } = request;
     const init: RequestInit = { method, headers, body, signal, credentials: "omit" };
     let answer: Response;
@@ -102,7 +102,7 @@ export class Http {
     }
     if (!answer.ok) throw refusal(answer, text);
     if (text === "") return undefined;
-    return (this.options.keepTypes ? decodeTyped : decode)(JSON.parse(text));
+    return (this.options.typedNumbers ? decodeTyped : decode)(JSON.parse(text));
   }
 
   private pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -48,7 +48,7 @@ export interface ConnectionOptions {
   /** A connection that is silent for this long is closed; null: twice the server's heartbeat. */
   readonly silenceMs: number | null;
   /** Whether documents are sent as canonical Extended JSON, and numbers keep their types. */
-  readonly keepTypes: boolean;
+  readonly typedNumbers: boolean;
 }
 
 const DIAL_TIMEOUT_MS = 10_000;
@@ -93,7 +93,7 @@ export class Connection {
   constructor(private readonly options: ConnectionOptions) {}
 
   private get form(): Record<string, string> {
-    return this.options.keepTypes ? { ejson: "canonical" } : {};
+    return this.options.typedNumbers ? { ejson: "canonical" } : {};
   }
 
   get state(): ConnectionState {
@@ -275,7 +275,7 @@ export class Connection {
 
   private take(text: string): void {
     this.watch(this.options.silenceMs ?? this.heartbeatMs * 2);
-    const frame = (this.options.keepTypes ? decodeTyped : decode)(JSON.parse(text)) as Frame;
+    const frame = (this.options.typedNumbers ? decodeTyped : decode)(JSON.parse(text)) as Frame;
     switch (frame.type) {
       case "welcome":
         this.welcomed(frame.heartbeat_ms);
