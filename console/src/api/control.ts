@@ -6,6 +6,7 @@
  */
 
 import { ConnectionError, type Problem, ServerError } from "rillbase";
+import { parseAnswer } from "../ui/definition/exactJson";
 
 let csrfToken = "";
 let sessionEnded = () => {};
@@ -49,7 +50,7 @@ export async function ask<T>(path: string, call: Call = {}): Promise<Answered<T>
   const answer = await reached(path, init);
   const text = await answer.text();
   if (!answer.ok) throw refused(answer, text, path);
-  const value = (text === "" ? null : JSON.parse(text)) as T;
+  const value = (text === "" ? null : parseAnswer(text)) as T;
   return { body: value, text, etag: answer.headers.get("ETag") };
 }
 

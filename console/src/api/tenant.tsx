@@ -76,6 +76,7 @@ function dataClient(slug: string): Client {
   return createClient({
     url: location.origin,
     tenant: slug,
+    typedNumbers: true,
     // Each page shows the errors of its own queries.
     onError: () => {},
     // A WebSocket cannot carry the header that names the tenant; a ticket stands for both.

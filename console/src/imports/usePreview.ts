@@ -1,7 +1,7 @@
 /** The server's view of the beginning of a file: columns, first documents, errors. */
 
 import { useQuery } from "@tanstack/react-query";
-import { parse, ServerError } from "rillbase";
+import { parseTyped, ServerError } from "rillbase";
 import { problemOf, sessionHeaders } from "../api/control";
 import { useTenant } from "../api/tenant";
 import type { FileColumn, MappedColumn } from "./columns";
@@ -70,5 +70,5 @@ async function read(
   const text = await answer.text();
   if (!answer.ok) throw new ServerError(problemOf(text), answer.status);
   // Documents are Extended JSON.
-  return parse(text) as Preview;
+  return parseTyped(text) as Preview;
 }

@@ -1,6 +1,6 @@
 /** A saved query over a collection, as the playground's inputs and as a query. */
 
-import { encode, type Group, type Lookup, parse } from "rillbase";
+import { encode, type Group, type Lookup, parseTyped, printTyped } from "rillbase";
 import type { SavedQuery } from "../api/types";
 import type { PlaygroundQuery, QueryInputs } from "../pages/playground/playgroundQuery";
 
@@ -16,12 +16,17 @@ export function playgroundQueryOf({ source, query }: SavedQuery): PlaygroundQuer
   const { filter = {}, limit = 100, group, lookup } = query as Partial<PlaygroundQuery>;
   return {
     collection: source,
-    filter: parse(JSON.stringify(filter)) as Plain,
+    filter: filterOf(filter),
     sort: sortOf(query.sort),
     limit,
     ...(group === undefined ? {} : { group }),
     ...(lookup === undefined ? {} : { lookup }),
   };
+}
+
+/** A stored filter is Extended JSON. */
+function filterOf(stored: unknown): Plain {
+  return parseTyped(JSON.stringify(stored)) as Plain;
 }
 
 type Sort = PlaygroundQuery["sort"];
@@ -35,7 +40,7 @@ export function inputsOf(saved: SavedQuery): QueryInputs {
   const { collection, sort, limit, group, lookup } = playgroundQueryOf(saved);
   return {
     collection,
-    filter: JSON.stringify(saved.query.filter ?? {}, null, 2),
+    filter: printTyped(filterOf(saved.query.filter ?? {}), 2),
     sort: sort.map(([field, direction]) => (direction < 0 ? `-${field}` : field)).join(", "),
     limit: String(limit),
     by: (group?.by ?? []).join(", "),

@@ -1,6 +1,6 @@
 /** Queries over datasets: from the members that are typed or saved to the SDK's. */
 
-import type { TableQuery } from "rillbase";
+import { parse, type TableQuery } from "rillbase";
 import { failureOf } from "../api/failure";
 import { freshnessOf } from "../pages/datasets/types";
 
@@ -10,7 +10,7 @@ type Members = Readonly<Record<string, unknown>>;
 export function readMembers(text: string): Members {
   let members: unknown;
   try {
-    members = JSON.parse(text.trim() === "" ? "{}" : text);
+    members = parse(text.trim() === "" ? "{}" : text);
   } catch (error) {
     throw new SyntaxError(`The query cannot be read: ${failureOf(error).title}`);
   }

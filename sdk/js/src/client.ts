@@ -31,6 +31,11 @@ import type { QueueStorage } from "./writes/storage.js";
 export interface ClientOptions extends CredentialOptions {
   /** The server's URL: `https://db.example.com`. */
   readonly url: string;
+  /**
+   * Whether every number is written back with its type, for programs that edit any document: whole
+   * doubles arrive as `Double`, and 64-bit integers that 32 bits could hold as `Long`.
+   */
+  readonly typedNumbers?: boolean;
   /** The timeout of an HTTP call, retries included. */
   readonly timeoutMs?: number;
   /** Whether writes are visible locally before the server confirms them. Default: true. */
@@ -56,6 +61,7 @@ const CLIENT_OPTIONS = [
   "getToken",
   "getTicket",
   "tenant",
+  "typedNumbers",
   "timeoutMs",
   "optimistic",
   "queue",
@@ -90,12 +96,14 @@ export class Client {
     const clock = options.clock ?? REAL_CLOCK;
     const url = options.url.replace(/\/+$/, "");
     const fetching: typeof fetch = options.fetch ?? ((...call) => fetch(...call));
+    const typedNumbers = options.typedNumbers ?? false;
     const credentials = new Credentials(options, () => clock.now());
     const http = new Http({
       url,
       credentials,
       clock,
       fetch: fetching,
+      typedNumbers,
       timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
     });
     this.connection = new Connection({
@@ -104,6 +112,7 @@ export class Client {
       clock,
       dial: options.dial ?? withFallback(platformDial(), eventStreamDial(fetching)),
       silenceMs: options.silenceMs ?? null,
+      typedNumbers,
     });
     const writes = new LocalWrites();
     this.queue = options.queue && queueOf(options.queue, options, http, writes, clock);

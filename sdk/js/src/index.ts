@@ -26,8 +26,9 @@ export {
   type Upload,
 } from "./dataset.js";
 export { DocumentRef, type DocumentSnapshot } from "./document.js";
-export { decode, parse } from "./ejson/decode.js";
+export { decode, parse, parseTyped } from "./ejson/decode.js";
 export { encode, stringify } from "./ejson/encode.js";
+export { printTyped } from "./ejson/print.js";
 export {
   Binary,
   Bound,

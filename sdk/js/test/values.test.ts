@@ -10,6 +10,8 @@ import {
   Long,
   ObjectId,
   parse,
+  parseTyped,
+  printTyped,
   RegularExpression,
   stringify,
   Timestamp,
@@ -43,6 +45,63 @@ test("numbers keep their value, and bigints and wholes as doubles their type", (
   assert.equal(stringify(2n ** 60n), '{"$numberLong":"1152921504606846976"}');
   assert.equal(stringify(new Double(2)), '{"$numberDouble":"2.0"}');
   assert.ok(Number.isNaN(parse('{"$numberDouble":"NaN"}')));
+});
+
+test("whole numbers beyond 2^53 are read exactly, in a text as in a wrapper", () => {
+  const text = '{"a":9007199254740993,"b":[-9223372036854775808],"c":"9007199254740993","d":2.5}';
+  const parsed = parse(text) as Record<string, unknown>;
+  assert.deepEqual(parsed.a, new Long("9007199254740993"));
+  assert.deepEqual(parsed.b, [new Long("-9223372036854775808")]);
+  assert.deepEqual([parsed.c, parsed.d], ["9007199254740993", 2.5]);
+  assert.equal(parse("9007199254740991"), Number.MAX_SAFE_INTEGER);
+  assert.equal(parse("3.0"), 3);
+  assert.equal(parse("18446744073709551616"), 2 ** 64);
+  assert.deepEqual(parse('"a \\"9007199254740993"'), 'a "9007199254740993');
+});
+
+test("a text that is read with its types is printed as it was", () => {
+  for (const text of [
+    "9007199254740993",
+    "-9223372036854775808",
+    "3000000000",
+    "7",
+    "3.0",
+    "2.5",
+    "-0.0",
+    "1e+300",
+    '{"$numberLong":"7"}',
+    '{"$numberDouble":"NaN"}',
+    '{"$numberDouble":"-Infinity"}',
+    '{"$numberDecimal":"1.10"}',
+    '{"$date":"2026-11-21T00:00:00.000Z"}',
+    '{"$date":{"$numberLong":"-1"}}',
+    '{"$date":{"$numberLong":"9223372036854775807"}}',
+    '{"$binary":{"base64":"AP8=","subType":"04"}}',
+    '{"$oid":"0123456789abcdef01234567"}',
+    '{"$timestamp":{"t":4294967295,"i":1}}',
+    '{"$regularExpression":{"pattern":"^a","options":"i"}}',
+    '{"$symbol":"s"}',
+    '{"$minKey":1}',
+    '["9007199254740993",null,true,[],{},[3.0,{"a":1}]]',
+  ]) {
+    assert.equal(printTyped(parseTyped(text)), text);
+  }
+  assert.equal(printTyped(parseTyped("1.0e2")), "100.0");
+  assert.equal(printTyped(parseTyped('{"$numberDouble":"3.0"}')), "3.0");
+  assert.equal(printTyped(parseTyped('{"$numberLong":"9007199254740993"}')), "9007199254740993");
+});
+
+test("a text over several lines is indented as JSON is", () => {
+  const value = { a: [1, { b: null }], c: {}, d: [], e: "x" };
+  assert.equal(printTyped(value, 2), JSON.stringify(value, null, 2));
+});
+
+test("texts and numbers that cannot be stored as they are written are refused", () => {
+  assert.throws(() => stringify(2n ** 63n), /does not fit into 64 bits/);
+  assert.throws(() => parse('{"$numberInt":"2147483648"}'), /is not an integer of 32 bits/);
+  assert.throws(() => parse('{"$numberDouble":"three"}'), /is not a number/);
+  assert.throws(() => parse("{9007199254740993}"), SyntaxError);
+  assert.throws(() => parse("[09007199254740993]"), SyntaxError);
 });
 
 test("fields that are undefined are left out, and what cannot be stored is refused", () => {

@@ -1,7 +1,7 @@
 /** One aggregate: its live rows, as bars and as a table. */
 
 import { useMemo, useState } from "react";
-import type { RowQuery } from "rillbase";
+import { parse, type RowQuery } from "rillbase";
 import { useAggregate } from "rillbase/react";
 import { Link } from "wouter";
 import { type Resource, useResource } from "../../api/resource";
@@ -273,7 +273,9 @@ function AddEvents({ aggregate }: { readonly aggregate: Aggregate }) {
   const { showMessage } = useToasts();
   const [text, setText] = useState(() => JSON.stringify(eventOf(aggregate), null, 2));
   const { error, submit } = useSubmit(async () => {
-    const { applied } = await client.aggregate(aggregate.name).add(JSON.parse(text));
+    const { applied } = await client
+      .aggregate(aggregate.name)
+      .add(parse(text) as Record<string, unknown>);
     showMessage(`${applied} ${applied === 1 ? "event" : "events"} added.`);
   });
   return (

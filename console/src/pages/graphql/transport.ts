@@ -5,6 +5,7 @@ import { buildClientSchema, getIntrospectionQuery, type IntrospectionQuery } fro
 import { createClient } from "graphql-ws";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, sessionHeaders } from "../../api/control";
+import { exactNumber, type Json, parseJson } from "../../ui/definition/exactJson";
 
 export interface Operation {
   readonly query: string;
@@ -22,14 +23,14 @@ export interface SubscriptionResponse {
 const MAX_RESPONSES = 100;
 
 /** Sends an operation once. A rejected operation is a response too. */
-export async function ask(slug: string, operation: Operation): Promise<unknown> {
+export async function ask(slug: string, operation: Operation): Promise<Json> {
   const answer = await fetch("/graphql", {
     method: "POST",
     credentials: "same-origin",
     headers: { "Content-Type": "application/json", ...sessionHeaders(slug) },
     body: JSON.stringify(operation),
   });
-  return answer.json();
+  return parseJson(await answer.text());
 }
 
 /** Reads the tenant's schema: the types of its collections and of the control plane. */
@@ -38,7 +39,9 @@ export function useSchema(slug: string) {
     queryKey: [slug, "graphql"],
     queryFn: async () => {
       const query = getIntrospectionQuery({ inputValueDeprecation: false });
-      const answer = (await ask(slug, { query, variables: {} })) as { data?: IntrospectionQuery };
+      const answer = (await ask(slug, { query, variables: {} })) as unknown as {
+        data?: IntrospectionQuery;
+      };
       if (answer.data === undefined) throw new Error("The schema cannot be read.");
       return buildClientSchema(answer.data);
     },
@@ -70,6 +73,7 @@ export function useSubscription(slug: string) {
         // A WebSocket cannot carry the session, so each connection presents a new ticket.
         connectionParams: async () => ({ token: await ticket(slug) }),
         retryAttempts: Number.POSITIVE_INFINITY,
+        jsonMessageReviver: exactNumber,
       });
       const end = () => {
         setRunning(false);

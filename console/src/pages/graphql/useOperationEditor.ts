@@ -3,11 +3,12 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useCollections, useTenant } from "../../api/tenant";
 import { useHistory } from "../../saved/useHistory";
+import { formatJson, parseJson } from "../../ui/definition/exactJson";
 import type { Shown } from "./Explorer";
 import { firstOperation } from "./firstOperation";
 import { operationSupport, variablesSupport } from "./language";
 import { kindOf, namesOf, prettified } from "./operations";
-import { ask, useSchema, useSubscription } from "./transport";
+import { ask, type Operation, useSchema, useSubscription } from "./transport";
 
 export type OperationEditor = ReturnType<typeof useOperationEditor>;
 
@@ -37,12 +38,12 @@ export function useOperationEditor() {
     try {
       const request = {
         query: operation,
-        variables: JSON.parse(variables.trim() || "{}") as Record<string, unknown>,
+        variables: parseJson(variables.trim() || "{}") as Operation["variables"],
         ...(name === "" ? {} : { operationName: name }),
       };
       if (kindOf(operation, name) === "subscription") return subscription.start(request);
       setRunning(true);
-      setAnswer(JSON.stringify(await ask(slug, request), null, 2));
+      setAnswer(formatJson(await ask(slug, request)));
     } catch (thrown) {
       setError(thrown);
     } finally {

@@ -1,6 +1,6 @@
 /** The events of a query, newest first. */
 
-import { encode, type QueryEvent } from "rillbase";
+import { printTyped, type QueryEvent } from "rillbase";
 import { clockText } from "../../ui/Time";
 import { keyOf } from "../collections/documents/values";
 
@@ -45,6 +45,6 @@ function textOf(event: Logged["event"]): string {
     case "end":
       return event.reason;
     default:
-      return `${keyOf(event.id)} v${event.version} ${JSON.stringify(encode(event.document))}`;
+      return `${keyOf(event.id)} v${event.version} ${printTyped(event.document)}`;
   }
 }

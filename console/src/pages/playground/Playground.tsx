@@ -1,7 +1,7 @@
 /** The playground: a query, its live result, its events and its plan. */
 
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import type { Query } from "rillbase";
+import { type Query, stringify } from "rillbase";
 import { Link } from "wouter";
 import { failureOf } from "../../api/failure";
 import { dataCall, useCollections, useTenant } from "../../api/tenant";
@@ -298,7 +298,7 @@ function QueryResult(props: QueryResultProps) {
       {query !== null && view === "events" && <EventLog log={log} />}
       {playgroundQuery !== null && view === "explain" && (
         <Explained
-          key={JSON.stringify(playgroundQuery)}
+          key={stringify(playgroundQuery)}
           ask={() =>
             dataCall(
               slug,

@@ -6,7 +6,7 @@ import {
   type Group,
   type Lookup,
   type Measure,
-  parse,
+  parseTyped,
   type Query,
 } from "rillbase";
 import { type Chosen, lookupsOf } from "../collections/documents/lookups";
@@ -38,7 +38,7 @@ export const MAX_LIMIT = 1_000;
 /** Returns the query, or throws a `SyntaxError` that says what cannot be read. */
 export function read(typed: QueryInputs): PlaygroundQuery {
   const { collection, filter, sort, limit, by, measures } = typed;
-  const parsed = parse(filter.trim() === "" ? "{}" : filter);
+  const parsed = parseTyped(filter.trim() === "" ? "{}" : filter);
   if (typeof parsed !== "object" || parsed === null || Array.isArray(parsed))
     throw new SyntaxError("A filter must be an object.");
   const fields = parts(by);

@@ -1,6 +1,7 @@
 /** One topic: its publications, on a map if they have places, and a form to publish. */
 
 import { useState } from "react";
+import { encode, parseTyped, printTyped } from "rillbase";
 import { Link } from "wouter";
 import { type Resource, useResource } from "../../api/resource";
 import { dataCall, useTenant } from "../../api/tenant";
@@ -145,7 +146,7 @@ function Publications({ items, chosen, onChoose }: ListProps) {
               <Time at={item.at} />
             </span>
             <span className="mono">{item.id ?? placeText(item)}</span>
-            <span className="mono cut">{JSON.stringify(item.data)}</span>
+            <span className="mono cut">{printTyped(item.data)}</span>
           </button>
         </li>
       ))}
@@ -173,7 +174,7 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
   const [data, setData] = useState('{"kind": "hello"}');
   const { error, submit } = useSubmit(async () => {
-    const body = { ...placeBody(topic, place, Number(radius)), data: JSON.parse(data) };
+    const body = { ...placeBody(topic, place, Number(radius)), data: encode(parseTyped(data)) };
     const path = `/v1/topics/${topic.name}/publications`;
     const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
     showMessage(`Published to ${answer.matched_subscribers} subscribers.`);

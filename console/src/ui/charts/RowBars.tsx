@@ -1,5 +1,6 @@
 /** Rows of numbers as a table, in which the bars of one measure can be compared at a glance. */
 
+import { Double } from "rillbase";
 import { flashClass, useFlashes } from "../flashes";
 import { Table } from "../Listing";
 import { numberText } from "../units";
@@ -62,7 +63,8 @@ export function RowBars({ heads, measures, drawn, rows, textOf }: RowBarsProps) 
 }
 
 function measureText(value: unknown, textOf: (value: unknown) => string): string {
-  return typeof value === "number" ? numberText(value) : textOf(value);
+  const plain = value instanceof Double ? value.value : value;
+  return typeof plain === "number" ? numberText(plain) : textOf(plain);
 }
 
 /** Returns the length of a bar for a number in any form; other values have none. */

@@ -25,11 +25,30 @@ const access = JSON as unknown as Partial<SourceTextAccess>;
 type Reviver = (name: string, value: unknown) => unknown;
 
 export function parseJson(text: string): Json {
-  const revive = (_name: string, value: unknown, context?: { readonly source?: string }) =>
-    typeof value === "number" && context?.source !== undefined && String(value) !== context.source
-      ? (access.rawJSON?.(context.source) ?? value)
+  return JSON.parse(text, exactNumber as Reviver) as Json;
+}
+
+/** A reviver that keeps numbers as they are written. */
+export function exactNumber(
+  _name: string,
+  value: unknown,
+  context?: { readonly source?: string },
+): unknown {
+  const isOther =
+    typeof value === "number" && context?.source !== undefined && String(value) !== context.source;
+  return isOther ? (access.rawJSON?.(context.source) ?? value) : value;
+}
+
+const LONG_INTEGER = /\d{16}/;
+
+/** Parses an answer, in which only integers beyond 2^53 are kept as their texts. */
+export function parseAnswer(text: string): unknown {
+  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
+  const revive: typeof exactNumber = (name, value, context) =>
+    Number.isInteger(value) && !Number.isSafeInteger(value)
+      ? exactNumber(name, value, context)
       : value;
-  return JSON.parse(text, revive as Reviver) as Json;
+  return JSON.parse(text, revive as Reviver);
 }
 
 export function formatJson(value: Json): string {

@@ -25,12 +25,19 @@ function encoded(value: unknown, depth: number): unknown {
     case "number":
       return number(value);
     case "bigint":
-      return { $numberLong: BigInt.asIntN(64, value).toString() };
+      return bigint(value);
     case "object":
       return value === null ? null : object(value, depth);
     default:
       throw new TypeError(`A ${typeof value} cannot be stored.`);
   }
+}
+
+function bigint(value: bigint): unknown {
+  if (BigInt.asIntN(64, value) !== value) {
+    throw new RangeError(`${value} does not fit into 64 bits; use a Decimal128.`);
+  }
+  return { $numberLong: value.toString() };
 }
 
 function number(value: number): unknown {

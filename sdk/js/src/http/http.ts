@@ -8,7 +8,7 @@
 import { backoffMs, RETRY } from "../backoff.js";
 import type { Clock } from "../clock.js";
 import type { Credentials } from "../credentials.js";
-import { decode } from "../ejson/decode.js";
+import { decode, decodeTyped } from "../ejson/decode.js";
 import { ConnectionError, type Problem, ServerError, TimeoutError } from "../errors.js";
 
 /** The options of a single call. */
@@ -38,6 +38,8 @@ export interface HttpOptions {
   readonly clock: Clock;
   readonly fetch: typeof fetch;
   readonly timeoutMs: number;
+  /** Whether responses are canonical Extended JSON, and numbers keep their types. */
+  readonly typedNumbers: boolean;
 }
 
 const MAX_ATTEMPTS = 4;
@@ -86,6 +88,7 @@ export class Http {
     }
     if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
     if (request.ifMatch !== undefined) headers["If-Match"] = request.ifMatch;
+    if (this.options.typedNumbers) headers["Rillbase-EJSON"] = "canonical";
     const { method, body = null } = request;
     const init: RequestInit = { method, headers, body, signal, credentials: "omit" };
     let answer: Response;
@@ -98,7 +101,8 @@ export class Http {
       throw new ConnectionError(unreachable(this.options.url), { cause: error });
     }
     if (!answer.ok) throw refusal(answer, text);
-    return text === "" ? undefined : decode(JSON.parse(text));
+    if (text === "") return undefined;
+    return (this.options.typedNumbers ? decodeTyped : decode)(JSON.parse(text));
   }
 
   private pause(ms: number, signal: AbortSignal): Promise<void> {

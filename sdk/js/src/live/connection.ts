@@ -14,7 +14,7 @@
 import { backoffMs } from "../backoff.js";
 import type { Clock, Timer } from "../clock.js";
 import type { Credentials } from "../credentials.js";
-import { decode } from "../ejson/decode.js";
+import { decode, decodeTyped } from "../ejson/decode.js";
 import {
   asRillbaseError,
   ConnectionError,
@@ -47,6 +47,8 @@ export interface ConnectionOptions {
   readonly clock: Clock;
   /** A connection that is silent for this long is closed; null: twice the server's heartbeat. */
   readonly silenceMs: number | null;
+  /** Whether documents are sent as canonical Extended JSON, and numbers keep their types. */
+  readonly typedNumbers: boolean;
 }
 
 const DIAL_TIMEOUT_MS = 10_000;
@@ -89,6 +91,10 @@ export class Connection {
   private renewing = false;
 
   constructor(private readonly options: ConnectionOptions) {}
+
+  private get form(): Record<string, string> {
+    return this.options.typedNumbers ? { ejson: "canonical" } : {};
+  }
 
   get state(): ConnectionState {
     switch (this.phase) {
@@ -188,7 +194,7 @@ export class Connection {
       opened: () => {
         if (!current()) return;
         this.carries = true;
-        this.send({ type: "hello", ...hello });
+        this.send({ type: "hello", ...hello, ...this.form });
         for (const attached of this.channels.values()) this.subscribe(attached);
       },
       message: (text) => {
@@ -269,7 +275,7 @@ export class Connection {
 
   private take(text: string): void {
     this.watch(this.options.silenceMs ?? this.heartbeatMs * 2);
-    const frame = decode(JSON.parse(text)) as Frame;
+    const frame = (this.options.typedNumbers ? decodeTyped : decode)(JSON.parse(text)) as Frame;
     switch (frame.type) {
       case "welcome":
         this.welcomed(frame.heartbeat_ms);

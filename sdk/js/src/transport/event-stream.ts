@@ -37,6 +37,8 @@ export function eventStreamDial(fetching: typeof fetch): Dial {
 
 class Streams implements Socket {
   private headers: Record<string, string> = {};
+  /** The form of Extended JSON, which `hello` names once for all streams. */
+  private form: Record<string, string> = {};
   private readonly open = new Map<string, AbortController>();
   private isOver = false;
   private isWelcome = false;
@@ -52,6 +54,7 @@ class Streams implements Socket {
     switch (message.type) {
       case "hello":
         this.headers = headersOf(message);
+        this.form = formOf(message);
         break;
       case "auth":
         this.headers = headersOf(message);
@@ -91,7 +94,7 @@ class Streams implements Socket {
   }
 
   private async read(id: string, message: Message, signal: AbortSignal): Promise<void> {
-    const headers = { ...this.headers };
+    const headers = { ...this.headers, ...this.form };
     if (typeof message.resume === "string") headers["Last-Event-ID"] = message.resume;
     const init: RequestInit = { headers, signal, credentials: "omit", cache: "no-store" };
     const answer = await this.fetching(this.base + addressOf(message), init);
@@ -166,6 +169,10 @@ export class Lines {
       this.event(data);
     }
   }
+}
+
+function formOf({ ejson }: Message): Record<string, string> {
+  return typeof ejson === "string" ? { "Rillbase-EJSON": ejson } : {};
 }
 
 function headersOf({ token, key, tenant }: Message): Record<string, string> {

@@ -1,6 +1,6 @@
 /** A write as a call, and its effect on documents. */
 
-import { decode } from "../ejson/decode.js";
+import { decodeTyped } from "../ejson/decode.js";
 import { encode } from "../ejson/encode.js";
 import { idKey } from "../ejson/path.js";
 import type { Request } from "../http/http.js";
@@ -35,5 +35,5 @@ export function jobsText(jobs: readonly Job[]): string {
 export function readJobs(text: string | null): Job[] {
   if (text === null || text === "") return [];
   const jobs = JSON.parse(text) as Job[];
-  return jobs.map((job) => ({ ...job, operations: decode(job.operations) as Operation[] }));
+  return jobs.map((job) => ({ ...job, operations: decodeTyped(job.operations) as Operation[] }));
 }

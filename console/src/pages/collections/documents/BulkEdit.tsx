@@ -1,7 +1,7 @@
 /** Changes many documents at once: the selected ones, or all that match. */
 
 import { useState } from "react";
-import { parse, stringify } from "rillbase";
+import { parseTyped, printTyped } from "rillbase";
 import { FormDialog } from "../../../ui/Dialog";
 import { Field, Segments } from "../../../ui/Field";
 import { JsonEditor } from "../../../ui/JsonEditor";
@@ -26,7 +26,7 @@ export function BulkEdit({ whom, fields, onApply, onClose }: BulkEditProps) {
     const update =
       mode === "field"
         ? { $set: { [field]: typedValue(value, undefined) } }
-        : (parse(text) as Plain);
+        : (parseTyped(text) as Plain);
     await onApply(update);
   }
   return (
@@ -61,7 +61,7 @@ export function BulkEdit({ whom, fields, onApply, onClose }: BulkEditProps) {
               <option key={name} value={name} />
             ))}
           </datalist>
-          <Field label="Value" hint={`It is stored as ${stringify(typedValue(value, undefined))}`}>
+          <Field label="Value" hint={`It is stored as ${printTyped(typedValue(value, undefined))}`}>
             <input
               className="input mono"
               value={value}

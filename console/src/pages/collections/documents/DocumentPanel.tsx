@@ -1,7 +1,7 @@
 /** One live document beside the grid: a tree, or JSON to edit. */
 
 import { useEffect, useMemo, useState } from "react";
-import { type Collection as Documents, parse, ServerError } from "rillbase";
+import { type Collection as Documents, parseTyped, ServerError } from "rillbase";
 import { useQuery as useLive } from "rillbase/react";
 import { failureOf } from "../../../api/failure";
 import { CopyButton } from "../../../ui/Code";
@@ -124,7 +124,7 @@ function JsonView({ documents, document, version, mayWrite }: JsonViewProps) {
     try {
       await write(documents, base, text);
       setValidationErrors([]);
-      const written = parse(text) as Plain;
+      const written = parseTyped(text) as Plain;
       setBase({ document: written, version: null });
       setText(prettyText(written));
       showMessage("Saved.");
@@ -170,7 +170,7 @@ async function write(
   base: { document: Plain; version: number | null },
   text: string,
 ) {
-  const after = parse(text) as Plain;
+  const after = parseTyped(text) as Plain;
   if (typeof after !== "object" || after === null || Array.isArray(after)) {
     throw new SyntaxError("A document must be an object.");
   }

@@ -2,6 +2,7 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useDeferredValue, useMemo, useRef, useState } from "react";
+import { stringify } from "rillbase";
 import { failureOf } from "../../../api/failure";
 import { useCollections, useTenant } from "../../../api/tenant";
 import type { Collection, SavedQuery } from "../../../api/types";
@@ -255,7 +256,7 @@ function useColumns(
 
 function useCount(slug: string, name: string, filter: Plain, held: number): number | null {
   const { client } = useTenant();
-  const text = JSON.stringify(filter);
+  const text = stringify(filter);
   const { data } = useQuery({
     queryKey: [slug, "count", name, text, Math.floor(held / 10)],
     queryFn: () =>

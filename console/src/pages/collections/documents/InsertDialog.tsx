@@ -1,7 +1,15 @@
 /** Inserts a document written as JSON. */
 
 import { useState } from "react";
-import { type Collection as Documents, parse } from "rillbase";
+import {
+  Decimal128,
+  type Collection as Documents,
+  Double,
+  Long,
+  ObjectId,
+  parseTyped,
+  printTyped,
+} from "rillbase";
 import { FormDialog } from "../../../ui/Dialog";
 import { JsonEditor } from "../../../ui/JsonEditor";
 
@@ -15,9 +23,9 @@ interface InsertProps {
 }
 
 export function InsertDialog({ documents, schema, onInserted, onClose }: InsertProps) {
-  const [text, setText] = useState(() => JSON.stringify(templateOf(schema), null, 2));
+  const [text, setText] = useState(() => printTyped(templateOf(schema), 2));
   async function insert() {
-    const document = parse(text);
+    const document = parseTyped(text);
     if (typeof document !== "object" || document === null || Array.isArray(document)) {
       throw new SyntaxError("A document must be an object.");
     }
@@ -41,8 +49,9 @@ const EXAMPLES: Readonly<Record<string, unknown>> = {
   string: "",
   number: 0,
   int: 0,
-  long: 0,
-  double: 0,
+  long: new Long(0),
+  double: new Double(0),
+  decimal: new Decimal128("0"),
   boolean: false,
   bool: false,
   array: [],
@@ -57,7 +66,8 @@ function templateOf(schema: Plain | null): Plain {
     required.map((name) => {
       const { type, bsonType, enum: choices } = properties[name] ?? {};
       if (Array.isArray(choices)) return [name, choices[0]];
-      if (bsonType === "date") return [name, { $date: new Date().toISOString() }];
+      if (bsonType === "date") return [name, new Date()];
+      if (bsonType === "objectId") return [name, new ObjectId()];
       return [name, EXAMPLES[String(type ?? bsonType)] ?? ""];
     }),
   );

@@ -1,5 +1,6 @@
 /** Saves matching documents as a file. */
 
+import { stringify } from "rillbase";
 import { sessionHeaders } from "../../../api/control";
 import { download } from "../../../api/download";
 
@@ -20,7 +21,7 @@ export async function exportFile(
   onProgress: (bytes: number) => void,
 ): Promise<void> {
   const query = new URLSearchParams({ format });
-  if (Object.keys(filter).length > 0) query.set("filter", JSON.stringify(filter));
+  if (Object.keys(filter).length > 0) query.set("filter", stringify(filter));
   const headers = { ...sessionHeaders(slug), "Rillbase-EJSON": "canonical" };
   const path = `/v1/collections/${collection}/export?${query}`;
   await download(path, { headers }, `${collection}.${format}`, { onProgress });

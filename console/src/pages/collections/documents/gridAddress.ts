@@ -1,6 +1,6 @@
 /** What the documents' page shows, as parameters of its address. Pure functions. */
 
-import { parse, stringify } from "rillbase";
+import { parseTyped, printTyped } from "rillbase";
 import { joinWords, readOr, splitWords } from "../../../shell/addressWords";
 import type { AddressForm, Pair, Step } from "../../../shell/useAddressState";
 import {
@@ -124,13 +124,13 @@ export const OPENED_ADDRESS: AddressForm<OpenedDocument | null> = {
 
 /** A string is written as it is, unless it would be read as another value. */
 function idText(id: unknown): string {
-  const isBare = typeof id === "string" && readOr(() => parse(id)) === undefined;
-  return isBare ? id : stringify(id);
+  const isBare = typeof id === "string" && readOr(() => parseTyped(id)) === undefined;
+  return isBare ? id : printTyped(id);
 }
 
 /** Lists and operators are no ids: they would find other documents. */
 function idFrom(text: string): unknown {
-  const id = readOr(() => parse(text)) ?? text;
+  const id = readOr(() => parseTyped(text)) ?? text;
   const isOperator =
     kindOf(id) === "object" && Object.keys(id).some((name) => name.startsWith("$"));
   return id === "" || isOperator || kindOf(id) === "array" ? undefined : id;

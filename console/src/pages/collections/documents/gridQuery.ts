@@ -1,6 +1,6 @@
 /** The grid's inputs (conditions or a filter as text, and a sort), and the query that they form. */
 
-import { type Client, type Document, type Filter, parse, type Query } from "rillbase";
+import { type Client, type Document, type Filter, parseTyped, type Query } from "rillbase";
 import { type Chosen, lookupsOf } from "./lookups";
 import { typedValue } from "./values";
 
@@ -51,7 +51,7 @@ export function filterOf(gridQuery: GridQuery): Record<string, unknown> {
 /** Returns a filter in the query language, or throws a `SyntaxError` that says what is wrong. */
 export function readFilterText(text: string): Record<string, unknown> {
   if (text.trim() === "") return {};
-  const typed = parse(text);
+  const typed = parseTyped(text);
   if (typeof typed !== "object" || typed === null || Array.isArray(typed)) {
     throw new SyntaxError("A filter must be an object.");
   }

@@ -5,10 +5,10 @@ import {
   Bound,
   Decimal128,
   Double,
-  encode,
   Long,
   ObjectId,
-  parse,
+  parseTyped,
+  printTyped,
   RegularExpression,
   stringify,
   Timestamp,
@@ -53,7 +53,7 @@ export function textOf(value: unknown): string {
       return dateText(value as Date);
     case "array":
     case "object":
-      return stringify(value).slice(0, MAX_CELL_CHARS);
+      return printTyped(value).slice(0, MAX_CELL_CHARS);
     default:
       return String(value);
   }
@@ -68,17 +68,23 @@ export function dateText(date: Date): string {
         .replace(/\.000Z$|Z$/, "");
 }
 
-/** Returns what an editor of a value begins with: strings as they are, the rest as JSON. */
+/**
+ * Returns what an editor of a value begins with: strings as they are, numbers as their digits, the
+ * rest as JSON.
+ */
 export function editableText(value: unknown): string {
   if (value === undefined) return "";
-  return typeof value === "string" ? value : stringify(value);
+  if (typeof value === "string") return value;
+  const isDigits = value instanceof Long || (value instanceof Decimal128 && isNumeral(value.text));
+  return isDigits ? String(value) : printTyped(value);
 }
 
 const ISO_DATE = /^"?(\d{4}-\d{2}-\d{2}\S*(?: \S+)?)"?$/;
 
 /**
  * Returns the value that was typed over another one. A string stays a string, a date may be typed
- * in ISO form; anything else is read as Extended JSON, and what is not JSON is a string.
+ * in ISO form, and a number keeps the type of the number before where that is exact; anything else
+ * is read as Extended JSON, and what is not JSON is a string.
  */
 export function typedValue(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
@@ -87,11 +93,38 @@ export function typedValue(text: string, before: unknown): unknown {
     const date = new Date(iso[1]);
     if (!Number.isNaN(date.getTime())) return date;
   }
+  const numeral = text.trim();
+  if (isNumeral(numeral)) return typedNumber(numeral, before);
   try {
-    return parse(text);
+    return parseTyped(text);
   } catch {
     return text;
   }
+}
+
+const NUMERAL = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
+
+function isNumeral(text: string): boolean {
+  return NUMERAL.test(text);
+}
+
+/** Returns a number with the type of the one before it, or with its own if that would round it. */
+function typedNumber(numeral: string, before: unknown): unknown {
+  const typed = parseTyped(numeral);
+  if (before instanceof Decimal128) return new Decimal128(numeral);
+  if (typeof typed !== "number") return typed;
+  if (!Number.isSafeInteger(typed)) return typed;
+  if (isLong(before)) return new Long(typed);
+  return isDouble(before) ? new Double(typed) : typed;
+}
+
+function isLong(value: unknown): boolean {
+  return value instanceof Long || (Number.isInteger(value) && Math.abs(value as number) > 2 ** 31);
+}
+
+function isDouble(value: unknown): boolean {
+  if (value instanceof Double) return true;
+  return typeof value === "number" && (!Number.isInteger(value) || Object.is(value, -0));
 }
 
 /** Types that may replace each other without confirmation. */
@@ -119,12 +152,12 @@ const KIND_NAMES: Readonly<Record<Kind, string>> = {
 
 /** Returns Extended JSON over several lines. */
 export function prettyText(value: unknown): string {
-  return JSON.stringify(encode(value), null, 2);
+  return printTyped(value, 2);
 }
 
 /** Returns a text that is equal for equal ids. */
 export function keyOf(id: unknown): string {
-  return typeof id === "string" ? id : stringify(id);
+  return typeof id === "string" ? id : printTyped(id);
 }
 
 /** Returns whether two values are equal, with their types. */

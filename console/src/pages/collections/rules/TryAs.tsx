@@ -1,6 +1,7 @@
 /** Tests the rules of the editor for a user with certain claims. */
 
 import { useState } from "react";
+import { printTyped } from "rillbase";
 import { useTenant } from "../../../api/tenant";
 import { isObject, type Json } from "../../../ui/definition/exactJson";
 import { ErrorNotice } from "../../../ui/ErrorNotice";
@@ -67,8 +68,8 @@ function TrialResult({ trial: { documents, visible, all } }: { readonly trial: T
         <Table heads={["Document", ...ACTIONS.map(([, title]) => title)]}>
           {documents.map(({ id, document, allowed }) => (
             <tr key={JSON.stringify(id)}>
-              <td className="mono cut" title={JSON.stringify(document)}>
-                {typeof id === "string" ? id : JSON.stringify(id)}
+              <td className="mono cut" title={printTyped(document)}>
+                {typeof id === "string" ? id : printTyped(id)}
               </td>
               {ACTIONS.map(([action]) => (
                 <Verdict key={action} isAllowed={allowed.includes(action)} />

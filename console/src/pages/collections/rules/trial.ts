@@ -3,7 +3,7 @@
 import { call, sessionHeaders } from "../../../api/control";
 import { failureOf } from "../../../api/failure";
 import { dataCall } from "../../../api/tenant";
-import { isObject, type Json, type JsonObject } from "../../../ui/definition/exactJson";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../ui/definition/exactJson";
 import { bindRule } from "./bindRule";
 import { ACTIONS, type Action } from "./rulesModel";
 
@@ -80,7 +80,7 @@ async function countVisible(setting: Setting, claims: JsonObject): Promise<numbe
 
 function readClaims(text: string): JsonObject {
   try {
-    const claims: Json = JSON.parse(text || "{}");
+    const claims = parseJson(text || "{}");
     if (isObject(claims)) return claims;
   } catch (error) {
     throw new SyntaxError(`The claims are not JSON: ${failureOf(error).title}`);
