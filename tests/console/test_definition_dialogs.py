@@ -106,7 +106,7 @@ def test_a_view_is_built_with_the_form_alone(
     window.open("/aggregates")
     window.click("button", "New aggregate")
     window.type(field(window, "Name"), "by_app")
-    window.select(field(window, "Fed by"), "orders")
+    window.select(field(window, "Source"), "orders")
     window.type(field(window, "Only documents that match"), '{"test": {"$ne": true}}')
     window.click(f"{MAIN} label", "Divide rows into buckets of time")
     window.type(field(window, "Retention"), "")

@@ -139,7 +139,7 @@ def test_a_webhook_is_created_delivers_redelivers_and_fails(
         window.type("dialog label:nth-of-type(3) input", "api_key.*")
         window.click("dialog button.main", "Create webhook")
         window.sees("shown only once", "dialog")
-        window.click("dialog button.main", "I have it")
+        window.click("dialog button.main", "Done")
         window.sees("active", ".badge")
 
         receiver.answer(204)
