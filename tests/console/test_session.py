@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,3 +78,20 @@ def test_the_command_palette_goes_anywhere(
     window.press("Enter")
     window.is_live()
     assert window.evaluate("location.pathname").endswith("/collections/notes")
+
+
+def test_a_browser_never_takes_a_document_for_one_of_another_tenant(
+    browser: Browser, server: str, notes: CollectionClient
+) -> None:
+    """Their address and their ETag are the same."""
+    from tests.documents.collection import make_collection
+
+    other = make_collection(server, name=notes.name)
+    page = browser.page()
+    page.open(f"{server}/sign-in")
+    for tenant, title in ((notes, "Of one tenant"), (other, "Of the other")):
+        tenant.insert({"_id": "same", "title": title})
+        headers = json.dumps({"Authorization": f"Bearer {tenant.account.admin_key}"})
+        address = f"{tenant.path}/documents/same"
+        call = f"fetch({json.dumps(address)}, {{headers: {headers}}}).then((a) => a.json())"
+        assert page.evaluate(call)["document"]["title"] == title
