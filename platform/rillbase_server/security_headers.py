@@ -4,8 +4,8 @@ API responses share the console's origin, so a tenant's JSON must never act as a
 disables scripts, forms and the origin if a browser opens it. Our own pages are allowed only what
 they need. A response that has its own policy keeps it.
 
-Browsers do not store API responses: the address of a document is the same for all tenants and users,
-and so may be its ETag, so that a stored response could be taken for one of another tenant.
+Browsers do not store API responses: the address of a document is the same for all tenants and
+users, and so may be its ETag, so that a stored response could be taken for one of another tenant.
 """
 
 from __future__ import annotations

@@ -35,4 +35,5 @@ def time_us(reply: Reply) -> int:
     match reply:
         case [bytes(seconds), bytes(microseconds)]:
             return int(seconds) * _US_PER_S + int(microseconds)
-    raise ResponseError("TIME returned an unexpected type")
+        case _:
+            raise ResponseError("TIME returned an unexpected type")

@@ -124,7 +124,10 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
           onChange={(event) => setUrl(event.target.value)}
         />
       </Field>
-      <Field label="Events" hint="Event types, such as api_key.created; api_key.* for all of a kind; * for all.">
+      <Field
+        label="Events"
+        hint="Event types, such as api_key.created; api_key.* for all of a kind; * for all."
+      >
         <input
           className="input mono"
           value={events}
