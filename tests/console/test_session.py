@@ -80,7 +80,7 @@ def test_the_command_palette_goes_anywhere(
     assert window.evaluate("location.pathname").endswith("/collections/notes")
 
 
-def test_a_browser_never_takes_a_document_for_one_of_another_tenant(
+def test_a_browser_does_not_show_a_document_of_another_tenant(
     browser: Browser, server: str, notes: CollectionClient
 ) -> None:
     """Their address and their ETag are the same."""
