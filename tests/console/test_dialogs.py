@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.caller import with_key
 from tests.console.conftest import OpenWindow
+from tests.console.looking import take_pictures, violations
 
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
@@ -120,3 +122,24 @@ def test_control_enter_submits_a_form_from_its_editor(
     window.press("Enter", ctrl=True)
     window.wait("!document.querySelector('dialog[open]')")
     window.sees("By keyboard", "[role=row]")
+
+
+def test_an_installation_without_mail_shows_the_link_of_an_invitation(
+    open_window: OpenWindow,
+    notes: CollectionClient,
+    settings_environment: pytest.MonkeyPatch,
+    pictures: Path,
+) -> None:
+    from tests.make import unique
+
+    settings_environment.setenv("RILLBASE_EMAIL_URL", "log://")
+    email = f"{unique('guest')}@example.test"
+    window = open_window(notes.account)
+    window.open("/members")
+    window.click("button", "Invite")
+    window.type("dialog input[type=email]", email)
+    window.click("dialog button.main", "Invite")
+    window.sees(f"Send this link to {email}", "dialog")
+    window.sees("/invitation#token=", "dialog code")
+    take_pictures(window, pictures, "invitation-link")
+    assert violations(window) == []

@@ -11,7 +11,6 @@ import pytest
 
 from tests.chromium import Browser
 from tests.console.conftest import OpenWindow
-from tests.console.looking import take_pictures, violations
 from tests.console.window import Window, sign_in
 from tests.realtime.live.conftest import BackgroundProcesses
 from tests.sdk.proxy import Proxy, through_proxy
@@ -158,27 +157,6 @@ def test_a_webhook_is_created_delivers_redelivers_and_fails(
 
 
 @pytest.mark.long
-def test_an_installation_without_mail_shows_the_link_of_an_invitation(
-    open_window: OpenWindow,
-    notes: CollectionClient,
-    settings_environment: pytest.MonkeyPatch,
-    pictures: Path,
-) -> None:
-    from tests.make import unique
-
-    settings_environment.setenv("RILLBASE_EMAIL_URL", "log://")
-    email = f"{unique('guest')}@example.test"
-    window = open_window(notes.account)
-    window.open("/members")
-    window.click("button", "Invite")
-    window.type("dialog input[type=email]", email)
-    window.click("dialog button.main", "Invite")
-    window.sees(f"Send this link to {email}", "dialog")
-    window.sees("/invitation#token=", "dialog code")
-    take_pictures(window, pictures, "invitation-link")
-    assert violations(window) == []
-
-
 def test_an_invited_user_signs_up_and_becomes_a_member(
     open_window: OpenWindow,
     notes: CollectionClient,
