@@ -109,10 +109,11 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
 /** Returns the members of a query's message or body. */
 function members(query: RowQuery): Plain {
   const { groupBy, from, to, ...rest } = query;
-  const fields = { ...rest, group_by: groupBy, from: moment(from), to: moment(to) };
+  const fields = { ...rest, group_by: groupBy, from: timeOf(from), to: timeOf(to) };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-function moment(given: Moment | undefined): string | number | undefined {
-  return given instanceof Date ? given.toISOString() : given;
+/** Returns a time as requests contain it. */
+export function timeOf(moment: Moment | undefined): string | number | undefined {
+  return moment instanceof Date ? moment.toISOString() : moment;
 }

@@ -1,0 +1,108 @@
+"""The page of a topic: its publications as they arrive, and the form that publishes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.console.looking import opened
+
+if TYPE_CHECKING:
+    from tests.console.conftest import OpenWindow
+    from tests.console.window import Window
+    from tests.make import TenantAccount
+    from tests.storage_engine.topics.topic_client import Topic
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+
+ROWS = ".publications li"
+
+
+@pytest.fixture
+def news(dedicated: TenantAccount, server: str) -> Topic:
+    from tests.storage_engine.topics.topic_client import make_topic
+
+    return make_topic(server, account=dedicated, name="news", kind="hierarchy")
+
+
+@pytest.fixture
+def window(open_window: OpenWindow, dedicated: TenantAccount) -> Window:
+    return opened(open_window, dedicated)
+
+
+def open_topic(window: Window, topic: Topic) -> None:
+    """Open the page, and wait until it receives what is published."""
+    topic.publish(id="1", data={"text": "before"}, expires_in_s=600)
+    window.open(f"/topics/{topic.name}")
+    window.sees("before", ROWS)
+
+
+def publish(window: Window, place: str) -> None:
+    window.type(".publish input", place)
+    window.click(".publish button.main", "Publish")
+
+
+def test_publications_of_others_appear_and_expire_without_requests(
+    window: Window, news: Topic
+) -> None:
+    open_topic(window, news)
+    window.evaluate("performance.clearResourceTimings()")
+    news.publish(id="1.4", data={"text": "brief"}, expires_in_s=3)
+    window.sees("brief", ROWS)
+    assert [row.split()[-1] for row in window.texts(ROWS)] == ['"brief"}', '"before"}']
+    window.wait(f"document.querySelectorAll('{ROWS}').length === 1")
+    requests = window.evaluate("performance.getEntriesByType('resource').map((e) => e.name)")
+    assert [address for address in requests if "/v1/topics/" in address] == []
+    assert window.complaints == []
+
+
+def test_another_id_is_displayed_with_its_own_publications(window: Window, news: Topic) -> None:
+    open_topic(window, news)
+    news.publish(id="2", data={"text": "two"}, expires_in_s=600)
+    window.type(".topic-id input", "2")
+    window.sees("two", ROWS)
+    assert len(window.texts(ROWS)) == 1
+
+
+def test_publishing_reports_the_subscriptions_and_whether_the_page_is_one(
+    window: Window, news: Topic
+) -> None:
+    open_topic(window, news)
+    publish(window, "1.2")
+    window.sees("Published to 1 subscription, this page included.")
+    news.subscribe(id="1", to="+10m")
+    publish(window, "1.3")
+    window.sees("Published to 2 subscriptions, this page included.")
+    publish(window, "2")
+    window.sees("Published to 0 subscriptions.")
+    assert len(window.texts(ROWS)) == 3
+
+
+def test_reloading_the_page_does_not_leave_a_subscription_behind(
+    window: Window, news: Topic
+) -> None:
+    open_topic(window, news)
+    window.open(f"/topics/{news.name}")
+    window.sees("before", ROWS)
+    publish(window, "1.2")
+    window.sees("Published to 1 subscription, this page included.")
+
+
+def test_a_map_receives_publications_anywhere_on_the_earth(
+    window: Window, dedicated: TenantAccount, server: str
+) -> None:
+    from tests.storage_engine.topics.topic_client import make_topic
+
+    topic = make_topic(server, account=dedicated, name="ice", kind="geo")
+    window.open("/topics/ice")
+    window.sees("No publications yet")
+    area = {"center": [20.0, 89.5], "radius_m": 10}
+    topic.publish(geo=area, data={"text": "floe"}, expires_in_s=600)
+    window.sees("floe", ROWS)
+
+
+def test_a_dropped_topic_is_reported(window: Window, news: Topic) -> None:
+    open_topic(window, news)
+    assert news.caller.delete(news.control_path).status_code == 204
+    window.sees("The topic has been deleted.")
