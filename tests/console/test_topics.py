@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.console.looking import opened
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from tests.console.conftest import OpenWindow
@@ -31,11 +32,15 @@ def window(open_window: OpenWindow, dedicated: TenantAccount) -> Window:
     return opened(open_window, dedicated)
 
 
+def wait_for_text(window: Window, text: str, within: str = "body") -> None:
+    wait_until(lambda: any(text in shown for shown in window.texts(within)), what=f"`{text}`")
+
+
 def open_topic(window: Window, topic: Topic) -> None:
     """Open the page, and wait until it receives what is published."""
     topic.publish(id="1", data={"text": "before"}, expires_in_s=600)
     window.open(f"/topics/{topic.name}")
-    window.sees("before", ROWS)
+    wait_for_text(window, "before", ROWS)
 
 
 def publish(window: Window, place: str) -> None:
@@ -49,7 +54,7 @@ def test_publications_of_others_appear_and_expire_without_requests(
     open_topic(window, news)
     window.evaluate("performance.clearResourceTimings()")
     news.publish(id="1.4", data={"text": "brief"}, expires_in_s=3)
-    window.sees("brief", ROWS)
+    wait_for_text(window, "brief", ROWS)
     assert window.texts(f"{ROWS} .cut") == ['{"text":"brief"}', '{"text":"before"}']
     window.wait(f"document.querySelectorAll('{ROWS}').length === 1")
     requests = window.evaluate("performance.getEntriesByType('resource').map((e) => e.name)")
@@ -61,7 +66,7 @@ def test_another_id_is_displayed_with_its_own_publications(window: Window, news:
     open_topic(window, news)
     news.publish(id="2", data={"text": "two"}, expires_in_s=600)
     window.type(".topic-id input", "2")
-    window.sees("two", ROWS)
+    wait_for_text(window, "two", ROWS)
     assert len(window.texts(ROWS)) == 1
 
 
@@ -70,12 +75,12 @@ def test_publishing_reports_the_subscriptions_and_whether_the_page_is_one(
 ) -> None:
     open_topic(window, news)
     publish(window, "1.2")
-    window.sees("Published to 1 subscription, this page included.")
+    wait_for_text(window, "Published to 1 subscription, this page included.")
     news.subscribe(id="1", to="+10m")
     publish(window, "1.3")
-    window.sees("Published to 2 subscriptions, this page included.")
+    wait_for_text(window, "Published to 2 subscriptions, this page included.")
     publish(window, "2")
-    window.sees("Published to 0 subscriptions.")
+    wait_for_text(window, "Published to 0 subscriptions.")
     assert len(window.texts(ROWS)) == 3
 
 
@@ -84,9 +89,9 @@ def test_reloading_the_page_does_not_leave_a_subscription_behind(
 ) -> None:
     open_topic(window, news)
     window.open(f"/topics/{news.name}")
-    window.sees("before", ROWS)
+    wait_for_text(window, "before", ROWS)
     publish(window, "1.2")
-    window.sees("Published to 1 subscription, this page included.")
+    wait_for_text(window, "Published to 1 subscription, this page included.")
 
 
 def test_a_map_receives_publications_from_its_northern_edge(
@@ -96,13 +101,13 @@ def test_a_map_receives_publications_from_its_northern_edge(
 
     topic = make_topic(server, account=dedicated, name="ice", kind="geo")
     window.open("/topics/ice")
-    window.sees("No publications yet")
+    wait_for_text(window, "No publications yet")
     area = {"center": [20.0, 85.04], "radius_m": 10}
     topic.publish(geo=area, data={"text": "floe"}, expires_in_s=600)
-    window.sees("floe", ROWS)
+    wait_for_text(window, "floe", ROWS)
 
 
 def test_a_dropped_topic_is_reported(window: Window, news: Topic) -> None:
     open_topic(window, news)
     assert news.caller.delete(news.control_path).status_code == 204
-    window.sees("The topic has been deleted.")
+    wait_for_text(window, "The topic has been deleted.")

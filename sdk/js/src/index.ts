@@ -3,7 +3,7 @@
 export {
   Aggregate,
   type AggregateRow,
-  type Moment,
+  type PointInTime,
   type RowQuery,
   type Rows,
 } from "./aggregate.js";

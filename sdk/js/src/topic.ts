@@ -1,6 +1,6 @@
 /** Topics: publishing, and receiving the publications at a place, past and future. */
 
-import { type Moment, timeOf } from "./aggregate.js";
+import { type PointInTime, timeOf } from "./aggregate.js";
 import { checkObject, checkOptions } from "./arguments.js";
 import type { Core } from "./core.js";
 import { encode, stringify } from "./ejson/encode.js";
@@ -17,9 +17,9 @@ export type Place = { readonly id: string } | { readonly geo: Area };
 /** A subscription: a place and a span of time. */
 export type TopicSubscription = Place & {
   /** Default: now. */
-  readonly from?: Moment;
+  readonly from?: PointInTime;
   /** When the subscription ends. Default: in an hour. */
-  readonly to?: Moment;
+  readonly to?: PointInTime;
   /** A filter on `data`. */
   readonly filter?: Plain;
   /** Whom it is for. */
@@ -40,10 +40,10 @@ export interface TopicSubscriptionOptions {
 export type NewPublication<D> = Place & {
   readonly data?: D;
   /** When it happened. Default: now. */
-  readonly at?: Moment;
+  readonly at?: PointInTime;
   /** Default: the topic's `retention_s`. */
   readonly expiresInS?: number;
-  readonly expiresAt?: Moment;
+  readonly expiresAt?: PointInTime;
   /** Published once under this name within a day. Default: a new one. */
   readonly publicationId?: string;
 };
@@ -141,7 +141,7 @@ function members(call: string, values: object, names: Readonly<Record<string, st
   return Object.fromEntries(
     pairs.map(([name, value]) => [
       names[name],
-      TIMES.includes(name) ? timeOf(value as Moment) : value,
+      TIMES.includes(name) ? timeOf(value as PointInTime) : value,
     ]),
   );
 }

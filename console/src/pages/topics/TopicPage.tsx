@@ -176,10 +176,11 @@ function Publish({ topic, id, point, isLive }: PublishProps) {
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
   const [data, setData] = useState('{"kind": "hello"}');
   const { error, submit } = useSubmit(async () => {
-    const publication = { ...placeBody(topic, place, Number(radius)), data: parseTyped(data) as object };
-    const { matchedSubscribers } = await client
-      .topic<object>(topic.name)
-      .publish(publication);
+    const publication = {
+      ...placeBody(topic, place, Number(radius)),
+      data: parseTyped(data) as object,
+    };
+    const { matchedSubscribers } = await client.topic<object>(topic.name).publish(publication);
     const isIncluded = isLive && (isSpatial || isMatch(topic, place, id));
     showMessage(publishedText(matchedSubscribers, isIncluded));
   });

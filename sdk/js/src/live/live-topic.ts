@@ -27,7 +27,7 @@ interface TopicContext {
   readonly report: FailureReport;
 }
 
-const ENDED_AS_PLANNED = "subscription_ended";
+const PLANNED_END = "subscription_ended";
 /** Maximum difference between the clocks of the client and the server. */
 const CLOCK_SKEW_MS = 60_000;
 
@@ -80,7 +80,7 @@ export class LiveTopic extends Followed {
 
   private reportState(): void {
     const { error } = this;
-    const state = error?.code === ENDED_AS_PLANNED ? "ended" : this.state;
+    const state = error?.code === PLANNED_END ? "ended" : this.state;
     if (state === this.reported) return;
     this.reported = state;
     this.listeners.state?.(state);
