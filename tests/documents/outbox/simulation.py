@@ -308,7 +308,7 @@ class Simulation:
                 known[row.key] = max(row.version, known.get(row.key, 0))
         rows = [*self.database.rows.values(), *self.database.emptied]
         for row in rows:
-            if row.id in self._base or not tick.snapshot.shows(row.xid):
+            if row.id in self._base or not tick.snapshot.sees(row.xid):
                 continue
             if known.get(row.key, 0) < row.version:
                 raise Lie(f"at {self.now_s:.3f} s a tick vouches for {row}, which is missing")

@@ -50,7 +50,7 @@ def versions(streams: Streams, writer: SqlWriter, key: int) -> list[int]:
 def is_proven(streams: Streams, xid: int) -> bool:
     """Return whether ticks in all streams prove that this transaction's images were published."""
     return all(
-        any(tick.snapshot.shows(xid) for tick in streams.ticks(partition))
+        any(tick.snapshot.sees(xid) for tick in streams.ticks(partition))
         for partition in range(len(streams.names))
     )
 
