@@ -177,6 +177,7 @@ def spark_settings(objects: list[Object]) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in text.splitlines())
 
 
+@pytest.mark.kube
 def test_spark_gets_the_same_settings_as_in_the_chart() -> None:
     """Both run the same program: a setting that one of them needs, the other needs, too."""
     chart = rendered("everything").one("ConfigMap", "-grid-spark")["data"]["spark-defaults.conf"]
