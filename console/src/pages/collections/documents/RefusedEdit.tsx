@@ -1,4 +1,4 @@
-/** An edit that was not saved because somebody else had changed the field, and what becomes of it. */
+/** An edit that was not saved because another user had changed the field, and how the user decides. */
 
 import { type KeyboardEvent, type MouseEvent, useEffect, useId, useRef, useState } from "react";
 import { useToasts } from "../../../ui/toasts";

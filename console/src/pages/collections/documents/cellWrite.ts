@@ -1,4 +1,4 @@
-/** Writes one field, unless somebody else has changed it since the user began to edit it. */
+/** Writes one field, unless another user has changed it since editing began. */
 
 import { type Collection, ServerError } from "rillbase";
 import type { Row } from "./useLiveDocuments";
@@ -19,7 +19,7 @@ export interface Edit {
   readonly conflicting?: Versioned;
 }
 
-/** What somebody else wrote; undefined if the field was removed. */
+/** What another user wrote; undefined if the field was removed. */
 export interface Conflict {
   readonly current: unknown;
   readonly conflicting: Versioned;

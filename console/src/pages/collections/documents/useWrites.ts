@@ -14,7 +14,7 @@ type Documents = Collection<Plain>;
 const BATCH = 1_000;
 
 export interface Writes {
-  /** Writes a field, or returns what somebody else has changed it to. */
+  /** Writes a field, or returns what another user has changed it to. */
   readonly save: (row: Row, edit: Edit) => Promise<Conflict | null>;
   readonly remove: (rows: readonly Row[]) => Promise<void>;
   readonly updateMany: (filter: Plain, update: Plain) => Promise<void>;
