@@ -89,6 +89,20 @@ test("streams resume by their token and carry the subscription's name", async ()
   );
 });
 
+test("a subscription to a topic waits for a WebSocket instead of failing", async () => {
+  const messages: string[] = [];
+  const code = await new Promise<number>((closed) => {
+    const fetching = () => Promise.reject(new Error("A topic has no stream."));
+    const socket = eventStreamDial(fetching)("ws://db/v1/realtime", {
+      opened: () => socket.send(JSON.stringify({ type: "subscribe", id: "s1", topic: "traffic" })),
+      message: (text) => messages.push(text),
+      closed,
+    });
+  });
+  assert.equal(code, 1006);
+  assert.deepEqual(messages, []);
+});
+
 test("frames of a WebSocket are read in any pieces, and masked when written", () => {
   const unmasked = (kind: number, last: boolean, text: string) => {
     const payload = Buffer.from(text);

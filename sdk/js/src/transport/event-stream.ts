@@ -79,6 +79,10 @@ class Streams implements Socket {
   }
 
   private subscribe(message: Message): void {
+    if (message.collection === undefined) {
+      queueMicrotask(() => this.endUnlessUsed());
+      return;
+    }
     const id = message.id ?? "";
     const control = new AbortController();
     this.open.set(id, control);
@@ -86,6 +90,11 @@ class Streams implements Socket {
       () => this.ended(id),
       () => this.ended(id),
     );
+  }
+
+  /** Topics and aggregates have no streams of this form: without others, a WebSocket is tried again. */
+  private endUnlessUsed(): void {
+    if (this.open.size === 0) this.end(BROKEN);
   }
 
   /** Ends the whole connection, unless the stream was closed on purpose. */
