@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from rillbase.shapes import Document
 
 TOO_MANY, BAD_GATEWAY = 429, 502
+#: The most fields that a message names.
+MAX_NAMED_PLACES = 10
 
 
 class RillbaseError(Exception):
@@ -41,20 +43,24 @@ class ErrorPlace:
 
 
 class ServerError(RillbaseError):
-    """The server rejected the request. `code` is one of the documented error codes."""
+    """The server rejected the request. `code` is one of the documented error codes.
+
+    As a text it has the title, the detail, and each invalid field on a line of its own.
+    """
 
     def __init__(self, problem: Document, status: int, retry_after_s: float | None = None) -> None:
-        text = (
-            problem.get("detail")
-            or problem.get("title")
-            or (f"The server responded with status {status}.")
-        )
-        super().__init__(problem.get("code", f"http_{status}"), text)
-        self.status: int = problem.get("status", status)
+        self.title: str = problem.get("title") or ""
+        self.detail: str = problem.get("detail") or ""
         self.places = [
             ErrorPlace(place.get("pointer", ""), place.get("code", ""), place.get("detail", ""))
             for place in problem.get("errors", [])
         ]
+        text = _message(self.title, self.detail, self.places)
+        super().__init__(
+            problem.get("code", f"http_{status}"),
+            text or f"The server responded with status {status}.",
+        )
+        self.status: int = problem.get("status", status)
         self.request_id: str | None = problem.get("request_id")
         self.retry_after_s = retry_after_s
 
@@ -62,6 +68,28 @@ class ServerError(RillbaseError):
     def is_temporary(self) -> bool:
         passes = self.status == TOO_MANY or self.status >= BAD_GATEWAY
         return passes or self.code == "idempotency_in_progress"
+
+
+def _message(title: str, detail: str, places: list[ErrorPlace]) -> str:
+    """Return a line with the title and the detail, and a line for each field.
+
+    The detail of a single field is often that of the whole error, and is not repeated.
+    """
+    if len(places) == 1 and detail in ("", places[0].detail):
+        return _joined(title, _place_text(places[0]))
+    lines = [_joined(title, detail)]
+    lines += [f"  {_place_text(place)}" for place in places[:MAX_NAMED_PLACES]]
+    if len(places) > MAX_NAMED_PLACES:
+        lines.append(f"  and {len(places) - MAX_NAMED_PLACES} more")
+    return "\n".join(line for line in lines if line)
+
+
+def _place_text(place: ErrorPlace) -> str:
+    return _joined(place.pointer, place.detail or place.code)
+
+
+def _joined(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
 
 
 class ConnectionLost(RillbaseError):

@@ -164,7 +164,10 @@ def _content(text: str, *, is_error: bool) -> Document:
 
 def _problem(error: RillbaseError) -> Document:
     problem: dict[str, Any] = {"code": error.code, "detail": str(error)}
-    if isinstance(error, ServerError) and error.places:
+    if not isinstance(error, ServerError):
+        return problem
+    problem["detail"] = error.detail or error.title or str(error)
+    if error.places:
         problem["errors"] = [
             {"pointer": place.pointer, "code": place.code, "detail": place.detail}
             for place in error.places
