@@ -70,7 +70,7 @@ def test_the_columns_of_a_csv_file_are_mapped_and_previewed_before_it_is_importe
     choose(wizard, "[aria-label='Type of Price']", "number")
     wizard.click("[aria-label='Import Note']")
     wizard.sees("1 of the first 4 records would be refused", "dialog [aria-label=Preview]")
-    wizard.sees('Line 5 Price: "call us" is not a number', "dialog [aria-label=Errors]")
+    wizard.sees('Line 5: Price: "call us" is not a number', "dialog [aria-label=Errors]")
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-mapping", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
