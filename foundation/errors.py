@@ -17,7 +17,7 @@ class MalformedJson(ApiError):
 
 
 class InvalidBody(ApiError):
-    status, code, title = 400, "invalid_body", "The body does not have the required form"
+    status, code, title = 400, "invalid_body", "The request body is not valid"
 
 
 class InvalidParameter(ApiError):

@@ -59,7 +59,8 @@ def page(request: HttpRequest, path: str) -> HttpResponseBase:
         return HttpResponseRedirect(f"{request.path}/")
     served = _read(file, file.stat().st_mtime_ns)
     response = HttpResponse(served.content, headers=served.headers)
-    answer = get_conditional_response(request, served.headers["ETag"], response=response)
+    etag = served.headers["ETag"]
+    answer = get_conditional_response(request, etag, response=response) or response
     # The headers of a 304 replace those that the browser has stored.
     answer.headers[POLICY] = served.headers[POLICY]
     return answer

@@ -3,6 +3,9 @@
 API responses share the console's origin, so a tenant's JSON must never act as a page: `sandbox`
 disables scripts, forms and the origin if a browser opens it. Our own pages are allowed only what
 they need. A response that has its own policy keeps it.
+
+Browsers do not store API responses: the address of a document is the same for all tenants and
+users, and so may be its ETag, so that a stored response could be taken for one of another tenant.
 """
 
 from __future__ import annotations
@@ -51,6 +54,7 @@ class SecurityHeaders:
         self._by_policy = {
             policy: [*common, (POLICY, policy)] for policy in (API, PAGE, DOCS, STAFF)
         }
+        self._by_policy[API].append((b"cache-control", b"no-store"))
 
     def missing(self, path: str, present: Iterable[tuple[bytes, bytes]]) -> Headers:
         """Return the headers to add to a response for this path."""

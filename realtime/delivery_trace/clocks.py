@@ -24,9 +24,9 @@ async def valkey_ahead_ms(tenant_id: UUID) -> float:
     """Return how far Valkey's clock is ahead of the database's, to a few milliseconds."""
     async with pool().session(tenant_id) as session:
         (result,) = await session.run([(_DATABASE_TIME, ())])
-    asked_s, database_us = time.monotonic(), result.time_us(0, 0)
+    started_s, database_us = time.monotonic(), result.time_us(0, 0)
     valkey_us = time_us(await event_server.wire().call("TIME"))
-    passed_us = (time.monotonic() - asked_s) * _US_PER_S
+    passed_us = (time.monotonic() - started_s) * _US_PER_S
     return (valkey_us - database_us - passed_us) / 1000
 
 
@@ -35,4 +35,5 @@ def time_us(reply: Reply) -> int:
     match reply:
         case [bytes(seconds), bytes(microseconds)]:
             return int(seconds) * _US_PER_S + int(microseconds)
-    raise ResponseError("TIME returned an unexpected type")
+        case _:
+            raise ResponseError("TIME returned an unexpected type")

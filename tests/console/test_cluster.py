@@ -55,25 +55,25 @@ def test_a_dedicated_grid_shows_its_state_and_the_reason(
     window.click("button", "Create a dedicated grid")
     window.type("dialog input", "3")
     window.click("dialog button.main", "Create")
-    window.sees("pending", "[aria-label=Cluster] .badge")
+    window.shows("pending", "[aria-label=Cluster] .badge")
     with scoped(tenant_id=dedicated.tenant.id):
         Cluster.objects.update(conditions=CONDITIONS)
-    window.sees("insufficient cpu", "[aria-label=Conditions]")
-    window.sees(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
+    window.shows("insufficient cpu", "[aria-label=Conditions]")
+    window.shows(f"1 {TIMES} 3", "[aria-label=Cluster] .facts")
     with fake_grid(dedicated, GridSize(3), valkey_url, busy_ppm=720_000):
-        window.sees("72% of the time", "[aria-label=Cluster] .notice")
+        window.shows("72% of the time", "[aria-label=Cluster] .notice")
         take_pictures(window, pictures, "cluster", phone=(390, 1100))
         assert violations(window) == []
         window.click("[aria-label=Cluster] .notice button", "Resize")
-        window.sees(f"1 {TIMES} 6 partitions?", "dialog")
+        window.shows(f"1 {TIMES} 6 partitions?", "dialog")
         window.click("dialog button.main", "Resize")
-        window.sees(f"1 {TIMES} 6", "[aria-label=Cluster] .facts")
+        window.shows(f"1 {TIMES} 6", "[aria-label=Cluster] .facts")
 
     window.click("button", "Change")
     window.type("dialog input", "2")
     window.click("dialog button.main", "Change")
-    window.sees(f"1 {TIMES} 2", "[aria-label=Cluster] .facts")
+    window.shows(f"1 {TIMES} 2", "[aria-label=Cluster] .facts")
     window.click("button", "Delete")
     window.click("dialog button.main", "Delete")
-    window.sees("deleting", "[aria-label=Cluster] .badge")
+    window.shows("deleting", "[aria-label=Cluster] .badge")
     assert window.complaints == []

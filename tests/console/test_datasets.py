@@ -55,12 +55,12 @@ def test_a_dataset_is_created_and_its_mistakes_are_reported(
     table = '{"name": "posts", "tables": {"posts": {"columns": {"id": "int64"}, "key": ["%s"]}}}'
     window.write("dialog .editor-host", table % "no")
     window.click("dialog button.main", "Create dataset")
-    window.sees("The column 'no' does not exist", "dialog [role=alert]")
+    window.shows("The column 'no' does not exist", "dialog [role=alert]")
     window.write("dialog .editor-host", table % "id")
     window.click("dialog button.main", "Create dataset")
-    window.sees("No uploads yet")
+    window.shows("No uploads yet")
     window.click("header nav a", "Tables")
-    window.sees("key 1", "[aria-label='Table posts']")
+    window.shows("key 1", "[aria-label='Table posts']")
     assert window.complaints == []
 
 
@@ -75,38 +75,38 @@ def test_an_uploaded_file_is_queried_and_moves_through_the_stages(
     window.open("/datasets/posts")
     window.click("header button", "Upload")
     window.choose_file("dialog input[type=file]", file)
-    window.sees("2 of the 2 rows", "dialog [aria-label=Preview]")
-    window.sees("Row 1", "dialog [aria-label=Errors]")
+    window.shows("2 of the 2 rows", "dialog [aria-label=Preview]")
+    window.shows("Row 1", "dialog [aria-label=Errors]")
     window.click("dialog button.main", "Upload")
-    window.sees("likes", "dialog [role=alert]")
+    window.shows("likes", "dialog [role=alert]")
     pyarrow.parquet.write_table(pa.Table.from_pylist(ROWS).append_column("x", [[1, 2]]), file)
     window.hand_over(file, "Upload")
-    window.sees("2 rows uploaded (state 1)", "dialog [role=status]")
+    window.shows("2 rows uploaded (state 1)", "dialog [role=status]")
     window.click("dialog footer button", "Close")
-    window.sees("2", "[data-stage=unsorted] .stage-rows")
+    window.shows("2", "[data-stage=unsorted] .stage-rows")
 
     window.click("header nav a", "Query")
     window.click("[aria-label=Examples] button", "By author")
     window.click(".asking button.main", "Run")
-    window.sees("2 unsorted", ".dataset-told")
+    window.shows("2 unsorted", ".dataset-told")
     assert window.texts(".dataset-rows tbody tr") == ["ada\t1\t3", "bob\t1\t1"]
     window.page.call(
         "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "out")
     )
     window.click("button[title='Export the result']")
     window.click("[role=menuitem]", "CSV")
-    window.sees("posts-posts.csv exported", ".toast")
+    window.shows("posts-posts.csv exported", ".toast")
     saved = tmp_path / "out" / "posts-posts.csv"
     wait_until(lambda: saved.exists() and saved.stat().st_size > 0, what="the file to be saved")
     assert [line.split(",")[0] for line in saved.read_text().splitlines()[1:]] == ["ada", "bob"]
     window.write(EDITOR, '{"columns": ["id", "nobody"]}')
     window.click(".asking button.main", "Run")
-    window.sees("The column does not exist", "[role=alert]")
+    window.shows("The column does not exist", "[role=alert]")
 
     window.click("header nav a", "Pipeline")
     drain(posts)
-    window.sees("2", "[data-stage=authority] .stage-rows")
-    window.sees("authority", "[aria-label='Newest uploads']")
+    window.shows("2", "[data-stage=authority] .stage-rows")
+    window.shows("authority", "[aria-label='Newest uploads']")
     assert window.complaints == []
 
 
@@ -122,13 +122,13 @@ def test_rows_whose_keys_get_ids_are_seen_between_two_stages(
     window = opened(open_window, web.account)
     window.open(f"/datasets/{web.name}")
     web.upload({"links": {"from": "/a", "to": "/b", "weight": 1}})
-    window.sees("1", "[data-stage=unsorted] .stage-rows")
+    window.shows("1", "[data-stage=unsorted] .stage-rows")
     do(web, PipelineStep.REMAP)
-    window.sees("1", "[data-stage=remapped] .stage-rows")
-    window.sees("remapped", "[aria-label='Newest uploads']")
+    window.shows("1", "[data-stage=remapped] .stage-rows")
+    window.shows("remapped", "[aria-label='Newest uploads']")
     do(web, PipelineStep.SORT)
     # With the row, its two keys become rows of a separate table.
-    window.sees("3", "[data-stage=sorted] .stage-rows")
+    window.shows("3", "[data-stage=sorted] .stage-rows")
     assert window.complaints == []
 
 
@@ -150,7 +150,7 @@ def test_a_dataset_page_is_accessible(window: Window, posts: DatasetClient, pict
         if tab == "/query":
             window.click("[aria-label=Examples] button", "By author")
             window.click(".asking button.main", "Run")
-            window.sees("author ", ".dataset-rows")
+            window.shows("author ", ".dataset-rows")
         name = f"dataset{tab.replace('/', '-')}"
         take_pictures(window, pictures, name, desk=(1280, 900), phone=(390, 1400))
         assert violations(window) == [], tab

@@ -62,11 +62,11 @@ def test_an_aggregate_is_built_and_changed_with_the_form_alone(
     window.click("[aria-label='Rollup 1'] label", "shop")
     window.click("[aria-label='Rollup 1'] label", "customer.country")
     window.type(field(window, "Retention"), "")
-    window.sees('"revenue": "252.0000"', PREVIEW)
-    window.sees("POST /v1/aggregates/sales/query", PREVIEW)
+    window.shows('"revenue": "252.0000"', PREVIEW)
+    window.shows("POST /v1/aggregates/sales/query", PREVIEW)
     assert violations(window) == []
     window.click("dialog button.main", "Create aggregate")
-    window.sees("sales", "h1")
+    window.shows("sales", "h1")
     members = control_plane(server, dedicated, "aggregates/sales")
     assert {name: members[name] for name in ("dimensions", "time", "rollups", "retention")} == {
         "dimensions": ["shop", "customer.country"],
@@ -88,7 +88,7 @@ def test_an_aggregate_is_built_and_changed_with_the_form_alone(
     window.click(label("Remove measure_3"))
     window.type(field(window, "Retention"), "30d")
     window.press("Escape")
-    window.sees("What you entered is not saved", "dialog [role=alert]")
+    window.shows("What you entered is not saved", "dialog [role=alert]")
     window.click("dialog button.main", "Save")
     window.wait("!document.querySelector('dialog')")
     changed = control_plane(server, dedicated, "aggregates/sales")
@@ -106,13 +106,13 @@ def test_a_view_is_built_with_the_form_alone(
     window.open("/aggregates")
     window.click("button", "New aggregate")
     window.type(field(window, "Name"), "by_app")
-    window.select(field(window, "Fed by"), "orders")
+    window.select(field(window, "Source"), "orders")
     window.type(field(window, "Only documents that match"), '{"test": {"$ne": true}}')
     window.click(f"{MAIN} label", "Divide rows into buckets of time")
     window.type(field(window, "Retention"), "")
-    window.sees("Rows follow the documents of orders", PREVIEW)
+    window.shows("Rows follow the documents of orders", PREVIEW)
     window.click("dialog button.main", "Create aggregate")
-    window.sees("by_app", "h1")
+    window.shows("by_app", "h1")
     members = control_plane(server, dedicated, "aggregates/by_app")
     assert members["source"] == {"collection": "orders", "filter": {"test": {"$ne": True}}}
     assert members["time"] is None
@@ -168,7 +168,7 @@ def test_the_form_of_an_aggregate_changes_nothing_but_what_is_edited(
         in_json(window, {"name": "x", "source": None, **definition})
         window.type(field(window, "Name"), name)
         window.click("dialog button.main", "Create aggregate")
-        window.sees(name, "h1")
+        window.shows(name, "h1")
         members = control_plane(server, dedicated, f"aggregates/{name}")
         for member in ("dimensions", "time", "rollups"):
             assert members[member] == definition[member]
@@ -182,16 +182,16 @@ def test_a_topic_is_built_and_changed_with_the_form_alone(
     window.open("/topics")
     window.click("button", "New topic")
     window.type(field(window, "Name"), "floor")
-    window.sees('"id": "1.4.2"', PREVIEW)
+    window.shows('"id": "1.4.2"', PREVIEW)
     window.select(field(window, "Matching"), "plane")
     window.type(field(window, "West, south, east, north"), "0, 0, 40, 20")
     window.type(field(window, "Cells per side"), "4")
     window.type(field(window, "Retention"), "90m")
     window.type(field(window, "Maximum data size"), "2 KiB")
-    window.sees('"geo": {"center": [20, 10], "radius": 2}', f"{PREVIEW} pre")
+    window.shows('"geo": {"center": [20, 10], "radius": 2}', f"{PREVIEW} pre")
     assert violations(window) == []
     window.click("dialog button.main", "Create topic")
-    window.sees("floor", "h1")
+    window.shows("floor", "h1")
     topic = control_plane(server, dedicated, "topics/floor")
     assert {name: topic[name] for name in ("kind", "retention_s", "max_data_bytes", "grid")} == {
         "kind": "plane",
@@ -201,7 +201,7 @@ def test_a_topic_is_built_and_changed_with_the_form_alone(
     }
     window.click("header [aria-label='Change the topic']")
     window.type(field(window, "Retention"), "a day")
-    window.sees("such as 90m", ".wrong")
+    window.shows("such as 90m", ".wrong")
     window.type(field(window, "Retention"), "2d")
     window.click("dialog button.main", "Save")
     window.wait("!document.querySelector('dialog')")
@@ -243,11 +243,11 @@ def test_a_dataset_is_built_and_extended_with_the_form_alone(
     window.type(field(window, "Sorted by"), "url, visitor")
     window.type(field(window, "Columns"), "url, visitor")
     window.type(field(window, "State retention"), "1h")
-    window.sees('{"visits":{"visitor":1,"at":"2026-11-21T16:30:00Z","url":"text"}}', PREVIEW)
-    window.sees("POST /v1/datasets/web/query", PREVIEW)
+    window.shows('{"visits":{"visitor":1,"at":"2026-11-21T16:30:00Z","url":"text"}}', PREVIEW)
+    window.shows("POST /v1/datasets/web/query", PREVIEW)
     assert violations(window) == []
     window.click("dialog button.main", "Create dataset")
-    window.sees("No uploads yet")
+    window.shows("No uploads yet")
     dataset = control_plane(server, dedicated, "datasets/web")
     visits = {
         "columns": {"visitor": "int64", "at": "timestamp", "url": "id:page"},
@@ -281,7 +281,7 @@ def test_errors_of_a_dataset_are_at_its_fields(window: Window) -> None:
     window.type(f"{MAIN} .dataset-column .input", "id")
     window.click(label("id is in the key"))
     window.click("dialog button.main", "Create dataset")
-    window.sees("nobody", f"{MAIN} .form-row .wrong")
+    window.shows("nobody", f"{MAIN} .form-row .wrong")
 
 
 @pytest.mark.parametrize("page", ["/aggregates", "/topics", "/datasets"])
@@ -289,7 +289,7 @@ def test_members_that_the_form_does_not_support_are_listed(window: Window, page:
     window.open(page)
     window.click("header button.main")
     in_json(window, {"name": 5, "mystery": {"a": 1}})
-    window.sees("name", f"{MAIN} .in-json button")
+    window.shows("name", f"{MAIN} .in-json button")
     window.click(f"{MAIN} .in-json button", "mystery")
     text = "document.querySelector('dialog .editor-host')?.shadowRoot?.textContent"
     window.wait(f"{text}?.includes('mystery')")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.caller import with_key
 from tests.console.conftest import OpenWindow
+from tests.console.looking import take_pictures, violations
 
 if TYPE_CHECKING:
     from tests.documents.collection import CollectionClient
@@ -32,7 +34,7 @@ def test_the_first_escape_keeps_a_document_that_was_typed(
     window.click("button", "New")
     window.write("dialog .editor-host", '{"title": "Typed"}')
     window.press("Escape")
-    window.sees("What you entered is not saved", "dialog [role=alert]")
+    window.shows("What you entered is not saved", "dialog [role=alert]")
     window.press("Escape")
     window.wait("!document.querySelector('dialog')")
     assert notes.ids() == ["n0", "n1", "n2"]
@@ -52,10 +54,10 @@ def test_a_secret_is_not_closed_before_it_was_copied(
         "s.dispatchEvent(new Event('change', {bubbles: true})); })()"
     )
     window.click("dialog button.main", "Create key")
-    window.sees("rbk_", "dialog pre")
+    window.shows("rbk_", "dialog pre")
     window.press("Escape")
-    window.sees("was not copied", "dialog [role=alert]")
-    window.sees("rbk_", "dialog pre")
+    window.shows("was not copied", "dialog [role=alert]")
+    window.shows("rbk_", "dialog pre")
     keys = control_plane(notes, "api-keys")["items"]
     (key,) = [key for key in keys if key["name"] == "Reports"]
     assert "analytics:read" in key["scopes"]
@@ -68,13 +70,13 @@ def test_a_suggested_schema_is_shown_before_it_is_saved(
     window = open_window(notes.account)
     window.open(f"/collections/{notes.name}/schema")
     window.click("button", "Infer from documents")
-    window.sees("Review the schema, then save", ".toast")
+    window.shows("Review the schema, then save", ".toast")
     window.wait(
         "[...document.querySelectorAll('.schema-row .input')].some(e => e.value === 'rank')"
     )
     assert control_plane(notes, f"collections/{notes.name}")["schema"] is None
     window.click("button", "Save")
-    window.sees("Schema saved", ".toast")
+    window.shows("Schema saved", ".toast")
     assert control_plane(notes, f"collections/{notes.name}")["schema"]["properties"]["rank"] == {
         "type": "number"
     }
@@ -88,7 +90,7 @@ def test_the_audit_log_shows_one_kind_of_action(
     window.click("button", "New key")
     window.type("dialog input.input", "Audited")
     window.click("dialog button.main", "Create key")
-    window.sees("rbk_", "dialog pre")
+    window.shows("rbk_", "dialog pre")
     window.open("/audit")
     window.type("input[aria-label=Action]", "api_key.created")
     window.press("Enter")
@@ -101,13 +103,13 @@ def test_the_audit_log_shows_one_kind_of_action(
         label = "Action" if start == "api_key" else "Actor"
         window.type(f"input[aria-label={label}]", start)
         window.press("Enter")
-        window.sees("api_key.created", "tbody")
+        window.shows("api_key.created", "tbody")
     assert "api_key.created" in window.page.evaluate(
         "[...document.querySelectorAll('datalist option')].map((option) => option.value)"
     )
     window.type("input[aria-label=Action]", "no.such_action")
     window.press("Enter")
-    window.sees("No matching entries", ".empty")
+    window.shows("No matching entries", ".empty")
 
 
 def test_control_enter_submits_a_form_from_its_editor(
@@ -119,4 +121,25 @@ def test_control_enter_submits_a_form_from_its_editor(
     window.write("dialog .editor-host", '{"title": "By keyboard"}')
     window.press("Enter", ctrl=True)
     window.wait("!document.querySelector('dialog[open]')")
-    window.sees("By keyboard", "[role=row]")
+    window.shows("By keyboard", "[role=row]")
+
+
+def test_an_installation_without_mail_shows_the_link_of_an_invitation(
+    open_window: OpenWindow,
+    notes: CollectionClient,
+    settings_environment: pytest.MonkeyPatch,
+    pictures: Path,
+) -> None:
+    from tests.make import unique
+
+    settings_environment.setenv("RILLBASE_EMAIL_URL", "log://")
+    email = f"{unique('guest')}@example.test"
+    window = open_window(notes.account)
+    window.open("/members")
+    window.click("button", "Invite")
+    window.type("dialog input[type=email]", email)
+    window.click("dialog button.main", "Invite")
+    window.shows(f"Send this link to {email}", "dialog")
+    window.shows("/invitation#token=", "dialog code")
+    take_pictures(window, pictures, "invitation-link")
+    assert violations(window) == []

@@ -34,10 +34,10 @@ def test_an_empty_chart_has_a_scale_and_a_span_of_time(
 ) -> None:
     window = open_window(notes.account)
     window.open("/activity")
-    window.sees("From commit to client", "figure")
-    window.sees("no data yet", "figure .scale")
-    window.sees("0 ms", "figure .scale")
-    window.sees("5 minutes ago", "figure .span-of-time")
+    window.shows("From commit to client", "figure")
+    window.shows("no data yet", "figure .scale")
+    window.shows("0 ms", "figure .scale")
+    window.shows("5 minutes ago", "figure .span-of-time")
 
 
 def test_a_selected_row_looks_selected_under_the_pointer(
@@ -60,7 +60,7 @@ def test_the_empty_state_of_a_collection_is_centred(
     empty = make_collection(server, account=notes.account, name="blank")
     window = open_window(notes.account)
     window.open(f"/collections/{empty.name}")
-    window.sees("No documents yet", ".empty")
+    window.shows("No documents yet", ".empty")
     centre = "(({left, right}) => (left + right) / 2)"
     middle = f"{centre}(document.querySelector('.empty').getBoundingClientRect())"
     around = f"{centre}(document.querySelector('.empty').parentElement.getBoundingClientRect())"
@@ -86,8 +86,8 @@ def test_activity_shows_the_last_hour_at_once(
 ) -> None:
     window = open_window(notes.account)
     window.open("/activity")
-    window.sees("Documents written each minute", "figure")
-    window.sees("60 minutes ago", "figure .span-of-time")
+    window.shows("Documents written each minute", "figure")
+    window.shows("60 minutes ago", "figure .span-of-time")
 
 
 def test_the_playground_of_a_tenant_without_collections_says_what_to_do(
@@ -98,10 +98,10 @@ def test_the_playground_of_a_tenant_without_collections_says_what_to_do(
     window = open_window(make_tenant())
     resize(window, DESK)
     window.open("/playground")
-    window.sees("No collections yet", ".empty")
-    window.sees("No collections yet", ".side")
+    window.shows("No collections yet", ".empty")
+    window.shows("No collections yet", ".side")
     window.click(".empty a", "Get started")
-    window.sees("Set up the example")
+    window.shows("Set up the example")
 
 
 def test_activity_lists_the_latest_requests_and_says_what_to_do_when_it_is_quiet(
@@ -111,13 +111,13 @@ def test_activity_lists_the_latest_requests_and_says_what_to_do_when_it_is_quiet
 
     window = open_window(notes.account)
     window.open("/activity")
-    window.sees(f"/v1/collections/{notes.name}", "table")
+    window.shows(f"/v1/collections/{notes.name}", "table")
     window.click("a", "All requests")
     window.wait("location.pathname.endsWith('/requests')")
 
     quiet = open_window(make_tenant())
     quiet.open("/activity")
-    quiet.sees("Nothing was written or sent in the last hour.", ".quiet")
+    quiet.shows("Nothing was written or sent in the last hour.", ".quiet")
     quiet.click(".quiet a", "Open the playground")
     quiet.wait("location.pathname.endsWith('/playground')")
 
@@ -130,7 +130,7 @@ def test_the_open_page_is_in_view_in_a_long_sidebar(
     window.open("/settings")
     link = "document.querySelector('.side nav [aria-current=page]')"
     window.wait(link)
-    window.sees("notes", ".side nav")
+    window.shows("notes", ".side nav")
     bottom = "getBoundingClientRect().bottom"
     window.wait(f"{link}.{bottom} <= document.querySelector('.side nav').{bottom}")
 

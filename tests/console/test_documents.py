@@ -34,11 +34,11 @@ def test_an_edit_in_one_window_appears_and_flashes_in_another(
     here.double_click(TITLE)
     here.type("input.cell-editor", "Edited here")
     here.press("Enter")
-    there.sees("Edited here", TITLE)
+    there.shows("Edited here", TITLE)
     there.wait("document.querySelector('[data-key=n1]').className.includes('flash')")
     assert notes.query({"_id": "n1"})[0]["title"] == "Edited here"
     notes.insert({"_id": "n9", "title": "From elsewhere", "rank": 9})
-    there.sees("From elsewhere", "[role=row]")
+    there.shows("From elsewhere", "[role=row]")
     assert here.complaints + there.complaints == []
 
 
@@ -53,7 +53,7 @@ def test_escape_discards_what_was_typed_into_a_cell(
     window.double_click(TITLE)
     window.type("input.cell-editor", "Saved once")
     window.press("Enter")
-    window.sees("Saved once", TITLE)
+    window.shows("Saved once", TITLE)
     wait_until(lambda: notes.versions()["n1"] == 2, what="the one write")
     assert notes.query({"_id": "n1"})[0]["title"] == "Saved once"
 
@@ -66,14 +66,14 @@ def test_a_cell_asks_before_it_changes_a_values_type(
     window.double_click(rank)
     window.type("input.cell-editor", "high")
     window.press("Enter")
-    window.sees("This is a number; the new value is text.", ".cell-question")
+    window.shows("This is a number; the new value is text.", ".cell-question")
     window.press("Escape")
     window.double_click(rank)
     window.type("input.cell-editor", "higher")
     window.press("Enter")
-    window.sees("This is a number", ".cell-question")
+    window.shows("This is a number", ".cell-question")
     window.press("Enter")
-    window.sees("higher", rank)
+    window.shows("higher", rank)
     wait_until(lambda: notes.query({"_id": "n1"})[0]["rank"] == "higher", what="the write")
     assert notes.versions()["n1"] == 2
 
@@ -225,10 +225,10 @@ def test_deleted_documents_can_be_restored(
     window.click("[data-key=n2] input[type=checkbox]")
     window.click(".selection-bar button", "Delete")
     window.click("dialog button.danger", "Delete")
-    window.sees("2 documents deleted", ".toast")
+    window.shows("2 documents deleted", ".toast")
     wait_until(lambda: notes.ids() == ["n1"], what="the deletion")
     window.click(".toast button", "Undo")
-    window.sees("Note 2", "[data-key=n2]")
+    window.shows("Note 2", "[data-key=n2]")
     wait_until(lambda: notes.ids() == ["n0", "n1", "n2"], what="what was deleted")
 
 
@@ -242,11 +242,11 @@ def test_a_filter_narrows_the_list_and_new_matches_appear(
     window.wait("document.querySelectorAll('.rows [role=row]').length === 1")
     window.is_live()
     notes.caller.patch(f"{notes.path}/documents/n0", {"$set": {"rank": 2}})
-    window.sees("Note 0", "[role=row]")
+    window.shows("Note 0", "[role=row]")
     window.click("button", "Code")
-    window.sees('filter({"rank":2})', "dialog pre")
+    window.shows('filter({"rank":2})', "dialog pre")
     window.click(".segments button", "curl")
-    window.sees('"filter":{"rank":2}', "dialog pre")
+    window.shows('"filter":{"rank":2}', "dialog pre")
 
 
 def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: CollectionClient) -> None:
@@ -261,9 +261,9 @@ def test_scripts_in_documents_stay_text(open_window: OpenWindow, notes: Collecti
     }
     notes.insert(evil)
     window = grid_of_four(open_window, notes)
-    window.sees("<img src=x", "[role=row]")
+    window.shows("<img src=x", "[role=row]")
     window.click("[data-key^='<svg'] [aria-colindex='2']")
-    window.sees("<script>", ".tree")
+    window.shows("<script>", ".tree")
     window.click(".panel button", "JSON")
     window.wait("document.querySelector('.editor-host')?.shadowRoot?.querySelector('.cm-content')")
     assert window.evaluate("typeof hacked") == "undefined"
@@ -287,7 +287,7 @@ def test_a_mistake_is_shown_where_it_is(open_window: OpenWindow, notes: Collecti
     window.click("button", "New index")
     window.type("dialog input.mono", "a, $b")
     window.click("dialog button.main", "Build")
-    window.sees("indexes/0/fields/1", "dialog [role=alert]")
+    window.shows("indexes/0/fields/1", "dialog [role=alert]")
 
 
 @pytest.mark.long
@@ -297,7 +297,7 @@ def test_ten_thousand_rows_can_be_scrolled_while_the_page_has_few_of_them(
     notes.insert_many([{"_id": f"z{n:05}", "title": f"Row {n}"} for n in range(9_997)])
     window = open_window(notes.account)
     window.open(f"/collections/{notes.name}")
-    window.sees("10,000 documents", "[data-testid=count]")
+    window.shows("10,000 documents", "[data-testid=count]")
     scroll = "const g = document.querySelector('[role=grid]'); g.scrollTop = g.scrollHeight"
     for _ in range(4):
         window.evaluate(f"(() => {{ {scroll} }})()")

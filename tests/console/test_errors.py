@@ -20,16 +20,16 @@ def test_a_refused_call_appears_with_what_to_do_about_it(
 ) -> None:
     window = open_window(notes.account)
     window.open("/errors")
-    window.sees("No errors")
+    window.shows("No errors")
     answer = notes.caller.post(f"{notes.path}/query", {"filter": {"$where": "<b>1</b>"}})
     refusal = problem(answer, 400, "unsupported_operator")
-    window.sees("unsupported_operator", "table")
+    window.shows("unsupported_operator", "table")
     notes.caller.post(f"{notes.path}/documents", {"_id": "n1"})
-    window.sees("duplicate_id", "table")
+    window.shows("duplicate_id", "table")
 
     window.type("input[type=search]", refusal["request_id"])
     window.wait("document.querySelectorAll('tbody tr').length === 1")
     window.click("table button[aria-expanded]")
-    window.sees("See the query language", ".remedy")
-    window.sees(refusal["request_id"], ".facts")
+    window.shows("See the query language", ".remedy")
+    window.shows(refusal["request_id"], ".facts")
     assert window.complaints == []

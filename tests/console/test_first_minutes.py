@@ -94,7 +94,7 @@ def test_the_snippets_run_as_they_are_shown(
     window.page.open(f"{server}/sign-in#{token}")
     window.click("button", "Set it up")
     window.click(".steps .segments label, .steps .segments button", language)
-    window.sees(file, ".steps h3")
+    window.shows(file, ".steps h3")
     code, run = window.texts(".steps pre")[:2]
     (tmp_path / file).write_text(code)
     for part in ("sdk", ".venv"):
@@ -132,7 +132,7 @@ def let_in(window: Window, origin: str) -> None:
     assert "http://127.0.0.1:8100" in held
     other.type("textarea", f"{held}\n{origin}")
     other.click("button", "Save")
-    other.sees("Origins saved", ".toast")
+    other.shows("Origins saved", ".toast")
     headers = {"Rillbase-Key": key, "Origin": origin}
     from tests.caller import Caller
 

@@ -31,7 +31,7 @@ def test_the_playground_opens_with_the_result_of_an_example_and_has_a_history(
 ) -> None:
     window = open_window(ranked.account)
     window.open("/playground")
-    window.sees("Rank 2", ".answer [data-key=r2]")
+    window.shows("Rank 2", ".answer [data-key=r2]")
     assert window.evaluate("document.querySelector('[aria-label=Collection]').value") == "ranked"
     assert window.evaluate("document.querySelector('[aria-label=Sort]').value") == "-rank"
     keys = "[...document.querySelectorAll('.answer [data-key]')].map((row) => row.dataset.key)"

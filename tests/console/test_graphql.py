@@ -36,9 +36,9 @@ def test_a_subscription_shows_events_and_a_query_its_response(
     window = open_window(notes.account)
     with_history(window, [WATCH, READ])
     window.click("button", "Run")
-    window.sees("READY", ".told")
+    window.shows("READY", ".told")
     notes.insert({"_id": "n9", "title": "Told at once"})
-    window.sees("Told at once", ".told")
+    window.shows("Told at once", ".told")
     window.click("button", "Stop")
 
     window.click("button", "History")
@@ -67,10 +67,10 @@ def test_the_schema_is_walked_through_and_searched(
     # The window is narrow, so there is room for one part.
     window.click(".graphql-parts button", "Schema")
     window.click(".graphql-schema .field-name", "documents")
-    window.sees("Documents of a collection, page by page.", ".graphql-schema")
+    window.shows("Documents of a collection, page by page.", ".graphql-schema")
     window.click(".graphql-schema .type-link", "AnyDocumentConnection")
-    window.sees("totalCount", ".graphql-schema")
+    window.shows("totalCount", ".graphql-schema")
     window.click(".graphql-schema .back")
     window.type("[aria-label='Find a field or a type']", "errorentry")
-    window.sees("ErrorEntryConnection", ".graphql-schema")
+    window.shows("ErrorEntryConnection", ".graphql-schema")
     assert window.complaints == []

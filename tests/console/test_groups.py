@@ -50,13 +50,13 @@ def test_groups_are_watched_flash_and_become_code(
     window.wait(f"({CELLS})[0] === 'a 4 16'")
     window.wait(f"document.querySelector({ROWS!r}).className.includes('flash')")
     window.click("button", "Code")
-    window.sees('.group(["kind"], {"count":{"op":"count"}', "dialog pre")
+    window.shows('.group(["kind"], {"count":{"op":"count"}', "dialog pre")
     window.click(".segments button", "GraphQL")
-    window.sees('total: {op: "sum", field: "price"}', "dialog pre")
+    window.shows('total: {op: "sum", field: "price"}', "dialog pre")
     window.click("dialog button", "Close")
     window.type("[aria-label=Measures]", "guess(price)")
     window.click("button.main", "Run live")
-    window.sees("a measure is count", "[role=alert]")
+    window.shows("a measure is count", "[role=alert]")
     assert window.complaints == []
 
 
@@ -81,7 +81,7 @@ def test_the_result_shown_is_saved_as_a_file_of_each_format(
             assert violations(window) == []
             take_pictures(window, pictures, "playground-export", desk=(1440, 900))
         window.click("[role=menuitem]", title)
-        window.sees(f"notes.{ending} exported", ".toast")
+        window.shows(f"notes.{ending} exported", ".toast")
         file = tmp_path / f"notes.{ending}"
         wait_until(lambda: file.exists() and file.stat().st_size > 0, what="the file")
         return file

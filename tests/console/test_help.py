@@ -50,7 +50,7 @@ def test_a_question_mark_lists_the_shortcuts_unless_it_is_typed(
     window.open(f"/collections/{notes.name}")
     window.is_live()
     window.press("?")
-    window.sees("pages, collections, saved queries and tenants", HELP)
+    window.shows("pages, collections, saved queries and tenants", HELP)
     assert violations(window) == []
     window.press("Escape")
     window.wait(f"!document.querySelector({HELP!r})")
@@ -59,7 +59,7 @@ def test_a_question_mark_lists_the_shortcuts_unless_it_is_typed(
     window.press("?")
     assert not window.evaluate(f"Boolean(document.querySelector({HELP!r}))")
     window.type("dialog input", "shortcuts")
-    window.sees("Keyboard shortcuts", "dialog [role=option]")
+    window.shows("Keyboard shortcuts", "dialog [role=option]")
     window.press("Enter")
-    window.sees("by 20 rows", HELP)
+    window.shows("by 20 rows", HELP)
     assert window.complaints == []

@@ -40,7 +40,7 @@ def wizard(open_window: OpenWindow, notes: CollectionClient) -> Window:
     window.is_live()
     window.click("button[aria-label=More]")
     window.click("[role=menuitem]", "Import")
-    window.sees("Drop a file here", "dialog .drop-zone")
+    window.shows("Drop a file here", "dialog .drop-zone")
     return window
 
 
@@ -62,20 +62,20 @@ def test_the_columns_of_a_csv_file_are_mapped_and_previewed_before_it_is_importe
     file.write_text(CSV)
     take_pictures(wizard, pictures, "import-file")
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("Product name", "dialog [aria-label=Columns]")
-    wizard.sees("The first 4 records fit", "dialog [aria-label=Preview]")
+    wizard.shows("Product name", "dialog [aria-label=Columns]")
+    wizard.shows("The first 4 records fit", "dialog [aria-label=Preview]")
     assert violations(wizard) == []
     choose(wizard, ".import-key select", "SKU")
     wizard.type("[aria-label='Field of Product name']", "name")
     choose(wizard, "[aria-label='Type of Price']", "number")
     wizard.click("[aria-label='Import Note']")
-    wizard.sees("1 of the first 4 records would be refused", "dialog [aria-label=Preview]")
-    wizard.sees('Line 5: Price: "call us" is not a number', "dialog [aria-label=Errors]")
+    wizard.shows("1 of the first 4 records would be refused", "dialog [aria-label=Preview]")
+    wizard.shows('Line 5: Price: "call us" is not a number', "dialog [aria-label=Errors]")
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-mapping", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
-    wizard.sees("3 written, 0 skipped, 1 refused", "dialog [role=status]")
-    wizard.sees("Line 5", "dialog [role=status]")
+    wizard.shows("3 written, 0 skipped, 1 refused", "dialog [role=status]")
+    wizard.shows("Line 5", "dialog [role=status]")
     take_pictures(wizard, pictures, "import-result")
     documents = notes.query({"_id": {"$gte": "00000", "$lt": "1"}})
     assert documents[0] == {
@@ -104,12 +104,12 @@ def test_a_record_that_violates_the_schema_names_its_place_and_field(
     window.click("[role=menuitem]", "Import")
     window.choose_file("dialog input[type=file]", file)
     window.click("dialog footer button", "Import")
-    window.sees("1 written, 0 skipped, 2 refused", "dialog [role=status]")
+    window.shows("1 written, 0 skipped, 2 refused", "dialog [role=status]")
     for line in (
         'Line 1, column 16: price: expected a number, got "abc"',
         'Line 2, column 2: price: expected a number, got "def"',
     ):
-        window.sees(line, "dialog [aria-label=Errors]")
+        window.shows(line, "dialog [aria-label=Errors]")
 
 
 def test_a_mapping_that_cannot_hold_is_explained_before_anything_is_sent(
@@ -118,14 +118,14 @@ def test_a_mapping_that_cannot_hold_is_explained_before_anything_is_sent(
     file = tmp_path / "rows.json"
     file.write_text(json.dumps([{"a": 1, "b": "2026-11-21"}, {"a": 2, "c": None}], indent=1))
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("The first 2 records fit", "dialog")
+    wizard.shows("The first 2 records fit", "dialog")
     wizard.type("[aria-label='Field of b']", "a")
-    wizard.sees("Two columns become a.", "dialog [role=alert]")
+    wizard.shows("Two columns become a.", "dialog [role=alert]")
     wizard.wait("document.querySelector('dialog button.main').disabled")
     wizard.type("[aria-label='Field of b']", "times.b")
     choose(wizard, "[aria-label='Type of b']", "date")
     wizard.click("dialog footer button", "Import")
-    wizard.sees("2 written", "dialog [role=status]")
+    wizard.shows("2 written", "dialog [role=status]")
     imported = notes.query({"a": {"$exists": True}}, projection={"_id": 0}, sort={"a": 1})
     assert imported == [
         {"a": 1, "times": {"b": {"$date": "2026-11-21T00:00:00Z"}}},
@@ -137,17 +137,17 @@ def test_a_file_that_cannot_be_read_says_why(wizard: Window, tmp_path: Path) -> 
     file = tmp_path / "excel.csv"
     file.write_text("a,b\n1,2\n", "utf-16")
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("UTF-16", "dialog [role=alert]")
+    wizard.shows("UTF-16", "dialog [role=alert]")
     wizard.wait("document.querySelector('dialog button.main').disabled")
     damaged = tmp_path / "rows.parquet"
     damaged.write_bytes(b"PAR1")
     wizard.choose_file("dialog input[type=file]", damaged)
-    wizard.sees("The Parquet file cannot be read", "dialog [role=alert]")
+    wizard.shows("The Parquet file cannot be read", "dialog [role=alert]")
     wizard.wait("document.querySelector('dialog button.main').disabled")
     other = tmp_path / "rows.arrow"
     other.write_bytes(b"ARROW1")
     wizard.choose_file("dialog input[type=file]", other)
-    wizard.sees("Arrow stream files cannot be imported here", "dialog [role=alert]")
+    wizard.shows("Arrow stream files cannot be imported here", "dialog [role=alert]")
 
 
 def test_a_parquet_file_shows_its_types_and_first_rows_before_it_is_imported(
@@ -164,18 +164,18 @@ def test_a_parquet_file_shows_its_types_and_first_rows_before_it_is_imported(
     }
     pq.write_table(pa.table(columns), file)
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("decimal128(38, 2)", "dialog [aria-label=Columns]")
-    wizard.sees("timestamp[us, tz=UTC]", "dialog [aria-label=Columns]")
-    wizard.sees("1 of the 3 rows would be refused", "dialog [aria-label=Preview]")
-    wizard.sees("Row 2: amount", "dialog [aria-label=Errors]")
-    wizard.sees("2026-11-21", "dialog [aria-label=Preview] table")
+    wizard.shows("decimal128(38, 2)", "dialog [aria-label=Columns]")
+    wizard.shows("timestamp[us, tz=UTC]", "dialog [aria-label=Columns]")
+    wizard.shows("1 of the 3 rows would be refused", "dialog [aria-label=Preview]")
+    wizard.shows("Row 2: amount", "dialog [aria-label=Errors]")
+    wizard.shows("2026-11-21", "dialog [aria-label=Preview] table")
     choose(wizard, ".import-key select", "order")
-    wizard.sees("1001", "dialog [aria-label=Preview] td")
+    wizard.shows("1001", "dialog [aria-label=Preview] td")
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-parquet", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
-    wizard.sees("2 written, 0 skipped, 1 refused", "dialog [role=status]")
-    wizard.sees("Row 2", "dialog [role=status]")
+    wizard.shows("2 written, 0 skipped, 1 refused", "dialog [role=status]")
+    wizard.shows("Row 2", "dialog [role=status]")
     documents = notes.query({"_id": {"$gte": 1000}})
     assert [(document["_id"], document.get("amount")) for document in documents] == [
         (1001, {"$numberDecimal": "19.90"}),
@@ -192,15 +192,15 @@ def test_a_large_parquet_file_shows_its_columns_and_then_the_rows_that_are_writt
     noise = [random.Random(n).randbytes(180) for n in range(60_000)]
     pq.write_table(pa.table({"n": range(60_000), "noise": noise}), file, compression="none")
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("60,000 rows; too large for a preview of them", "dialog [aria-label=Preview]")
-    wizard.sees("binary", "dialog [aria-label=Columns]")
+    wizard.shows("60,000 rows; too large for a preview of them", "dialog [aria-label=Preview]")
+    wizard.shows("binary", "dialog [aria-label=Columns]")
     wizard.click("dialog footer button.main", "Import")
     progress = "document.querySelector('dialog .import p')?.textContent"
     wizard.wait(rf"/Writing documents… \d+,000 of 60,000/.test({progress})")
     assert 0 < wizard.evaluate("document.querySelector('dialog progress').value") < 1
     take_pictures(wizard, pictures, "import-progress", desk=(1440, 900))
     wizard.click("dialog footer button", "Cancel")
-    wizard.sees("The import was cancelled.", "dialog")
+    wizard.shows("The import was cancelled.", "dialog")
 
 
 def test_a_cancelled_import_reports_what_remains(wizard: Window, tmp_path: Path) -> None:
@@ -208,11 +208,11 @@ def test_a_cancelled_import_reports_what_remains(wizard: Window, tmp_path: Path)
     pad = "x" * 1_000
     file.write_text("".join(json.dumps({"n": n, "pad": pad}) + "\n" for n in range(60_000)))
     wizard.choose_file("dialog input[type=file]", file)
-    wizard.sees("records fit", "dialog")
+    wizard.shows("records fit", "dialog")
     wizard.click("dialog footer button.main", "Import")
     wizard.wait("document.querySelector('dialog progress')")
     wizard.click("dialog footer button", "Cancel")
-    wizard.sees("The import was cancelled. The documents written so far remain.", "dialog")
+    wizard.shows("The import was cancelled. The documents written so far remain.", "dialog")
 
 
 def test_a_csv_file_with_other_column_names_is_mapped_to_a_table(
@@ -227,19 +227,19 @@ def test_a_csv_file_with_other_column_names_is_mapped_to_a_table(
     file = tmp_path / "orders.csv"
     file.write_text("Order no,Customer,Amount,Day\n1,ada,2.5,2026-11-21\n2,bob,x,2026-11-22\n")
     window.choose_file("dialog input[type=file]", file)
-    window.sees("Choose the column of the key id.", "dialog [role=alert]")
+    window.shows("Choose the column of the key id.", "dialog [role=alert]")
     choose(window, "[aria-label='Table column of Order no']", "id")
-    window.sees("1 of the first 2 records would be refused", "dialog")
+    window.shows("1 of the first 2 records would be refused", "dialog")
     take_pictures(window, pictures, "upload-mapping", desk=(1440, 900))
     window.click("dialog footer button", "Upload")
-    window.sees('Line 3: "x" is not a number.', "dialog [role=alert]")
+    window.shows('Line 3: "x" is not a number.', "dialog [role=alert]")
     corrected = tmp_path / "corrected.csv"
     corrected.write_text(file.read_text().replace("x", "7"))
     window.choose_file("dialog input[type=file]", corrected)
-    window.sees("corrected.csv", "dialog .import-file")
+    window.shows("corrected.csv", "dialog .import-file")
     choose(window, "[aria-label='Table column of Order no']", "id")
     window.click("dialog footer button", "Upload")
-    window.sees("2 rows uploaded (state 1)", "dialog [role=status]")
+    window.shows("2 rows uploaded (state 1)", "dialog [role=status]")
     rows = shop.rows("orders", columns=["id", "customer", "amount"], order=[["id", 1]])
     assert [(row["id"], row["customer"], row["amount"]) for row in rows] == [
         (1, "ada", 2.5),

@@ -40,6 +40,6 @@ def test_an_issuer_is_registered_with_a_maximum_age_of_its_tokens(
     assert looking.violations(window) == []
     window.click("dialog button.main", "Register")
     window.wait("!document.querySelector('dialog')")
-    window.sees(URL, "[aria-label='Token issuers']")
+    window.shows(URL, "[aria-label='Token issuers']")
     (issuer,) = control_plane(notes.caller.base, notes.account, "issuers")["items"]
     assert issuer["max_token_age_s"] == 5_400

@@ -55,7 +55,7 @@ def expired_token(user: User) -> str:
 def test_a_malformed_link_is_reported_as_expired(guest: Window, path: str) -> None:
     for token in ("", "cut-off", "a" * 200):
         follow(guest, path, token)
-        guest.sees(TITLES[path], "h1")
+        guest.shows(TITLES[path], "h1")
 
 
 def test_an_expired_sign_in_link_offers_a_new_one(
@@ -66,22 +66,22 @@ def test_an_expired_sign_in_link_offers_a_new_one(
     user = make_user()
     for token in (expired_token(user), UNKNOWN):
         follow(guest, "sign-in", token)
-        guest.sees(TITLES["sign-in"], "h1")
-        guest.sees("Sign in with a password", "a")
+        guest.shows(TITLES["sign-in"], "h1")
+        guest.shows("Sign in with a password", "a")
     assert violations(guest) == []
     take_pictures(guest, pictures, "expired-link")
     guest.type("input[name=email]", user.email)
     guest.click("button", "Email me a new link")
-    guest.sees("we have sent a new link", "[role=status]")
+    guest.shows("we have sent a new link", "[role=status]")
 
 
 def test_the_page_of_an_unknown_link_offers_a_new_link(guest: Window) -> None:
     follow(guest, "verify-email", UNKNOWN)
     guest.click("button", "Verify the address")
-    guest.sees(TITLES["verify-email"], "h1")
+    guest.shows(TITLES["verify-email"], "h1")
     follow(guest, "reset-password", UNKNOWN)
     guest.type("input[type=password]", "a long enough password")
     guest.click("button", "Set the password")
-    guest.sees(TITLES["reset-password"], "h1")
+    guest.shows(TITLES["reset-password"], "h1")
     follow(guest, "invitation", UNKNOWN)
-    guest.sees(TITLES["invitation"], "h1")
+    guest.shows(TITLES["invitation"], "h1")

@@ -64,13 +64,13 @@ def test_looked_up_documents_are_shown_and_updated_below_the_referring_ones(
     several = ("t2", "notes: n2", "notes: n1", "t3", "notes: nothing")
     shows(window, "t1", "notes: n0", *several)
     notes.caller.patch(f"{notes.path}/documents/n0", {"$set": {"title": "Another title"}})
-    window.sees("Another title", ".nested")
+    window.shows("Another title", ".nested")
     notes.caller.delete(f"{notes.path}/documents/n0")
     shows(window, "t1", "notes: nothing", *several)
     take_pictures(window, pictures, "lookup-grid")
     assert violations(window) == []
     window.click("button", "Code")
-    window.sees('.lookup("notes", "about", "notes")', "dialog pre")
+    window.shows('.lookup("notes", "about", "notes")', "dialog pre")
     window.click("dialog button", "Close")
     window.click("button[aria-label='Remove the lookup']")
     shows(window, "t1", "t2", "t3")
@@ -126,7 +126,7 @@ def test_the_playground_runs_lookups_and_shows_code_for_them(
         ("GraphQL", 'lookup: [{from: "notes", local: "about", as: "notice"}]'),
     ):
         window.click(".segments button", language)
-        window.sees(code, "dialog pre")
+        window.shows(code, "dialog pre")
     take_pictures(window, pictures, "lookup-code")
     window.click("dialog button", "Close")
     window.open("/subscriptions")
@@ -146,7 +146,7 @@ def test_the_list_of_subscriptions_shows_lookups(
         subscribe(client, "counted", collection="tasks", group={"by": ["about"], "measures": {}})
         window = opened(open_window, tasks.account)
         window.open("/subscriptions")
-        window.sees("with notes by about", "td")
-        window.sees("grouped by about", "td")
+        window.shows("with notes by about", "td")
+        window.shows("grouped by about", "td")
         take_pictures(window, pictures, "lookup-subscriptions")
     assert window.complaints == []

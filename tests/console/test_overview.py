@@ -20,9 +20,9 @@ def test_the_first_page_shows_what_the_tenant_has(
     window = open_window(notes.account)
     window.open("")
     window.wait(f"location.pathname === '/t/{notes.account.slug}/overview'")
-    window.sees("notes\n3", ".shares li")
-    window.sees("1 of 500", ".quota-shares")
-    window.sees("No errors recorded.", ".tile")
+    window.shows("notes\n3", ".shares li")
+    window.shows("1 of 500", ".quota-shares")
+    window.shows("No errors recorded.", ".tile")
 
 
 def test_the_overview_follows_what_happens(
@@ -30,14 +30,14 @@ def test_the_overview_follows_what_happens(
 ) -> None:
     window = open_window(notes.account)
     window.open("/overview")
-    window.sees("notes\n3", ".shares li")
+    window.shows("notes\n3", ".shares li")
     notes.insert_many([{"_id": "another"}])
     notes.ask({"filter": {"rank": {"$nope": 1}}})
-    window.sees("notes\n4", ".shares li")
-    window.sees("unsupported_operator", ".tile")
+    window.shows("notes\n4", ".shares li")
+    window.shows("unsupported_operator", ".tile")
     window.click(".tile a", "unsupported_operator")
     window.wait("location.pathname.endsWith('/errors')")
-    window.sees("unsupported_operator", ".page-head")
+    window.shows("unsupported_operator", ".page-head")
 
 
 def test_an_empty_tenant_finds_the_first_steps_until_it_has_a_collection(
@@ -50,7 +50,7 @@ def test_an_empty_tenant_finds_the_first_steps_until_it_has_a_collection(
     window.click("button", "Set it up")
     window.wait("document.querySelectorAll('.board li').length === 4")
     window.open("/overview")
-    window.sees("ideas\n4", ".shares li")
+    window.shows("ideas\n4", ".shares li")
     assert window.texts(".board") == []
     window.open("/start")
     window.wait("document.querySelectorAll('.board li').length === 4")

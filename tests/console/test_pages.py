@@ -197,7 +197,7 @@ def test_many_collections_leave_the_other_pages_in_view(
     window = open_window(notes.account)
     on_desk(window)
     window.open("/usage")
-    window.sees("more-00", ".side nav")
+    window.shows("more-00", ".side nav")
     below = "document.querySelector('.side a[href$=\"/topics\"]').getBoundingClientRect().bottom"
     assert window.evaluate(f"{below} <= innerHeight")
     window.type(".side input[type=search]", "more-19")
@@ -218,20 +218,20 @@ def test_collections_with_a_common_prefix_are_grouped_and_folded(
     window = opened(open_window, notes.account)
     on_desk(window)
     window.open("/usage")
-    window.sees("shop-orders", ".side .prefix-group")
+    window.shows("shop-orders", ".side .prefix-group")
     assert window.texts(".side .prefix-group .fold-button") == ["shop"]
     assert window.texts(".side .prefix-group a") == ["shop", "shop_items", "shop-orders"]
     window.click(".side .prefix-group .fold-button")
     window.wait("!document.querySelector('.side .prefix-group a')")
     window.open("/usage")
-    window.sees("single-one", ".side .collection-list > a")
+    window.shows("single-one", ".side .collection-list > a")
     assert window.texts(".side .prefix-group a") == []
     window.type(".side input[type=search]", "orders")
     window.wait("document.querySelectorAll('.side .collection-list a').length === 1")
     window.click(".side .collection-list a", "shop-orders")
-    window.sees("shop-orders", "h1")
+    window.shows("shop-orders", "h1")
     window.type(".side input[type=search]", "nothing")
-    window.sees("No collection matches", ".side")
+    window.shows("No collection matches", ".side")
     assert violations(window) == []
 
 
@@ -240,7 +240,7 @@ def test_a_plan_without_a_dedicated_grid_is_not_offered_one(open_window: OpenWin
 
     window = open_window(make_tenant(plan="standard"))
     window.open("/grid")
-    window.sees("does not include one", "[aria-label=Cluster]")
+    window.shows("does not include one", "[aria-label=Cluster]")
     assert not any("Create" in text for text in window.texts("[aria-label=Cluster] button"))
 
 
@@ -249,5 +249,5 @@ def test_the_plan_of_ones_own_machine_shows_no_limits(open_window: OpenWindow) -
 
     window = open_window(make_tenant(plan="unlimited"))
     window.open("/usage")
-    window.sees("unlimited", ".quota")
+    window.shows("unlimited", ".quota")
     assert not any("1,000,000,000" in text for text in window.texts(".quota"))

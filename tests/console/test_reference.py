@@ -68,7 +68,7 @@ def test_typing_filters_a_slash_focuses_and_escape_clears(
     assert INSERT in texts
     assert len(texts) < len(OPERATIONS) / 4
     window.type("#search", "nothing like this")
-    window.sees("No operation matches.")
+    window.shows("No operation matches.")
     window.press("Escape")
     window.wait(f"({SHOWN}).length === {len(OPERATIONS)}")
 
@@ -77,10 +77,10 @@ def test_an_address_opens_its_operation_with_schemas_and_errors(
     open_window: OpenWindow, notes: CollectionClient
 ) -> None:
     window = reference(open_window, notes.account, f"#{INSERT}")
-    window.sees("Request body", f"#{INSERT}")
-    window.sees("Idempotency-Key", f"#{INSERT}")
+    window.shows("Request body", f"#{INSERT}")
+    window.shows("Idempotency-Key", f"#{INSERT}")
     window.click(f"#{INSERT} details summary", "Errors")
-    window.sees("request_id", f"#{INSERT}")
+    window.shows("request_id", f"#{INSERT}")
     assert window.evaluate(
         f"document.querySelector('#{INSERT} a[href=\"/docs/errors/\"]') !== null"
     )
@@ -108,7 +108,7 @@ def test_a_read_can_be_tried_as_the_signed_in_member_and_a_write_cannot(
     window.type(f"#{READ}-collection", "notes")
     window.type(f"#{READ}-id", "n1")
     window.click(f"#{READ} .try")
-    window.sees("Note 1", f"#{READ}")
+    window.shows("Note 1", f"#{READ}")
     window.page.open(f"{window.base}/api/docs#{INSERT}")
     window.wait(f"document.querySelector('#{INSERT} pre')")
     assert window.evaluate(f"document.querySelector('#{INSERT} .try')") is None

@@ -32,10 +32,10 @@ def test_requests_arrive_and_are_narrowed_by_the_address(
 ) -> None:
     window = open_window(notes.account)
     window.open("/requests")
-    window.sees("documents:bulk", "table")
-    window.sees("Live", "[role=status]")
+    window.shows("documents:bulk", "table")
+    window.shows("Live", "[role=status]")
     notes.caller.post(f"{notes.path}/documents", {"_id": "n1"})
-    window.sees("duplicate_id", "table")
+    window.shows("duplicate_id", "table")
 
     window.type("input[aria-label=Status]", "4xx")
     window.wait(f"{ROWS} === 1")
@@ -43,10 +43,10 @@ def test_requests_arrive_and_are_narrowed_by_the_address(
     window.wait("location.search.includes('route=')")
     assert search_of(window) == "?status=4xx&route=%2FDocuments"
     window.open(f"/requests{search_of(window)}")
-    window.sees("409", "table")
+    window.shows("409", "table")
     window.wait(f"{ROWS} === 1")
     window.type("input[aria-label=Route]", "/nowhere")
-    window.sees("No matching requests")
+    window.shows("No matching requests")
     window.click("button", "Clear the filters")
     window.wait(f"{ROWS} > 1")
     assert search_of(window) == ""
@@ -60,7 +60,7 @@ def test_callers_are_shown_by_their_names(
     keys = admin.get(f"/api/v1/tenants/{notes.account.slug}/api-keys").json()["items"]
     window = open_window(notes.account)
     window.open("/requests?route=%2Fdocuments")
-    window.sees("documents:bulk", "table")
+    window.shows("documents:bulk", "table")
     window.wait(
         f"{json.dumps([key['name'] for key in keys])}"
         ".includes(document.querySelector('tbody .caller').innerText)"
@@ -70,7 +70,7 @@ def test_callers_are_shown_by_their_names(
 def test_a_period_is_chosen(open_window: OpenWindow, notes: CollectionClient) -> None:
     window = open_window(notes.account)
     window.open("/requests?period=custom&since=2020-01-01T00:00:00.000Z&until=2020-01-02T00:00:00Z")
-    window.sees("No matching requests")
+    window.shows("No matching requests")
     shown = window.evaluate(
         "[...document.querySelectorAll('.moment input')].every((e) => e.value.startsWith('20'))"
     )
@@ -81,7 +81,7 @@ def test_a_period_is_chosen(open_window: OpenWindow, notes: CollectionClient) ->
     )
     window.evaluate(choose)
     window.wait("location.search === '?period=60'")
-    window.sees("documents:bulk", "table")
+    window.shows("documents:bulk", "table")
     assert window.complaints == []
 
 
@@ -90,7 +90,7 @@ def test_a_half_typed_status_is_not_requested(
 ) -> None:
     window = open_window(notes.account)
     window.open("/requests")
-    window.sees("documents:bulk", "table")
+    window.shows("documents:bulk", "table")
     window.type("input[aria-label=Status]", "4")
     window.wait("document.querySelector('[aria-label=Status][aria-invalid=true]')")
     window.type("input[aria-label=Status]", "200")
@@ -106,15 +106,15 @@ def test_a_failed_request_leads_to_its_error_and_back(
     refusal = problem(answer, 400, "unsupported_operator")
     window.open("/requests")
     window.click("tr.request button", "/query")
-    window.sees("See the query language", ".request-panel .remedy")
-    window.sees(refusal["request_id"], ".request-panel")
+    window.shows("See the query language", ".request-panel .remedy")
+    window.shows(refusal["request_id"], ".request-panel")
     window.click(".request-panel a", "Show in the error log")
     window.wait("location.pathname.endsWith('/errors')")
     window.wait(f"{ROWS} === 1")
     window.click("table button[aria-expanded]")
     window.click("a", "Show the last request")
     window.wait("location.pathname.endsWith('/requests')")
-    window.sees("/query", "table")
+    window.shows("/query", "table")
     window.wait(f"{ROWS} === 1")
     assert window.complaints == []
 
@@ -126,7 +126,7 @@ def test_the_details_are_reached_and_left_by_keyboard(
     window.open("/requests")
     window.wait("document.querySelector('tr.request button')")
     window.click("button", "Pause")
-    window.sees("Paused", "[role=status]")
+    window.shows("Paused", "[role=status]")
     window.evaluate("document.querySelector('tr.request button').focus()")
     window.press("Enter")
     window.wait("document.querySelector('.request-panel').contains(document.activeElement)")
@@ -136,14 +136,14 @@ def test_the_details_are_reached_and_left_by_keyboard(
     window.click(".requests tbody tr", "documents:bulk")
     window.click(".request-panel button", "This caller")
     window.wait("location.search.startsWith('?actor=api_key')")
-    window.sees("api_key:", ".request-filters button")
+    window.shows("api_key:", ".request-filters button")
     assert window.complaints == []
 
 
 def test_a_paused_list_stays_as_it_is(open_window: OpenWindow, notes: CollectionClient) -> None:
     window = open_window(notes.account)
     window.open("/requests")
-    window.sees("documents:bulk", "table")
+    window.shows("documents:bulk", "table")
     window.click("button", "Pause")
     notes.caller.get(f"{notes.path}/documents/n2")
     from tenants.request_log import recorder
@@ -152,7 +152,7 @@ def test_a_paused_list_stays_as_it_is(open_window: OpenWindow, notes: Collection
     window.evaluate("document.querySelector('h1').click()")
     assert "{id}" not in " ".join(window.texts("table"))
     window.click("button", "Resume")
-    window.sees("documents/{id}", "table")
+    window.shows("documents/{id}", "table")
 
 
 def test_the_page_is_accessible_and_looks_right_at_every_width(
@@ -170,8 +170,8 @@ def test_the_page_is_accessible_and_looks_right_at_every_width(
         client.ask("query", "q", collection="notes", filter={})
     window = opened(open_window, notes.account)
     window.open("/requests")
-    window.sees("duplicate_id", "table")
-    window.sees("closed", "table .badge")
+    window.shows("duplicate_id", "table")
+    window.shows("closed", "table .badge")
     take_pictures(window, pictures, "requests", desk=(1440, 900))
     take_pictures(window, pictures, "requests-wide", desk=WIDE)
     assert violations(window) == []
@@ -180,7 +180,7 @@ def test_the_page_is_accessible_and_looks_right_at_every_width(
     take_pictures(window, pictures, "requests-details", desk=(1440, 900))
     assert violations(window) == []
     window.open("/requests?status=5xx")
-    window.sees("No matching requests")
+    window.shows("No matching requests")
     take_pictures(window, pictures, "requests-none", desk=(1440, 900))
     assert violations(window) == []
     assert window.complaints == []

@@ -36,7 +36,7 @@ def who_may(action: str) -> str:
 def look(window: Window, claims: str) -> None:
     window.write(".try-as .editor-host", claims)
     window.click(".try-as button", "Run test")
-    window.sees("documents", ".try-as [role=status]")
+    window.shows("documents", ".try-as [role=status]")
 
 
 def rows(window: Window) -> dict[str, list[str]]:
@@ -90,14 +90,14 @@ def test_the_preview_agrees_with_the_server_on_saved_rules(
     declare(notes, access_rules={"read": own})
     window.open(f"/collections/{notes.name}/rules")
     look(window, '{"sub": "ada", "app": {"titles": ["Note 1"]}}')
-    window.sees("Sees 2 of 4", ".try-as [role=status]")
+    window.shows("Sees 2 of 4", ".try-as [role=status]")
     seen = [name for name, (read, *_) in rows(window).items() if read == "yes"]
     assert seen == ["mine", "n1"]
     look(window, '{"sub": "ada"}')
-    window.sees("Sees 0 of 4", ".try-as [role=status]")
+    window.shows("Sees 0 of 4", ".try-as [role=status]")
     window.write(".try-as .editor-host", "[]")
     window.click(".try-as button", "Run test")
-    window.sees("not a JSON object", ".try-as [role=alert]")
+    window.shows("not a JSON object", ".try-as [role=alert]")
 
 
 def test_errors_of_a_filter_are_at_its_field_and_keep_what_was_typed(
@@ -107,11 +107,11 @@ def test_errors_of_a_filter_are_at_its_field_and_keep_what_was_typed(
     text = field(window, "Filter to read")
     window.type(text, '{"rank": {"$nope": 1}}')
     window.click(".definition-foot button", "Save")
-    window.sees("$nope", f"{MAIN} .wrong")
+    window.shows("$nope", f"{MAIN} .wrong")
     window.type(text, '{"rank": ')
-    window.sees("not a JSON object", f"{MAIN} .wrong")
+    window.shows("not a JSON object", f"{MAIN} .wrong")
     window.click(".definition-bar button", "JSON")
-    window.sees("is not valid yet", ".notice")
+    window.shows("is not valid yet", ".notice")
     window.click(".definition-bar button", "Form")
     assert window.evaluate(
         f"document.querySelector({field(window, 'Filter to read')!r}).value"

@@ -28,7 +28,7 @@ def save(window: Window, name: str, *, pinned: bool = False) -> None:
     if pinned:
         window.click("dialog input[type=checkbox]")
     window.click("dialog button.main", "Save")
-    window.sees(f"{name} saved.", ".toast")
+    window.shows(f"{name} saved.", ".toast")
 
 
 def make_saved(server: str, account: TenantAccount, name: str, **fields: object) -> None:
@@ -68,7 +68,7 @@ def test_a_query_is_drawn_saved_opened_and_changed(
     window.click(".segments button", "Number")
     save(window, "Prices")
     window.open("/saved")
-    window.sees("number", "td")
+    window.shows("number", "td")
     assert len(window.texts("tbody tr")) == 1
 
 
@@ -87,11 +87,11 @@ def test_pinned_charts_stay_live_and_can_be_moved_and_removed(
     make_saved(server, notes.account, "Ranks", chart={"type": "number", "y": "rank"}, pin=1)
     window = open_window(notes.account)
     window.open("/overview")
-    window.sees("3", "[data-pin=Ranks] strong")
-    window.sees("No rows.", "[data-pin=Kinds]")
+    window.shows("3", "[data-pin=Ranks] strong")
+    window.shows("No rows.", "[data-pin=Kinds]")
     notes.insert_many([{"_id": f"k{n}", "kind": "abc"[n], "rank": 10} for n in range(3)])
     window.wait(f"{BARS} === 3")
-    window.sees("33", "[data-pin=Ranks] strong")
+    window.shows("33", "[data-pin=Ranks] strong")
 
     pins = "[...document.querySelectorAll('[data-pin]')].map((e) => e.dataset.pin).join()"
     window.click("[aria-label='Actions for Kinds']")
@@ -115,17 +115,17 @@ def test_a_saved_query_is_renamed_deleted_and_in_the_search(
     window.click("[role=menuitem]", "Rename")
     window.type("dialog input", "Second")
     window.click("dialog button.main", "Rename")
-    window.sees("Second", "td")
+    window.shows("Second", "td")
     window.press("k", ctrl=True)
     window.type(".palette input", "seco")
-    window.sees("Second", "[role=option]")
+    window.shows("Second", "[role=option]")
     window.press("Enter")
     window.wait("document.querySelector('[data-key=n2]')")
     window.open("/saved")
     window.click("[aria-label='Actions for Second']")
     window.click("[role=menuitem]", "Delete")
     window.click("dialog button.main", "Delete")
-    window.sees("No saved queries yet")
+    window.shows("No saved queries yet")
 
 
 def test_values_of_a_chart_are_read_with_the_keyboard(
@@ -196,7 +196,7 @@ def test_saved_queries_of_every_kind_are_accessible_and_photographed(
     window.open("/overview")
     window.wait("document.querySelector('[data-pin=Ranks] polyline')")
     window.wait("document.querySelectorAll('[data-pin=Requests] rect').length === 3")
-    window.sees("90", "[data-pin=Likes] td")
+    window.shows("90", "[data-pin=Likes] td")
     assert violations(window) == []
     take_pictures(window, pictures, "overview-pinned")
     window.click("[data-pin] a", "Likes")
@@ -204,7 +204,7 @@ def test_saved_queries_of_every_kind_are_accessible_and_photographed(
     assert violations(window) == []
     take_pictures(window, pictures, "chart-builder")
     window.open("/saved")
-    window.sees("Likes", "td")
+    window.shows("Likes", "td")
     assert violations(window) == []
     take_pictures(window, pictures, "saved")
     assert window.complaints == []

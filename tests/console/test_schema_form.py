@@ -93,14 +93,14 @@ def test_the_preview_counts_the_documents_that_violate_the_schema(
     window: Window, notes: CollectionClient
 ) -> None:
     window.click("button", "Infer from documents")
-    window.sees("All of 3 documents satisfy the schema", PREVIEW)
+    window.shows("All of 3 documents satisfy the schema", PREVIEW)
     window.click(label("Details of rank"))
     window.type(field(window, "Maximum"), "1")
-    window.sees("1 of 3 documents violates", PREVIEW)
-    window.sees("rank is 2, more than 1", ".violations")
+    window.shows("1 of 3 documents violates", PREVIEW)
+    window.shows("rank is 2, more than 1", ".violations")
     window.select(field(window, "Type of title"), "date")
-    window.sees("3 of 3 documents violate", PREVIEW)
-    window.sees("title is a string, not date", ".violations")
+    window.shows("3 of 3 documents violate", PREVIEW)
+    window.shows("title is a string, not date", ".violations")
     assert saved(notes, "schema") is None
     assert violations(window) == []
 
@@ -115,7 +115,7 @@ def test_the_servers_errors_are_at_the_fields_and_in_the_json(
     window.wait(f"document.querySelector('{MAIN} .input[aria-invalid=true]')")
     pattern = field(window, "Pattern")
     assert window.evaluate(f"document.querySelector({pattern!r}).ariaInvalid") == "true"
-    window.sees("properties/field_1/pattern", "[role=alert]")
+    window.shows("properties/field_1/pattern", "[role=alert]")
     window.click(".definition-bar button", "JSON")
     window.wait(
         "document.querySelector('.editor-host')?.shadowRoot?.querySelector('.cm-lintRange-error')"
@@ -144,7 +144,7 @@ def test_what_the_form_cannot_express_is_named_and_kept(
     declare(notes, schema=schema)
     window.open(f"/collections/{notes.name}/schema")
     for name in ("title", "patternProperties", "required: elsewhere"):
-        window.sees(name, f"{MAIN} .in-json button")
+        window.shows(name, f"{MAIN} .in-json button")
     window.click(label("Details of title"))
     window.type(field(window, "Maximum length"), "5")
     save(window)
@@ -161,20 +161,20 @@ def test_changes_survive_a_switch_of_views_and_pages(
     window.type(f"{MAIN} .schema-row .input", "title")
     window.click(label("Details of title"))
     window.type(field(window, "Maximum length"), "many")
-    window.sees("This is not a number", ".wrong")
+    window.shows("This is not a number", ".wrong")
     window.click(".definition-bar button", "JSON")
-    window.sees("is not valid yet", ".notice")
+    window.shows("is not valid yet", ".notice")
     window.click("header nav a", "Indexes")
     window.click("header nav a", "Schema")
-    window.sees("not saved", ".definition-bar")
+    window.shows("not saved", ".definition-bar")
     window.click(label("Details of title"))
     longest = field(window, "Maximum length")
     assert window.evaluate(f"document.querySelector({longest!r}).value") == "many"
     assert window.evaluate(LEAVING_IS_GUARDED)
     window.click(".definition-foot button", "Save")
-    window.sees("Correct the marked fields first", "[role=alert]")
+    window.shows("Correct the marked fields first", "[role=alert]")
     window.click(".definition-foot button", "Discard")
-    window.sees("There is no schema", MAIN)
+    window.shows("There is no schema", MAIN)
     assert not window.evaluate(LEAVING_IS_GUARDED)
     assert saved(notes, "schema") is None
 
@@ -185,11 +185,11 @@ def test_a_text_that_is_not_json_waits_in_the_editor(
     window.click(".definition-bar button", "JSON")
     window.write(f"{MAIN} .editor-host", '{"type": "object", ')
     window.click(".definition-bar button", "Form")
-    window.sees("syntax error", MAIN)
+    window.shows("syntax error", MAIN)
     window.click(f"{MAIN} button", "Edit as JSON")
     window.write(f"{MAIN} .editor-host", '{"b": 1, "1": 2}')
     window.click(".definition-bar button", "Form")
-    window.sees("would reorder or round", MAIN)
+    window.shows("would reorder or round", MAIN)
     assert saved(notes, "schema") is None
 
 
@@ -240,7 +240,7 @@ def test_the_form_changes_nothing_but_what_is_edited(
         window.open(f"/collections/{notes.name}/schema")
         window.wait(f"document.querySelector('{MAIN} .schema-foot')")
         window.click(f"{MAIN} > .definition-form > .schema-fields > .schema-foot button", "Add")
-        window.sees("not saved", ".definition-bar")
+        window.shows("not saved", ".definition-bar")
         save(window)
         name = f"field_{len(before['properties']) + 1}"
         before["properties"][name] = {"type": "string"}

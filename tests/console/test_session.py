@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,10 +28,10 @@ def test_after_sign_in_the_requested_page_follows(
     window.type("input[name=email]", notes.account.owner.email)
     window.type("input[name=password]", "wrong password")
     window.click("button", "Sign in")
-    window.sees("wrong", "[role=alert]")
+    window.shows("wrong", "[role=alert]")
     window.type("input[name=password]", PASSWORD)
     window.press("Enter")
-    window.sees("API keys", "h1")
+    window.shows("API keys", "h1")
     assert window.evaluate("document.cookie") == ""
     assert window.evaluate(
         "Object.keys(localStorage).every((name) => name.startsWith('rillbase:'))"
@@ -45,7 +46,7 @@ def test_a_session_ended_in_another_browser_ends_here(
 
     window = open_window(notes.account)
     window.open("/members")
-    window.sees(notes.account.owner.email)
+    window.shows(notes.account.owner.email)
     do_end(UserSession.objects.using("auth").filter(user=notes.account.owner))
     # The next call reveals it, which may be one that the page makes by itself.
     window.evaluate("document.querySelector('nav a[href$=usage]')?.click()")
@@ -59,8 +60,8 @@ def test_a_subscription_is_listed_and_ended(
     watcher.open(f"/collections/{notes.name}")
     watcher.is_live()
     window.open("/subscriptions")
-    window.sees("notes", "table")
-    window.sees(notes.account.owner.email, "table")
+    window.shows("notes", "table")
+    window.shows(notes.account.owner.email, "table")
     window.click("table button", "End")
     window.click("dialog button.danger", "End it")
     watcher.wait("document.querySelector('[data-state=failed]')")
@@ -71,9 +72,26 @@ def test_the_command_palette_goes_anywhere(
 ) -> None:
     window = open_window(notes.account)
     window.open("/members")
-    window.sees("Members", "h1")
+    window.shows("Members", "h1")
     window.press("k", ctrl=True)
     window.type("[role=combobox]", "note")
     window.press("Enter")
     window.is_live()
     assert window.evaluate("location.pathname").endswith("/collections/notes")
+
+
+def test_a_browser_does_not_show_a_document_of_another_tenant(
+    browser: Browser, server: str, notes: CollectionClient
+) -> None:
+    """Their address and their ETag are the same."""
+    from tests.documents.collection import make_collection
+
+    other = make_collection(server, name=notes.name)
+    page = browser.page()
+    page.open(f"{server}/sign-in")
+    for tenant, title in ((notes, "Of one tenant"), (other, "Of the other")):
+        tenant.insert({"_id": "same", "title": title})
+        headers = json.dumps({"Authorization": f"Bearer {tenant.account.admin_key}"})
+        address = f"{tenant.path}/documents/same"
+        call = f"fetch({json.dumps(address)}, {{headers: {headers}}}).then((a) => a.json())"
+        assert page.evaluate(call)["document"]["title"] == title

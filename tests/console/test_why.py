@@ -38,7 +38,7 @@ def test_the_path_of_a_change_is_explained_stage_by_stage(
             window.type(".why input", document)
             window.click(".why button", "Why?")
             window.wait(f"document.querySelector('.why-steps > li.{stage}:last-child')")
-            window.sees(text.replace("`", ""), within=".why-steps > li:last-child")
+            window.shows(text.replace("`", ""), within=".why-steps > li:last-child")
             take_pictures(window, pictures, f"why-{document}", desk=(1280, 1500), phone=(390, 1900))
         assert violations(window) == []
         assert window.complaints == []

@@ -47,7 +47,7 @@ class Window:
     def wait(self, condition: str) -> None:
         self.page.wait(condition)
 
-    def sees(self, text: str, within: str = "body") -> None:
+    def shows(self, text: str, within: str = "body") -> None:
         """Wait until the text is in view."""
         self.wait(f"({_all(within)}).some((e) => e.innerText.includes({json.dumps(text)}))")
 
@@ -108,7 +108,7 @@ class Window:
     def hand_over(self, file: Path, action: str) -> None:
         """Choose a file in a dialog, and click the button."""
         self.choose_file("dialog input[type=file]", file)
-        self.sees(file.name, "dialog .import-file")
+        self.shows(file.name, "dialog .import-file")
         self.click("dialog button.main", action)
 
     def press(self, key: str, *, ctrl: bool = False) -> None:

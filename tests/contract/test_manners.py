@@ -123,6 +123,7 @@ def test_answers_carry_the_headers_of_the_contract(caller: Caller) -> None:
     assert answer.headers["X-Request-Id"] == "my-request-1"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Security-Policy"] == "sandbox"
+    assert answer.headers["Cache-Control"] == "no-store"
     assert 'tenant";r=' in answer.headers["RateLimit"]
     assert 'key";q=' in answer.headers["RateLimit-Policy"]
     forged = caller.get("/v1/whoami", X_Request_Id="bad id;")

@@ -52,7 +52,7 @@ VISITS: dict[str, object] = {
 PRESUPPOSED: dict[str, dict[str, dict[str, object]]] = {
     "docs/guide/aggregates.md": {"collections": {"name": "orders"}},
     "docs/guide/graphql.md": {"aggregates": REQUESTS, "topics": TRAFFIC},
-    "docs/guide/sdk-js.md": {"aggregates": REQUESTS, "datasets": POSTS},
+    "docs/guide/sdk-js.md": {"aggregates": REQUESTS, "datasets": POSTS, "topics": TRAFFIC},
     "docs/guide/sql.md": {"datasets": VISITS},
     "docs/guide/sdk-python.md": {"aggregates": REQUESTS, "datasets": POSTS},
 }

@@ -79,7 +79,7 @@ def test_a_printed_link_signs_its_user_in(capsys: pytest.CaptureFixture[str]) ->
         assert local_links.do_redeem(token).email == user.email
 
 
-def test_nobody_is_signed_in_without_an_account() -> None:
+def test_an_address_without_an_account_gets_no_link() -> None:
     with pytest.raises(CommandError, match="No active user has the address"):
         call_command("issue_sign_in_link", "nobody@example.com")
 

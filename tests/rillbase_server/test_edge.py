@@ -90,6 +90,7 @@ async def test_api_answers_are_sandboxed_and_never_sniffed(path: str) -> None:
     assert answer.header("content-security-policy") == "sandbox"
     assert answer.header("x-content-type-options") == "nosniff"
     assert answer.header("referrer-policy") == "same-origin"
+    assert answer.header("cache-control") == "no-store"
     assert not answer.has("strict-transport-security")
 
 

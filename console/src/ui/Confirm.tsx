@@ -27,7 +27,7 @@ export function Confirm({ title, children, action, typed, onConfirm, onClose }: 
     >
       <div className="soft">{children}</div>
       {typed !== undefined && (
-        <Field label={`Type ${typed} to confirm`}>
+        <Field label={`To confirm, enter “${typed}”`}>
           <input
             className="input mono"
             autoComplete="off"

@@ -9,7 +9,7 @@ import type { Plain } from "./local/paths.js";
 import { newKey } from "./writes/calls.js";
 
 /** Times are RFC 3339, milliseconds since 1970, or relative to now: `-24h`. */
-export type Moment = string | number | Date;
+export type PointInTime = string | number | Date;
 
 /** A query of an aggregate. */
 export interface RowQuery {
@@ -17,8 +17,8 @@ export interface RowQuery {
   readonly rollup?: readonly string[];
   /** A filter on the dimensions. */
   readonly filter?: Plain;
-  readonly from?: Moment;
-  readonly to?: Moment;
+  readonly from?: PointInTime;
+  readonly to?: PointInTime;
   readonly groupBy?: readonly string[];
   /** Coarser buckets, such as `1h`. */
   readonly bucket?: string;
@@ -109,10 +109,11 @@ export class Aggregate<R extends AggregateRow = AggregateRow> {
 /** Returns the members of a query's message or body. */
 function members(query: RowQuery): Plain {
   const { groupBy, from, to, ...rest } = query;
-  const fields = { ...rest, group_by: groupBy, from: moment(from), to: moment(to) };
+  const fields = { ...rest, group_by: groupBy, from: timeOf(from), to: timeOf(to) };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
-function moment(given: Moment | undefined): string | number | undefined {
-  return given instanceof Date ? given.toISOString() : given;
+/** Returns a time as requests contain it. */
+export function timeOf(time: PointInTime | undefined): string | number | undefined {
+  return time instanceof Date ? time.toISOString() : time;
 }

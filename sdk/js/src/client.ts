@@ -15,8 +15,10 @@ import type { FailureReport } from "./live/followed.js";
 import type { EnvelopeFrame } from "./live/frames.js";
 import { Registry } from "./live/registry.js";
 import { rowOf } from "./live/view.js";
+import type { Plain } from "./local/paths.js";
 import { LocalWrites } from "./local/writes.js";
 import { TransactionSteps } from "./steps.js";
+import { Topic } from "./topic.js";
 import { eventStreamDial } from "./transport/event-stream.js";
 import { withFallback } from "./transport/fallback.js";
 import type { Dial } from "./transport/socket.js";
@@ -82,7 +84,7 @@ export function createClient(options: ClientOptions): Client {
   return new Client(options);
 }
 
-/** The connection to a tenant, and its collections, aggregates and datasets. */
+/** The connection to a tenant, and its collections, aggregates, topics and datasets. */
 export class Client {
   private readonly core: Core;
   private readonly connection: Connection;
@@ -120,7 +122,7 @@ export class Client {
     const read = readerOf(http);
     const report = failureReport(options.onError);
     const live = new Registry({ connection: this.connection, writes, clock, read, report });
-    this.core = { http, outbox, connection: this.connection, live, report };
+    this.core = { http, outbox, clock, connection: this.connection, live, report };
     this.stopWatching = this.watchNetwork();
   }
 
@@ -133,6 +135,12 @@ export class Client {
   /** An aggregate whose rows have one shape. */
   aggregate<R extends AggregateRow = AggregateRow>(name: string): Aggregate<R> {
     return new Aggregate<R>(this.core, name);
+  }
+
+  /** A topic whose publications have data of one shape. */
+  topic<D extends object = Plain>(name: string): Topic<D> {
+    checkName("The name of a topic", name);
+    return new Topic<D>(this.core, name);
   }
 
   /** A dataset of analytics tables. */

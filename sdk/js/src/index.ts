@@ -3,7 +3,7 @@
 export {
   Aggregate,
   type AggregateRow,
-  type Moment,
+  type PointInTime,
   type RowQuery,
   type Rows,
 } from "./aggregate.js";
@@ -52,11 +52,21 @@ export type { CallOptions } from "./http/http.js";
 export type { QueryEvent } from "./live/changes.js";
 export type { ConnectionState } from "./live/connection.js";
 export type { RowsSnapshot } from "./live/live-rows.js";
+export type { SubscriptionState } from "./live/live-topic.js";
+export type { Area, Publication } from "./live/publication.js";
 export type { Item, ItemChange, QuerySnapshot, QueryState } from "./live/snapshot.js";
 export type { Group, Lookup, Measure, QuerySpec } from "./live/spec.js";
 export { Query, type SnapshotListener, type WhereOperator } from "./query.js";
 export type { GroupRow, LookedUp, WithLookup } from "./shown.js";
 export type { StepList, TransactionSteps } from "./steps.js";
+export {
+  type NewPublication,
+  type Place,
+  type Published,
+  Topic,
+  type TopicSubscription,
+  type TopicSubscriptionOptions,
+} from "./topic.js";
 export type { Dial, Socket, SocketEvents } from "./transport/socket.js";
 export type { Document, Envelope, Filter, Projection, Update } from "./types.js";
 export type { Conditions, UpdateOptions } from "./writes/calls.js";

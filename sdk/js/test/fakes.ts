@@ -128,9 +128,11 @@ export function row(id: string, version: number, members: Message = {}): Message
 /** A client whose calls are answered so, one after another, and noted. */
 export function answering(answers: object[] = []): {
   client: Client;
+  clock: FakeClock;
   server: FakeServer;
   calls: Request[];
 } {
+  const clock = new FakeClock();
   const server = new FakeServer();
   const calls: Request[] = [];
   const fetching = async (url: URL | RequestInfo, init?: RequestInit) => {
@@ -140,9 +142,9 @@ export function answering(answers: object[] = []): {
   const client = createClient({
     url: "http://db",
     key: "rbk_x",
-    clock: new FakeClock(),
+    clock,
     dial: server.dial,
     fetch: fetching,
   });
-  return { client, server, calls };
+  return { client, clock, server, calls };
 }

@@ -178,18 +178,18 @@ class Subscriber(threading.Thread):
             yield self._until_silence(client)
 
     def _until_silence(self, client: Client) -> Iterator[Frame]:
-        received_s = asked_s = time.monotonic()
+        received_s = sent_s = time.monotonic()
         while not self.over.is_set():
             try:
                 yield client.next(POLL_S)
-                received_s = asked_s = time.monotonic()
+                received_s = sent_s = time.monotonic()
             except TimeoutError:
                 now_s = time.monotonic()
                 if now_s - received_s > SILENCE_S:
                     raise
-                if now_s - asked_s > SILENCE_S / 3:
+                if now_s - sent_s > SILENCE_S / 3:
                     client.send(type="ping", id="p")
-                    asked_s = now_s
+                    sent_s = now_s
 
     @contextmanager
     def _events(self) -> Iterator[Iterator[Frame]]:

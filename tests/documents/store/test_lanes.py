@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from documents.store import writer
-from documents.store.attempt import Ended
 from documents.store.write import WriteCall, WriteResult
 from documents.store.writer import GROUPS_AT_ONCE, Lane
 from rillbase_native import Operation, Operations, Outcomes, Value
@@ -26,14 +25,14 @@ def a_write() -> WriteCall:
 @pytest.fixture
 def let_groups_end(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     """Every group ends as soon as this is set, all in one turn of the event loop."""
-    ends = asyncio.Event()
+    released = asyncio.Event()
 
-    async def run_group(_: UUID, writes: list[WriteCall]) -> list[Ended]:
-        await ends.wait()
+    async def run_group(_: UUID, writes: list[WriteCall]) -> list[WriteResult]:
+        await released.wait()
         return [WriteResult(Outcomes()) for _ in writes]
 
     monkeypatch.setattr(writer, "run_group", run_group)
-    return ends
+    return released
 
 
 async def start_groups(*callers: Coroutine[None, None, T]) -> list[asyncio.Task[T]]:

@@ -285,8 +285,8 @@ def test_a_mark_that_was_made_later_does_not_delay_what_followed_the_publication
 
 def test_initial_rows_may_contain_a_version_before_it_is_published() -> None:
     row = OutboxRow(2, 77, 4_000, in_batch=False, published_ms=4_900)
-    known = hub(rows_have_it=True, registered_us=4_300_000)
-    trace = story.render(replace(EVIDENCE, row=row, hub=known))
+    state = hub(rows_have_it=True, registered_us=4_300_000)
+    trace = story.render(replace(EVIDENCE, row=row, hub=state))
     assert at(trace) == {"write": "04.000", "publication": "04.900", "hub": "04.300"}
     early = hub(rows_have_it=True, registered_us=3_990_000)
     trace = story.render(replace(EVIDENCE, row=row, hub=early))

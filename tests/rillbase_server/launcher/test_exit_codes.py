@@ -23,7 +23,7 @@ from tests.launcher_command import (
 )
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes accounts")
-STRANGER = 12_345
+OTHER_USER = 12_345
 
 
 @pytest.fixture
@@ -110,8 +110,8 @@ def test_a_path_that_is_not_a_directory_is_rejected(data: Path) -> None:
 @needs_root
 def test_a_directory_of_another_user_is_refused(data: Path) -> None:
     data.mkdir()
-    os.chown(data, STRANGER, STRANGER)
-    assert_refused(run("up", "--data-dir", data), ExitCode.WRONG_OWNER, STRANGER, "root")
+    os.chown(data, OTHER_USER, OTHER_USER)
+    assert_refused(run("up", "--data-dir", data), ExitCode.WRONG_OWNER, OTHER_USER, "root")
 
 
 @needs_root

@@ -11,7 +11,7 @@ const TEXTS: Record<LinkPurpose, readonly [title: string, lead: string]> = {
   "sign-in": [
     "This sign-in link has expired",
     "A sign-in link works once, within 15 minutes. Print a new one with " +
-      "`manage.py sign-in-link`, sign in with your password, or have a link emailed to you.",
+      "“manage.py sign-in-link”, sign in with your password, or have a link emailed to you.",
   ],
   "verify-email": [
     "This verification link has expired",

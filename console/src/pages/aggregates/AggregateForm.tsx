@@ -75,7 +75,7 @@ function Source({ definition, onChange }: DefinitionFormProps) {
     );
   return (
     <>
-      <Field label="Fed by" wrong={wrong}>
+      <Field label="Source" wrong={wrong}>
         <Select
           options={[
             [EVENTS, "events"],

@@ -18,7 +18,7 @@ export default function Aggregates() {
       path="aggregates"
       action="New aggregate"
       none={{ icon: "chart", title: "No aggregates yet", about: ABOUT }}
-      heads={["Name", "By", "Measures", "Fed by", "State"]}
+      heads={["Name", "By", "Measures", "Source", "State"]}
       cells={(aggregate) => (
         <>
           <td>

@@ -84,7 +84,7 @@ function IndexTable({ indexes, mayChange, onDrop }: TableProps) {
               .map(([path, direction]) => `${path} ${direction === 1 ? "↑" : "↓"}`)
               .join(", ")}
           </td>
-          <td>{index.unique ? "unique" : "ordinary"}</td>
+          <td>{index.unique ? "unique" : "not unique"}</td>
           <td>
             <State index={index} />
           </td>

@@ -27,8 +27,8 @@ export function RulesTab({
   return (
     <div className="column">
       <p className="lead">
-        Rules bind apps that use a publishable key, alone or with a user's token. Secret keys and
-        members obey their scopes instead.
+        Access rules apply to apps that use a publishable key, with or without a user's token. The
+        scopes of secret keys and the roles of members limit what those can do.
       </p>
       <DefinitionEditor
         definition={definition}

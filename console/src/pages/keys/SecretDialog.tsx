@@ -31,7 +31,7 @@ export function SecretDialog({ apiKey: { name, secret, key }, onClose }: SecretP
       </div>
       <footer>
         <button type="button" className="button main" onClick={onClose}>
-          I have it
+          Done
         </button>
       </footer>
     </Dialog>

@@ -67,7 +67,7 @@ function Shared() {
       <p className="grow soft">
         All tenants share the grid that matches your live queries. A dedicated grid runs in a
         separate namespace, on nodes that no other tenant uses.
-        {quota !== undefined && !isIncluded && ` The ${quota.plan} plan does not include one.`}
+        {quota !== undefined && !isIncluded && ` Your plan (${quota.plan}) does not include one.`}
       </p>
       {may("admin") && isIncluded && (
         <button type="button" className="button" onClick={() => setAsking(true)}>

@@ -210,11 +210,11 @@ interface Watched {
 function Details({ row }: { readonly row: Subscription }) {
   const facts: readonly (readonly [string, string])[] = [
     ["Connection", row.connection],
-    ["Named by the client", row.name],
+    ["Name", row.name],
     ["Acts as", row.principal],
-    ["Sharing the query", row.query_hash.slice(0, 16)],
+    ["Query hash", row.query_hash.slice(0, 16)],
     ["Waiting", `${row.waiting} events, ${size(row.waiting_bytes)}`],
-    ["Result held", size(row.result_bytes)],
+    ["Result size", size(row.result_bytes)],
   ];
   return (
     <div className="audit-details">

@@ -23,8 +23,8 @@ export function Why({ row }: { readonly row: Subscription }) {
   }
 
   return (
-    <section className="why" aria-label="Why did this client receive a change, or not?">
-      <h2>Why did (not) this client get a change?</h2>
+    <section className="why" aria-label="Trace a change to this client">
+      <h2>Trace a change to this client</h2>
       <Question collection={row.collection} typed={typed} onType={setTyped} onAsk={ask} />
       <div aria-live="polite">
         {why.error !== null && <ErrorNotice error={why.error} onRetry={() => ask(typed)} />}

@@ -89,8 +89,9 @@ function Steps({ apiKey }: { readonly apiKey: string }) {
       <li>
         <h3>Change a row</h3>
         <p className="soft">
-          Left are the documents of <Link href={`/t/${slug}/collections/${IDEAS}`}>{IDEAS}</Link>.
-          Right is an app that knows nothing but a publishable key: it shows them by votes, live.
+          On the left are the documents of{" "}
+          <Link href={`/t/${slug}/collections/${IDEAS}`}>{IDEAS}</Link>; on the right is an app with
+          a publishable key, which shows them by votes, live.
         </p>
         <div className="stage-two">
           <ConsoleRows />

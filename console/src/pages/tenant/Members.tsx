@@ -222,7 +222,14 @@ function LinkDialog({ invitation: { email, link }, onClose }: LinkProps) {
       lead="This installation sends no mail. The link is valid for seven days, and only for that address."
       onClose={onClose}
     >
-      <Code text={link ?? ""} label="the invitation link" />
+      <div className="body">
+        <Code text={link ?? ""} label="the invitation link" />
+      </div>
+      <footer>
+        <button type="button" className="button main" onClick={onClose}>
+          Done
+        </button>
+      </footer>
     </Dialog>
   );
 }

@@ -6,7 +6,6 @@
 import { type MouseEvent, useMemo } from "react";
 import type { Topic } from "../../api/types";
 import { Icon } from "../../ui/Icon";
-import type { Publication } from "./follow";
 import { useCities } from "./map/cities";
 import { marksOf } from "./map/clusters";
 import { Graticule, inView, Outlines } from "./map/Ground";
@@ -17,13 +16,14 @@ import { PublicationMarks } from "./map/Marks";
 import { boxOf, projectionOf } from "./map/projection";
 import { useMapView, ZOOM_STEP } from "./map/useMapView";
 import { type MapSize, type MapView, visible } from "./map/view";
+import type { TopicPublication } from "./publications";
 
 /** The scale, in pixels per degree, from which outlines are detailed and cities are labelled. */
 const CLOSE = 20;
 
 interface MapProps {
   readonly topic: Topic;
-  readonly publications: readonly Publication[];
+  readonly publications: readonly TopicPublication[];
   readonly chosen: string | null;
   readonly onChoose: (id: string) => void;
   /** Called with the clicked location. */
@@ -66,7 +66,7 @@ export function TopicMap({ topic, publications, chosen, onChoose, onPoint }: Map
   );
 }
 
-function useTopicMap(topic: Topic, publications: readonly Publication[]) {
+function useTopicMap(topic: Topic, publications: readonly TopicPublication[]) {
   const projection = useMemo(() => projectionOf(topic), [topic]);
   const boxes = publications.flatMap(({ geo }) => (geo ? [boxOf(geo, projection)] : []));
   const map = useMapView(projection.isGeo ? boxes : [], projection.world);

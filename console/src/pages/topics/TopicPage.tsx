@@ -1,10 +1,10 @@
 /** One topic: its publications, on a map if they have places, and a form to publish. */
 
 import { useState } from "react";
-import { encode, parseTyped, printTyped } from "rillbase";
+import { type Place, parseTyped, printTyped } from "rillbase";
 import { Link } from "wouter";
 import { type Resource, useResource } from "../../api/resource";
-import { dataCall, useTenant } from "../../api/tenant";
+import { useTenant } from "../../api/tenant";
 import type { Topic } from "../../api/types";
 import { DropButton } from "../../shell/DropButton";
 import { PageHead } from "../../shell/Shell";
@@ -17,7 +17,8 @@ import { JsonEditor } from "../../ui/JsonEditor";
 import { Time } from "../../ui/Time";
 import { useToasts } from "../../ui/toasts";
 import { useSubmit } from "../../ui/useSubmit";
-import { type Publication, usePublications } from "./follow";
+import { usePublications } from "./follow";
+import { isMatch, type TopicPublication } from "./publications";
 import { EditTopic } from "./TopicDialog";
 import { TopicMap } from "./TopicMap";
 import "./topics.css";
@@ -79,7 +80,7 @@ function TopicView({ topic }: { readonly topic: Topic }) {
   const [id, setId] = useState("1");
   const [point, setPoint] = useState("");
   const [chosen, setChosen] = useState<string | null>(null);
-  const { publications, error, again } = usePublications(topic, id);
+  const { publications, error, isLive } = usePublications(topic, id);
   return (
     <div className="page-body fill">
       <div className="topic">
@@ -107,7 +108,7 @@ function TopicView({ topic }: { readonly topic: Topic }) {
           <Publications items={publications} chosen={chosen} onChoose={setChosen} />
         </div>
         {may("developer") && (
-          <Publish key={point} topic={topic} id={id} point={point} onPublished={again} />
+          <Publish key={point} topic={topic} id={id} point={point} isLive={isLive} />
         )}
       </div>
     </div>
@@ -119,7 +120,7 @@ function hasPlaces({ kind }: Topic): boolean {
 }
 
 interface ListProps {
-  readonly items: readonly Publication[];
+  readonly items: readonly TopicPublication[];
   readonly chosen: string | null;
   readonly onChoose: (id: string) => void;
 }
@@ -136,14 +137,14 @@ function Publications({ items, chosen, onChoose }: ListProps) {
   return (
     <ol className="publications" aria-label="Publications">
       {items.map((item) => (
-        <li key={item.publication_id}>
+        <li key={item.publicationId}>
           <button
             type="button"
-            aria-pressed={item.publication_id === chosen}
-            onClick={() => onChoose(item.publication_id)}
+            aria-pressed={item.publicationId === chosen}
+            onClick={() => onChoose(item.publicationId)}
           >
             <span className="soft">
-              <Time at={item.at} />
+              <Time at={item.at.toISOString()} />
             </span>
             <span className="mono">{item.id ?? placeText(item)}</span>
             <span className="mono cut">{printTyped(item.data)}</span>
@@ -154,7 +155,7 @@ function Publications({ items, chosen, onChoose }: ListProps) {
   );
 }
 
-function placeText({ geo }: Publication): string {
+function placeText({ geo }: TopicPublication): string {
   if (geo === undefined) return "";
   return "box" in geo ? geo.box.join(", ") : geo.center.map((value) => value.toFixed(4)).join(", ");
 }
@@ -163,22 +164,25 @@ interface PublishProps {
   readonly topic: Topic;
   readonly id: string;
   readonly point: string;
-  readonly onPublished: () => void;
+  /** Whether the page receives what is published at its place. */
+  readonly isLive: boolean;
 }
 
-function Publish({ topic, id, point, onPublished }: PublishProps) {
-  const { slug } = useTenant();
+function Publish({ topic, id, point, isLive }: PublishProps) {
+  const { client } = useTenant();
   const { showMessage } = useToasts();
   const isSpatial = hasPlaces(topic);
   const [place, setPlace] = useState(isSpatial ? point : id);
   const [radius, setRadius] = useState(topic.kind === "geo" ? "500" : "10");
   const [data, setData] = useState('{"kind": "hello"}');
   const { error, submit } = useSubmit(async () => {
-    const body = { ...placeBody(topic, place, Number(radius)), data: encode(parseTyped(data)) };
-    const path = `/v1/topics/${topic.name}/publications`;
-    const answer = await dataCall<{ matched_subscribers: number }>(slug, path, body);
-    showMessage(`Published to ${answer.matched_subscribers} subscribers.`);
-    onPublished();
+    const publication = {
+      ...placeBody(topic, place, Number(radius)),
+      data: parseTyped(data) as object,
+    };
+    const { matchedSubscribers } = await client.topic<object>(topic.name).publish(publication);
+    const isIncluded = isLive && (isSpatial || isMatch(topic, place, id));
+    showMessage(publishedText(matchedSubscribers, isIncluded));
   });
   return (
     <form className="publish" onSubmit={submit}>
@@ -212,10 +216,16 @@ function Publish({ topic, id, point, onPublished }: PublishProps) {
   );
 }
 
-function placeBody(topic: Topic, place: string, radius: number): object {
+function publishedText(count: number, isIncluded: boolean): string {
+  const subscriptions = `${count} ${count === 1 ? "subscription" : "subscriptions"}`;
+  return `Published to ${subscriptions}${isIncluded ? ", this page included" : ""}.`;
+}
+
+function placeBody(topic: Topic, place: string, radius: number): Place {
   if (topic.kind === "flat" || topic.kind === "hierarchy") return { id: place };
-  const center = place.split(",").map(Number);
-  if (center.length !== 2 || center.some(Number.isNaN))
+  const [x = Number.NaN, y = Number.NaN, ...others] = place.split(",").map(Number);
+  if (others.length > 0 || Number.isNaN(x) || Number.isNaN(y))
     throw new SyntaxError("A place is two numbers, as in 16.37, 48.21.");
+  const center = [x, y] as const;
   return { geo: topic.kind === "geo" ? { center, radius_m: radius } : { center, radius } };
 }

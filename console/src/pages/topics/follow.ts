@@ -1,93 +1,85 @@
 /** Subscribes to a topic: publications at a place, from an hour ago into the future. */
 
 import { useEffect, useState } from "react";
-import { call, sessionHeaders } from "../../api/control";
+import type { Place, Topic as TopicHandle } from "rillbase";
 import { useTenant } from "../../api/tenant";
 import type { Topic } from "../../api/types";
+import { currentAt, placeOf, type TopicPublication, withPublication } from "./publications";
 
-export type Area =
-  | {
-      readonly center: readonly [number, number];
-      readonly radius_m?: number;
-      readonly radius?: number;
-    }
-  | { readonly box: readonly [number, number, number, number] };
-
-export interface Publication {
-  readonly publication_id: string;
-  readonly position: string;
-  readonly at: string;
-  readonly expires_at: string;
-  readonly id?: string;
-  readonly geo?: Area;
-  readonly data: Readonly<Record<string, unknown>> | null;
-}
-
-const POLL_MS = 1_500;
-const MAX_SHOWN = 500;
-
-/** What to subscribe to: an id, or the visible part of the map. */
-export function placeOf(topic: Topic, id: string): Record<string, string> | null {
-  if (topic.kind === "geo") return { geo: JSON.stringify({ box: [-180, -85, 180, 85] }) };
-  if (topic.kind === "plane")
-    return { geo: JSON.stringify({ box: topic.grid?.bounds ?? [0, 0, 1, 1] }) };
-  return id === "" ? null : { id };
-}
+/** Short, because a subscription whose page has disappeared counts as a subscription until then. */
+const RENEWED_AFTER = "+10m";
+const EXPIRY_CHECK_MS = 1_000;
 
 interface Followed {
-  readonly publications: readonly Publication[];
+  /** The newest first. */
+  readonly publications: readonly TopicPublication[];
   readonly error: unknown;
-  readonly again: () => void;
+  /** Whether the subscription receives what is published now. */
+  readonly isLive: boolean;
 }
 
-export function usePublications(topic: Topic | undefined, id: string): Followed {
-  const { slug } = useTenant();
-  const [publications, setPublications] = useState<readonly Publication[]>([]);
+export function usePublications(topic: Topic, id: string): Followed {
+  const { client } = useTenant();
+  const [publications, setPublications] = useState<readonly TopicPublication[]>([]);
   const [error, setError] = useState<unknown>(null);
-  const [round, setRound] = useState(0);
-  const place = topic && placeOf(topic, id);
-  const address =
-    place &&
-    `/v1/topics/${topic?.name}/publications?${new URLSearchParams({ ...place, from: "-1h" })}`;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another round subscribes again.
+  const [isLive, setLive] = useState(false);
   useEffect(() => {
-    if (!address) {
-      setPublications([]);
-      return;
-    }
-    const stop = new AbortController();
-    const look = async () => {
-      try {
-        setPublications(await read(address, slug, stop.signal));
-        setError(null);
-      } catch (thrown) {
-        if (!stop.signal.aborted) setError(thrown);
-      }
-    };
-    look();
-    const timer = setInterval(look, POLL_MS);
-    return () => {
-      stop.abort();
-      clearInterval(timer);
-    };
-  }, [address, slug, round]);
-  return { publications, error, again: () => setRound((count) => count + 1) };
+    setPublications([]);
+    setError(null);
+    setLive(false);
+    const place = placeOf(topic, id);
+    if (place === null) return;
+    return follow(client.topic<Readonly<Record<string, unknown>>>(topic.name), place, {
+      onPublication: (publication) =>
+        setPublications((shown) => withPublication(shown, publication)),
+      onLive: setLive,
+      onError: setError,
+    });
+  }, [client, topic, id]);
+  useEffect(() => {
+    const timer = setInterval(
+      () => setPublications((shown) => currentAt(shown, Date.now())),
+      EXPIRY_CHECK_MS,
+    );
+    return () => clearInterval(timer);
+  }, []);
+  return { publications, error, isLive };
 }
 
-async function read(address: string, slug: string, signal: AbortSignal): Promise<Publication[]> {
-  const publications: Publication[] = [];
-  let cursor: string | null = null;
-  do {
-    const more: string = cursor === null ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-    const page: { items: Publication[]; next_cursor: string | null } = await call(
-      `${address}&limit=100${more}`,
-      {
-        headers: sessionHeaders(slug),
-        signal,
+interface Listeners {
+  readonly onPublication: (publication: TopicPublication) => void;
+  readonly onLive: (isLive: boolean) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Subscribes, renews the subscription at its end, and unsubscribes when the page is closed. */
+function follow(
+  topic: TopicHandle<Readonly<Record<string, unknown>>>,
+  place: Place,
+  { onPublication, onLive, onError }: Listeners,
+): () => void {
+  let unsubscribe = () => {};
+  const subscribe = () => {
+    unsubscribe();
+    unsubscribe = topic.subscribe({ ...place, from: "-1h", to: RENEWED_AFTER }, onPublication, {
+      onState: (state) => {
+        onLive(state === "live");
+        if (state === "ended") subscribe();
       },
-    );
-    publications.push(...page.items);
-    cursor = page.next_cursor;
-  } while (cursor !== null && publications.length < MAX_SHOWN);
-  return publications.reverse();
+      onError,
+    });
+  };
+  const hide = () => unsubscribe();
+  // The browser shows a page again that it had stored when another was opened.
+  const restore = ({ persisted }: PageTransitionEvent) => {
+    if (persisted) subscribe();
+  };
+  subscribe();
+  addEventListener("pagehide", hide);
+  addEventListener("pageshow", restore);
+  return () => {
+    removeEventListener("pagehide", hide);
+    removeEventListener("pageshow", restore);
+    unsubscribe();
+  };
 }

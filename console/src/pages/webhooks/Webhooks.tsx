@@ -104,7 +104,7 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
   return (
     <FormDialog
       title="New webhook"
-      lead="First, the receiver has to confirm that it wants the messages: it echoes a challenge."
+      lead="The URL is verified first: the receiver must return the challenge that it is sent."
       action="Create webhook"
       canSubmit={name !== "" && url !== ""}
       onSubmit={() => onCreate({ name, url, events: events.split(/[\s,]+/).filter(Boolean) })}
@@ -124,7 +124,10 @@ function NewWebhookDialog({ onCreate, onClose }: DialogProps) {
           onChange={(event) => setUrl(event.target.value)}
         />
       </Field>
-      <Field label="Events" hint="Exactly (api_key.created), by family (api_key.*), or all (*).">
+      <Field
+        label="Events"
+        hint="Event types, such as api_key.created; api_key.* for all of a kind; * for all."
+      >
         <input
           className="input mono"
           value={events}

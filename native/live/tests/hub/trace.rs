@@ -8,9 +8,9 @@ use crate::common::{body, image, key, query, row, sorted, until};
 use crate::desk::{Desk, F0, F1, Is, SORT};
 
 /// The trace of a document's version for a client.
-struct Said(DocumentBuf);
+struct TraceAnswer(DocumentBuf);
 
-impl Said {
+impl TraceAnswer {
     fn of(desk: &Desk, client: u64, id: &str, version: u64) -> Self {
         Self::with(desk, client, id, version, None, None)
     }
@@ -83,24 +83,27 @@ fn an_event_is_named_by_its_number_and_how_far_it_has_come() {
     desk.take();
     desk.matched(F0, image(11, "a", 2, Some(1)), Is::Changed, q.hash);
     desk.matched(F0, image(12, "a", 3, None), Is::Removed, q.hash);
-    let said = Said::of(&desk, 1, "a", 2);
+    let answer = TraceAnswer::of(&desk, 1, "a", 2);
     let names = ["match", "told", "first_event", "last_event", "delivery"];
-    assert_eq!(said.change(2, &names), "change events 1 1 waiting");
-    assert_eq!(said.change(3, &names), "remove events 2 2 waiting");
-    assert_eq!(said.word("held_version"), "null");
+    assert_eq!(answer.change(2, &names), "change events 1 1 waiting");
+    assert_eq!(answer.change(3, &names), "remove events 2 2 waiting");
+    assert_eq!(answer.word("held_version"), "null");
     assert_eq!(
-        (said.word("gone"), said.word("gone_version")),
+        (answer.word("gone"), answer.word("gone_version")),
         ("deleted".into(), "3".into())
     );
     let frames = desk.hub.poll(100);
     assert_eq!(
-        Said::of(&desk, 1, "a", 2).change(2, &["delivery"]),
+        TraceAnswer::of(&desk, 1, "a", 2).change(2, &["delivery"]),
         "handed"
     );
     for frame in frames {
         desk.hub.drained(1, 1, frame.text.len());
     }
-    assert_eq!(Said::of(&desk, 1, "a", 2).change(2, &["delivery"]), "taken");
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 2).change(2, &["delivery"]),
+        "taken"
+    );
 }
 
 #[test]
@@ -108,15 +111,18 @@ fn the_trace_reports_what_the_first_result_already_contained() {
     let (mut desk, q) = (Desk::new(), query("q", "{}"));
     desk.attach(1, &q);
     desk.open(&q, 5, &[row("a", 2, 1)]);
-    let said = Said::with(&desk, 1, "a", 2, Some(4), None);
-    assert_eq!(said.word("rows_have_it"), "true");
-    assert_eq!(said.word("held_version"), "2");
-    assert_eq!(said.change(2, &["told"]), "unknown");
+    let answer = TraceAnswer::with(&desk, 1, "a", 2, Some(4), None);
+    assert_eq!(answer.word("rows_have_it"), "true");
+    assert_eq!(answer.word("held_version"), "2");
+    assert_eq!(answer.change(2, &["told"]), "unknown");
     assert_eq!(
-        Said::with(&desk, 1, "a", 3, Some(9), None).word("rows_have_it"),
+        TraceAnswer::with(&desk, 1, "a", 3, Some(9), None).word("rows_have_it"),
         "false"
     );
-    assert_eq!(Said::of(&desk, 1, "a", 3).word("rows_have_it"), "null");
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 3).word("rows_have_it"),
+        "null"
+    );
 }
 
 #[test]
@@ -134,13 +140,19 @@ fn changes_that_were_put_together_name_the_events_that_stand_for_them() {
         desk.matched(F0, change, Is::Changed, q.hash);
     }
     let names = ["told", "groups", "first_event", "last_event"];
-    assert_eq!(Said::of(&desk, 1, "a", 2).change(2, &names), "events 1 1 1");
-    assert_eq!(Said::of(&desk, 1, "a", 3).change(3, &["told"]), "held");
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 2).change(2, &names),
+        "events 1 1 1"
+    );
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 3).change(3, &["told"]),
+        "held"
+    );
     desk.pass(1_000_000);
     desk.take();
     for version in [3, 4] {
-        let said = Said::of(&desk, 1, "a", version);
-        assert_eq!(said.change(version, &names), "together 2 2 2");
+        let answer = TraceAnswer::of(&desk, 1, "a", version);
+        assert_eq!(answer.change(version, &names), "together 2 2 2");
     }
 }
 
@@ -160,8 +172,11 @@ fn changes_that_cancel_out_cause_no_event() {
     desk.pass(1_000_000);
     assert!(desk.lines().is_empty());
     for version in [1, 2] {
-        let said = Said::of(&desk, 1, "b", version);
-        assert_eq!(said.change(version, &["told", "first_event"]), "together -");
+        let answer = TraceAnswer::of(&desk, 1, "b", version);
+        assert_eq!(
+            answer.change(version, &["told", "first_event"]),
+            "together -"
+        );
     }
 }
 
@@ -180,16 +195,19 @@ fn the_trace_of_a_client_that_does_not_read_reports_dropped_frames() {
         desk.matched(F0, change, Is::Changed, q.hash);
         desk.hub.poll(100);
     }
-    let said = Said::of(&desk, 1, "a", 5);
-    assert_eq!(said.change(5, &["told", "delivery"]), "events waiting");
-    assert_eq!(Said::of(&desk, 1, "a", 11).change(11, &["told"]), "held");
+    let answer = TraceAnswer::of(&desk, 1, "a", 5);
+    assert_eq!(answer.change(5, &["told", "delivery"]), "events waiting");
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 11).change(11, &["told"]),
+        "held"
+    );
     // Memory is short, and the client has read nothing for seconds.
     desk.pass(3_000_000);
-    let said = Said::of(&desk, 1, "a", 5);
-    assert_eq!(said.word("phase"), "cut_off");
-    assert_eq!(said.change(5, &["told", "delivery"]), "events dropped");
+    let answer = TraceAnswer::of(&desk, 1, "a", 5);
+    assert_eq!(answer.word("phase"), "cut_off");
+    assert_eq!(answer.change(5, &["told", "delivery"]), "events dropped");
     assert_eq!(
-        Said::of(&desk, 1, "a", 11).change(11, &["told", "reason"]),
+        TraceAnswer::of(&desk, 1, "a", 11).change(11, &["told", "reason"]),
         "anew too_slow"
     );
 }
@@ -213,12 +231,12 @@ fn the_trace_compares_a_row_with_the_shown_window() {
     desk.take();
     for (n, expected) in [(10, "before"), (25, "inside"), (40, "behind")] {
         let body = body("x", n);
-        let said = Said::with(&desk, 1, "x", 1, None, Some(&body));
-        assert_eq!(said.word("place"), expected, "{n}");
+        let answer = TraceAnswer::with(&desk, 1, "x", 1, None, Some(&body));
+        assert_eq!(answer.word("place"), expected, "{n}");
     }
-    let said = Said::of(&desk, 1, "c", 1);
+    let answer = TraceAnswer::of(&desk, 1, "c", 1);
     assert_eq!(
-        (said.word("held_index"), said.word("limit")),
+        (answer.word("held_index"), answer.word("limit")),
         ("1".into(), "2".into())
     );
 }
@@ -235,7 +253,7 @@ fn the_trace_reports_muted_kinds_of_change() {
     desk.take();
     desk.matched(F0, image(11, "a", 2, Some(1)), Is::Changed, q.hash);
     assert_eq!(
-        Said::of(&desk, 1, "a", 2).change(2, &["told", "delivery"]),
+        TraceAnswer::of(&desk, 1, "a", 2).change(2, &["told", "delivery"]),
         "muted none"
     );
 }
@@ -249,8 +267,14 @@ fn the_trace_reports_a_write_that_waits_for_the_rest_of_its_batch() {
     let mut part = image(11, "a", 1, Some(1));
     part.parts = [0, 1].into();
     desk.matched(F0, part, Is::Added, q.hash);
-    assert_eq!(Said::of(&desk, 1, "a", 1).word("waits_for_batch"), "true");
-    assert_eq!(Said::of(&desk, 1, "b", 1).word("waits_for_batch"), "false");
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "a", 1).word("waits_for_batch"),
+        "true"
+    );
+    assert_eq!(
+        TraceAnswer::of(&desk, 1, "b", 1).word("waits_for_batch"),
+        "false"
+    );
 }
 
 #[test]
@@ -276,14 +300,14 @@ fn the_past_never_takes_more_than_its_budget_and_the_busy_forget_their_own() {
             desk.hub.trace_bytes()
         );
     }
-    let late = Said::of(&desk, 5, "a", 1_999);
+    let late = TraceAnswer::of(&desk, 5, "a", 1_999);
     assert_eq!(late.change(1_999, &["told", "delivery"]), "events taken");
-    let early = Said::of(&desk, 5, "a", 3);
+    let early = TraceAnswer::of(&desk, 5, "a", 3);
     assert_eq!(
         (early.change(3, &["told"]), early.word("forgot")),
         ("unknown".into(), "true".into())
     );
-    let other = Said::of(&desk, 1, "z", 1);
+    let other = TraceAnswer::of(&desk, 1, "z", 1);
     assert_eq!(other.change(1, &["told", "delivery"]), "events taken");
     // Later clients get a ring, and the rings of others shrink.
     for client in 40..400 {
@@ -303,10 +327,10 @@ fn a_trace_has_the_time_at_which_a_change_arrived_instead_of_that_of_the_last_ti
     let arrived_us = desk.now_us + 40_000;
     desk.hub.set_trace_time(arrived_us);
     desk.matched(F0, image(11, "a", 2, Some(1)), Is::Changed, q.hash);
-    let said = Said::of(&desk, 1, "a", 2);
-    assert_eq!(said.word("registered_us"), registered_us.to_string());
+    let answer = TraceAnswer::of(&desk, 1, "a", 2);
+    assert_eq!(answer.word("registered_us"), registered_us.to_string());
     assert_eq!(
-        said.change(2, &["at_us", "told_us"]),
+        answer.change(2, &["at_us", "told_us"]),
         format!("{arrived_us} {arrived_us}")
     );
 }
@@ -327,9 +351,9 @@ fn a_tick_is_the_time_of_the_changes_that_it_sends() {
     }
     let shown_us = desk.now_us;
     desk.pass(600_000);
-    let said = Said::of(&desk, 1, "a", 3);
+    let answer = TraceAnswer::of(&desk, 1, "a", 3);
     let times = format!("{shown_us} together {}", desk.now_us);
-    assert_eq!(said.change(3, &["at_us", "told", "told_us"]), times);
+    assert_eq!(answer.change(3, &["at_us", "told", "told_us"]), times);
 }
 
 #[test]
@@ -348,7 +372,7 @@ fn frames_are_dropped_by_what_followed_them_even_if_the_clock_was_set_back() {
     }
     desk.pass(3_000_000);
     assert_eq!(
-        Said::of(&desk, 1, "a", 5).change(5, &["told", "delivery"]),
+        TraceAnswer::of(&desk, 1, "a", 5).change(5, &["told", "delivery"]),
         "events dropped"
     );
 }

@@ -68,6 +68,12 @@ export class View {
     this.resume = undefined;
   }
 
+  /** For subscriptions whose rows are passed on and not collected. */
+  discardRows(): void {
+    this.rows = [];
+    this.shown = [];
+  }
+
   result(frame: ResultFrame): Effect {
     if (frame.part === 0) this.parts = [];
     for (const item of frame.items) this.parts.push(rowOf(item));

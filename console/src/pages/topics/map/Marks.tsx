@@ -1,7 +1,8 @@
 /** The publications of a map: areas, points, and clusters with the number of their points. */
 
 import type { MouseEvent } from "react";
-import type { Publication } from "../follow";
+import { printTyped } from "rillbase";
+import type { TopicPublication } from "../publications";
 import { type AreaMark, type Cluster, type Marks, namesOf } from "./clusters";
 import type { Box } from "./projection";
 
@@ -17,16 +18,16 @@ export function PublicationMarks({ areas, clusters, chosen, onChoose, onOpen }: 
     <>
       {areas.map(({ publication, box }) => (
         <Area
-          key={publication.publication_id}
+          key={publication.publicationId}
           {...{ publication, box, onChoose }}
-          isChosen={publication.publication_id === chosen}
+          isChosen={publication.publicationId === chosen}
         />
       ))}
       {clusters.map((cluster) => (
         <Point
-          key={cluster.members[0]?.publication_id}
+          key={cluster.members[0]?.publicationId}
           {...{ cluster, onChoose, onOpen }}
-          isChosen={cluster.members.some(({ publication_id: id }) => id === chosen)}
+          isChosen={cluster.members.some(({ publicationId: id }) => id === chosen)}
         />
       ))}
     </>
@@ -99,12 +100,12 @@ function classOf(isChosen: boolean): string {
   return isChosen ? "place chosen" : "place";
 }
 
-function idOf({ publication_id }: Publication): string {
-  return publication_id;
+function idOf({ publicationId }: TopicPublication): string {
+  return publicationId;
 }
 
-function titleOf({ data, publication_id }: Publication): string {
-  return data === null ? publication_id : JSON.stringify(data);
+function titleOf({ data, publicationId }: TopicPublication): string {
+  return data === null ? publicationId : printTyped(data);
 }
 
 /** A click on a mark is not a click on the map. */

@@ -1,19 +1,19 @@
 /** Which publications a map draws as areas, and which it combines because they are close. */
 
-import type { Publication } from "../follow";
+import type { TopicPublication } from "../publications";
 import { type Box, boxOf, type Projection } from "./projection";
 import { type MapSize, type MapView, visible } from "./view";
 
 /** An area that is large enough to see. */
 export interface AreaMark {
-  readonly publication: Publication;
+  readonly publication: TopicPublication;
   /** In pixels. */
   readonly box: Box;
 }
 
 /** Publications at one spot, the newest first. */
 export interface Cluster {
-  readonly members: readonly Publication[];
+  readonly members: readonly TopicPublication[];
   /** Their areas, in map units. */
   readonly boxes: readonly Box[];
   /** The centre of the newest, in pixels. */
@@ -33,14 +33,14 @@ export interface Marks {
 
 /** Divides publications, newest first, into areas and clusters. */
 export function marksOf(
-  publications: readonly Publication[],
+  publications: readonly TopicPublication[],
   projection: Projection,
   view: MapView,
   size: MapSize,
 ): Marks {
   const seen = visible(view, size);
   const areas: AreaMark[] = [];
-  const clusters: { members: Publication[]; boxes: Box[]; x: number; y: number }[] = [];
+  const clusters: { members: TopicPublication[]; boxes: Box[]; x: number; y: number }[] = [];
   for (const publication of publications) {
     if (publication.geo === undefined) continue;
     const box = boxOf(publication.geo, projection);
@@ -71,7 +71,7 @@ const NAMES = ["name", "label", "title", "id"];
 const MAX_NAME = 24;
 
 /** The label of a publication: a member of its data that reads like a name. */
-export function nameOf({ data }: Publication): string | null {
+export function nameOf({ data }: TopicPublication): string | null {
   if (data === null) return null;
   const texts = [...NAMES.map((name) => data[name]), ...Object.values(data)];
   const name = texts.find((text) => typeof text === "string" && text !== "");
@@ -80,7 +80,7 @@ export function nameOf({ data }: Publication): string | null {
 }
 
 /** The label of several publications: two names, or one and the number of others. */
-export function namesOf(members: readonly Publication[]): string {
+export function namesOf(members: readonly TopicPublication[]): string {
   const names = [...new Set(members.flatMap((member) => nameOf(member) ?? []))];
   const [first = "", second] = names;
   if (second === undefined) return first;

@@ -1,7 +1,7 @@
 /** Converts locations to map units: longitude and latitude by Mercator's projection, or a plane. */
 
+import type { Area } from "rillbase";
 import type { Topic } from "../../../api/types";
-import type { Area } from "../follow";
 
 /** A rectangle, in the units of the topic or of the map. In a map, y grows downwards. */
 export interface Box {
