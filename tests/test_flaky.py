@@ -19,6 +19,23 @@ def test_fails_once_{number}():
 """
 FAILS_TWICE = "def test_fails():\n    assert 1 == 2\n"
 
+FIXTURE_FAILS_ONCE = """
+import pathlib
+
+import pytest
+
+@pytest.fixture(scope="module")
+def server():
+    ran = pathlib.Path("ran")
+    if not ran.exists():
+        ran.touch()
+        raise OSError("did not start")
+
+@pytest.mark.parametrize("number", range(5))
+def test_uses_the_server(server, number):
+    pass
+"""
+
 
 def run(folder: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_tests(folder, source, "--retry", *arguments, plugins="-p tests.flaky")
@@ -55,6 +72,14 @@ def test_a_run_fails_with_more_than_three_flaky_tests(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "4 flaky, at most 3 are accepted" in done.stdout
     assert len(flaky_list(tmp_path).splitlines()) == 4
+
+
+def test_tests_that_a_failed_fixture_fails_are_one(tmp_path: Path) -> None:
+    done = run(tmp_path, STEADY + FIXTURE_FAILS_ONCE)
+    assert done.returncode == 0, done.stdout
+    expected = "FLAKY: test_some.py::test_uses_the_server[0] and 4 more (in the run: setup: "
+    assert flaky_list(tmp_path).startswith(expected)
+    assert len(flaky_list(tmp_path).splitlines()) == 1
 
 
 def test_flaky_tests_of_a_run_before_count(tmp_path: Path) -> None:

@@ -40,10 +40,10 @@ def read_items(
     body: pa.Buffer, tables: Mapping[str, AnalyticsTable], target: UploadTarget
 ) -> Iterator[TableBatch]:
     """Yield the operations of an array of rows, or of one row."""
-    reader, chunk = JsonItemReader(MAX_BLOCK_BYTES), bytearray()
+    reader, chunk = JsonItemReader(MAX_BLOCK_BYTES, one_line=True), bytearray()
     for start in range(0, body.size, _PART_BYTES):
         part = body.slice(start, min(_PART_BYTES, body.size - start)).to_pybytes()
-        for _, item in readable(partial(reader.push, part)):
+        for _, _, item in readable(partial(reader.push, part)):
             chunk += item
             chunk += b"\n"
         if len(chunk) >= _CHUNK_BYTES:

@@ -49,6 +49,7 @@ WHOLE = parameter(
 _ERROR = members(
     {
         "line": {"type": "integer", "description": "In Parquet the number of the row."},
+        "column": {"type": "integer", "description": "In JSON, where the document begins."},
         "code": {"type": "string"},
         "detail": {"type": "string"},
         "pointer": {"type": "string"},

@@ -32,7 +32,7 @@ class ImportJob(TenantOwned):
     written = models.BigIntegerField(default=0)
     skipped = models.BigIntegerField(default=0)
     failed = models.BigIntegerField(default=0)
-    #: The first errors: `[{"line", "code", "detail", "pointer"}, …]`.
+    #: The first errors: `[{"line", "code", "detail", "pointer"}, …]`, in JSON also `column`.
     errors = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

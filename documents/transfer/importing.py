@@ -17,6 +17,7 @@ from documents.transfer import jobs
 from documents.transfer.claimed_import import ClaimedImport
 from documents.transfer.import_record import ImportRecord
 from documents.transfer.jobs import MAX_ERRORS, ImportProgress
+from documents.transfer.record_errors import error_of
 from foundation.errors import ApiError, DuplicateId
 from foundation.refusals import as_api_error
 from rillbase_native import Operation, Operations, Outcomes, QueryError, Value
@@ -42,7 +43,7 @@ class BatchRecord(NamedTuple):
 
     #: Its place in the batch, from 1.
     number: int
-    line: int
+    record: ImportRecord
     operation: Operation | ApiError
 
 
@@ -69,27 +70,27 @@ class ImportBatch:
             operation = as_api_error(error)
         except ApiError as error:
             operation = error
-        self.requests.append(BatchRecord(self.records, record.line, operation))
+        self.requests.append(BatchRecord(self.records, record, operation))
 
     @property
     def is_full(self) -> bool:
         return len(self.requests) >= BATCH_RECORDS or self.size >= BATCH_BYTES
 
     @property
-    def operations(self) -> list[tuple[int, Operation]]:
-        """The operations with their lines."""
+    def operations(self) -> list[tuple[ImportRecord, Operation]]:
+        """The operations with their records."""
         return [
-            (line, operation)
-            for _, line, operation in self.requests
+            (record, operation)
+            for _, record, operation in self.requests
             if isinstance(operation, Operation)
         ]
 
     @property
-    def refused(self) -> list[tuple[int, ApiError]]:
-        """The errors with their lines."""
+    def refused(self) -> list[tuple[ImportRecord, ApiError]]:
+        """The errors with their records."""
         return [
-            (line, operation)
-            for _, line, operation in self.requests
+            (record, operation)
+            for _, record, operation in self.requests
             if isinstance(operation, ApiError)
         ]
 
@@ -193,9 +194,9 @@ class ImportRun:
             else:
                 failed.append((operations[index][0], as_api_error(refused)))
         after.failed += len(failed)
-        for number, error in sorted(failed, key=lambda item: item[0]):
+        for record, error in sorted(failed, key=lambda item: item[0].place):
             if len(after.errors) < MAX_ERRORS:
-                after.errors.append(jobs.error_of(number, error))
+                after.errors.append(error_of(record, error))
         return after
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from documents.store.database import pool, scope
-from foundation.errors import ApiError, Conflict, NotFound
+from foundation.errors import Conflict, NotFound
 from foundation.ids import uuid7
 from foundation.json_types import JsonObject, JsonValue
 from foundation.postgres import Statement, StatementResult
@@ -91,16 +91,6 @@ class ImportProgress:
             "failed": self.failed,
             "errors": self.errors,
         }
-
-
-def error_of(line: int, error: ApiError) -> JsonObject:
-    """Return why a record was not imported."""
-    return {
-        "line": line,
-        "code": error.code,
-        "detail": error.detail or error.title,
-        "pointer": error.errors[0].pointer if error.errors else "",
-    }
 
 
 async def begin(tenant_id: UUID, collection_id: UUID, mode: str) -> ImportProgress:

@@ -9,7 +9,6 @@ from functools import partial
 from uuid import UUID
 
 from data_plane.lines import MAX_LINE_BYTES
-from documents.transfer import jobs
 from documents.transfer.formats import (
     CSV,
     JSON,
@@ -20,6 +19,7 @@ from documents.transfer.formats import (
 )
 from documents.transfer.import_record import ImportRecord, json_record
 from documents.transfer.parquet.parquet_records import first_rows
+from documents.transfer.record_errors import error_of
 from documents.transfer.records import (
     SAMPLE_BYTES,
     CsvTable,
@@ -139,7 +139,7 @@ def _json_records(sample: FileSample, form: FileFormat) -> list[ImportRecord]:
         items = readable(partial(reader.push, sample.content))
         if sample.is_whole:
             readable(reader.finish)
-        return [json_record(line, item, mapping) for line, item in items]
+        return [json_record(line, item, mapping, column) for line, column, item in items]
     lines = sample.content.split(b"\n")
     complete = lines if sample.is_whole else lines[:-1]
     return [json_record(number, line, mapping) for number, line in enumerate(complete, 1)]
@@ -190,7 +190,7 @@ def _checked(records: Sequence[ImportRecord]) -> JsonObject:
         except ApiError as error:
             failed += 1
             if len(errors) < MAX_ERRORS:
-                errors.append(jobs.error_of(record.line, error))
+                errors.append(error_of(record, error))
             continue
         if document is not None and len(documents) < MAX_SHOWN:
             documents.append({"line": record.line, "document": parse_json(document.ejson())})

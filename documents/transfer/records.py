@@ -67,8 +67,8 @@ async def _json_items(
 ) -> AsyncGenerator[ImportRecord, None]:
     reader, budget = JsonItemReader(MAX_LINE_BYTES), EventLoopBudget()
     async for step in _steps(parts):
-        for line, item in readable(partial(reader.push, step)):
-            yield json_record(line, item, mapping)
+        for line, column, item in readable(partial(reader.push, step)):
+            yield json_record(line, item, mapping, column)
             await budget.yield_if_spent()
     readable(reader.finish)
 

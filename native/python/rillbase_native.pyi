@@ -223,9 +223,11 @@ class DocumentMapping:
 class JsonItemReader:
     """Cuts a JSON file into its documents, part by part."""
 
-    def __new__(cls, max_bytes: int) -> JsonItemReader: ...
-    def push(self, part: bytes) -> list[tuple[int, bytes]]:
-        """Return the complete documents, each with the line on which it begins."""
+    def __new__(cls, max_bytes: int, *, one_line: bool = False) -> JsonItemReader:
+        """With `one_line`, line breaks around the parts of a document become spaces."""
+
+    def push(self, part: bytes) -> list[tuple[int, int, bytes]]:
+        """Return the complete documents, each with the line and the column at which it begins."""
 
     def finish(self) -> None:
         """Raise `QueryError` if the file is not complete."""

@@ -126,6 +126,39 @@ def test_a_cell_that_another_client_has_changed_is_not_overwritten_without_a_que
     assert window.complaints == []
 
 
+def test_a_rejected_value_stays_in_its_cell_with_the_field_and_the_reason(
+    open_window: OpenWindow, server: str
+) -> None:
+    from tests.documents.collection import make_collection
+
+    schema = {"properties": {"rank": {"type": "number", "minimum": 0}}}
+    ranked = make_collection(server, schema=schema)
+    ranked.insert_many([{"_id": f"n{n}", "rank": n} for n in range(3)])
+    window = grid(open_window, ranked)
+    typed = "document.querySelector('input.cell-editor').value"
+
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "-5")
+    window.press("Enter")
+    shows_question(window, "rank: expected at least 0")
+    assert window.evaluate(typed) == "-5"
+    window.type("input.cell-editor", "-6")
+    window.press("Enter")
+    shows_question(window, "rank: expected at least 0")
+    assert window.evaluate(typed) == "-6"
+    window.type("input.cell-editor", "5")
+    window.press("Enter")
+    shows_title(window, "5")
+    wait_until(lambda: ranked.query({"_id": "n1"})[0]["rank"] == 5, what="the write")
+
+    window.double_click(TITLE)
+    window.type("input.cell-editor", "-7")
+    window.press("Enter")
+    shows_question(window, "rank: expected at least 0")
+    window.click(".cell-question button", "Discard")
+    shows_title(window, "5")
+
+
 #: Without events, the page only finds out about other writes when its own is refused.
 IGNORE_EVENTS = """
 const { set } = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage");

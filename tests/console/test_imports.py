@@ -70,7 +70,7 @@ def test_the_columns_of_a_csv_file_are_mapped_and_previewed_before_it_is_importe
     choose(wizard, "[aria-label='Type of Price']", "number")
     wizard.click("[aria-label='Import Note']")
     wizard.shows("1 of the first 4 records would be refused", "dialog [aria-label=Preview]")
-    wizard.shows('Line 5 Price: "call us" is not a number', "dialog [aria-label=Errors]")
+    wizard.shows('Line 5: Price: "call us" is not a number', "dialog [aria-label=Errors]")
     assert violations(wizard) == []
     take_pictures(wizard, pictures, "import-mapping", desk=(1440, 900))
     wizard.click("dialog footer button", "Import")
@@ -87,6 +87,29 @@ def test_the_columns_of_a_csv_file_are_mapped_and_previewed_before_it_is_importe
     }
     assert [document["_id"] for document in documents] == ["00017", "00018", "00020"]
     assert wizard.complaints == []
+
+
+def test_a_record_that_violates_the_schema_names_its_place_and_field(
+    open_window: OpenWindow, server: str, tmp_path: Path
+) -> None:
+    from tests.documents.collection import make_collection
+
+    strict = make_collection(server, schema={"properties": {"price": {"type": "number"}}})
+    file = tmp_path / "rows.json"
+    file.write_text('[{"price": 1}, {"price": "abc"},\n {"price": "def"}]')
+    window = open_window(strict.account)
+    window.open(f"/collections/{strict.name}")
+    window.is_live()
+    window.click("button[aria-label=More]")
+    window.click("[role=menuitem]", "Import")
+    window.choose_file("dialog input[type=file]", file)
+    window.click("dialog footer button", "Import")
+    window.shows("1 written, 0 skipped, 2 refused", "dialog [role=status]")
+    for line in (
+        'Line 1, column 16: price: expected a number, got "abc"',
+        'Line 2, column 2: price: expected a number, got "def"',
+    ):
+        window.shows(line, "dialog [aria-label=Errors]")
 
 
 def test_a_mapping_that_cannot_hold_is_explained_before_anything_is_sent(
@@ -144,7 +167,7 @@ def test_a_parquet_file_shows_its_types_and_first_rows_before_it_is_imported(
     wizard.shows("decimal128(38, 2)", "dialog [aria-label=Columns]")
     wizard.shows("timestamp[us, tz=UTC]", "dialog [aria-label=Columns]")
     wizard.shows("1 of the 3 rows would be refused", "dialog [aria-label=Preview]")
-    wizard.shows("Row 2 amount", "dialog [aria-label=Errors]")
+    wizard.shows("Row 2: amount", "dialog [aria-label=Errors]")
     wizard.shows("2026-11-21", "dialog [aria-label=Preview] table")
     choose(wizard, ".import-key select", "order")
     wizard.shows("1001", "dialog [aria-label=Preview] td")

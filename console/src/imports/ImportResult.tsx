@@ -33,12 +33,19 @@ export function LineErrors({ errors, noun }: ErrorsProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling elements need the keyboard.
     <ul className="line-errors" aria-label="Errors" tabIndex={0}>
-      {errors.slice(0, MAX_SHOWN).map(({ line, detail }) => (
-        <li key={`${line} ${detail}`}>
-          {line !== undefined && <strong className="number">{`${noun} ${line}`}</strong>} {detail}
+      {errors.slice(0, MAX_SHOWN).map(({ line, column, detail }) => (
+        <li key={`${line} ${column} ${detail}`}>
+          {line !== undefined && (
+            <strong className="number">{`${noun} ${placeOf(line, column)}:`}</strong>
+          )}{" "}
+          {detail}
         </li>
       ))}
       {errors.length > MAX_SHOWN && <li>and {errors.length - MAX_SHOWN} more</li>}
     </ul>
   );
+}
+
+function placeOf(line: number, column: number | undefined): string {
+  return column === undefined ? `${line}` : `${line}, column ${column}`;
 }

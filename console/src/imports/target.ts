@@ -34,6 +34,8 @@ export interface ImportTarget {
 /** A refused record. */
 export interface LineError {
   readonly line?: number;
+  /** Where the record begins in its line, if a line may have several. */
+  readonly column?: number;
   readonly detail: string;
   readonly pointer?: string;
 }

@@ -1,8 +1,8 @@
 //! Splits a JSON file into its documents, without parsing them.
 //!
-//! A file has one array of values, or one object after the other. Each item is returned as one
-//! line, for a reader of lines to validate: line breaks around its parts become spaces. Within a
-//! string they are errors anyway.
+//! A file has one array of values, or one object after the other. Each item is returned with its
+//! place. With [`ItemReader::one_line`] it is one line, for a reader of lines to validate: line
+//! breaks around its parts become spaces. Within a string they are errors anyway.
 
 use std::fmt;
 
@@ -41,8 +41,16 @@ impl fmt::Display for ItemsFailure {
     }
 }
 
-/// An item with the line on which it begins.
-pub type Item = (u64, Vec<u8>);
+/// A document of the file, not parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    /// The column at which it begins, from 1, in characters.
+    pub column: u64,
+    /// Its bytes.
+    pub text: Vec<u8>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ItemsState {
@@ -65,8 +73,11 @@ pub struct ItemReader {
     max_bytes: usize,
     state: ItemsState,
     is_array: bool,
+    is_one_line: bool,
     line: u64,
+    column: u64,
     item_line: u64,
+    item_column: u64,
     item: Vec<u8>,
     depth: usize,
     is_string: bool,
@@ -81,13 +92,23 @@ impl ItemReader {
             max_bytes,
             state: ItemsState::Start,
             is_array: false,
+            is_one_line: false,
             line: 1,
+            column: 1,
             item_line: 1,
+            item_column: 1,
             item: Vec::new(),
             depth: 0,
             is_string: false,
             is_escaped: false,
         }
+    }
+
+    /// Returns each item as one line.
+    #[must_use]
+    pub const fn one_line(mut self) -> Self {
+        self.is_one_line = true;
+        self
     }
 
     /// Reads a part and returns the items that it completes.
@@ -99,7 +120,7 @@ impl ItemReader {
         let mut items = Vec::new();
         for &byte in part {
             self.step(byte, &mut items)?;
-            self.line += u64::from(byte == b'\n');
+            self.advance(byte);
         }
         Ok(items)
     }
@@ -116,6 +137,16 @@ impl ItemReader {
             ItemsState::Start | ItemsState::Inside | ItemsState::After => false,
         };
         is_complete.then_some(()).ok_or(ItemsFailure::Truncated)
+    }
+
+    fn advance(&mut self, byte: u8) {
+        if byte == b'\n' {
+            self.line += 1;
+            self.column = 1;
+        } else if byte & 0b1100_0000 != 0b1000_0000 {
+            // The other bytes continue a character.
+            self.column += 1;
+        }
     }
 
     fn step(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
@@ -153,6 +184,7 @@ impl ItemReader {
     fn begin(&mut self, byte: u8) {
         self.state = ItemsState::Inside;
         self.item_line = self.line;
+        self.item_column = self.column;
         self.depth = 0;
         self.item.clear();
         self.take(byte);
@@ -178,7 +210,11 @@ impl ItemReader {
     }
 
     fn end(&mut self, items: &mut Vec<Item>) {
-        items.push((self.item_line, std::mem::take(&mut self.item)));
+        items.push(Item {
+            line: self.item_line,
+            column: self.item_column,
+            text: std::mem::take(&mut self.item),
+        });
         self.state = if self.is_array {
             ItemsState::After
         } else {
@@ -195,7 +231,7 @@ impl ItemReader {
             b'}' | b']' if !self.is_string => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        let is_break = !self.is_string && matches!(byte, b'\n' | b'\r');
+        let is_break = self.is_one_line && !self.is_string && matches!(byte, b'\n' | b'\r');
         self.item.push(if is_break { b' ' } else { byte });
     }
 }

@@ -2,17 +2,21 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
-use rillbase_json::{ItemReader, ItemsFailure};
+use rillbase_json::{Item, ItemReader, ItemsFailure};
 
 fn cut(file: &[u8], size: usize) -> Result<Vec<(u64, String)>, ItemsFailure> {
-    let mut reader = ItemReader::new(64);
+    let items = read(ItemReader::new(64).one_line(), file, size)?;
+    let text = |item: Item| (item.line, String::from_utf8_lossy(&item.text).into());
+    Ok(items.into_iter().map(text).collect())
+}
+
+fn read(mut reader: ItemReader, file: &[u8], size: usize) -> Result<Vec<Item>, ItemsFailure> {
     let mut items = Vec::new();
     for part in file.chunks(size) {
         items.extend(reader.push(part)?);
     }
     reader.finish()?;
-    let text = |(line, item): (u64, Vec<u8>)| (line, String::from_utf8_lossy(&item).into());
-    Ok(items.into_iter().map(text).collect())
+    Ok(items)
 }
 
 #[test]
@@ -27,6 +31,15 @@ fn an_array_is_cut_at_its_commas() {
         (3, "3 "),
     ];
     assert_eq!(items, expected.map(|(line, text)| (line, text.to_owned())));
+}
+
+#[test]
+fn an_item_is_returned_as_it_is_with_its_place() {
+    let file = "[{\"ä\": 1}, {\"a\":\r\n 2}\n,  3]".as_bytes();
+    let items = read(ItemReader::new(64), file, 1).unwrap();
+    let places = items.iter().map(|item| (item.line, item.column));
+    assert_eq!(places.collect::<Vec<_>>(), [(1, 2), (1, 12), (3, 4)]);
+    assert_eq!(items[1].text, b"{\"a\":\r\n 2}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rillbase_csv::records::{CsvRecord, CsvRecords, RecordProblem};
 use rillbase_csv::typed::CsvType;
 use rillbase_csv::writer::CsvWriter;
 use rillbase_documents::refusal::DocumentRefusal;
-use rillbase_json::{ItemReader, ItemsFailure};
+use rillbase_json::{Item, ItemReader, ItemsFailure};
 use rillbase_query::bson::{Document, Value as Bson};
 use rillbase_query::error::ParseLocation;
 
@@ -228,6 +228,9 @@ fn of_mapping(py: Python<'_>, code: &'static str, problem: MappingProblem) -> Py
     refused(py, DocumentRefusal { detail, ..refusal })
 }
 
+/// A document, with the line and the column at which it begins.
+type PlacedText<'py> = (u64, u64, Bound<'py, PyBytes>);
+
 /// Splits a JSON file into its documents, part by part.
 #[pyclass(
     name = "JsonItemReader",
@@ -241,22 +244,24 @@ pub(crate) struct PyJsonItemReader {
 #[pymethods]
 impl PyJsonItemReader {
     #[new]
-    fn new(max_bytes: usize) -> Self {
+    #[pyo3(signature = (max_bytes, *, one_line = false))]
+    fn new(max_bytes: usize, one_line: bool) -> Self {
+        let reader = ItemReader::new(max_bytes);
         Self {
-            inner: ItemReader::new(max_bytes),
+            inner: if one_line { reader.one_line() } else { reader },
         }
     }
 
-    /// Return the complete documents, each with the line on which it begins.
+    /// Return the complete documents, each with the line and the column at which it begins.
     fn push<'py>(
         &mut self,
         py: Python<'py>,
         part: PyBackedBytes,
-    ) -> PyResult<Vec<(u64, Bound<'py, PyBytes>)>> {
+    ) -> PyResult<Vec<PlacedText<'py>>> {
         let items = py.detach(|| self.inner.push(&part));
         let items = items.map_err(|failure| of_items(py, failure))?;
-        let bytes = |(line, item): (u64, Vec<u8>)| (line, PyBytes::new(py, &item));
-        Ok(items.into_iter().map(bytes).collect())
+        let placed = |item: Item| (item.line, item.column, PyBytes::new(py, &item.text));
+        Ok(items.into_iter().map(placed).collect())
     }
 
     fn finish(&self, py: Python<'_>) -> PyResult<()> {

@@ -410,6 +410,48 @@ fn near_ranks_by_distance() {
 }
 
 #[test]
+fn a_schema_says_what_it_expects() {
+    let expected = |rule: &str, value: &str| {
+        let schema = document(&format!(r#"{{"properties":{{"n":{rule}}}}}"#));
+        let schema = Schema::parse(ValueRef::Document(schema.as_ref()), &ParseLocation::root())
+            .expect("schema");
+        let doc = document(&format!(r#"{{"n":{value}}}"#));
+        let violations = schema
+            .violations(doc.as_ref(), &Fuel::default())
+            .expect("fuel");
+        violations[0].detail.clone()
+    };
+    for (rule, value, detail) in [
+        (r#"{"type":"number"}"#, r#""abc""#, "expected a number"),
+        (
+            r#"{"bsonType":["int","null"]}"#,
+            "1.5",
+            "expected null or an int",
+        ),
+        (r#"{"minimum":0}"#, "-1", "expected at least 0"),
+        (
+            r#"{"maximum":9.5,"exclusiveMaximum":true}"#,
+            "10",
+            "expected less than 9.5",
+        ),
+        (r#"{"multipleOf":5}"#, "3", "expected a multiple of 5"),
+        (
+            r#"{"minLength":2}"#,
+            r#""x""#,
+            "expected at least 2 characters",
+        ),
+        (r#"{"maxItems":1}"#, "[1,2]", "expected at most 1 elements"),
+        (
+            r#"{"enum":["a"]}"#,
+            r#""b""#,
+            "expected one of the allowed values",
+        ),
+    ] {
+        assert_eq!(expected(rule, value), detail);
+    }
+}
+
+#[test]
 fn a_schema_names_all_that_is_wrong() {
     let schema = document(
         r#"{"required":["name"],"properties":{"age":{"bsonType":"int","minimum":0},"tags":{"items":{"type":"string"}}},"additionalProperties":false}"#,

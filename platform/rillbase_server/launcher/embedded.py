@@ -92,8 +92,12 @@ class _EmbeddedServer:
     def _await(self, process: subprocess.Popen[bytes], ready: Callable[[], bool]) -> None:
         self._process = process
         deadline = time.monotonic() + self._start_deadline_s
-        while not ready():
-            if process.poll() is not None:
+        while True:
+            # Read first: a process may become ready and exit at once, as initdb does.
+            has_exited = process.poll() is not None
+            if ready():
+                return
+            if has_exited:
                 raise self._failure(f"exited during start with code {process.returncode}")
             if time.monotonic() > deadline:
                 self.stop()

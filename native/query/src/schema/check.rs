@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::words::expectation;
 use super::{Items, PropertyRules, Rest, Schema, SchemaRule, SchemaViolation};
 use crate::arithmetic::to_decimal;
 use crate::bson::{Document, DocumentWriter, Value, ValueRef};
@@ -43,7 +44,7 @@ impl SchemaCheck<'_> {
         value: ValueRef<'_>,
         location: &ParseLocation<'_>,
     ) -> Result<bool, EvaluationFailure> {
-        let (holds, keyword, detail) = match rule {
+        let (holds, keyword) = match rule {
             SchemaRule::Items(items) => return self.items(items, value, location),
             SchemaRule::Properties(properties) => {
                 return self.properties(properties, value, location);
@@ -65,34 +66,14 @@ impl SchemaCheck<'_> {
                     Ok(true)
                 };
             }
-            SchemaRule::Any(schemas) => (
-                self.count(schemas, value)? > 0,
-                "anyOf",
-                "none of the alternatives holds",
-            ),
-            SchemaRule::One(schemas) => (
-                self.count(schemas, value)? == 1,
-                "oneOf",
-                "not exactly one alternative holds",
-            ),
-            SchemaRule::Not(schema) => (
-                !self.quietly(schema, value)?,
-                "not",
-                "the value matches what is excluded",
-            ),
+            SchemaRule::Any(schemas) => (self.count(schemas, value)? > 0, "anyOf"),
+            SchemaRule::One(schemas) => (self.count(schemas, value)? == 1, "oneOf"),
+            SchemaRule::Not(schema) => (!self.quietly(schema, value)?, "not"),
             SchemaRule::Enum(keys) => {
                 self.fuel.steps(keys.len() as u64 / 16)?;
-                (
-                    keys.contains(&unordered_key(value)),
-                    "enum",
-                    "the value is not one of those allowed",
-                )
+                (keys.contains(&unordered_key(value)), "enum")
             }
-            SchemaRule::Unique => (
-                self.is_unique(value)?,
-                "uniqueItems",
-                "two elements are equal",
-            ),
+            SchemaRule::Unique => (self.is_unique(value)?, "uniqueItems"),
             SchemaRule::Required(names) => {
                 return Ok(self.required(names, value, location, "required"));
             }
@@ -104,8 +85,8 @@ impl SchemaCheck<'_> {
             }
             simple => scalar(simple, value),
         };
-        if !holds {
-            self.note(location, keyword, detail);
+        if !holds && self.report.is_some() {
+            self.note(location, keyword, &expectation(rule));
         }
         Ok(holds)
     }
@@ -245,13 +226,9 @@ impl SchemaCheck<'_> {
 }
 
 /// Rules that depend on the value alone; they hold for other types.
-fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'static str) {
+fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str) {
     match rule {
-        SchemaRule::Kinds { keyword, kinds } => (
-            kinds.contains(value.kind()),
-            keyword,
-            "the type does not match",
-        ),
+        SchemaRule::Kinds { keyword, kinds } => (kinds.contains(value.kind()), keyword),
         SchemaRule::Minimum { bound, exclusive } => {
             let order = compare(value, bound.as_ref());
             let holds = !value.is_number()
@@ -260,7 +237,7 @@ fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'stat
                 } else {
                     order.is_ge()
                 });
-            (holds, "minimum", "the number is too small")
+            (holds, "minimum")
         }
         SchemaRule::Maximum { bound, exclusive } => {
             let order = compare(value, bound.as_ref());
@@ -269,53 +246,32 @@ fn scalar(rule: &SchemaRule, value: ValueRef<'_>) -> (bool, &'static str, &'stat
             } else {
                 order.is_le()
             };
-            (
-                !value.is_number() || (below && !value.is_nan()),
-                "maximum",
-                "the number is too large",
-            )
+            (!value.is_number() || (below && !value.is_nan()), "maximum")
         }
-        SchemaRule::MultipleOf(factor) => (
-            is_multiple(value, factor),
-            "multipleOf",
-            "the number is not a multiple",
-        ),
+        SchemaRule::MultipleOf(factor) => (is_multiple(value, factor), "multipleOf"),
         SchemaRule::Length { least, most } => {
             let holds = value
                 .as_str()
                 .is_none_or(|text| (*least..=*most).contains(&(text.chars().count() as u64)));
-            (
-                holds,
-                "minLength or maxLength",
-                "the length is out of bounds",
-            )
+            (holds, "minLength or maxLength")
         }
         SchemaRule::Pattern(pattern) => (
             value.as_str().is_none_or(|text| pattern.is_match(text)),
             "pattern",
-            "the pattern does not match",
         ),
         SchemaRule::ItemCount { least, most } => {
             let holds = value
                 .as_array()
                 .is_none_or(|array| (*least..=*most).contains(&(array.len() as u64)));
-            (
-                holds,
-                "minItems or maxItems",
-                "the number of elements is out of bounds",
-            )
+            (holds, "minItems or maxItems")
         }
         SchemaRule::PropertyCount { least, most } => {
             let holds = value
                 .as_document()
                 .is_none_or(|inner| (*least..=*most).contains(&(inner.len() as u64)));
-            (
-                holds,
-                "minProperties or maxProperties",
-                "the number of fields is out of bounds",
-            )
+            (holds, "minProperties or maxProperties")
         }
-        _ => (true, "", ""),
+        _ => (true, ""),
     }
 }
 

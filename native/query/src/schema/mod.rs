@@ -7,6 +7,7 @@
 
 mod check;
 mod parse;
+mod words;
 
 use crate::bson::TypeSet;
 use crate::bson::{Document, ValueRef};

@@ -1,16 +1,17 @@
-/** An edit that was not saved because another user had changed the field, and how the user decides. */
+/**
+ * An edit that was not saved, because another user had changed the field or the server rejected the
+ * value, and how the user decides.
+ */
 
 import { type KeyboardEvent, type MouseEvent, useEffect, useId, useRef, useState } from "react";
 import { useToasts } from "../../../ui/toasts";
-import type { Conflict, Edit } from "./cellWrite";
+import type { Conflict, Edit, Unsaved } from "./cellWrite";
 import { editableText, textOf, typedValue } from "./values";
 
-export interface Refused extends Conflict {
-  readonly edit: Edit;
-}
+export type Refused = Unsaved & { readonly edit: Edit };
 
 /** Saves edits of a cell, and holds the one that was refused until the user has decided. */
-export function useRefusedEdit(onSave: (edit: Edit) => Promise<Conflict | null>) {
+export function useRefusedEdit(onSave: (edit: Edit) => Promise<Unsaved | null>) {
   const { fail } = useToasts();
   const [refused, setRefused] = useState<Refused | null>(null);
   const isShown = useRef(true);
@@ -22,13 +23,17 @@ export function useRefusedEdit(onSave: (edit: Edit) => Promise<Conflict | null>)
   }, []);
   async function save(edit: Edit) {
     setRefused(null);
-    const conflict = await onSave(edit);
-    if (conflict === null) return;
-    if (isShown.current) setRefused({ ...conflict, edit });
+    const unsaved = await onSave(edit);
+    if (unsaved === null) return;
+    if (isShown.current) setRefused({ ...unsaved, edit });
     // The cell has been scrolled out of view.
-    else fail(new Error(`Your change was not saved. ${changeText(edit, conflict)}`));
+    else fail(new Error(`Your change was not saved. ${reasonOf(edit, unsaved)}`));
   }
   return { refused, save, forget: () => setRefused(null) };
+}
+
+function reasonOf(edit: Edit, unsaved: Unsaved): string {
+  return "reason" in unsaved ? unsaved.reason : changeText(edit, unsaved);
 }
 
 const MAX_SHOWN_CHARS = 60;
@@ -49,19 +54,30 @@ interface RefusedProps {
 }
 
 /**
- * What was typed, and a question. Enter does not answer it: somebody who presses Enter twice would
- * overwrite a value without having seen it.
+ * What was typed, and a question. Enter saves a value that the server rejected again, corrected. It
+ * does not answer whether to overwrite: somebody who presses Enter twice would overwrite a value
+ * without having seen it.
  */
 export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps) {
-  const { edit, current, conflicting } = refused;
+  const { edit } = refused;
   const [text, setText] = useState(() => editableText(edit.value));
   const noteId = useId();
+  const isRejected = "reason" in refused;
+  function save() {
+    const value = typedValue(text, edit.before);
+    onSave(
+      "reason" in refused
+        ? { ...edit, value }
+        : { ...edit, before: refused.current, value, conflicting: refused.conflicting },
+    );
+  }
   return (
     <>
       <input
         className="cell-editor"
         aria-label={label}
         aria-describedby={noteId}
+        aria-invalid={isRejected}
         // biome-ignore lint/a11y/noAutofocus: the user is asked about this value.
         autoFocus
         value={text}
@@ -70,22 +86,13 @@ export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps
         onKeyDown={(event) => {
           event.stopPropagation();
           if (event.key === "Escape") onCancel();
+          if (event.key === "Enter" && isRejected) save();
         }}
       />
       <span className="cell-question" id={noteId} role="alert">
-        {changeText(edit, refused)}
-        <Answer
-          text="Overwrite"
-          onChoose={() =>
-            onSave({
-              ...edit,
-              before: current,
-              value: typedValue(text, edit.before),
-              conflicting,
-            })
-          }
-        />
-        <Answer text="Reload" onChoose={onCancel} />
+        {reasonOf(edit, refused)}
+        <Answer text={isRejected ? "Save" : "Overwrite"} onChoose={save} />
+        <Answer text={isRejected ? "Discard" : "Reload"} onChoose={onCancel} />
       </span>
     </>
   );

@@ -3,7 +3,7 @@
 import { useState } from "react";
 import { Icon } from "../../../ui/Icon";
 import { CellEditor, CellValue } from "./Cell";
-import type { Conflict, Edit } from "./cellWrite";
+import type { Edit, Unsaved } from "./cellWrite";
 import { RefusedEditor, useRefusedEdit } from "./RefusedEdit";
 import { kindOf } from "./values";
 
@@ -11,7 +11,7 @@ interface TreeProps {
   readonly value: unknown;
   readonly path: string;
   readonly mayWrite: boolean;
-  readonly onSave: (edit: Edit) => Promise<Conflict | null>;
+  readonly onSave: (edit: Edit) => Promise<Unsaved | null>;
 }
 
 const MAX_CHILDREN = 200;

@@ -25,6 +25,14 @@ export interface Conflict {
   readonly conflicting: Versioned;
 }
 
+/** The server has not accepted an edit, and why. */
+export interface Rejection {
+  readonly reason: string;
+}
+
+/** Why an edit was not saved. */
+export type Unsaved = Conflict | Rejection;
+
 /** Other fields of the document may change as often between reading and writing it. */
 const MAX_ATTEMPTS = 5;
 

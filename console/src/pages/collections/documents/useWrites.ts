@@ -2,8 +2,9 @@
 
 import { useMemo } from "react";
 import type { Client, Collection } from "rillbase";
+import { failureOf } from "../../../api/failure";
 import { useToasts } from "../../../ui/toasts";
-import { type Conflict, type Edit, writeField } from "./cellWrite";
+import { type Edit, type Unsaved, writeField } from "./cellWrite";
 import type { Row } from "./useLiveDocuments";
 import { keyOf } from "./values";
 
@@ -14,8 +15,8 @@ type Documents = Collection<Plain>;
 const BATCH = 1_000;
 
 export interface Writes {
-  /** Writes a field, or returns what another user has changed it to. */
-  readonly save: (row: Row, edit: Edit) => Promise<Conflict | null>;
+  /** Writes a field, or returns why it was not written: another user's change, or the server's reason. */
+  readonly save: (row: Row, edit: Edit) => Promise<Unsaved | null>;
   readonly remove: (rows: readonly Row[]) => Promise<void>;
   readonly updateMany: (filter: Plain, update: Plain) => Promise<void>;
   readonly deleteMany: (filter: Plain) => Promise<void>;
@@ -26,13 +27,13 @@ export interface Writes {
  * its own fields, so the originals are read before they are deleted, for the undo.
  */
 export function useWrites(client: Client, collection: string, looksUp: boolean): Writes {
-  const { showMessage, fail } = useToasts();
+  const { showMessage } = useToasts();
   return useMemo(() => {
     const documents = client.collection<Plain>(collection);
     const originals = async (rows: readonly Row[]) =>
       looksUp ? read(documents, rows) : rows.map(({ document }) => document);
 
-    async function save(row: Row, edit: Edit) {
+    async function save(row: Row, edit: Edit): Promise<Unsaved | null> {
       const { path, before } = edit;
       try {
         const conflict = await writeField(documents, row, edit);
@@ -41,7 +42,7 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
           before === undefined ? { $unset: { [path]: "" } } : { $set: { [path]: before } };
         showMessage(`${path} of ${keyOf(row.id)} changed.`, () => documents.update(row.id, undo));
       } catch (error) {
-        fail(error);
+        return { reason: failureOf(error).summary };
       }
       return null;
     }
@@ -69,7 +70,7 @@ export function useWrites(client: Client, collection: string, looksUp: boolean):
           "deleted",
         ),
     };
-  }, [client, collection, looksUp, showMessage, fail]);
+  }, [client, collection, looksUp, showMessage]);
 }
 
 async function read(documents: Documents, rows: readonly Row[]): Promise<readonly Plain[]> {
