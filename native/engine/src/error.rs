@@ -54,6 +54,9 @@ pub enum Error {
         /// The conflicting key.
         what: String,
     },
+    /// The log no longer has all changes that were requested. Read a snapshot, and the changes after
+    /// it.
+    ChangesTruncated,
     /// The database is being closed.
     Stopped,
     /// The request can never be satisfied.
@@ -74,6 +77,7 @@ impl Error {
             Self::Poisoned { .. } => "poisoned",
             Self::Locked { .. } => "locked",
             Self::Conflict { .. } => "conflict",
+            Self::ChangesTruncated => "changes_truncated",
             Self::Stopped => "stopped",
             Self::InvalidArgument { .. } => "invalid_argument",
         }
@@ -171,6 +175,10 @@ impl fmt::Display for Error {
                 write!(out, "{} is locked: it is open elsewhere", path.display())
             }
             Self::Conflict { what } => write!(out, "conflict: {what}"),
+            Self::ChangesTruncated => write!(
+                out,
+                "the log no longer has all of these changes; read a snapshot and the changes after it"
+            ),
             Self::Stopped => write!(out, "the database is being closed"),
             Self::InvalidArgument { what } => write!(out, "invalid argument: {what}"),
         }

@@ -154,8 +154,13 @@ pub struct DbOptions {
     pub memtables_bytes: usize,
     /// The maximum number of full memtables that wait for their flush in each keyspace.
     pub waiting_memtables: usize,
-    /// The size of the log beyond which the memtables that retain it are flushed.
+    /// The size of the log since the oldest entry that was not flushed, beyond which memtables are
+    /// flushed.
     pub log_bytes: u64,
+    /// The size up to which the log is retained for readers of [`crate::Db::changes`] until they
+    /// release it; 0 to retain only what opening needs. Manifests written with more than 0 cannot be
+    /// read by releases without this option.
+    pub retained_log_bytes: u64,
     /// Sizes of the log's files.
     pub log: wal::WalOptions,
     /// Space that is reserved in a file while there is any, and released if the database could not
@@ -184,6 +189,7 @@ impl Default for DbOptions {
             memtables_bytes: 256 << 20,
             waiting_memtables: 2,
             log_bytes: 512 << 20,
+            retained_log_bytes: 0,
             log: wal::WalOptions::default(),
             reserve_bytes: 0,
             background_threads: 2,

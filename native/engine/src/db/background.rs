@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::stats::add;
+use super::work_queue::WorkQueue;
 use super::{DbCore, Keyspace};
 use crate::error::{Error, Result};
 
@@ -20,6 +21,9 @@ pub(super) const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) const RETRY_FULL: Duration = Duration::from_millis(500);
 /// After this many consecutive failures the delay no longer grows beyond four seconds.
 const MAX_FAILURES: u32 = 4;
+/// Keyspaces are flushed together until their memtables have this size, and at most so many.
+const FLUSH_GROUP_BYTES: usize = 4 << 20;
+const FLUSH_GROUP: usize = 64;
 /// How often waiting writers check again, in case they were not woken.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -30,12 +34,35 @@ pub(crate) struct Work {
     turn: Mutex<u64>,
     woken: Condvar,
     stopping: AtomicBool,
+    /// Keyspaces with full memtables.
+    pub(crate) flushes: WorkQueue,
+    /// Keyspaces whose tables have changed, or may have expired.
+    pub(crate) compactions: WorkQueue,
+    /// When all keyspaces were last checked for what has expired.
+    checked: Mutex<Option<Instant>>,
 }
 
 impl Work {
     pub(crate) fn wake(&self) {
         *self.turn.lock() += 1;
         self.woken.notify_all();
+    }
+
+    /// Adds a keyspace to all queues.
+    pub(crate) fn add(&self, keyspace: &Keyspace) {
+        self.flushes.add(keyspace.id());
+        self.compactions.add(keyspace.id());
+    }
+
+    /// Whether it is time to check all keyspaces for what has expired; then the next time is an
+    /// interval later.
+    fn is_check_due(&self) -> bool {
+        let mut checked = self.checked.lock();
+        let is_due = checked.is_none_or(|at| at.elapsed() >= EXPIRY_CHECK_INTERVAL);
+        if is_due {
+            *checked = Some(Instant::now());
+        }
+        is_due
     }
 
     pub(crate) fn stop(&self) {
@@ -153,23 +180,64 @@ impl DbCore {
             Err(error) if error.is_full() => {}
             resumed => resumed?,
         }
-        let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
         if duty.flushes {
-            for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
-                if self.flush(keyspace)? {
-                    return Ok(true);
-                }
+            if self.flush_next()? {
+                return Ok(true);
             }
             self.unstall(true);
             self.keep_reserve()?;
         }
         if duty.compacts {
-            for keyspace in keyspaces.iter().filter(|keyspace| !keyspace.is_dropped()) {
-                if self.compact_once(keyspace)? {
-                    return Ok(true);
-                }
+            if self.work.is_check_due() {
+                let keyspaces = self.keyspaces.read();
+                let all = keyspaces.iter();
+                all.for_each(|one| self.work.compactions.add(one.id()));
+            }
+            if self.compact_next()? {
+                return Ok(true);
             }
             self.unstall(false);
+        }
+        Ok(false)
+    }
+
+    /// Flushes the keyspaces at the front of the queue: one with large memtables alone, those with
+    /// small ones together.
+    fn flush_next(&self) -> Result<bool> {
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while bytes < FLUSH_GROUP_BYTES && group.len() < FLUSH_GROUP {
+            let Some(id) = self.work.flushes.take() else {
+                break;
+            };
+            if let Some(keyspace) = self.keyspace_by_id(id) {
+                let waiting = &keyspace.glance().waiting;
+                bytes += waiting.iter().map(|one| one.bytes()).sum::<usize>();
+                group.push(keyspace.clone());
+            }
+        }
+        let flushed = self.flush(&group);
+        if flushed.is_err() {
+            let again = group.iter().map(Keyspace::id);
+            again.for_each(|id| self.work.flushes.add(id));
+        }
+        // Others may wait behind those that had nothing to flush.
+        flushed.map(|_| !group.is_empty())
+    }
+
+    /// Compacts the first keyspace of the queue that needs it, and puts it at the end: it may need
+    /// more.
+    fn compact_next(&self) -> Result<bool> {
+        while let Some(id) = self.work.compactions.take() {
+            let Some(keyspace) = self.keyspace_by_id(id) else {
+                continue;
+            };
+            match self.compact_once(&keyspace) {
+                Ok(false) => {}
+                compacted => {
+                    self.work.compactions.add(id);
+                    return compacted;
+                }
+            }
         }
         Ok(false)
     }
@@ -180,6 +248,7 @@ impl DbCore {
             flushes: true,
             compacts: true,
         };
+        self.keyspaces.read().iter().for_each(|one| self.work.add(one));
         let worked = (|| {
             while self.run_next(duty)? {}
             Ok(())

@@ -40,7 +40,7 @@ impl DbCore {
         let active = Arc::clone(&keyspace.view().active);
         self.rotate(keyspace, &active)?;
         loop {
-            self.flush(keyspace)?;
+            self.flush(std::slice::from_ref(keyspace))?;
             let _flushing = keyspace.0.flushing.lock();
             if !keyspace.view().waiting.is_empty() {
                 continue;
@@ -86,7 +86,9 @@ impl DbCore {
     fn seal_active(&self, keyspace: &Keyspace) {
         let active = Arc::clone(&keyspace.view().active);
         if !active.is_empty() {
-            self.rotate_idle(keyspace, &active);
+            let mut commit = self.commit.lock();
+            let last = commit.next_sequence - 1;
+            self.replace_memtable(&mut commit, keyspace, &active, last);
         }
     }
 
@@ -161,7 +163,7 @@ impl DbCore {
             .view()
             .version
             .changed(&HashSet::new(), &added, None);
-        keyspace.install(version, &[]);
+        self.install(keyspace, version, &[]);
         Ok(())
     }
 }

@@ -18,6 +18,9 @@ impl DbCore {
         let Some(_guard) = keyspace.0.compacting.try_lock() else {
             return Ok(false);
         };
+        if keyspace.is_dropped() {
+            return Ok(false);
+        }
         let version = Arc::clone(&keyspace.view().version);
         let time = self.snapshots.horizon(self).time;
         let Some(plan) = choose(&version, keyspace.options(), time) else {
@@ -32,6 +35,8 @@ impl DbCore {
         let _guard = keyspace.0.compacting.lock();
         let version = Arc::clone(&keyspace.view().version);
         let time = self.snapshots.horizon(self).time;
+        // A background thread may have left the keyspace to this one.
+        self.work.compactions.add(keyspace.id());
         match everything(&version, keyspace.options(), time) {
             Some(plan) => self.run_plan(keyspace, &version, &plan),
             None => Ok(()),
@@ -107,7 +112,7 @@ impl DbCore {
             edits.extend(version.cursor_edit(keyspace.id()));
         }
         self.append_edits(&mut state, edits)?;
-        keyspace.install(version, &[]);
+        self.install(keyspace, version, &[]);
         if plan.action != CompactionAction::Move {
             plan.files().for_each(|file| file.set_obsolete());
         }

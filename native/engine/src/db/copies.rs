@@ -96,10 +96,6 @@ impl DbCore {
         Manifest::create(vfs, to, self.next_file(), &edits).map(|_| ())
     }
 
-    fn all_keyspaces(&self) -> Vec<Keyspace> {
-        self.keyspaces.read().values().cloned().collect()
-    }
-
     /// Transfers a file to the copy, unless it exists; returns the bytes that were copied.
     fn transfer(
         &self,

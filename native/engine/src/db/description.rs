@@ -32,6 +32,8 @@ pub(crate) struct Description {
     pub(super) next_file: u64,
     pub(super) sequence: Sequence,
     pub(super) time: u64,
+    /// The first record of the log that is read, if there are earlier ones.
+    pub(super) replay_from: u64,
 }
 
 impl Description {
@@ -87,6 +89,7 @@ impl Description {
                 layout,
                 cursor,
             } => self.keyspaces.get_mut(&keyspace)?.cursor = Some((layout, cursor)),
+            Edit::ReplayFrom { record } => self.replay_from = record,
             Edit::Used {
                 file,
                 sequence,
@@ -129,6 +132,10 @@ impl Description {
             sequence: self.sequence,
             time: self.time,
         }];
+        if self.replay_from > 0 {
+            let record = self.replay_from;
+            edits.push(Edit::ReplayFrom { record });
+        }
         for (&id, keyspace) in &self.keyspaces {
             edits.push(Edit::KeyspaceCreated {
                 id,

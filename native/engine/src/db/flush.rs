@@ -1,4 +1,5 @@
-//! The steps of a flush: full memtables become a run of level 0.
+//! The steps of a flush: full memtables become a run of level 0. Small memtables of several
+//! keyspaces are flushed together, which saves syncs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use super::{DbCore, Keyspace};
 use crate::compaction::output::{CompactionOutput, TableFactory};
 use crate::compaction::rules::{CompactionRules, kept_ranges};
 use crate::error::Result;
+use crate::key::Sequence;
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::source::EntrySource;
 use crate::memtable::{Memtable, MemtableCursor};
@@ -18,44 +20,75 @@ use crate::table::builder::TableSettings;
 use crate::version::edit::Edit;
 use crate::version::file::{FileMeta, TableFile};
 
+/// The flush of a keyspace.
+struct Flush<'a> {
+    keyspace: &'a Keyspace,
+    /// Its full memtables, newest first.
+    waiting: Vec<Arc<Memtable>>,
+    /// Everything up to here is in them, or in tables.
+    sealed: Sequence,
+    /// The tables that were written.
+    metas: Vec<FileMeta>,
+}
+
 impl DbCore {
-    /// Flushes the full memtables of a keyspace. Returns whether there were any.
-    pub(crate) fn flush(&self, keyspace: &Keyspace) -> Result<bool> {
-        let flushed = self.flush_waiting(keyspace)?;
-        if flushed {
-            self.work.wake();
-            match self.truncate_log() {
-                // The next flush truncates the log.
-                Err(error) if error.is_full() => {}
-                truncated => truncated?,
-            }
+    /// Flushes the full memtables of some keyspaces. Returns whether there were any.
+    pub(crate) fn flush(&self, keyspaces: &[Keyspace]) -> Result<bool> {
+        let Some(durable) = self.flush_waiting(keyspaces)? else {
+            return Ok(false);
+        };
+        self.work.wake();
+        match self.truncate_log(durable) {
+            // The next flush truncates the log.
+            Err(error) if error.is_full() => {}
+            truncated => truncated?,
         }
-        Ok(flushed)
+        Ok(true)
     }
 
     /// Flushes without truncating the log: while it is replayed, what follows in it is needed.
-    pub(crate) fn flush_waiting(&self, keyspace: &Keyspace) -> Result<bool> {
-        let guard = keyspace.0.flushing.lock();
-        let waiting = keyspace.view().waiting.clone();
-        let Some(newest) = waiting.first() else {
-            return Ok(false);
+    /// Returns before which record everything in the log is durable, if something was flushed.
+    pub(crate) fn flush_waiting(&self, keyspaces: &[Keyspace]) -> Result<Option<u64>> {
+        let mut keyspaces: Vec<&Keyspace> = keyspaces.iter().collect();
+        // All threads lock them in this order.
+        keyspaces.sort_unstable_by_key(|keyspace| keyspace.id());
+        let locks = keyspaces.iter().map(|keyspace| keyspace.0.flushing.lock());
+        let guards: Vec<_> = locks.collect();
+        let mut flushes = Vec::new();
+        for keyspace in keyspaces {
+            let waiting = keyspace.view().waiting.clone();
+            if let Some(newest) = waiting.first().filter(|_| !keyspace.is_dropped()) {
+                let sealed = newest.sealed_at();
+                flushes.push(Flush {
+                    keyspace,
+                    waiting,
+                    sealed,
+                    metas: Vec::new(),
+                });
+            }
+        }
+        let Some(sealed) = flushes.iter().map(|flush| flush.sealed).max() else {
+            return Ok(None);
         };
-        let sealed = newest.sealed_at();
         if self.publisher.wait_for(sealed).is_err() {
             return Err(self.poisoned());
         }
         // A batch may span keyspaces: none of it may be in a table before all of it is durable in
         // the log.
+        let durable = self.wal.indexes().end;
         self.wal.sync()?;
         let drafts = Drafts::new(self);
-        let metas = self.write_memtables(keyspace, &waiting, &drafts)?;
-        let bytes = metas.iter().map(|meta| meta.size).sum();
-        self.install_flush(keyspace, &waiting, metas, sealed)?;
-        drafts.keep();
-        add(&self.stats.flushes, 1);
+        for flush in &mut flushes {
+            flush.metas = self.write_memtables(flush.keyspace, &flush.waiting, &drafts)?;
+        }
+        let metas = flushes.iter().flat_map(|flush| &flush.metas);
+        let bytes = metas.map(|meta| meta.size).sum();
+        add(&self.stats.flushes, flushes.len() as u64);
         add(&self.stats.flushed_bytes, bytes);
-        drop(guard);
-        Ok(true)
+        self.install_flushes(flushes)?;
+        drafts.keep();
+        drop(guards);
+        Ok(Some(durable))
     }
 
     fn write_memtables(
@@ -101,55 +134,67 @@ impl DbCore {
         output.finish()
     }
 
-    fn install_flush(
-        &self,
-        keyspace: &Keyspace,
-        memtables: &[Arc<Memtable>],
-        metas: Vec<FileMeta>,
-        sealed: u64,
-    ) -> Result<()> {
+    fn install_flushes(&self, flushes: Vec<Flush<'_>>) -> Result<()> {
         self.vfs.sync_dir(&self.dir)?;
         let mut state = self.state.lock();
-        let run = self.next_file();
-        let mut edits = vec![Edit::Flushed {
-            keyspace: keyspace.id(),
-            sequence: sealed,
-        }];
-        let mut added = Vec::new();
-        for meta in metas {
-            let path = self.tables.path_of(meta.number);
-            edits.push(Edit::FileAdded {
-                keyspace: keyspace.id(),
-                level: 0,
-                run,
-                meta: meta.clone(),
+        let mut edits = Vec::new();
+        if self.retention.is_enabled() {
+            let record = self.retention.replay_from();
+            edits.push(Edit::ReplayFrom { record });
+        }
+        let mut installs = Vec::with_capacity(flushes.len());
+        for flush in flushes {
+            let id = flush.keyspace.id();
+            let run = self.next_file();
+            edits.push(Edit::Flushed {
+                keyspace: id,
+                sequence: flush.sealed,
             });
-            added.push((0, run, TableFile::new(meta, path, &self.graveyard)));
+            let mut added = Vec::new();
+            for meta in flush.metas {
+                let path = self.tables.path_of(meta.number);
+                edits.push(Edit::FileAdded {
+                    keyspace: id,
+                    level: 0,
+                    run,
+                    meta: meta.clone(),
+                });
+                added.push((0, run, TableFile::new(meta, path, &self.graveyard)));
+            }
+            installs.push((flush.keyspace, flush.waiting, flush.sealed, added));
         }
         self.append_edits(&mut state, edits)?;
-        let version = keyspace
-            .view()
-            .version
-            .changed(&HashSet::new(), &added, Some(sealed));
-        keyspace.install(version, memtables);
+        for (keyspace, flushed, sealed, added) in installs {
+            let version = Arc::clone(&keyspace.view().version);
+            let version = version.changed(&HashSet::new(), &added, Some(sealed));
+            self.install(keyspace, version, &flushed);
+        }
         Ok(())
     }
 
-    /// Drops the part of the log that nothing in memory needs any longer.
-    fn truncate_log(&self) -> Result<()> {
-        let needed = {
-            let commit = self.commit.lock();
-            let end = self.wal.indexes().end;
-            let memtables = commit.active.iter().flat_map(|(keyspace, _)| {
-                let view = keyspace.view();
-                view.memtables()
-                    .map(|memtable| memtable.first_record())
-                    .collect::<Vec<u64>>()
-            });
-            let replayed = self.replayed.load(Ordering::Acquire);
-            memtables.min().unwrap_or(end).min(end).min(replayed)
+    /// Drops the part of the log that neither memtables nor readers of changes need any longer.
+    /// Everything before the record `durable` is durable.
+    fn truncate_log(&self, durable: u64) -> Result<()> {
+        let unflushed = self.oldest_unflushed();
+        self.retention.raise_replay(unflushed.min(durable));
+        self.wal
+            .truncate_front(unflushed.min(self.retained_from()))
+    }
+
+    /// The first record that may have entries that are not in tables.
+    fn oldest_unflushed(&self) -> u64 {
+        let end = {
+            // Memtables need all records that have an index now, or none of them.
+            let _commit = self.commit.lock();
+            self.wal.indexes().end
         };
-        self.wal.truncate_front(needed)
+        let keyspaces = self.keyspaces.read();
+        let oldest = keyspaces.iter().filter_map(|keyspace| {
+            let view = keyspace.glance();
+            view.memtables().map(|one| one.first_record()).min()
+        });
+        let replayed = self.replayed.load(Ordering::Acquire);
+        oldest.fold(end.min(replayed), u64::min)
     }
 }
 

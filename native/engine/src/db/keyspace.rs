@@ -87,7 +87,8 @@ impl Keyspace {
         &self.0.options
     }
 
-    pub(crate) fn id(&self) -> u64 {
+    /// Its number, which no other keyspace of the database ever gets.
+    pub fn id(&self) -> u64 {
         self.0.id
     }
 

@@ -4,9 +4,10 @@
 //!   order in which writes become visible.
 //! - `point_lookup.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
-//!   written; `background.rs`: the threads.
+//!   written; `background.rs`, `work_queue.rs`: the threads, and the order of their work.
 //! - `recovery.rs`: opening; `replay.rs`: loading the log into memory.
 //! - `reserve.rs`: space reserved for opening; `space.rs`: handling a full disk.
+//! - `changes.rs`: reading changes from the log, and retaining it for that.
 //! - `transaction.rs`, `recent.rs`: first-committer-wins transactions.
 //! - `verify.rs`: reading everything; `truncate.rs`: ending a damaged log.
 //! - `stats.rs`: counters.
@@ -17,6 +18,7 @@
 mod background;
 pub(crate) mod batch;
 mod bulk;
+mod changes;
 mod compact;
 mod copies;
 mod description;
@@ -24,6 +26,7 @@ mod drafts;
 mod flush;
 mod group;
 mod keyspace;
+mod keyspace_map;
 mod point_lookup;
 mod publish;
 mod recent;
@@ -39,6 +42,7 @@ mod stats;
 mod transaction;
 mod truncate;
 mod verify;
+mod work_queue;
 mod write;
 
 use std::collections::BTreeMap;
@@ -67,9 +71,11 @@ use crate::vfs::{LockGuard, Vfs};
 use crate::wal::{Durability, Wal};
 
 pub use batch::WriteBatch;
+pub use changes::{Change, ChangeBatch, ChangeFeed};
 pub use copies::restore;
 pub use group::{GroupResults, GroupTicket, GroupWrite, WriteGroup};
 pub use keyspace::Keyspace;
+pub(crate) use keyspace_map::KeyspaceMap;
 pub(crate) use scan::Passing;
 pub use scan::Scan;
 pub use search::{SearchResult, Visited};
@@ -83,8 +89,8 @@ pub use verify::{DatabaseReport, verify};
 #[derive(Debug)]
 pub(crate) struct CommitState {
     next_sequence: Sequence,
-    /// The active memtables.
-    active: Vec<(Keyspace, Arc<Memtable>)>,
+    /// The active memtables by keyspace.
+    active: BTreeMap<u64, (Keyspace, Arc<Memtable>)>,
     recent: recent::Recent,
     /// While the log has no space: the last sequence that will be visible.
     stalled_behind: Option<Sequence>,
@@ -93,11 +99,7 @@ pub(crate) struct CommitState {
 impl CommitState {
     fn memtables(&self, keyspaces: &[u64]) -> Result<Vec<(Keyspace, Arc<Memtable>)>> {
         let find = |id: &u64| {
-            let memtable = self
-                .active
-                .iter()
-                .find(|(keyspace, _)| keyspace.id() == *id);
-            memtable.cloned().ok_or_else(|| Error::InvalidArgument {
+            self.active.get(id).cloned().ok_or_else(|| Error::InvalidArgument {
                 what: format!("the keyspace {id} no longer exists"),
             })
         };
@@ -105,10 +107,8 @@ impl CommitState {
     }
 
     fn replace(&mut self, keyspace: &Keyspace, fresh: &Arc<Memtable>) {
-        for (of, memtable) in &mut self.active {
-            if of.id() == keyspace.id() {
-                *memtable = Arc::clone(fresh);
-            }
+        if let Some((_, memtable)) = self.active.get_mut(&keyspace.id()) {
+            *memtable = Arc::clone(fresh);
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) struct DbCore {
     wal: Wal,
     cache: Arc<BlockCache>,
     tables: Arc<TableCache>,
-    keyspaces: RwLock<BTreeMap<u64, Keyspace>>,
+    keyspaces: RwLock<KeyspaceMap>,
     commit: Mutex<CommitState>,
     publisher: publish::Publisher,
     snapshots: snapshots::Snapshots,
@@ -147,6 +147,7 @@ pub(crate) struct DbCore {
     logged_bytes: AtomicU64,
     /// During replay: log records from here on are not in memory yet.
     replayed: AtomicU64,
+    retention: changes::Retention,
     _lock: Box<dyn LockGuard>,
 }
 
@@ -184,8 +185,12 @@ impl DbCore {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
+    fn all_keyspaces(&self) -> Vec<Keyspace> {
+        self.keyspaces.read().iter().cloned().collect()
+    }
+
     fn keyspace_by_id(&self, id: u64) -> Option<Keyspace> {
-        self.keyspaces.read().get(&id).cloned()
+        self.keyspaces.read().get(id).cloned()
     }
 
     /// Appends edits to the manifest, durably. Without space they are not in it; any other failure
@@ -208,13 +213,26 @@ impl DbCore {
         appended
     }
 
-    /// Replaces a memtable while there are no writers, as when opening.
-    fn rotate_idle(&self, keyspace: &Keyspace, full: &Arc<Memtable>) {
-        let mut commit = self.commit.lock();
-        full.seal(commit.next_sequence - 1);
+    /// Replaces a memtable by an empty one. The full one has nothing after a sequence, and waits for
+    /// its flush.
+    fn replace_memtable(
+        &self,
+        commit: &mut CommitState,
+        keyspace: &Keyspace,
+        full: &Memtable,
+        sequence: Sequence,
+    ) {
+        full.seal(sequence);
         let fresh = Arc::new(Memtable::of(keyspace.options()));
         commit.replace(keyspace, &fresh);
         keyspace.rotate(fresh);
+        self.work.flushes.add(keyspace.id());
+    }
+
+    /// Installs another version of a keyspace, without the memtables that were flushed into it.
+    fn install(&self, keyspace: &Keyspace, version: KeyspaceVersion, flushed: &[Arc<Memtable>]) {
+        keyspace.install(version, flushed);
+        self.work.compactions.add(keyspace.id());
     }
 
     fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
@@ -236,17 +254,14 @@ impl DbCore {
         let active = Arc::clone(&memtable);
         let named = (name.to_owned(), merge.to_owned());
         let keyspace = Keyspace::new(id, named, options, memtable, KeyspaceVersion::empty());
-        self.commit.lock().active.push((keyspace.clone(), active));
-        self.keyspaces.write().insert(id, keyspace.clone());
+        let entry = (keyspace.clone(), active);
+        self.commit.lock().active.insert(id, entry);
+        self.keyspaces.write().insert(keyspace.clone());
         Ok(keyspace)
     }
 
     fn keyspace_by_name(&self, name: &str) -> Option<Keyspace> {
-        self.keyspaces
-            .read()
-            .values()
-            .find(|keyspace| keyspace.name() == name)
-            .cloned()
+        self.keyspaces.read().get_named(name).cloned()
     }
 
     fn drop_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
@@ -259,13 +274,11 @@ impl DbCore {
         let appended = self.append_edits(&mut state, dropped);
         if appended.is_err() {
             keyspace.0.dropped.store(false, Ordering::Release);
+            self.work.add(keyspace);
         }
         appended?;
-        self.commit
-            .lock()
-            .active
-            .retain(|(of, _)| of.id() != keyspace.id());
-        self.keyspaces.write().remove(&keyspace.id());
+        self.commit.lock().active.remove(&keyspace.id());
+        self.keyspaces.write().remove(keyspace);
         keyspace
             .view()
             .version
@@ -311,7 +324,7 @@ impl Db {
 
     /// All keyspaces, in the order of their creation.
     pub fn keyspaces(&self) -> Vec<Keyspace> {
-        self.core.keyspaces.read().values().cloned().collect()
+        self.core.all_keyspaces()
     }
 
     /// Writes a batch; returns the sequence of its last write once it is visible, and as durable as
@@ -449,7 +462,8 @@ impl Db {
         for keyspace in self.keyspaces() {
             let active = Arc::clone(&keyspace.view().active);
             self.core.rotate(&keyspace, &active)?;
-            while self.core.flush(&keyspace)? {}
+            let keyspaces = std::slice::from_ref(&keyspace);
+            while self.core.flush(keyspaces)? {}
         }
         Ok(())
     }

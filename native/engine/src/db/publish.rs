@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -236,6 +237,21 @@ impl Publisher {
         self.broken.store(true, Ordering::Release);
         drop(self.queue.lock());
         self.moved.notify_all();
+    }
+
+    /// Waits until more than a sequence is visible, at most for this long. Returns whether it is.
+    pub(crate) fn wait_beyond(&self, sequence: Sequence, longest: Duration) -> bool {
+        let until = Instant::now() + longest;
+        let mut queue = self.queue.lock();
+        while self.visible() <= sequence && !self.broken.load(Ordering::Acquire) {
+            queue.sleepers += 1;
+            let waited = self.moved.wait_until(&mut queue, until);
+            queue.sleepers -= 1;
+            if waited.timed_out() {
+                break;
+            }
+        }
+        self.visible() > sequence
     }
 
     /// Returns once everything up to a sequence is visible.

@@ -1,17 +1,18 @@
 //! Opening: the manifest lists the tables, and the log has what is not in them yet.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::{Mutex, RwLock};
 
+use super::changes::Retention;
 use super::description::{Described, Description, describe, log_dir};
 use super::publish::Publisher;
 use super::recent::Recent;
 use super::reserve;
-use super::{CommitState, DbCore, Keyspace, ManifestState};
+use super::{CommitState, DbCore, Keyspace, KeyspaceMap, ManifestState};
 use crate::cache::BlockCache;
 use crate::clock::MonotonicTime;
 use crate::error::{Error, Result};
@@ -71,6 +72,7 @@ fn open_within(dir: &Path, options: DbOptions) -> Result<Arc<DbCore>> {
     remove_leftovers(&*vfs, dir, &description, &names, number)?;
     let log = Wal::open(Arc::clone(&vfs), &log_dir(dir), &options.log)?;
     let core = build(dir, options, lock, &description, manifest, number + 1, log)?;
+    core.lower_replay(description.replay_from)?;
     super::replay::replay(&core, &description)?;
     Ok(core)
 }
@@ -131,15 +133,16 @@ fn build(
         options.table_cache_bytes / 2,
     );
     let graveyard = Graveyard::default();
-    let mut keyspaces = BTreeMap::new();
-    for (&id, described) in &description.keyspaces {
-        let keyspace = keyspace_of(id, described, &options, &tables, &graveyard)?;
-        keyspaces.insert(id, keyspace);
-    }
-    let active = keyspaces.values().map(|keyspace: &Keyspace| {
+    let described = description.keyspaces.iter();
+    let open = |(&id, described)| keyspace_of(id, described, &options, &tables, &graveyard);
+    let keyspaces = described.map(open).collect::<Result<KeyspaceMap>>()?;
+    let active = keyspaces.iter().map(|keyspace| {
         let memtable = Arc::clone(&keyspace.view().active);
-        (keyspace.clone(), memtable)
+        (keyspace.id(), (keyspace.clone(), memtable))
     });
+    let end = log.indexes().end;
+    let replay_from = description.replay_from.min(end);
+    let retention = Retention::new(options.retained_log_bytes, replay_from);
     let time = MonotonicTime::new(Arc::clone(&options.clock));
     time.observe(description.time);
     Ok(Arc::new(DbCore {
@@ -172,6 +175,7 @@ fn build(
         owed_delay: Mutex::default(),
         logged_bytes: AtomicU64::new(0),
         replayed: AtomicU64::new(0),
+        retention,
         _lock: lock,
     }))
 }

@@ -39,21 +39,24 @@ struct Replay<'a> {
 
 /// Fills memtables from the log. Memtables that become too large are flushed on the way.
 pub(super) fn replay(core: &Arc<DbCore>, description: &Description) -> Result<()> {
-    let keyspaces = core.keyspaces.read().clone();
+    let keyspaces = core.all_keyspaces();
     let smallest = keyspaces
-        .values()
+        .iter()
         .map(|keyspace| keyspace.options().memtable_bytes);
     let mut replay = Replay {
         core,
         portion_limit: smallest.min().unwrap_or(0).min(PORTION_BYTES),
-        keyspaces: keyspaces.into_iter().collect(),
+        keyspaces: keyspaces.into_iter().map(|one| (one.id(), one)).collect(),
         flushed: description.flushed().collect(),
         portion: Vec::new(),
         portion_bytes: 0,
         sequence: 0,
         next_record: 0,
     };
-    for record in core.wal.read(core.wal.indexes())? {
+    let all = core.wal.indexes();
+    // The last record in tables has their last sequence, which may never have been visible.
+    let first = core.retention.replay_from().saturating_sub(1);
+    for record in core.wal.read(first.max(all.start)..all.end)? {
         replay.take(record?)?;
     }
     replay.insert_portion()?;
@@ -150,10 +153,15 @@ impl Replay<'_> {
             if memtable.bytes() < keyspace.options().memtable_bytes {
                 continue;
             }
-            self.core.commit.lock().next_sequence = self.sequence + 1;
             self.core.publisher.start(self.sequence);
-            self.core.rotate_idle(keyspace, &memtable);
-            match self.core.flush_waiting(keyspace) {
+            {
+                let mut commit = self.core.commit.lock();
+                commit.next_sequence = self.sequence + 1;
+                let sequence = self.sequence;
+                self.core
+                    .replace_memtable(&mut commit, keyspace, &memtable, sequence);
+            }
+            match self.core.flush_waiting(std::slice::from_ref(keyspace)) {
                 // It stays in memory and in the log until there is space.
                 Err(error) if error.is_full() => {}
                 flushed => drop(flushed?),

@@ -8,7 +8,6 @@
 //! A flush or compaction without space removes its output and is retried. Writers that would have
 //! to wait for it are rejected instead.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -19,7 +18,6 @@ use super::{CommitState, Db, DbCore};
 use crate::db::batch::WriteBatch;
 use crate::error::{Error, Result};
 use crate::key::Sequence;
-use crate::memtable::Memtable;
 
 /// What is stalled by a full disk, besides the log.
 #[derive(Debug, Default)]
@@ -103,34 +101,25 @@ impl DbCore {
         let dropped = self.publisher.drop_behind(end);
         commit.stalled_behind = Some(dropped.kept);
         if let Some(cut) = dropped.cut {
-            Self::cut_memtables(commit, cut);
+            self.cut_memtables(commit, cut);
         }
     }
 
     /// Hides all entries after a sequence; later ones go to new memtables.
-    fn cut_memtables(commit: &mut CommitState, cut: Sequence) {
-        let active = std::mem::take(&mut commit.active);
-        commit.active = active
-            .into_iter()
-            .map(|(keyspace, memtable)| {
-                let waiting = keyspace.view();
-                let waiting = waiting.waiting.iter();
-                waiting.for_each(|one| {
-                    if one.sealed_at() > cut {
-                        one.cut_at(cut);
-                    }
-                });
-                // A writer may still be adding to it, unless no batch was ever meant for it.
-                if memtable.is_empty() {
-                    return (keyspace, memtable);
-                }
-                memtable.seal(cut);
+    fn cut_memtables(&self, commit: &mut CommitState, cut: Sequence) {
+        let active: Vec<_> = commit.active.values().cloned().collect();
+        for (keyspace, memtable) in active {
+            let view = keyspace.view();
+            let waiting = view.waiting.iter();
+            waiting
+                .filter(|one| one.sealed_at() > cut)
+                .for_each(|one| one.cut_at(cut));
+            // A writer may still be adding to it, unless no batch was ever meant for it.
+            if !memtable.is_empty() {
                 memtable.cut_at(cut);
-                let fresh = Arc::new(Memtable::of(keyspace.options()));
-                keyspace.rotate(Arc::clone(&fresh));
-                (keyspace, fresh)
-            })
-            .collect();
+                self.replace_memtable(commit, &keyspace, &memtable, cut);
+            }
+        }
     }
 
     /// Resumes a stalled log, if there is space now.

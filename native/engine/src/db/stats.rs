@@ -149,7 +149,7 @@ pub struct Stats {
 impl DbCore {
     pub(crate) fn collect_stats(&self) -> Stats {
         let keyspaces = self.keyspaces.read();
-        let mut keyspaces: Vec<KeyspaceStats> = keyspaces.values().map(KeyspaceStats::of).collect();
+        let mut keyspaces: Vec<KeyspaceStats> = keyspaces.iter().map(KeyspaceStats::of).collect();
         keyspaces.sort_by(|left, right| left.name.cmp(&right.name));
         let counters = &self.stats;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -74,7 +74,7 @@ impl DbCore {
         &self,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<DatabaseReport> {
-        let keyspaces: Vec<Keyspace> = self.keyspaces.read().values().cloned().collect();
+        let keyspaces = self.all_keyspaces();
         let views: Vec<_> = keyspaces.iter().map(Keyspace::view).collect();
         let total = views.iter().map(|view| view.version.size()).sum();
         let mut verified = DatabaseReport::default();

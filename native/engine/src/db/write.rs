@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::keyspace::SuperVersion;
 use super::{CommitState, DbCore, Keyspace};
 use crate::db::batch::{Logged, Stamped, WriteBatch};
 use crate::error::{Error, Result};
@@ -289,43 +288,54 @@ impl DbCore {
         Ok(())
     }
 
-    /// Flushes the largest memtable if the memtables exceed their budget, and the oldest if the log
-    /// does.
+    /// Flushes the largest memtable if the memtables exceed their budget, and those that need more
+    /// of the log than its budget.
     fn respect_budgets(&self) -> Result<()> {
-        let active: Vec<(Keyspace, Arc<Memtable>)> = {
-            let keyspaces = self.keyspaces.read();
-            keyspaces
-                .values()
-                .map(|keyspace| (keyspace.clone(), keyspace.view().active.clone()))
-                .collect()
-        };
-        let total: usize = active.iter().map(|(_, memtable)| memtable.bytes()).sum();
+        let oldest = self.wal.index_within(self.options.log_bytes);
+        let mut full = Vec::new();
+        let (mut total, mut largest) = (0, None);
+        for keyspace in self.keyspaces.read().iter() {
+            let view = keyspace.glance();
+            let bytes = view.active.bytes();
+            total += bytes;
+            if largest.as_ref().is_none_or(|(most, _)| *most < bytes) {
+                largest = Some((bytes, keyspace.clone()));
+            }
+            if view.active.first_record() < oldest {
+                full.push(keyspace.clone());
+            }
+        }
         if total > self.options.memtables_bytes {
-            let largest = active.iter().max_by_key(|(_, memtable)| memtable.bytes());
-            if let Some((keyspace, memtable)) = largest {
-                self.rotate(keyspace, memtable)?;
-            }
-            self.wait_for_memory()?;
+            full.extend(largest.map(|(_, keyspace)| keyspace));
         }
-        if self.wal.size_bytes() > self.options.log_bytes {
-            let filled = active.iter().filter(|(_, memtable)| !memtable.is_empty());
-            if let Some((keyspace, memtable)) = filled.min_by_key(|(_, m)| m.first_record()) {
-                self.rotate(keyspace, memtable)?;
-            }
+        for keyspace in &full {
+            let active = Arc::clone(&keyspace.view().active);
+            self.rotate(keyspace, &active)?;
         }
-        Ok(())
+        if full.is_empty() {
+            return Ok(());
+        }
+        self.wait_for_flushes()
     }
 
-    /// Waits while active memtables and those waiting for their flush exceed twice the budget.
-    pub(super) fn wait_for_memory(&self) -> Result<()> {
-        let most = self.options.memtables_bytes.saturating_mul(2);
-        let fits = || {
-            let keyspaces = self.keyspaces.read();
-            let views: Vec<_> = keyspaces.values().map(Keyspace::view).collect();
-            let held = |view: &SuperVersion| view.memtables().map(|one| one.bytes()).sum::<usize>();
-            views.iter().map(|view| held(view)).sum::<usize>() < most
-                || views.iter().all(|view| view.waiting.is_empty())
-        };
+    /// Whether all memtables, and the log that those waiting for their flush need, are smaller than
+    /// twice their budgets.
+    fn fits_budgets(&self) -> bool {
+        let oldest = self.wal.index_within(self.options.log_bytes.saturating_mul(2));
+        let (mut total, mut is_log_small, mut waits) = (0_usize, true, false);
+        for keyspace in self.keyspaces.read().iter() {
+            let view = keyspace.glance();
+            total += view.memtables().map(|one| one.bytes()).sum::<usize>();
+            waits |= !view.waiting.is_empty();
+            is_log_small &= view.waiting.iter().all(|one| one.first_record() >= oldest);
+        }
+        let is_memory_small = total < self.options.memtables_bytes.saturating_mul(2);
+        (is_memory_small && is_log_small) || !waits
+    }
+
+    /// Waits while memtables or log exceed twice their budgets.
+    pub(super) fn wait_for_flushes(&self) -> Result<()> {
+        let fits = || self.fits_budgets();
         if self.options.background_threads > 0 && !fits() {
             let started = Instant::now();
             self.work
@@ -358,10 +368,8 @@ impl DbCore {
             if !current() || full.is_empty() || keyspace.is_dropped() {
                 return Ok(());
             }
-            full.seal(commit.next_sequence - 1);
-            let fresh = Arc::new(Memtable::of(keyspace.options()));
-            commit.replace(keyspace, &fresh);
-            keyspace.rotate(fresh);
+            let last = commit.next_sequence - 1;
+            self.replace_memtable(&mut commit, keyspace, full, last);
         }
         self.start_work()
     }

@@ -6,6 +6,7 @@
 //! entries are [`rows`] instead, whose operands are folded early.
 
 mod bloom;
+mod key_filter;
 pub(crate) mod rows;
 mod sync;
 
@@ -22,7 +23,7 @@ use crate::merge::Merge;
 use crate::options::KeyspaceOptions;
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::value::ValueBytes;
-use bloom::Bloom;
+use key_filter::KeyFilter;
 use rows::{MergedRows, RowsCursor};
 
 /// The approximate overhead of a row's entry or a range delete.
@@ -35,7 +36,7 @@ pub(crate) struct Memtable {
     /// Replaces the list.
     rows: Option<MergedRows>,
     /// Of whole keys. If filters use the heads of keys, lookups are scans, which do not use it.
-    bloom: Option<Bloom>,
+    filter: Option<KeyFilter>,
     range_deletes: RwLock<Option<Arc<RangeDeletes>>>,
     bytes: AtomicUsize,
     /// The first log record that must be kept until this is flushed.
@@ -48,12 +49,12 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty one for a keyspace. Its filter is sized for one percent more than its limit.
+    /// An empty one for a keyspace. Filled, its filter takes one percent of its limit.
     pub(crate) fn of(options: &KeyspaceOptions) -> Self {
         Self {
             list: SkipList::new(),
             rows: options.accumulates.then(MergedRows::default),
-            bloom: (options.tail_bytes == 0).then(|| Bloom::new(options.memtable_bytes)),
+            filter: (options.tail_bytes == 0).then(|| KeyFilter::new(options.memtable_bytes)),
             range_deletes: RwLock::default(),
             bytes: AtomicUsize::new(0),
             first_record: AtomicU64::new(u64::MAX),
@@ -71,8 +72,8 @@ impl Memtable {
             self.add_range_delete(key, value, tag.sequence());
             Some(key.len() + value.len() + ROW_OVERHEAD)
         } else {
-            if let Some(bloom) = &self.bloom {
-                bloom.add(hash(key));
+            if let Some(filter) = &self.filter {
+                filter.add(hash(key), self.bytes());
             }
             if let Some(rows) = &self.rows {
                 rows.insert(key, value, tag);
@@ -321,8 +322,8 @@ impl Memtable {
         hash: u64,
         tag: Tag,
     ) -> impl Iterator<Item = MemtableEntry<'a>> {
-        let bloom = self.bloom.as_ref();
-        let is_here = bloom.is_none_or(|bloom| bloom.may_contain(hash));
+        let filter = self.filter.as_ref();
+        let is_here = filter.is_none_or(|filter| filter.may_contain(hash));
         let rows = self.rows.as_ref().filter(|_| is_here);
         let row = rows.map_or_else(Vec::new, |rows| rows.versions(key, tag));
         let row = row.into_iter().map(|(tag, value)| MemtableEntry {

@@ -46,6 +46,8 @@ pub(crate) enum Edit {
         layout: String,
         cursor: Vec<u8>,
     },
+    /// The log's records before this one are in tables. Replaces any earlier edit of this kind.
+    ReplayFrom { record: u64 },
 }
 
 const CREATED: u8 = 1;
@@ -56,6 +58,7 @@ const FLUSHED: u8 = 5;
 const USED: u8 = 6;
 const ADDED_WITH_ZONE: u8 = 7;
 const CURSOR: u8 = 8;
+const REPLAY_FROM: u8 = 9;
 
 impl Edit {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -116,6 +119,10 @@ impl Edit {
                 out.put_slice(layout.as_bytes());
                 out.put_slice(cursor);
             }
+            Self::ReplayFrom { record } => {
+                out.push(REPLAY_FROM);
+                out.put_varint(*record);
+            }
         }
     }
 
@@ -145,6 +152,9 @@ impl Edit {
                 keyspace: reader.varint()?,
                 layout: reader.text()?.to_owned(),
                 cursor: reader.slice()?.to_vec(),
+            },
+            REPLAY_FROM => Self::ReplayFrom {
+                record: reader.varint()?,
             },
             REMOVED => Self::FileRemoved {
                 keyspace: reader.varint()?,
@@ -243,6 +253,7 @@ mod tests {
                 sequence: 9,
                 time: 1000,
             },
+            Edit::ReplayFrom { record: 300 },
             Edit::KeyspaceDropped { id: 1 },
         ];
         let mut bytes = Vec::new();

@@ -350,6 +350,15 @@ impl Wal {
         }
     }
 
+    /// The first record such that it and all later ones take at most this many bytes; up to 64 KiB
+    /// of records before it might fit as well.
+    pub fn index_within(&self, bytes: u64) -> u64 {
+        let queue = self.queue.lock();
+        let position = queue.end().saturating_sub(bytes);
+        let first = queue.spans.first_from(position);
+        first.unwrap_or(queue.next_index)
+    }
+
     /// The size of the segments in use, in bytes.
     pub fn size_bytes(&self) -> u64 {
         let extents = self.files.lock().extents();

@@ -156,7 +156,7 @@ impl AppendQueue {
         let index = self.next_index;
         let start = self.encode(kind, body, synced);
         self.spans
-            .add(index, self.identity.segment, start, self.used);
+            .add(index, self.identity, start, self.used);
         self.next_index = index.saturating_add(1);
         index
     }

@@ -403,7 +403,7 @@ impl<'a> RecoveryPass<'a> {
                     });
                 }
                 let spans = &mut recovered.spans;
-                spans.add(index, header.number, record.start, record.end);
+                spans.add(index, header.identity(), record.start, record.end);
                 recovered.next_index = expected.saturating_add(1);
             }
         }

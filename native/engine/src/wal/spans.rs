@@ -1,5 +1,7 @@
 //! Locating records by index.
 
+use super::format::SegmentIdentity;
+
 /// A new span starts after this many bytes, so that few other records are read to find one.
 const SPAN_BYTES: u64 = 64 << 10;
 
@@ -10,6 +12,8 @@ pub(super) struct RecordSpan {
     pub(super) first: u64,
     pub(super) until: u64,
     pub(super) segment: u64,
+    /// The position of its first byte in the log.
+    position: u64,
     /// Offsets in the segment.
     pub(super) start: u64,
     pub(super) end: u64,
@@ -25,10 +29,10 @@ pub(super) struct Spans {
 
 impl Spans {
     /// Adds a data record, whose index follows the last one's.
-    pub(super) fn add(&mut self, index: u64, segment: u64, start: u64, end: u64) {
+    pub(super) fn add(&mut self, index: u64, segment: SegmentIdentity, start: u64, end: u64) {
         if let Some(last) = self.list.last_mut() {
             let near = start.saturating_sub(last.start) < SPAN_BYTES;
-            if near && !self.ended && last.segment == segment && last.until == index {
+            if near && !self.ended && last.segment == segment.segment && last.until == index {
                 last.until = index.saturating_add(1);
                 last.end = end;
                 return;
@@ -38,7 +42,8 @@ impl Spans {
         self.list.push(RecordSpan {
             first: index,
             until: index.saturating_add(1),
-            segment,
+            segment: segment.segment,
+            position: segment.base.saturating_add(start),
             start,
             end,
         });
@@ -67,6 +72,12 @@ impl Spans {
         rest.take_while(|span| span.first < until)
             .copied()
             .collect()
+    }
+
+    /// The first record of the first span that starts at or after a position of the log.
+    pub(super) fn first_from(&self, position: u64) -> Option<u64> {
+        let at = self.list.partition_point(|span| span.position < position);
+        self.list.get(at).map(|span| span.first)
     }
 
     /// The segment that holds a record.
