@@ -248,7 +248,10 @@ impl DbCore {
             flushes: true,
             compacts: true,
         };
-        self.keyspaces.read().iter().for_each(|one| self.work.add(one));
+        self.keyspaces
+            .read()
+            .iter()
+            .for_each(|one| self.work.add(one));
         let worked = (|| {
             while self.run_next(duty)? {}
             Ok(())

@@ -201,7 +201,11 @@ impl ChangeFeed {
 
     fn add_read(&mut self, position: Sequence) {
         self.position = self.position.max(position);
-        if self.reads.back().is_some_and(|(_, next)| *next == self.next) {
+        if self
+            .reads
+            .back()
+            .is_some_and(|(_, next)| *next == self.next)
+        {
             self.reads.pop_back();
         }
         self.reads.push_back((self.position, self.next));

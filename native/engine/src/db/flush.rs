@@ -11,9 +11,9 @@ use super::{DbCore, Keyspace};
 use crate::compaction::output::{CompactionOutput, TableFactory};
 use crate::compaction::rules::{CompactionRules, kept_ranges};
 use crate::error::Result;
-use crate::key::Sequence;
 use crate::iterate::merging::MergingCursor;
 use crate::iterate::source::EntrySource;
+use crate::key::Sequence;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::range_delete::{RangeDelete, RangeDeletes};
 use crate::table::builder::TableSettings;
@@ -177,8 +177,7 @@ impl DbCore {
     fn truncate_log(&self, durable: u64) -> Result<()> {
         let unflushed = self.oldest_unflushed();
         self.retention.raise_replay(unflushed.min(durable));
-        self.wal
-            .truncate_front(unflushed.min(self.retained_from()))
+        self.wal.truncate_front(unflushed.min(self.retained_from()))
     }
 
     /// The first record that may have entries that are not in tables.

@@ -99,9 +99,12 @@ pub(crate) struct CommitState {
 impl CommitState {
     fn memtables(&self, keyspaces: &[u64]) -> Result<Vec<(Keyspace, Arc<Memtable>)>> {
         let find = |id: &u64| {
-            self.active.get(id).cloned().ok_or_else(|| Error::InvalidArgument {
-                what: format!("the keyspace {id} no longer exists"),
-            })
+            self.active
+                .get(id)
+                .cloned()
+                .ok_or_else(|| Error::InvalidArgument {
+                    what: format!("the keyspace {id} no longer exists"),
+                })
         };
         keyspaces.iter().map(find).collect()
     }

@@ -321,7 +321,9 @@ impl DbCore {
     /// Whether all memtables, and the log that those waiting for their flush need, are smaller than
     /// twice their budgets.
     fn fits_budgets(&self) -> bool {
-        let oldest = self.wal.index_within(self.options.log_bytes.saturating_mul(2));
+        let oldest = self
+            .wal
+            .index_within(self.options.log_bytes.saturating_mul(2));
         let (mut total, mut is_log_small, mut waits) = (0_usize, true, false);
         for keyspace in self.keyspaces.read().iter() {
             let view = keyspace.glance();

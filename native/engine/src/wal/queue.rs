@@ -155,8 +155,7 @@ impl AppendQueue {
     pub(super) fn add(&mut self, kind: RecordKind, body: &[&[u8]], synced: u64) -> u64 {
         let index = self.next_index;
         let start = self.encode(kind, body, synced);
-        self.spans
-            .add(index, self.identity, start, self.used);
+        self.spans.add(index, self.identity, start, self.used);
         self.next_index = index.saturating_add(1);
         index
     }
