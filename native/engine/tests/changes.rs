@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rillbase_engine::vfs::{FaultVfs, MemoryVfs, SeededRandom, Vfs};
+use rillbase_engine::vfs::{Fault, FaultVfs, MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{
     Change, ChangeBatch, ChangeFeed, Db, DbOptions, Durability, EntryKind, Error, Keyspace,
@@ -209,6 +209,24 @@ fn a_reader_beside_writers_gets_every_batch_once_and_none_before_it_is_visible()
         done.store(true, Ordering::Release);
         assert_eq!(reader.join().unwrap(), 2 * WRITES);
     });
+}
+
+#[test]
+fn a_batch_that_is_in_the_log_and_never_became_visible_is_not_read() {
+    let vfs = Arc::new(FaultVfs::new(1));
+    let (db, space) = open(&vfs, 0);
+    let write = |value: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(&space, b"key", value);
+        db.write(batch, Durability::Sync)
+    };
+    let before = vfs.sites();
+    write(b"visible").unwrap();
+    let sync = 2 * vfs.sites() - before - 1;
+    vfs.fail_at(sync, Fault::Error);
+    assert!(write(b"unsynced").is_err());
+    let mut feed = db.changes(0).unwrap();
+    assert_eq!(read_all(&mut feed, 1).len(), 1);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod crash_support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crash_support::{History, World, work_in_little_room};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
@@ -237,6 +238,42 @@ fn data_recovered_after_a_failed_sync_is_durable_and_not_only_cached() {
 }
 
 /// A database whose reserve is a mebibyte, without background threads.
+#[test]
+fn a_flush_that_lacked_space_is_done_once_there_is_some() {
+    let vfs = FaultVfs::new(1);
+    let options = DbOptions {
+        vfs: Arc::new(vfs.clone()),
+        ..DbOptions::default()
+    };
+    let small = KeyspaceOptions {
+        memtable_bytes: 4000,
+        ..KeyspaceOptions::default()
+    };
+    let db = Db::open("/db", options.keyspace("space", small)).unwrap();
+    let space = db.keyspace("space").unwrap();
+    let put = |number: u8| {
+        let mut batch = WriteBatch::new();
+        batch.put(&space, &[number], &[7; 1000]);
+        db.write(batch, Durability::Buffered).unwrap();
+    };
+    put(0);
+    // The log has reserved space, tables have none.
+    vfs.fill_up();
+    (1..4).for_each(put);
+    wait_until(|| db.why_full().is_some());
+    vfs.clear();
+    wait_until(|| db.stats().flushes == 1);
+    wait_until(|| db.why_full().is_none());
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it did not happen");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn with_reserve(vfs: &FaultVfs) -> Db {
     let options = DbOptions {
         vfs: Arc::new(vfs.clone()),

@@ -42,7 +42,12 @@ fn put(db: &Db, space: &Keyspace, number: usize) {
 #[test]
 fn the_log_stays_within_twice_its_budget_while_all_keyspaces_are_written() {
     const COUNT: usize = 2000;
-    let db = Db::open("/db", options(&Arc::new(MemoryVfs::new()))).unwrap();
+    let options = DbOptions {
+        // Slower than the writes.
+        write_rate: 6 << 20,
+        ..options(&Arc::new(MemoryVfs::new()))
+    };
+    let db = Db::open("/db", options).unwrap();
     let spaces = create(&db, COUNT);
     for number in 0..60_000 {
         put(&db, &spaces[number % COUNT], number);

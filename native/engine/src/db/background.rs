@@ -224,8 +224,8 @@ impl DbCore {
         flushed.map(|_| !group.is_empty())
     }
 
-    /// Compacts the first keyspace of the queue that needs it, and puts it at the end: it may need
-    /// more.
+    /// Compacts the first keyspace of the queue that needs it. With its new tables it is at the end
+    /// of the queue.
     fn compact_next(&self) -> Result<bool> {
         while let Some(id) = self.work.compactions.take() {
             let Some(keyspace) = self.keyspace_by_id(id) else {
@@ -233,9 +233,10 @@ impl DbCore {
             };
             match self.compact_once(&keyspace) {
                 Ok(false) => {}
-                compacted => {
+                Ok(true) => return Ok(true),
+                failed => {
                     self.work.compactions.add(id);
-                    return compacted;
+                    return failed;
                 }
             }
         }
