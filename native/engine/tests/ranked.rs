@@ -174,11 +174,11 @@ fn any_history_gives_the_entries_of_a_scan_in_the_order_of_their_ranks() {
     }
 }
 
-/// Options with blocks of the usual size.
+/// Options with blocks of the default size.
 fn plain() -> KeyspaceOptions {
     KeyspaceOptions {
         extractor: Some(Arc::new(TimeAndPlace)),
-        table_bytes: 1 << 20,
+        table_bytes: 128 << 10,
         ..KeyspaceOptions::default()
     }
 }
@@ -206,6 +206,9 @@ fn the_newest_of_many_entries_are_returned_after_few_blocks() {
     };
     load(&world, (0..100_000).map(entry));
     world.db().compact(&world.entries).unwrap();
+    let levels = &world.db().stats().keyspaces[0].levels;
+    let tables: usize = levels.iter().map(|level| level.files).sum();
+    assert!(tables > 3, "{tables}");
     let reads = || world.db().stats().cache_misses;
     let before = reads();
     let mut ranked = world.db().ranked(&world.entries, None, newest).unwrap();
@@ -346,6 +349,7 @@ fn entries_of_tables_without_zones_or_with_those_of_another_extractor_are_return
 fn operands_are_ranked_by_the_value_that_they_are_folded_to() {
     let options = KeyspaceOptions {
         merge: Some(Arc::new(SumOfTimes)),
+        compact_at_runs: 100,
         ..plain()
     };
     let world = World::new(options);
