@@ -133,6 +133,16 @@ impl ZoneMap {
                 .is_some_and(|(first, last)| first <= high && low <= last)
     }
 
+    /// Whether the attributes of some entry are not in it, so that the zone excludes nothing.
+    pub(crate) fn has_unknown(&self) -> bool {
+        self.unknown
+    }
+
+    /// The smallest rectangle that contains those of all entries, if there are any.
+    pub fn rectangle(&self) -> Option<Rectangle> {
+        self.rectangle
+    }
+
     /// The earliest and the latest time.
     pub fn times(&self) -> Option<(Millis, Millis)> {
         self.times

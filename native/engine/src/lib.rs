@@ -55,8 +55,8 @@ pub use compaction::plan::CompactionPlan;
 pub use compaction::shape::{KeyspaceShape, RunShape, Separation, TableShape};
 pub use db::{
     Change, ChangeBatch, ChangeFeed, DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults,
-    GroupTicket, GroupWrite, Keyspace, KeyspaceStats, LevelStats, Scan, SearchResult, Stats,
-    Visited, WriteBatch, WriteGroup, restore, truncate_damaged_log, verify,
+    GroupTicket, GroupWrite, Keyspace, KeyspaceStats, LevelStats, Ranked, RankedEntry, Scan,
+    SearchResult, Stats, Visited, WriteBatch, WriteGroup, restore, truncate_damaged_log, verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 //! - [`write`](self) — `write.rs`: sequence, log, memtable, durable, visible; `publish.rs`: the
 //!   order in which writes become visible.
 //! - `point_lookup.rs`, `scan.rs`: point lookups and scans; `snapshots.rs`: what they may see.
+//! - `search.rs`, `ranked.rs`: entries by their attributes, and in the order of a rank.
 //! - `flush.rs`, `compact.rs`: memtables to tables, tables to tables; `rewrite.rs`: how they are
 //!   written; `background.rs`, `work_queue.rs`: the threads, and the order of their work.
 //! - `recovery.rs`: opening; `replay.rs`: loading the log into memory.
@@ -29,6 +30,7 @@ mod keyspace;
 mod keyspace_map;
 mod point_lookup;
 mod publish;
+mod ranked;
 mod recent;
 mod recovery;
 mod replay;
@@ -76,6 +78,7 @@ pub use copies::restore;
 pub use group::{GroupResults, GroupTicket, GroupWrite, WriteGroup};
 pub use keyspace::Keyspace;
 pub(crate) use keyspace_map::KeyspaceMap;
+pub use ranked::{Ranked, RankedEntry};
 pub(crate) use scan::Passing;
 pub use scan::Scan;
 pub use search::{SearchResult, Visited};

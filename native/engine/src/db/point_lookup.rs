@@ -60,6 +60,8 @@ struct PointLookup<'a> {
     sight: Visibility,
     /// The newest range delete that covers the key.
     covered: Sequence,
+    /// The newest entry that no range delete covers; 0 before the first.
+    newest: Sequence,
     /// Newest first.
     operands: Vec<ValueBytes>,
     /// Set once all older entries are hidden: the value, if there is one.
@@ -74,6 +76,7 @@ impl PointLookup<'_> {
             self.end = Some(End::Nothing);
             return Visit::Enough;
         }
+        self.newest = self.newest.max(tag.sequence());
         match tag.kind() {
             Some(EntryKind::Merge) => {
                 self.operands.push(value());
@@ -177,19 +180,20 @@ impl PointLookup<'_> {
         }
     }
 
-    fn fold(self, options: &KeyspaceOptions) -> Result<Option<ValueBytes>> {
+    /// The value, and the sequence of its newest entry.
+    fn fold(self, options: &KeyspaceOptions) -> Result<Option<(Sequence, ValueBytes)>> {
+        let sequence = self.newest;
         let below = match self.end {
             Some(End::Value(value)) => Some(value),
             Some(End::Nothing) | None => None,
         };
         if self.operands.is_empty() {
-            return Ok(below);
+            return Ok(below.map(|value| (sequence, value)));
         }
         let merge = merge_of(options)?;
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(AsRef::as_ref).collect();
-        Ok(Some(
-            merge.full(self.key, below.as_deref(), &operands).into(),
-        ))
+        let value = merge.full(self.key, below.as_deref(), &operands);
+        Ok(Some((sequence, value.into())))
     }
 }
 
@@ -222,11 +226,24 @@ impl DbCore {
         key: &[u8],
         sight: Visibility,
     ) -> Result<Option<ValueBytes>> {
+        let newest = self.get_with_sequence(view, options, key, sight)?;
+        Ok(newest.map(|(_, value)| value))
+    }
+
+    /// The value of a key, and the sequence of its newest visible entry.
+    pub(crate) fn get_with_sequence(
+        &self,
+        view: &SuperVersion,
+        options: &KeyspaceOptions,
+        key: &[u8],
+        sight: Visibility,
+    ) -> Result<Option<(Sequence, ValueBytes)>> {
         let mut lookup = PointLookup {
             core: self,
             key,
             sight,
             covered: 0,
+            newest: 0,
             operands: Vec::new(),
             end: None,
             malformed: false,

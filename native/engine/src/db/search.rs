@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
 use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
+use crate::options::KeyspaceOptions;
 use crate::table::cursor::TableCursor;
 use crate::table::reader::TableReader;
 use crate::value::ValueBytes;
@@ -41,6 +42,33 @@ pub struct SearchResult {
     pub hits: Vec<(Vec<u8>, ValueBytes)>,
     /// Its cost.
     pub visited: Visited,
+}
+
+/// The keyspace's extractor.
+pub(super) fn extractor_of(options: &KeyspaceOptions) -> Result<&Arc<dyn Extractor>> {
+    let extractor = options.extractor.as_ref();
+    extractor.ok_or_else(|| Error::InvalidArgument {
+        what: "this keyspace has no extractor".into(),
+    })
+}
+
+/// Sets `zone` to that of one entry, exact unless it is an operand. Returns false if the entry is a
+/// delete.
+pub(super) fn extract_entry(
+    extractor: &dyn Extractor,
+    (key, tag, value): (&[u8], Tag, &[u8]),
+    zone: &mut ZoneMap,
+) -> bool {
+    zone.clear();
+    match tag.kind() {
+        Some(kind @ (EntryKind::Put | EntryKind::PutExpiring)) => {
+            let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+            extractor.extract(key, value, zone);
+        }
+        Some(EntryKind::Merge) => zone.add_unknown(),
+        _ => return false,
+    }
+    true
 }
 
 /// A search in progress.
@@ -79,16 +107,9 @@ impl Search<'_> {
         if tag.sequence() > self.sequence || self.candidates.contains(key) {
             return;
         }
-        self.zone.clear();
-        match tag.kind() {
-            Some(kind @ (EntryKind::Put | EntryKind::PutExpiring)) => {
-                let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
-                self.extractor.extract(key, value, &mut self.zone);
-            }
-            Some(EntryKind::Merge) => self.zone.add_unknown(),
-            _ => return,
-        }
-        if (self.may_match)(&self.zone) {
+        if extract_entry(self.extractor, (key, tag, value), &mut self.zone)
+            && (self.may_match)(&self.zone)
+        {
             self.candidates.insert(key.to_vec());
         }
     }
@@ -108,8 +129,7 @@ impl Search<'_> {
     }
 
     fn in_table(&mut self, table: &Arc<TableReader>) -> Result<()> {
-        let noted = table.zone(self.extractor.name());
-        if self.rules_out(noted) {
+        if self.rules_out(table.zone(self.extractor.name())) {
             self.visited.tables_skipped += 1;
             return Ok(());
         }
@@ -118,8 +138,8 @@ impl Search<'_> {
         let (key, tag) = self.start();
         let (key, tag) = (key.to_vec(), tag);
         cursor.seek_index(&key, tag)?;
-        while let Some(bytes) = cursor.zone_bytes() {
-            let zone = noted.and_then(|_| ZoneMap::decode(bytes).ok());
+        while cursor.zone_bytes().is_some() {
+            let zone = cursor.block_zone(self.extractor.name());
             if self.rules_out(zone.as_ref()) {
                 self.visited.blocks_skipped += 1;
             } else {
@@ -158,12 +178,7 @@ impl DbCore {
         may_match: &dyn Fn(&ZoneMap) -> bool,
     ) -> Result<SearchResult> {
         let options = keyspace.options();
-        let extractor = options
-            .extractor
-            .as_deref()
-            .ok_or_else(|| Error::InvalidArgument {
-                what: "this keyspace has no extractor".into(),
-            })?;
+        let extractor = extractor_of(options)?.as_ref();
         let view = keyspace.view();
         let sight = Visibility::new(self, snapshot);
         let mut search = Search {

@@ -10,6 +10,7 @@ use super::reader::{BlockType, TableReader};
 use crate::block::MalformedBlock;
 use crate::block::cursor::BlockCursor;
 use crate::error::Result;
+use crate::extract::ZoneMap;
 use crate::key::Tag;
 use crate::table::zone_filter::ZoneFilter;
 
@@ -111,10 +112,18 @@ impl TableCursor {
         Ok(true)
     }
 
+    fn decode_handle(&self) -> Result<Handle> {
+        Handle::decode(&mut ByteReader::new(self.index.value()))
+            .map_err(|_| self.table.malformed(self.handle))
+    }
+
     /// Enters the data block of the current index entry.
     fn enter_data(&mut self) -> Result<()> {
-        let handle = Handle::decode(&mut ByteReader::new(self.index.value()))
-            .map_err(|_| self.table.malformed(self.handle))?;
+        let handle = self.decode_handle()?;
+        self.enter_data_at(handle)
+    }
+
+    fn enter_data_at(&mut self, handle: Handle) -> Result<()> {
         self.handle = handle;
         let block = match &mut self.ahead {
             None => self.table.block(handle, BlockType::Data)?,
@@ -211,6 +220,28 @@ impl TableCursor {
         let mut reader = ByteReader::new(value);
         Handle::decode(&mut reader).ok()?;
         value.get(reader.offset()..)
+    }
+
+    /// The zone in the current index entry, if the extractor with this name made it.
+    pub(crate) fn block_zone(&self, extractor: &str) -> Option<ZoneMap> {
+        self.table.zone(extractor)?;
+        ZoneMap::decode(self.zone_bytes()?).ok()
+    }
+
+    /// The location of the block of the current index entry; `None` after the last.
+    pub(crate) fn block_handle(&self) -> Result<Option<Handle>> {
+        if !self.index.is_valid() {
+            return Ok(None);
+        }
+        self.decode_handle().map(Some)
+    }
+
+    /// Reads the block at a location that [`Self::block_handle`] returned, and moves to its first
+    /// entry. The position in the index does not change.
+    pub(crate) fn enter_block_at(&mut self, handle: Handle) -> Result<()> {
+        self.enter_data_at(handle)?;
+        let moved = self.data.first();
+        self.checked(moved)
     }
 
     /// Reads the block of the current index entry, and moves to its first entry at or after `(key,

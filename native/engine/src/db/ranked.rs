@@ -1,0 +1,371 @@
+//! Entries in the order of a rank that a caller computes from their zones: the newest, the nearest.
+//!
+//! The rank of a zone is a lower bound of the ranks of the entries that it covers. A priority queue
+//! contains tables, blocks and entries by rank. The first item is taken: a table is replaced by its
+//! blocks, a block by its entries, and an entry is returned. So nothing is read whose rank is
+//! greater than that of the last entry returned.
+//!
+//! - An item whose zone has no bound, such as a block with operands or a table that another
+//!   extractor made, has the least rank.
+//! - Among equal ranks, tables precede blocks, and blocks precede entries. When an entry is
+//!   returned, all entries with its rank are in the queue, so that they are in key order.
+//! - An entry is in the queue without its value. When it is taken, a point lookup decides whether it
+//!   is the entry of its key that the snapshot reads.
+//! - The entries of memtables are all added at the start.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::keyspace::SuperVersion;
+use super::point_lookup::Visibility;
+use super::search::{Visited, extract_entry, extractor_of};
+use super::{Db, DbCore, DbSnapshot, Keyspace};
+use crate::error::Result;
+use crate::extract::{Extractor, ZoneMap};
+use crate::key::{EntryKind, Sequence, Tag};
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::table::cursor::TableCursor;
+use crate::table::frame::Handle;
+use crate::table::reader::TableReader;
+use crate::value::ValueBytes;
+use crate::version::file::TableFile;
+
+/// An entry that [`Ranked::next`] returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RankedEntry<S> {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: ValueBytes,
+    /// The sequence of its write; of the newest one if operands are folded.
+    pub sequence: Sequence,
+    /// Its rank.
+    pub rank: S,
+}
+
+/// Something to read. The order of variants is the order among equal ranks.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Item {
+    /// The number of a file.
+    Table(usize),
+    /// The number of a file, and the offset and length of the block.
+    Block(usize, u64, u64),
+    Entry(Vec<u8>, Sequence),
+}
+
+/// An item with its rank, which is `None` if its zone has no bound.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RankedItem<S> {
+    rank: Option<S>,
+    item: Item,
+}
+
+/// How a zone limits the ranks of what it covers.
+enum ZoneRank<S> {
+    AtLeast(S),
+    /// Not at all.
+    Any,
+    /// There is nothing to return.
+    Nothing,
+}
+
+/// The snapshot that is read.
+#[derive(Debug)]
+enum SnapshotRef<'a> {
+    Own(DbSnapshot),
+    Borrowed(&'a DbSnapshot),
+}
+
+impl SnapshotRef<'_> {
+    fn get(&self) -> &DbSnapshot {
+        match self {
+            Self::Own(snapshot) => snapshot,
+            Self::Borrowed(snapshot) => snapshot,
+        }
+    }
+}
+
+/// The entries of a keyspace in the order of their rank, as [`Db::ranked`] returns them. It reads
+/// one snapshot, and retains what it reads.
+pub struct Ranked<'a, S, F> {
+    core: &'a DbCore,
+    keyspace: Keyspace,
+    view: Arc<SuperVersion>,
+    /// Open as long as this, so that compactions drop nothing that lookups return.
+    _snapshot: SnapshotRef<'a>,
+    sight: Visibility,
+    extractor: Arc<dyn Extractor>,
+    rank: F,
+    files: Vec<Arc<TableFile>>,
+    queue: BinaryHeap<Reverse<RankedItem<S>>>,
+    /// The keys whose operands were folded and ranked.
+    folded: HashSet<Vec<u8>>,
+    /// The key of the last visible entry in the current memtable or block.
+    newer: Option<Vec<u8>>,
+    /// The key that was returned last.
+    last: Option<Vec<u8>>,
+    zone: ZoneMap,
+    visited: Visited,
+}
+
+impl<S, F> fmt::Debug for Ranked<'_, S, F> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Ranked")
+            .field("keyspace", &self.keyspace.name())
+            .field("queue", &self.queue.len())
+            .field("visited", &self.visited)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
+    fn new(
+        core: &'a Arc<DbCore>,
+        keyspace: &Keyspace,
+        snapshot: Option<&'a DbSnapshot>,
+        rank: F,
+    ) -> Result<Self> {
+        let extractor = Arc::clone(extractor_of(keyspace.options())?);
+        let snapshot = match snapshot {
+            Some(snapshot) => SnapshotRef::Borrowed(snapshot),
+            None => SnapshotRef::Own(DbSnapshot::new(core)),
+        };
+        // After the snapshot, so that it contains everything that the snapshot reads.
+        let view = keyspace.view();
+        let mut ranked = Self {
+            core,
+            keyspace: keyspace.clone(),
+            sight: Visibility::new(core, Some(snapshot.get())),
+            _snapshot: snapshot,
+            extractor,
+            rank,
+            files: view.version.files().cloned().collect(),
+            view: Arc::clone(&view),
+            queue: BinaryHeap::new(),
+            folded: HashSet::new(),
+            newer: None,
+            last: None,
+            zone: ZoneMap::default(),
+            visited: Visited::default(),
+        };
+        for number in 0..ranked.files.len() {
+            ranked.add_table(number)?;
+        }
+        for memtable in view.memtables() {
+            ranked.add_memtable(memtable)?;
+        }
+        Ok(ranked)
+    }
+
+    /// The next entry; `None` after the last. Entries with equal ranks are in key order. After an
+    /// error, the next call tries again.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "as with scans, the caller decides whether to continue after an error"
+    )]
+    pub fn next(&mut self) -> Result<Option<RankedEntry<S>>> {
+        while let Some(Reverse(first)) = self.queue.pop() {
+            match self.read(&first.item) {
+                Err(error) => {
+                    // What was added before the error is added again, which changes nothing:
+                    // equal entries follow each other, and only the first is returned.
+                    self.queue.push(Reverse(first));
+                    return Err(error);
+                }
+                Ok(Some(value)) => {
+                    if let RankedItem {
+                        rank: Some(rank),
+                        item: Item::Entry(key, sequence),
+                    } = first
+                    {
+                        self.last = Some(key.clone());
+                        return Ok(Some(RankedEntry {
+                            key,
+                            value,
+                            sequence,
+                            rank,
+                        }));
+                    }
+                }
+                Ok(None) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The cost so far. Items that are still in the queue count neither as read nor as skipped;
+    /// blocks that only point lookups read are not counted.
+    pub fn visited(&self) -> Visited {
+        self.visited
+    }
+
+    /// The rank of a table or a block, from its zone if it has one.
+    fn bound(&self, zone: Option<&ZoneMap>) -> ZoneRank<S> {
+        let Some(zone) = zone.filter(|zone| !zone.has_unknown()) else {
+            return ZoneRank::Any;
+        };
+        (self.rank)(zone).map_or(ZoneRank::Nothing, ZoneRank::AtLeast)
+    }
+
+    /// Adds a table or a block. Returns false if there is nothing to return in it.
+    fn add(&mut self, bound: ZoneRank<S>, item: Item) -> bool {
+        let rank = match bound {
+            ZoneRank::AtLeast(rank) => Some(rank),
+            ZoneRank::Any => None,
+            ZoneRank::Nothing => return false,
+        };
+        self.queue.push(Reverse(RankedItem { rank, item }));
+        true
+    }
+
+    fn add_memtable(&mut self, memtable: &Arc<Memtable>) -> Result<()> {
+        self.newer = None;
+        let mut cursor = MemtableCursor::new(Arc::clone(memtable));
+        cursor.first();
+        while cursor.is_valid() {
+            self.add_entry(cursor.key(), cursor.tag(), cursor.value())?;
+            cursor.next();
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, number: usize) -> Result<()> {
+        let Some(table) = self.table(number)? else {
+            return Ok(());
+        };
+        let bound = self.bound(table.zone(self.extractor.name()));
+        if !self.add(bound, Item::Table(number)) {
+            self.visited.tables_skipped += 1;
+        }
+        Ok(())
+    }
+
+    fn table(&self, number: usize) -> Result<Option<Arc<TableReader>>> {
+        let file = self.files.get(number);
+        file.map(|file| self.core.tables.table(file)).transpose()
+    }
+
+    /// Adds the blocks of a table. Only its index is read.
+    fn open_table(&mut self, number: usize) -> Result<()> {
+        let Some(table) = self.table(number)? else {
+            return Ok(());
+        };
+        self.visited.tables += 1;
+        let mut cursor = TableCursor::new(table, false);
+        cursor.seek_index(&[], Tag::NEWEST)?;
+        while let Some(Handle { offset, length }) = cursor.block_handle()? {
+            let bound = self.bound(cursor.block_zone(self.extractor.name()).as_ref());
+            if !self.add(bound, Item::Block(number, offset, length)) {
+                self.visited.blocks_skipped += 1;
+            }
+            cursor.next_index()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of a block.
+    fn open_block(&mut self, number: usize, handle: Handle) -> Result<()> {
+        let Some(table) = self.table(number)? else {
+            return Ok(());
+        };
+        self.newer = None;
+        let mut cursor = TableCursor::new(table, false);
+        cursor.enter_block_at(handle)?;
+        self.visited.blocks += 1;
+        while cursor.is_valid() {
+            self.add_entry(cursor.key(), cursor.tag(), cursor.value())?;
+            cursor.next_in_block()?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry, unless an entry before it in the same memtable or block hides it.
+    fn add_entry(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
+        self.visited.entries += 1;
+        if tag.sequence() > self.sight.sequence || self.newer.as_deref() == Some(key) {
+            return Ok(());
+        }
+        let newer = self.newer.get_or_insert_default();
+        newer.clear();
+        newer.extend_from_slice(key);
+        if tag.kind() == Some(EntryKind::Merge) {
+            return self.add_folded(key);
+        }
+        if extract_entry(self.extractor.as_ref(), (key, tag, value), &mut self.zone) {
+            self.add_extracted(key, tag.sequence());
+        }
+        Ok(())
+    }
+
+    /// Adds the value of a key with operands, once.
+    fn add_folded(&mut self, key: &[u8]) -> Result<()> {
+        if self.folded.contains(key) {
+            return Ok(());
+        }
+        if let Some((sequence, value)) = self.newest(key)? {
+            self.zone.clear();
+            self.extractor.extract(key, &value, &mut self.zone);
+            self.add_extracted(key, sequence);
+        }
+        self.folded.insert(key.to_vec());
+        Ok(())
+    }
+
+    /// Adds an entry whose zone was extracted.
+    fn add_extracted(&mut self, key: &[u8], sequence: Sequence) {
+        if let Some(rank) = (self.rank)(&self.zone) {
+            let item = Item::Entry(key.to_vec(), sequence);
+            self.add(ZoneRank::AtLeast(rank), item);
+        }
+    }
+
+    fn newest(&self, key: &[u8]) -> Result<Option<(Sequence, ValueBytes)>> {
+        let options = self.keyspace.options();
+        self.core
+            .get_with_sequence(&self.view, options, key, self.sight)
+    }
+
+    /// Replaces a table or a block in the queue by its parts, or returns the value of an entry:
+    /// `None` if the entry is hidden or was returned before.
+    fn read(&mut self, item: &Item) -> Result<Option<ValueBytes>> {
+        match item {
+            Item::Table(number) => self.open_table(*number)?,
+            Item::Block(number, offset, length) => {
+                let (offset, length) = (*offset, *length);
+                self.open_block(*number, Handle { offset, length })?;
+            }
+            Item::Entry(key, _) if self.last.as_ref() == Some(key) => {}
+            Item::Entry(key, sequence) => {
+                let newest = self.newest(key)?;
+                let own = newest.filter(|(newest, _)| newest == sequence);
+                return Ok(own.map(|(_, value)| value));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Db {
+    /// The entries of a keyspace in ascending order of their rank, without those whose rank is
+    /// `None`. They are read one by one, and only blocks whose zone has a rank that is not greater:
+    /// for the newest entries, the nearest neighbours and the like.
+    ///
+    /// `rank` returns the rank of an entry from its exact zone, and from the zone of a block or a
+    /// table a lower bound of the ranks of all entries in it, or `None` if all of them have none. It
+    /// is not called with zones that cover unknown attributes: such blocks and tables are always
+    /// read. It must return the same for the same zone. Fails if the keyspace has no extractor.
+    pub fn ranked<'a, S, F>(
+        &'a self,
+        keyspace: &Keyspace,
+        snapshot: Option<&'a DbSnapshot>,
+        rank: F,
+    ) -> Result<Ranked<'a, S, F>>
+    where
+        S: Ord,
+        F: Fn(&ZoneMap) -> Option<S>,
+    {
+        Ranked::new(&self.core, keyspace, snapshot, rank)
+    }
+}
