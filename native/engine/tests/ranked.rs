@@ -235,8 +235,8 @@ fn the_nearest_neighbours_are_those_of_a_full_comparison_and_few_blocks_are_read
             .iter()
             .map(|(key, value)| {
                 let [x, y] = place_of(value).unwrap();
-                let distance = (x - at[0]).abs().max((y - at[1]).abs());
-                (distance.to_bits(), key)
+                let (across, along) = (x - at[0], y - at[1]);
+                ((across * across + along * along).to_bits(), key)
             })
             .collect();
         expected.sort();
