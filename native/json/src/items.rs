@@ -67,6 +67,15 @@ enum ItemsState {
     End,
 }
 
+/// The position in relation to strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TextState {
+    Outside,
+    Inside,
+    /// After the backslash of a string.
+    Escaped,
+}
+
 /// Splits a file part by part.
 #[derive(Debug, Clone)]
 pub struct ItemReader {
@@ -80,8 +89,7 @@ pub struct ItemReader {
     item_column: u64,
     item: Vec<u8>,
     depth: usize,
-    is_string: bool,
-    is_escaped: bool,
+    text: TextState,
 }
 
 impl ItemReader {
@@ -99,8 +107,7 @@ impl ItemReader {
             item_column: 1,
             item: Vec::new(),
             depth: 0,
-            is_string: false,
-            is_escaped: false,
+            text: TextState::Outside,
         }
     }
 
@@ -192,7 +199,7 @@ impl ItemReader {
 
     fn step_inside(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
         // A value without brackets ends before what follows it.
-        let is_open = self.depth > 0 || self.is_string;
+        let is_open = self.depth > 0 || self.text != TextState::Outside;
         if !is_open && matches!(byte, b',' | b']' | b'}') {
             self.end(items);
             return self.step(byte, items);
@@ -203,7 +210,7 @@ impl ItemReader {
             return Err(ItemsFailure::TooLarge { line, max_bytes });
         }
         self.take(byte);
-        if self.depth == 0 && !self.is_string && matches!(byte, b'}' | b']') {
+        if self.depth == 0 && self.text == TextState::Outside && matches!(byte, b'}' | b']') {
             self.end(items);
         }
         Ok(())
@@ -223,15 +230,19 @@ impl ItemReader {
     }
 
     fn take(&mut self, byte: u8) {
+        self.text = match (self.text, byte) {
+            (TextState::Inside, b'\\') => TextState::Escaped,
+            (TextState::Outside, b'"') | (TextState::Escaped, _) => TextState::Inside,
+            (TextState::Inside, b'"') => TextState::Outside,
+            (state, _) => state,
+        };
+        let is_outside = self.text == TextState::Outside;
         match byte {
-            _ if self.is_escaped => self.is_escaped = false,
-            b'\\' if self.is_string => self.is_escaped = true,
-            b'"' => self.is_string = !self.is_string,
-            b'{' | b'[' if !self.is_string => self.depth += 1,
-            b'}' | b']' if !self.is_string => self.depth = self.depth.saturating_sub(1),
+            b'{' | b'[' if is_outside => self.depth += 1,
+            b'}' | b']' if is_outside => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        let is_break = self.is_one_line && !self.is_string && matches!(byte, b'\n' | b'\r');
+        let is_break = self.is_one_line && is_outside && matches!(byte, b'\n' | b'\r');
         self.item.push(if is_break { b' ' } else { byte });
     }
 }
