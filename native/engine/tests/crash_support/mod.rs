@@ -339,7 +339,11 @@ fn options(vfs: &FaultVfs, clock: &Arc<ManualClock>) -> DbOptions {
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         background_threads: 0,
         // In every other opening, the log has records that are in tables.
-        retained_log_bytes: if clock.now().is_multiple_of(2) { 10_000 } else { 0 },
+        retained_log_bytes: if clock.now().is_multiple_of(2) {
+            10_000
+        } else {
+            0
+        },
         log: wal::WalOptions {
             segment_bytes: 3000,
             preallocate_bytes: 1000,
