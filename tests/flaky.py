@@ -48,7 +48,7 @@ class RetryPlugin:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             test = _GROUP.sub("", report.nodeid)
-            self.failures.setdefault(test, Failure(report.when or "", _cause(report)))
+            self.failures.setdefault(test, Failure(report.when, _cause(report)))
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:

@@ -40,7 +40,9 @@ mod tests {
     #[test]
     fn a_keyspace_that_comes_again_is_served_after_those_that_wait() {
         let queue = WorkQueue::default();
-        [7, 3, 7, 5].map(|keyspace| queue.add(keyspace));
+        for keyspace in [7, 3, 7, 5] {
+            queue.add(keyspace);
+        }
         assert_eq!(queue.take(), Some(7));
         queue.add(7);
         let rest = std::iter::from_fn(|| queue.take());
