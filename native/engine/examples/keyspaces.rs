@@ -19,7 +19,7 @@ const VALUE: [u8; 1000] = [b'x'; 1000];
 const CHECK_EVERY: u64 = 1_000;
 
 /// Writes one after the other.
-struct Written {
+struct WriteFigures {
     per_second: f64,
     largest_log: u64,
     largest_memory: u64,
@@ -41,7 +41,7 @@ fn resident_bytes() -> u64 {
     number.map_or(0, |number| number.parse::<u64>().unwrap_or(0) << 10)
 }
 
-fn write(db: &Db, spaces: &[Keyspace]) -> Result<Written> {
+fn write(db: &Db, spaces: &[Keyspace]) -> Result<WriteFigures> {
     let start = Instant::now();
     let (mut largest_log, mut largest_memory) = (0, 0);
     for (number, space) in (0..WRITES).zip(spaces.iter().cycle()) {
@@ -56,7 +56,7 @@ fn write(db: &Db, spaces: &[Keyspace]) -> Result<Written> {
     }
     #[allow(clippy::cast_precision_loss, reason = "a rate")]
     let per_second = WRITES as f64 / start.elapsed().as_secs_f64();
-    Ok(Written {
+    Ok(WriteFigures {
         per_second,
         largest_log,
         largest_memory,

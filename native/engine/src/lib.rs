@@ -54,9 +54,10 @@ pub use compaction::layout::TableLayout;
 pub use compaction::plan::CompactionPlan;
 pub use compaction::shape::{KeyspaceShape, RunShape, Separation, TableShape};
 pub use db::{
-    Change, ChangeBatch, ChangeFeed, DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults,
-    GroupTicket, GroupWrite, Keyspace, KeyspaceStats, LevelStats, Ranked, RankedEntry, Scan,
-    SearchResult, Stats, Visited, WriteBatch, WriteGroup, restore, truncate_damaged_log, verify,
+    ChangeBatch, ChangeFeed, DatabaseReport, Db, DbSnapshot, DbTransaction, GroupResults,
+    GroupTicket, GroupWrite, Keyspace, KeyspaceStats, LevelStats, LoggedWrite, Ranked, RankedEntry,
+    Scan, SearchResult, Stats, Visited, WriteBatch, WriteGroup, restore, truncate_damaged_log,
+    verify,
 };
 pub use dump::dump;
 pub use error::{Error, Result};

@@ -16,8 +16,8 @@ use std::time::Duration;
 use rillbase_engine::vfs::{Fault, FaultVfs, MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{
-    Change, ChangeBatch, ChangeFeed, Db, DbOptions, Durability, EntryKind, Error, Keyspace,
-    KeyspaceOptions, Merge, Sequence, WriteBatch, truncate_damaged_log,
+    ChangeBatch, ChangeFeed, Db, DbOptions, Durability, EntryKind, Error, Keyspace,
+    KeyspaceOptions, LoggedWrite, Merge, Sequence, WriteBatch, truncate_damaged_log,
 };
 
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -84,7 +84,7 @@ fn read_all(feed: &mut ChangeFeed, bytes: usize) -> Vec<ChangeBatch> {
 
 type Entries = BTreeMap<(u64, Vec<u8>), Vec<u8>>;
 
-fn apply(entries: &mut Entries, change: &Change<'_>) {
+fn apply(entries: &mut Entries, change: &LoggedWrite<'_>) {
     let key = (change.keyspace, change.key.to_vec());
     match change.kind {
         EntryKind::Put => {
@@ -168,7 +168,7 @@ fn the_state_at_any_sequence_plus_the_changes_after_it_is_the_state_now() {
         for (sequence, mut state) in states {
             let mut feed = db.changes(sequence).unwrap();
             let batches = read_all(&mut feed, 1 + random.up_to(300));
-            for change in batches.iter().flat_map(ChangeBatch::changes) {
+            for change in batches.iter().flat_map(ChangeBatch::writes) {
                 apply(&mut state, &change.unwrap());
             }
             assert_eq!(state, now, "seed {seed}, after {sequence}");
@@ -238,8 +238,8 @@ fn a_change_has_the_expiry_apart_from_its_value_and_the_time_of_its_batch() {
     let before = db.now();
     db.write(batch, Durability::Buffered).unwrap();
     let batches = db.changes(0).unwrap().read(1).unwrap();
-    let changes: Vec<Change<'_>> = batches[0].changes().map(Result::unwrap).collect();
-    let expected = Change {
+    let changes: Vec<LoggedWrite<'_>> = batches[0].writes().map(Result::unwrap).collect();
+    let expected = LoggedWrite {
         sequence: 1,
         kind: EntryKind::PutExpiring,
         keyspace: space.id(),
@@ -252,7 +252,7 @@ fn a_change_has_the_expiry_apart_from_its_value_and_the_time_of_its_batch() {
 }
 
 #[test]
-fn waiting_ends_when_something_becomes_visible() {
+fn a_wait_returns_when_something_becomes_visible() {
     let vfs = Arc::new(MemoryVfs::new());
     let (db, space) = open(&vfs, 0);
     let feed = db.changes(0).unwrap();

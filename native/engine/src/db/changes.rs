@@ -69,7 +69,7 @@ impl Retention {
 
 /// A write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change<'a> {
+pub struct LoggedWrite<'a> {
     /// Its sequence.
     pub sequence: Sequence,
     /// What it does.
@@ -117,18 +117,18 @@ impl ChangeBatch {
     }
 
     /// Its writes, in order.
-    pub fn changes(&self) -> impl Iterator<Item = Result<Change<'_>>> {
+    pub fn writes(&self) -> impl Iterator<Item = Result<LoggedWrite<'_>>> {
         // It was parsed before.
         let logged = Logged::parse(&self.record, self.version).into_iter();
         let entries = logged.flat_map(|logged| logged.entries());
         let numbered = (self.first..).zip(entries);
-        numbered.map(|(sequence, entry)| change(sequence, &entry.map_err(|_| malformed())?))
+        numbered.map(|(sequence, entry)| logged_write(sequence, &entry.map_err(|_| malformed())?))
     }
 }
 
-fn change<'a>(sequence: Sequence, entry: &BatchEntry<'a>) -> Result<Change<'a>> {
+fn logged_write<'a>(sequence: Sequence, entry: &BatchEntry<'a>) -> Result<LoggedWrite<'a>> {
     let (expiry, value) = split_expiry(entry.kind, entry.value).ok_or_else(malformed)?;
-    Ok(Change {
+    Ok(LoggedWrite {
         sequence,
         kind: entry.kind,
         keyspace: entry.keyspace,

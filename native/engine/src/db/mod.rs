@@ -73,7 +73,7 @@ use crate::vfs::{LockGuard, Vfs};
 use crate::wal::{Durability, Wal};
 
 pub use batch::WriteBatch;
-pub use changes::{Change, ChangeBatch, ChangeFeed};
+pub use changes::{ChangeBatch, ChangeFeed, LoggedWrite};
 pub use copies::restore;
 pub use group::{GroupResults, GroupTicket, GroupWrite, WriteGroup};
 pub use keyspace::Keyspace;

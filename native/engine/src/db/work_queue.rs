@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 /// Numbers of keyspaces in the order in which they are served.
 #[derive(Debug, Default)]
-pub(crate) struct WorkQueue(Mutex<Entries>);
+pub(crate) struct WorkQueue(Mutex<QueueState>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct QueueState {
     order: VecDeque<u64>,
     members: HashSet<u64>,
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keyspace_that_comes_again_is_served_after_those_that_wait() {
+    fn a_keyspace_that_is_added_again_is_served_last() {
         let queue = WorkQueue::default();
         for keyspace in [7, 3, 7, 5] {
             queue.add(keyspace);
