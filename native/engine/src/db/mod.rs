@@ -365,6 +365,20 @@ impl Db {
         self.core.get(keyspace, key, Some(snapshot))
     }
 
+    /// The value of a key and the sequence of its write; of the newest one if operands are folded.
+    pub fn get_with_sequence(
+        &self,
+        keyspace: &Keyspace,
+        key: &[u8],
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<Option<(Sequence, ValueBytes)>> {
+        let view = keyspace.view();
+        let held = self.hold(keyspace, snapshot);
+        let sight = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
+        self.core
+            .get_with_sequence(&view, keyspace.options(), key, sight)
+    }
+
     /// The values of many keys in one snapshot, in the order of the keys.
     pub fn multi_get<'a>(
         &self,

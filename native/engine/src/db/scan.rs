@@ -52,6 +52,7 @@ pub struct Scan {
     upper: Bound<Vec<u8>>,
     position: ScanPosition,
     key: Vec<u8>,
+    sequence: Sequence,
     folded: Vec<u8>,
 }
 
@@ -86,6 +87,7 @@ impl Scan {
             upper: upper.map(<[u8]>::to_vec),
             position: ScanPosition::Nowhere,
             key: Vec::new(),
+            sequence: 0,
             folded: Vec::new(),
         })
     }
@@ -108,6 +110,12 @@ impl Scan {
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.key
+    }
+
+    /// The sequence of the entry's write; of the newest one if operands are folded.
+    #[inline]
+    pub fn sequence(&self) -> Sequence {
+        self.sequence
     }
 
     /// The value of the entry.
@@ -273,6 +281,7 @@ impl Scan {
         if self.covering() >= tag.sequence() {
             return Ok(false);
         }
+        self.sequence = tag.sequence();
         match tag.kind() {
             Some(EntryKind::Put) => self.position = ScanPosition::At(0),
             Some(kind @ EntryKind::PutExpiring) => {
@@ -371,6 +380,7 @@ impl Scan {
         while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
             let tag = self.cursor.tag();
             if tag.sequence() <= self.sight.sequence && tag.sequence() > covering {
+                self.sequence = tag.sequence();
                 if tag.kind() == Some(EntryKind::Merge) {
                     operands.push(self.cursor.value().to_vec());
                 } else {

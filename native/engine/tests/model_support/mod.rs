@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
     Clock, Compression, Db, DbOptions, DbSnapshot, Durability, Expiry, Keyspace, KeyspaceOptions,
-    ManualClock, Merge, Sequence, Strategy as Compaction, WriteBatch,
+    ManualClock, Merge, Scan, Sequence, Strategy as Compaction, WriteBatch,
 };
 
 use crate::group_support::write_with_snapshot;
@@ -507,6 +507,7 @@ impl World {
         let mut found = Vec::new();
         scan.first().unwrap();
         while scan.is_valid() {
+            self.check_sequence(&scan, keyspace, snapshot);
             found.push((scan.key().to_vec(), scan.value().to_vec()));
             scan.advance().unwrap();
         }
@@ -514,11 +515,24 @@ impl World {
         found.clear();
         scan.last().unwrap();
         while scan.is_valid() {
+            self.check_sequence(&scan, keyspace, snapshot);
             found.push((scan.key().to_vec(), scan.value().to_vec()));
             scan.retreat().unwrap();
         }
         expected.reverse();
         assert_eq!(found, expected);
+    }
+
+    /// Checks that a scan and a lookup agree about the sequence of an entry, which may be in its
+    /// key.
+    fn check_sequence(&self, scan: &Scan, keyspace: usize, snapshot: Option<&DbSnapshot>) {
+        let space = &self.spaces[keyspace];
+        let entry = self.db().get_with_sequence(space, scan.key(), snapshot);
+        let (sequence, value) = entry.unwrap().unwrap();
+        assert_eq!((sequence, &*value), (scan.sequence(), scan.value()));
+        if keyspace == NAMED {
+            assert!(scan.key().ends_with(&(!sequence).to_be_bytes()));
+        }
     }
 
     /// Steps forward and backward from a key, with changes of direction.
