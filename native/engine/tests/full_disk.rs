@@ -256,10 +256,10 @@ fn a_flush_that_lacked_space_is_done_once_there_is_some() {
         batch.put(&space, &[number], &[7; 1000]);
         db.write(batch, Durability::Buffered).unwrap();
     };
-    put(0);
-    // The log has reserved space, tables have none.
-    vfs.fill_up();
-    (1..4).for_each(put);
+    (0..3).for_each(put);
+    // The log is written and synced, then the flush creates a table.
+    vfs.fail_at(vfs.sites() + 2, Fault::NoSpace);
+    put(3);
     wait_until(|| db.why_full().is_some());
     vfs.clear();
     wait_until(|| db.stats().flushes == 1);
