@@ -222,7 +222,7 @@ impl ZoneMap {
         let bytes = |range: &AttributeRange| {
             size_of::<AttributeRange>() + range.low.len() + range.high.as_ref().map_or(0, Vec::len)
         };
-        self.attributes.iter().map(bytes).sum()
+        size_of::<Self>() + self.attributes.iter().map(bytes).sum::<usize>()
     }
 
     /// The number of indexed values.

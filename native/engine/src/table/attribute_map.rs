@@ -135,15 +135,22 @@ impl PageEntry {
     }
 }
 
-/// The attributes in a directory, with the entries of their pages; `None` if it is malformed.
-fn attributes(directory: &[u8]) -> Option<Vec<(u8, &[[u8; PAGE_ENTRY_BYTES]])>> {
+/// An attribute in a directory, with the entries of its pages.
+struct AttributePages<'a> {
+    id: u8,
+    pages: &'a [[u8; PAGE_ENTRY_BYTES]],
+}
+
+/// The attributes in a directory; `None` if it is malformed.
+fn attributes(directory: &[u8]) -> Option<Vec<AttributePages<'_>>> {
     let mut reader = ByteReader::new(directory);
     let mut attributes = Vec::new();
     while !reader.is_empty() {
         let id = reader.byte().ok()?;
         let pages = reader.u32_le().ok()? as usize;
         let entries = reader.take(pages.checked_mul(PAGE_ENTRY_BYTES)?).ok()?;
-        attributes.push((id, entries.as_chunks().0));
+        let (pages, _) = entries.as_chunks();
+        attributes.push(AttributePages { id, pages });
     }
     Some(attributes)
 }
@@ -192,7 +199,8 @@ impl TableReader {
         };
         let directory = self.block(map, BlockType::Map)?;
         let listed = attributes(directory.bytes()).ok_or_else(|| self.malformed(map))?;
-        let Some((_, pages)) = listed.into_iter().find(|(id, _)| *id == value.id) else {
+        let listed = listed.into_iter().find(|listed| listed.id == value.id);
+        let Some(AttributePages { pages, .. }) = listed else {
             return Ok(Some(blocks));
         };
         let first_of =
@@ -238,7 +246,7 @@ impl TableReader {
         let directory = self.read_block(map, BlockType::Map)?;
         progress(map.length);
         let listed = attributes(directory.bytes()).ok_or_else(|| self.malformed(map))?;
-        for (_, pages) in listed {
+        for AttributePages { pages, .. } in listed {
             let mut previous = None;
             for page in pages {
                 let page = PageEntry::decode(page).ok_or_else(|| self.malformed(map))?;

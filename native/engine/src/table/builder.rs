@@ -19,7 +19,7 @@ use crate::vfs::AppendFile;
 
 /// The number of data blocks that share one index block and one filter, except in the last
 /// partition, which may have fewer.
-pub(super) const PARTITION_BLOCKS: usize = 64;
+pub(crate) const PARTITION_BLOCKS: usize = 64;
 /// The file is written in pieces of this size.
 const WRITE_BYTES: usize = 512 << 10;
 

@@ -201,17 +201,6 @@ impl TableCursor {
         self.next_block()
     }
 
-    /// Moves to the index entry of the block where `(key, tag)` would be; no data is read.
-    pub(crate) fn seek_index(&mut self, key: &[u8], tag: Tag) -> Result<()> {
-        let number = self.table.partition_of(key, tag);
-        self.data.leave();
-        if self.enter_partition(number)? {
-            let moved = self.index.seek(key, tag);
-            self.checked(moved)?;
-        }
-        Ok(())
-    }
-
     /// Moves to the first index entry of a partition at or after `(key, tag)`; no data is read.
     pub(crate) fn seek_index_in(&mut self, number: usize, key: &[u8], tag: Tag) -> Result<()> {
         self.data.leave();

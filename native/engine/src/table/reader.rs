@@ -31,7 +31,7 @@ pub(crate) struct Partition {
     pub(crate) index: Handle,
     pub(super) filter: Handle,
     /// In version 4, if the table was written with an extractor.
-    zone: Option<ZoneMap>,
+    zone: Option<Box<ZoneMap>>,
     pinned_index: OnceLock<Arc<Block>>,
     pub(super) pinned_filter: OnceLock<Arc<Block>>,
 }
@@ -123,7 +123,7 @@ impl TableReader {
     /// The zone of a partition's entries, if it has one that the extractor with this name made.
     pub(crate) fn partition_zone(&self, number: usize, extractor: &str) -> Option<&ZoneMap> {
         self.zone(extractor)?;
-        self.partitions.get(number)?.zone.as_ref()
+        self.partitions.get(number)?.zone.as_deref()
     }
 
     /// The number of data blocks of a partition.
@@ -159,8 +159,8 @@ impl TableReader {
             .partitions
             .iter()
             .map(|partition| {
-                let zone = partition.zone.as_ref().map_or(0, ZoneMap::memory);
-                partition.key.len() + zone + size_of::<Partition>()
+                let zone = partition.zone.as_ref().map_or(0, |zone| zone.memory());
+                partition.key.len() + zone + 80
             })
             .sum();
         let ranges: usize = self
@@ -354,7 +354,7 @@ fn read_top(file: &dyn RandomRead, handle: Handle, has_zones: bool) -> Result<Ve
             index,
             filter,
             zone: match zone {
-                Some(zone) => Some(zone?),
+                Some(zone) => Some(Box::new(zone?)),
                 None => None,
             },
             pinned_index: OnceLock::new(),
