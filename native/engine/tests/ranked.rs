@@ -13,7 +13,8 @@ use std::sync::Arc;
 use ranked_support::{SumOfTimes, TimeAndPlace, TimeZero, Variant, World, place_of, value_of};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    DbSnapshot, Durability, Extractor, KeyspaceOptions, RankedEntry, Sequence, WriteBatch, ZoneMap,
+    DbSnapshot, Durability, Extractor, KeyspaceOptions, RankedEntry, Sequence, TableVersion,
+    WriteBatch, ZoneMap,
 };
 
 /// Times of the histories are below this, so that many are equal.
@@ -131,6 +132,7 @@ fn history(variant: Variant, seed: u64) {
             2 if random.one_in(3) => world.db().compact(&world.entries).unwrap(),
             3 if random.one_in(3) => {
                 snapshots.clear();
+                world.version = [TableVersion::Three, TableVersion::Four][random.up_to(1)];
                 world.reopen(variant.options());
             }
             4..=6 => world.clock.advance(random.below(8)),
