@@ -363,11 +363,12 @@ fn operands_are_ranked_by_the_value_that_they_are_folded_to() {
     assert_eq!(ranks, [15, 14, 14]);
 }
 
-#[test]
-fn after_a_failed_read_the_next_call_tries_again() {
+fn check_failed_reads(version: TableVersion) {
     let vfs = FaultVfs::new(1);
     let shared = Arc::new(vfs.clone()) as Arc<dyn Vfs>;
-    let world = World::on(shared, 0, Variant::Merged.options());
+    let mut world = World::on(shared, 0, Variant::Merged.options());
+    world.version = version;
+    world.reopen(Variant::Merged.options());
     for time in 0..30_u64 {
         put(
             &world,
@@ -404,6 +405,13 @@ fn after_a_failed_read_the_next_call_tries_again() {
         }
     }
     assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn after_a_failed_read_the_next_call_tries_again() {
+    for version in [TableVersion::Three, TableVersion::Four] {
+        check_failed_reads(version);
+    }
 }
 
 #[test]

@@ -307,6 +307,8 @@ impl Db {
         let value = AttributeValue::new(id, value);
         let bounds = (Bound::Unbounded, Bound::Unbounded);
         let may_match = |zone: &ZoneMap| value.may_be_in(zone);
+        let own = self.hold(keyspace, snapshot);
+        let snapshot = snapshot.or(own.as_ref());
         self.core
             .search(keyspace, bounds, snapshot, &may_match, Some(&value))
     }
