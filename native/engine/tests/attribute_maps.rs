@@ -520,6 +520,27 @@ fn a_common_value_is_in_all_its_blocks() {
 }
 
 #[test]
+fn without_a_map_the_blocks_whose_range_contains_the_value_are_ranked() {
+    let world = World::new(TableVersion::Three, plain());
+    let ascending = |number: u64| format!("a{number:08}").into_bytes();
+    load(&world, |number| value_with(number, &ascending(number), 60));
+    let (entries, visited) = world.newest_with(&ascending(500), None, 2);
+    assert_eq!((entries.len(), visited.blocks), (1, 1));
+}
+
+#[test]
+fn values_of_deletes_are_not_in_the_map() {
+    let world = World::new(TableVersion::Four, plain());
+    world.put(b"1", b"a1");
+    world.db().flush().unwrap();
+    world.write(|batch| batch.delete_with(&world.entries, b"1", b"a1"));
+    world.put(b"2", b"a0 a2");
+    world.db().flush().unwrap();
+    let (hits, visited) = world.lookup(b"a1", None);
+    assert_eq!((hits.len(), visited.tables, visited.blocks), (0, 2, 1));
+}
+
+#[test]
 fn tables_without_a_map_of_the_attribute_are_searched() {
     let with = |extractor: Option<Arc<dyn Extractor>>| KeyspaceOptions {
         extractor,
