@@ -23,7 +23,7 @@ pub trait Extractor: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Adds the attributes of an entry to `about`. An entry without an attribute is not found by
-    /// it.
+    /// it. Values that are looked up are added with [`ZoneMap::add_indexed`].
     fn extract(&self, key: &[u8], value: &[u8], about: &mut ZoneMap);
 }
 
@@ -35,6 +35,60 @@ pub struct ZoneMap {
     times: Option<(Millis, Millis)>,
     /// Some entry's attributes are unknown, such as those of an unfolded operand.
     unknown: bool,
+    exact: ExactValues,
+}
+
+/// What an extractor added besides ranges: neither stored with a zone nor compared.
+#[derive(Debug, Clone, Default)]
+struct ExactValues {
+    /// Attributes and hashes of their indexed values.
+    hashes: Vec<(u8, u32)>,
+    /// The attributes with values that are not indexed.
+    ranged: Vec<u8>,
+}
+
+impl PartialEq for ExactValues {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A value of an attribute that is looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct AttributeValue {
+    pub(crate) id: u8,
+    value: Vec<u8>,
+    pub(crate) hash: u32,
+}
+
+impl AttributeValue {
+    pub(crate) fn new(id: u8, value: &[u8]) -> Self {
+        Self {
+            id,
+            value: value.to_vec(),
+            hash: hash_of(value),
+        }
+    }
+
+    /// Whether an entry that a zone covers may have the value.
+    pub(crate) fn may_be_in(&self, zone: &ZoneMap) -> bool {
+        zone.may_have(self.id, &self.value, &self.value)
+    }
+
+    /// Whether an entry has the value, or another one with its hash. The extractor must have made
+    /// the entry's zone: hashes are not stored with it.
+    pub(crate) fn is_of(&self, entry: &ZoneMap) -> bool {
+        let exact = &entry.exact;
+        self.may_be_in(entry)
+            && (entry.unknown
+                || exact.hashes.contains(&(self.id, self.hash))
+                || exact.ranged.contains(&self.id))
+    }
+}
+
+/// The hash of a value in attribute maps.
+fn hash_of(value: &[u8]) -> u32 {
+    (crate::key::hash(value) & 0xffff_ffff) as u32
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +102,21 @@ struct AttributeRange {
 impl ZoneMap {
     /// Adds a value of an attribute. Bytes compare as the attribute does.
     pub fn add_attribute(&mut self, id: u8, value: &[u8]) {
+        self.cover_value(id, value);
+        if !self.exact.ranged.contains(&id) {
+            self.exact.ranged.push(id);
+        }
+    }
+
+    /// Adds a value of an attribute as [`Self::add_attribute`] does, and indexes it: tables in
+    /// version 4 map it to the blocks that contain it. All values of an attribute should be added
+    /// in the same way; an attribute with others is looked up by ranges.
+    pub fn add_indexed(&mut self, id: u8, value: &[u8]) {
+        self.cover_value(id, value);
+        self.exact.hashes.push((id, hash_of(value)));
+    }
+
+    fn cover_value(&mut self, id: u8, value: &[u8]) {
         let low = value.get(..ROUNDED_BYTES).unwrap_or(value).to_vec();
         let high = if value.len() > ROUNDED_BYTES {
             crate::key::prefix_end(&low)
@@ -148,8 +217,43 @@ impl ZoneMap {
         self.times
     }
 
+    /// Its memory.
+    pub(crate) fn memory(&self) -> usize {
+        let bytes = |range: &AttributeRange| {
+            size_of::<AttributeRange>() + range.low.len() + range.high.as_ref().map_or(0, Vec::len)
+        };
+        size_of::<Self>() + self.attributes.iter().map(bytes).sum::<usize>()
+    }
+
+    /// The number of indexed values.
+    pub(crate) fn indexed_values(&self) -> usize {
+        self.exact.hashes.len()
+    }
+
+    /// Removes indexed values beyond the first `count`, but not from the ranges.
+    pub(crate) fn truncate_indexed(&mut self, count: usize) {
+        self.exact.hashes.truncate(count);
+    }
+
+    /// Attributes and hashes of indexed values, each once.
+    pub(crate) fn distinct_hashes(&mut self) -> &[(u8, u32)] {
+        self.exact.hashes.sort_unstable();
+        self.exact.hashes.dedup();
+        &self.exact.hashes
+    }
+
+    /// The attributes with values that are not indexed.
+    pub(crate) fn ranged_attributes(&self) -> &[u8] {
+        &self.exact.ranged
+    }
+
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.attributes.clear();
+        self.rectangle = None;
+        self.times = None;
+        self.unknown = false;
+        self.exact.hashes.clear();
+        self.exact.ranged.clear();
     }
 
     /// `zone := flags{u8} [4 × f64] [2 × u64] (id{u8} low{slice} has_high{u8} [high{slice}])*`
@@ -234,6 +338,31 @@ mod tests {
         let mut zone = sample();
         zone.add_unknown();
         assert!(zone.may_have(9, b"", b"") && zone.may_be_within(0, 0));
+    }
+
+    #[test]
+    fn an_indexed_value_has_its_own_hash_until_the_zone_is_cleared() {
+        let (short, long) = (AttributeValue::new(1, b"m"), [b'x'; 100]);
+        let (own, other) = (
+            AttributeValue::new(2, &long),
+            AttributeValue::new(2, &long[1..]),
+        );
+        let mut zone = ZoneMap::default();
+        zone.add_indexed(1, b"a");
+        zone.add_indexed(1, b"z");
+        zone.add_indexed(2, &long);
+        assert!(short.may_be_in(&zone) && !short.is_of(&zone));
+        assert!(own.is_of(&zone) && other.may_be_in(&zone) && !other.is_of(&zone));
+        let mut sum = ZoneMap::default();
+        sum.add_zone(&zone);
+        assert_eq!(sum, zone);
+        assert_eq!(sum.indexed_values(), 0);
+        zone.add_attribute(1, b"b");
+        assert!(short.is_of(&zone), "its values are only a range");
+        zone.clear();
+        assert_eq!((zone.indexed_values(), &zone), (0, &ZoneMap::default()));
+        zone.add_unknown();
+        assert!(other.is_of(&zone));
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub use key::{EntryKind, Millis, Sequence, prefix_end};
 pub use lifetime::Lifetime;
 pub use list::{ElementTimes, ListCost, ListElement, ListFilter, ListScan};
 pub use merge::Merge;
-pub use options::{DbOptions, Expiry, KeyspaceOptions, Strategy};
+pub use options::{DbOptions, Expiry, KeyspaceOptions, Strategy, TableVersion};
 pub use table::codec::Compression;
 pub use value::ValueBytes;
 pub use wal::Durability;

@@ -39,6 +39,28 @@ pub enum Strategy {
     },
 }
 
+/// The version of the format in which tables are written. All versions up to the newest are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TableVersion {
+    /// Read by all releases since entries have shapes.
+    #[default]
+    Three,
+    /// With zones of partitions and with attribute maps. Releases before this version cannot read
+    /// such tables, so that a program switches to it once no such release may open the database
+    /// again.
+    Four,
+}
+
+impl TableVersion {
+    /// The number in the footer of tables.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Self::Three => 3,
+            Self::Four => 4,
+        }
+    }
+}
+
 /// The effect of expiring puts on older entries of their key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expiry {
@@ -141,6 +163,9 @@ pub struct DbOptions {
     pub keyspaces: Vec<(String, KeyspaceOptions)>,
     /// The options of keyspaces that are not named.
     pub default_keyspace: KeyspaceOptions,
+    /// The version in which tables are written. Existing tables remain as they are until a
+    /// compaction rewrites them.
+    pub table_version: TableVersion,
     /// Also opens keyspaces whose merge is not given, for programs that maintain any database:
     /// operands then stay unfolded, and reading a key with operands fails.
     pub unknown_merges: bool,
@@ -183,6 +208,7 @@ impl Default for DbOptions {
             clock: Arc::new(SystemClock),
             keyspaces: Vec::new(),
             default_keyspace: KeyspaceOptions::default(),
+            table_version: TableVersion::default(),
             unknown_merges: false,
             cache_bytes: 64 << 20,
             table_cache_bytes: 64 << 20,

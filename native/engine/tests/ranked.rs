@@ -13,7 +13,8 @@ use std::sync::Arc;
 use ranked_support::{SumOfTimes, TimeAndPlace, TimeZero, Variant, World, place_of, value_of};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    DbSnapshot, Durability, Extractor, KeyspaceOptions, RankedEntry, Sequence, WriteBatch, ZoneMap,
+    DbSnapshot, Durability, Extractor, KeyspaceOptions, RankedEntry, Sequence, TableVersion,
+    WriteBatch, ZoneMap,
 };
 
 /// Times of the histories are below this, so that many are equal.
@@ -131,6 +132,7 @@ fn history(variant: Variant, seed: u64) {
             2 if random.one_in(3) => world.db().compact(&world.entries).unwrap(),
             3 if random.one_in(3) => {
                 snapshots.clear();
+                world.version = [TableVersion::Three, TableVersion::Four][random.up_to(1)];
                 world.reopen(variant.options());
             }
             4..=6 => world.clock.advance(random.below(8)),
@@ -361,11 +363,12 @@ fn operands_are_ranked_by_the_value_that_they_are_folded_to() {
     assert_eq!(ranks, [15, 14, 14]);
 }
 
-#[test]
-fn after_a_failed_read_the_next_call_tries_again() {
+fn check_failed_reads(version: TableVersion) {
     let vfs = FaultVfs::new(1);
     let shared = Arc::new(vfs.clone()) as Arc<dyn Vfs>;
-    let world = World::on(shared, 0, Variant::Merged.options());
+    let mut world = World::on(shared, 0, Variant::Merged.options());
+    world.version = version;
+    world.reopen(Variant::Merged.options());
     for time in 0..30_u64 {
         put(
             &world,
@@ -402,6 +405,13 @@ fn after_a_failed_read_the_next_call_tries_again() {
         }
     }
     assert!(failures > 10, "{failures}");
+}
+
+#[test]
+fn after_a_failed_read_the_next_call_tries_again() {
+    for version in [TableVersion::Three, TableVersion::Four] {
+        check_failed_reads(version);
+    }
 }
 
 #[test]

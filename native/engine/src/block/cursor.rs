@@ -95,6 +95,20 @@ impl BlockCursor {
         Ok(())
     }
 
+    /// Moves to the restart with a number, counted from 0; to none if there are fewer.
+    pub(crate) fn enter_restart(&mut self, number: usize) -> Result<(), MalformedBlock> {
+        let Some(block) = &self.block else {
+            return Err(MalformedBlock);
+        };
+        if number >= block.restarts {
+            self.at = usize::MAX;
+            return Ok(());
+        }
+        let start = block.restart(number)?;
+        self.key.clear();
+        self.load(start)
+    }
+
     pub(crate) fn first(&mut self) -> Result<(), MalformedBlock> {
         self.key.clear();
         self.load(0)

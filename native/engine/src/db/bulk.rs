@@ -99,7 +99,8 @@ impl DbCore {
         drafts: &Drafts<'_>,
     ) -> Result<Vec<PartialTable>> {
         let options = keyspace.options();
-        let settings = TableSettings::new(options, 0, 0, self.time.now());
+        let settings =
+            TableSettings::new(options, 0, 0, self.time.now(), self.options.table_version);
         let mut tables: Vec<PartialTable> = Vec::new();
         let mut last: Option<Vec<u8>> = None;
         for (key, value) in entries {

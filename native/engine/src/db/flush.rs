@@ -111,7 +111,13 @@ impl DbCore {
         let factory = TableFactory {
             vfs: &self.vfs,
             tables: &self.tables,
-            settings: TableSettings::new(options, 0, oldest.unwrap_or(0), self.time.now()),
+            settings: TableSettings::new(
+                options,
+                0,
+                oldest.unwrap_or(0),
+                self.time.now(),
+                self.options.table_version,
+            ),
             table_bytes: u64::MAX,
             number: &|| drafts.number(),
             progress: &|bytes| {

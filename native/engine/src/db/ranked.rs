@@ -1,20 +1,23 @@
 //! Entries in the order of a rank that a caller computes from their zones: the newest, the nearest.
 //!
 //! The rank of a zone is a lower bound of the ranks of the entries that it covers. A priority queue
-//! contains tables, blocks and entries by rank. The first item is taken: a table is replaced by its
-//! blocks, a block by its entries, and an entry is returned. So nothing is read whose rank is
-//! greater than that of the last entry returned.
+//! contains tables, partitions, blocks and entries by rank. The first item is taken: a table is
+//! replaced by its partitions, a partition by its blocks, a block by its entries, and an entry is
+//! returned. So nothing is read whose rank is greater than that of the last entry returned. A
+//! partition without a zone of its own, as before version 4, is replaced with its table.
 //!
 //! - An item whose zone has no bound, such as a block with operands or a table that another
 //!   extractor made, has the least rank.
-//! - Among equal ranks, tables precede blocks, and blocks precede entries. When an entry is
+//! - Among equal ranks, tables precede partitions, then blocks, then entries. When an entry is
 //!   returned, all entries with its rank are in the queue, so that they are in key order.
 //! - An entry is in the queue without its value. When it is taken, a point lookup decides whether it
 //!   is the entry of its key that the snapshot reads.
 //! - The entries of memtables are all added at the start.
+//! - With the value of an attribute, only partitions and blocks are added that the table's attribute
+//!   map names, or without a map those whose zone may contain the value.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,9 +26,10 @@ use super::point_lookup::Visibility;
 use super::search::{Visited, extract_entry, extractor_of};
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::Result;
-use crate::extract::{Extractor, ZoneMap};
+use crate::extract::{AttributeValue, Extractor, ZoneMap};
 use crate::key::{EntryKind, Sequence, Tag};
 use crate::memtable::{Memtable, MemtableCursor};
+use crate::table::builder::PARTITION_BLOCKS;
 use crate::table::cursor::TableCursor;
 use crate::table::frame::Handle;
 use crate::table::reader::TableReader;
@@ -50,6 +54,8 @@ pub struct RankedEntry<S> {
 enum Item {
     /// The number of a file.
     Table(usize),
+    /// The number of a file, and that of the partition.
+    Partition(usize, usize),
     /// The number of a file, and the offset and length of the block.
     Block(usize, u64, u64),
     Entry(Vec<u8>, Sequence),
@@ -98,7 +104,13 @@ pub struct Ranked<'a, S, F> {
     sight: Visibility,
     extractor: Arc<dyn Extractor>,
     rank: F,
+    /// The value of an attribute that entries must have.
+    value: Option<AttributeValue>,
     files: Vec<Arc<TableFile>>,
+    /// The blocks with the value in tables with an attribute map, by the number of the file.
+    mapped: HashMap<usize, Vec<u32>>,
+    /// Whether tables and memtables were added to the queue.
+    is_started: bool,
     queue: BinaryHeap<Reverse<RankedItem<S>>>,
     /// The keys whose operands were folded and ranked.
     folded: HashSet<Vec<u8>>,
@@ -134,29 +146,52 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         };
         // After the snapshot, so that it contains everything that the snapshot reads.
         let view = keyspace.view();
-        let mut ranked = Self {
+        Ok(Self {
             core,
             keyspace: keyspace.clone(),
             sight: Visibility::new(core, Some(snapshot.get())),
             _snapshot: snapshot,
             extractor,
             rank,
+            value: None,
             files: view.version.files().cloned().collect(),
-            view: Arc::clone(&view),
+            mapped: HashMap::new(),
+            is_started: false,
+            view,
             queue: BinaryHeap::new(),
             folded: HashSet::new(),
             newer: None,
             last: None,
             zone: ZoneMap::default(),
             visited: Visited::default(),
-        };
-        for number in 0..ranked.files.len() {
-            ranked.add_table(number)?;
+        })
+    }
+
+    /// Only entries that have a value of an attribute, from the first one on. Values are compared as by [`Db::lookup`], and
+    /// the same blocks are read, as far as their ranks require.
+    #[must_use]
+    pub fn with_attribute(mut self, id: u8, value: &[u8]) -> Self {
+        self.value = Some(AttributeValue::new(id, value));
+        self.mapped.clear();
+        self.last = None;
+        self.is_started = false;
+        self
+    }
+
+    /// Adds all tables and memtables to the queue.
+    fn start(&mut self) -> Result<()> {
+        self.queue.clear();
+        self.folded.clear();
+        self.visited = Visited::default();
+        for number in 0..self.files.len() {
+            self.add_table(number)?;
         }
+        let view = Arc::clone(&self.view);
         for memtable in view.memtables() {
-            ranked.add_memtable(memtable)?;
+            self.add_memtable(memtable)?;
         }
-        Ok(ranked)
+        self.is_started = true;
+        Ok(())
     }
 
     /// The next entry; `None` after the last. Entries with equal ranks are in key order. After an
@@ -166,6 +201,9 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         reason = "as with scans, the caller decides whether to continue after an error"
     )]
     pub fn next(&mut self) -> Result<Option<RankedEntry<S>>> {
+        if !self.is_started {
+            self.start()?;
+        }
         while let Some(Reverse(first)) = self.queue.pop() {
             match self.read(&first.item) {
                 Err(error) => {
@@ -201,15 +239,19 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         self.visited
     }
 
-    /// The rank of a table or a block, from its zone if it has one.
+    /// The rank of a table, a partition or a block, from its zone if it has one.
     fn bound(&self, zone: Option<&ZoneMap>) -> ZoneRank<S> {
         let Some(zone) = zone.filter(|zone| !zone.has_unknown()) else {
             return ZoneRank::Any;
         };
+        let value = self.value.as_ref();
+        if value.is_some_and(|value| !value.may_be_in(zone)) {
+            return ZoneRank::Nothing;
+        }
         (self.rank)(zone).map_or(ZoneRank::Nothing, ZoneRank::AtLeast)
     }
 
-    /// Adds a table or a block. Returns false if there is nothing to return in it.
+    /// Adds a table, a partition or a block. Returns false if there is nothing to return in it.
     fn add(&mut self, bound: ZoneRank<S>, item: Item) -> bool {
         let rank = match bound {
             ZoneRank::AtLeast(rank) => Some(rank),
@@ -247,22 +289,85 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         file.map(|file| self.core.tables.table(file)).transpose()
     }
 
-    /// Adds the blocks of a table. Only its index is read.
+    /// Adds the partitions of a table. Only the pages of its attribute map that contain the value
+    /// are read, and the index of partitions without a zone.
     fn open_table(&mut self, number: usize) -> Result<()> {
         let Some(table) = self.table(number)? else {
             return Ok(());
         };
         self.visited.tables += 1;
-        let mut cursor = TableCursor::new(table, false);
-        cursor.seek_index(&[], Tag::NEWEST)?;
-        while let Some(Handle { offset, length }) = cursor.block_handle()? {
-            let bound = self.bound(cursor.block_zone(self.extractor.name()).as_ref());
-            if !self.add(bound, Item::Block(number, offset, length)) {
-                self.visited.blocks_skipped += 1;
+        let name = self.extractor.name();
+        if let Some(value) = &self.value
+            && let Some(blocks) = table.blocks_with(name, value)?
+        {
+            let all = table.properties().data_blocks;
+            self.visited.blocks_skipped += all.saturating_sub(blocks.len() as u64);
+            self.mapped.insert(number, blocks);
+        }
+        for partition in 0..table.partitions.len() {
+            let blocks = self.blocks_of(&table, number, partition);
+            if blocks == 0 {
+                continue;
             }
-            cursor.next_index()?;
+            let Some(zone) = table.partition_zone(partition, name) else {
+                self.open_partition(number, partition)?;
+                continue;
+            };
+            let bound = self.bound(Some(zone));
+            if !self.add(bound, Item::Partition(number, partition)) {
+                self.visited.blocks_skipped += blocks;
+            }
         }
         Ok(())
+    }
+
+    /// The number of blocks of a partition that may be read.
+    fn blocks_of(&self, table: &TableReader, number: usize, partition: usize) -> u64 {
+        match self.mapped_in(number, partition) {
+            Some(blocks) => blocks.len() as u64,
+            None => table.partition_blocks(partition),
+        }
+    }
+
+    /// The blocks of a partition that the table's attribute map names, if it has one.
+    fn mapped_in(&self, number: usize, partition: usize) -> Option<&[u32]> {
+        let blocks = self.mapped.get(&number)?;
+        let start = partition.saturating_mul(PARTITION_BLOCKS);
+        let end = start.saturating_add(PARTITION_BLOCKS);
+        let before = |bound: usize| blocks.partition_point(|&block| (block as usize) < bound);
+        blocks.get(before(start)..before(end))
+    }
+
+    /// Adds the blocks of a partition. Only its index is read.
+    fn open_partition(&mut self, number: usize, partition: usize) -> Result<()> {
+        let Some(table) = self.table(number)? else {
+            return Ok(());
+        };
+        let mut cursor = TableCursor::new(table, false);
+        if let Some(blocks) = self.mapped_in(number, partition).map(<[u32]>::to_vec) {
+            for block in blocks {
+                cursor.enter_index_of(block as usize)?;
+                self.add_block(number, &cursor)?;
+            }
+            return Ok(());
+        }
+        cursor.seek_index_in(partition, &[], Tag::NEWEST)?;
+        while self.add_block(number, &cursor)? {
+            cursor.next_index_in_partition()?;
+        }
+        Ok(())
+    }
+
+    /// Adds the block at the cursor's index. Returns false if there is none.
+    fn add_block(&mut self, number: usize, cursor: &TableCursor) -> Result<bool> {
+        let Some(Handle { offset, length }) = cursor.block_handle()? else {
+            return Ok(false);
+        };
+        let bound = self.bound(cursor.block_zone(self.extractor.name()).as_ref());
+        if !self.add(bound, Item::Block(number, offset, length)) {
+            self.visited.blocks_skipped += 1;
+        }
+        Ok(true)
     }
 
     /// Adds the entries of a block.
@@ -313,8 +418,12 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         Ok(())
     }
 
-    /// Adds an entry whose zone was extracted.
+    /// Adds an entry whose zone was extracted, unless it lacks the value.
     fn add_extracted(&mut self, key: &[u8], sequence: Sequence) {
+        let value = self.value.as_ref();
+        if value.is_some_and(|value| !value.is_of(&self.zone)) {
+            return;
+        }
         if let Some(rank) = (self.rank)(&self.zone) {
             let item = Item::Entry(key.to_vec(), sequence);
             self.add(ZoneRank::AtLeast(rank), item);
@@ -327,11 +436,12 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             .get_with_sequence(&self.view, options, key, self.sight)
     }
 
-    /// Replaces a table or a block in the queue by its parts, or returns the value of an entry:
+    /// Replaces a table, a partition or a block in the queue by its parts, or returns the value of an entry:
     /// `None` if the entry is hidden or was returned before.
     fn read(&mut self, item: &Item) -> Result<Option<ValueBytes>> {
         match item {
             Item::Table(number) => self.open_table(*number)?,
+            Item::Partition(number, partition) => self.open_partition(*number, *partition)?,
             Item::Block(number, offset, length) => {
                 let (offset, length) = (*offset, *length);
                 self.open_block(*number, Handle { offset, length })?;
@@ -351,9 +461,10 @@ impl Db {
     /// The entries of a keyspace in ascending order of their rank, without those whose rank is
     /// `None`. They are read one by one, and only blocks whose zone has a rank that is not greater:
     /// for the newest entries, the nearest neighbours and the like.
+    /// [`Ranked::with_attribute`] limits them to those with a value of an attribute.
     ///
-    /// `rank` returns the rank of an entry from its exact zone, and from the zone of a block or a
-    /// table a lower bound of the ranks of all entries in it, or `None` if all of them have none. It
+    /// `rank` returns the rank of an entry from its exact zone, and from the zone of a block, a
+    /// partition or a table a lower bound of the ranks of all entries in it, or `None` if all of them have none. It
     /// is not called with zones that cover unknown attributes: such blocks and tables are always
     /// read. It must return the same for the same zone. Fails if the keyspace has no extractor.
     pub fn ranked<'a, S, F>(

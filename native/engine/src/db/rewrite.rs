@@ -174,7 +174,13 @@ impl<'a> Rewrite<'a> {
         let factory = |part| TableFactory {
             vfs: &self.core.vfs,
             tables: &self.core.tables,
-            settings: TableSettings::new(options, self.plan.level, self.base, self.written_until),
+            settings: TableSettings::new(
+                options,
+                self.plan.level,
+                self.base,
+                self.written_until,
+                self.core.options.table_version,
+            ),
             table_bytes: options.table_bytes,
             number: &number,
             progress: &progress,

@@ -3,6 +3,11 @@
 //! Each memtable and table is searched separately for entries that may match; their keys are then
 //! looked up as by any read. So an entry that was overwritten, deleted or has expired since is not
 //! returned, wherever its successor is.
+//!
+//! A lookup is a search for one value of an attribute. In tables whose attribute map is complete it
+//! reads only the blocks that the map names: the newest visible entry of a key that it returns is a
+//! put with the value, whose block is in the map, or an operand, and tables with operands have no
+//! map.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -11,7 +16,7 @@ use std::sync::Arc;
 use super::point_lookup::Visibility;
 use super::{Db, DbCore, DbSnapshot, Keyspace};
 use crate::error::{Error, Result};
-use crate::extract::{Extractor, ZoneMap};
+use crate::extract::{AttributeValue, Extractor, ZoneMap};
 use crate::key::{EntryKind, Sequence, Tag, split_expiry};
 use crate::memtable::MemtableCursor;
 use crate::options::KeyspaceOptions;
@@ -29,7 +34,7 @@ pub struct Visited {
     pub tables_skipped: u64,
     /// Data blocks that were read.
     pub blocks: u64,
-    /// Data blocks that were skipped by their zones.
+    /// Data blocks that were skipped by their zones, those of their partitions, or attribute maps.
     pub blocks_skipped: u64,
     /// Entries that were examined.
     pub entries: u64,
@@ -78,6 +83,8 @@ struct Search<'a> {
     upper: Bound<&'a [u8]>,
     sequence: Sequence,
     may_match: &'a dyn Fn(&ZoneMap) -> bool,
+    /// The value that is looked up, which `may_match` compares with ranges.
+    value: Option<&'a AttributeValue>,
     candidates: BTreeSet<Vec<u8>>,
     visited: Visited,
     zone: ZoneMap,
@@ -108,7 +115,7 @@ impl Search<'_> {
             return;
         }
         if extract_entry(self.extractor, (key, tag, value), &mut self.zone)
-            && (self.may_match)(&self.zone)
+            && self.matches(&self.zone)
         {
             self.candidates.insert(key.to_vec());
         }
@@ -123,7 +130,12 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the zone of a table or block, if it has one, excludes a match.
+    /// Whether the zone of an entry matches.
+    fn matches(&self, zone: &ZoneMap) -> bool {
+        (self.may_match)(zone) && self.value.is_none_or(|value| value.is_of(zone))
+    }
+
+    /// Whether the zone of a table, partition or block, if it has one, excludes a match.
     fn rules_out(&self, zone: Option<&ZoneMap>) -> bool {
         zone.is_some_and(|zone| !(self.may_match)(zone))
     }
@@ -134,27 +146,54 @@ impl Search<'_> {
             return Ok(());
         }
         self.visited.tables += 1;
+        let name = self.extractor.name();
+        if let Some(value) = self.value
+            && let Some(blocks) = table.blocks_with(name, value)?
+        {
+            return self.in_blocks(table, &blocks);
+        }
         let mut cursor = TableCursor::new(Arc::clone(table), false);
         let (key, tag) = self.start();
         let (key, tag) = (key.to_vec(), tag);
-        cursor.seek_index(&key, tag)?;
-        while cursor.zone_bytes().is_some() {
-            let zone = cursor.block_zone(self.extractor.name());
-            if self.rules_out(zone.as_ref()) {
-                self.visited.blocks_skipped += 1;
-            } else {
-                self.visited.blocks += 1;
+        for number in table.partition_of(&key, tag)..table.partitions.len() {
+            if self.rules_out(table.partition_zone(number, name)) {
+                self.visited.blocks_skipped += table.partition_blocks(number);
+                continue;
+            }
+            cursor.seek_index_in(number, &key, tag)?;
+            while cursor.zone_bytes().is_some() {
                 if !self.in_block(&mut cursor, (&key, tag))? {
                     return Ok(());
                 }
+                cursor.next_index_in_partition()?;
             }
-            cursor.next_index()?;
         }
         Ok(())
     }
 
-    /// Examines the block at the cursor's index. Returns false after the upper bound.
+    /// Examines some blocks of a table, by their numbers.
+    fn in_blocks(&mut self, table: &Arc<TableReader>, blocks: &[u32]) -> Result<()> {
+        let all = table.properties().data_blocks;
+        self.visited.blocks_skipped += all.saturating_sub(blocks.len() as u64);
+        let mut cursor = TableCursor::new(Arc::clone(table), false);
+        for &number in blocks {
+            cursor.enter_index_of(number as usize)?;
+            if !self.in_block(&mut cursor, (&[], Tag::NEWEST))? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Examines the block at the cursor's index, unless its zone rules out a match. Returns false
+    /// after the upper bound.
     fn in_block(&mut self, cursor: &mut TableCursor, start: (&[u8], Tag)) -> Result<bool> {
+        let zone = cursor.block_zone(self.extractor.name());
+        if self.rules_out(zone.as_ref()) {
+            self.visited.blocks_skipped += 1;
+            return Ok(true);
+        }
+        self.visited.blocks += 1;
         cursor.enter_block(start.0, start.1)?;
         while cursor.is_valid() {
             if self.is_above(cursor.key()) {
@@ -172,10 +211,10 @@ impl DbCore {
     pub(crate) fn search(
         &self,
         keyspace: &Keyspace,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         snapshot: Option<&DbSnapshot>,
         may_match: &dyn Fn(&ZoneMap) -> bool,
+        value: Option<&AttributeValue>,
     ) -> Result<SearchResult> {
         let options = keyspace.options();
         let extractor = extractor_of(options)?.as_ref();
@@ -187,6 +226,7 @@ impl DbCore {
             upper,
             sequence: sight.sequence,
             may_match,
+            value,
             candidates: BTreeSet::new(),
             visited: Visited::default(),
             zone: ZoneMap::default(),
@@ -205,13 +245,13 @@ impl DbCore {
             visited: search.visited,
         };
         let mut zone = ZoneMap::default();
-        for key in search.candidates {
+        for key in std::mem::take(&mut search.candidates) {
             let Some(value) = self.get_in(&view, options, &key, sight)? else {
                 continue;
             };
             zone.clear();
             extractor.extract(&key, &value, &mut zone);
-            if may_match(&zone) {
+            if search.matches(&zone) {
                 result.hits.push((key, value));
             }
         }
@@ -246,6 +286,30 @@ impl Db {
         may_match: &dyn Fn(&ZoneMap) -> bool,
     ) -> Result<SearchResult> {
         self.core
-            .search(keyspace, lower, upper, snapshot, may_match)
+            .search(keyspace, (lower, upper), snapshot, may_match, None)
+    }
+
+    /// The entries that have a value of an attribute, in key order. In tables in version 4 only the
+    /// blocks that contain it are read if the keyspace's extractor adds it with
+    /// [`ZoneMap::add_indexed`]; in others, those whose zone may contain it.
+    ///
+    /// Values are compared by ranges and by a hash of 32 bits: a caller that cannot accept an
+    /// occasional entry with another value compares the values of the entries. Values that
+    /// [`ZoneMap::add_attribute`] adds are compared by ranges alone, and only in their first 32
+    /// bytes. Entries with unknown attributes are returned. Fails if the keyspace has no extractor.
+    pub fn lookup(
+        &self,
+        keyspace: &Keyspace,
+        id: u8,
+        value: &[u8],
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<SearchResult> {
+        let value = AttributeValue::new(id, value);
+        let bounds = (Bound::Unbounded, Bound::Unbounded);
+        let may_match = |zone: &ZoneMap| value.may_be_in(zone);
+        let own = self.hold(keyspace, snapshot);
+        let snapshot = snapshot.or(own.as_ref());
+        self.core
+            .search(keyspace, bounds, snapshot, &may_match, Some(&value))
     }
 }

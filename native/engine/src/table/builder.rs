@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::attribute_map::MapBuilder;
 use super::filter;
-use super::footer::{FOOTER_BYTES, Footer, VERSION};
+use super::footer::{FOOTER_BYTES, Footer};
 use super::frame::{self, Handle};
 use super::properties::TableProperties;
 use crate::block::builder::BlockBuilder;
@@ -11,13 +12,14 @@ use crate::error::{Error, Result};
 use crate::extract::{Extractor, ZoneMap};
 use crate::key::{EntryKind, Millis, Sequence, Tag, hash, head_of, separator, split_expiry};
 use crate::lifetime::Lifetime;
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, TableVersion};
 use crate::range_delete::RangeDelete;
 use crate::table::codec::Compression;
 use crate::vfs::AppendFile;
 
-/// The number of data blocks that share one index block and one filter.
-const PARTITION_BLOCKS: usize = 64;
+/// The number of data blocks that share one index block and one filter, except in the last
+/// partition, which may have fewer.
+pub(crate) const PARTITION_BLOCKS: usize = 64;
 /// The file is written in pieces of this size.
 const WRITE_BYTES: usize = 512 << 10;
 
@@ -33,6 +35,7 @@ pub(crate) struct TableSettings {
     lifetime: Option<Arc<dyn Lifetime>>,
     base_sequence: Sequence,
     written_until: Millis,
+    version: TableVersion,
 }
 
 impl TableSettings {
@@ -42,8 +45,10 @@ impl TableSettings {
         level: usize,
         base_sequence: Sequence,
         written_until: Millis,
+        version: TableVersion,
     ) -> Self {
         Self {
+            version,
             block_bytes: options.block_bytes,
             restart_interval: options.restart_interval,
             filter_bits: options.filter_bits,
@@ -90,6 +95,9 @@ pub(crate) struct TableBuilder {
     last_key: Vec<u8>,
     last_tag: Tag,
     zone: ZoneMap,
+    /// The zone of the partition, and the map; only in version 4 with an extractor.
+    partition_zone: Option<ZoneMap>,
+    map: Option<MapBuilder>,
     properties: TableProperties,
     range_deletes: BlockBuilder,
 }
@@ -103,6 +111,7 @@ impl TableBuilder {
             properties.zone = Some(ZoneMap::default());
             extractor.name().clone_into(&mut properties.extractor);
         }
+        let is_mapped = settings.extractor.is_some() && settings.version == TableVersion::Four;
         Self {
             file,
             data: BlockBuilder::new(settings.restart_interval, base, true),
@@ -119,6 +128,8 @@ impl TableBuilder {
             last_key: Vec::new(),
             last_tag: Tag::NEWEST,
             zone: ZoneMap::default(),
+            partition_zone: is_mapped.then(ZoneMap::default),
+            map: is_mapped.then(MapBuilder::default),
             properties,
         }
     }
@@ -154,7 +165,12 @@ impl TableBuilder {
         match tag.kind() {
             Some(kind @ (EntryKind::Put | EntryKind::PutExpiring | EntryKind::DeleteWith)) => {
                 let value = split_expiry(kind, value).map_or(value, |(_, value)| value);
+                let indexed = self.zone.indexed_values();
                 extractor.extract(key, value, &mut self.zone);
+                if kind == EntryKind::DeleteWith {
+                    // Lookups return no deletes.
+                    self.zone.truncate_indexed(indexed);
+                }
             }
             Some(EntryKind::Merge) => self.zone.add_unknown(),
             _ => {}
@@ -185,6 +201,12 @@ impl TableBuilder {
             self.settings.compression,
         );
         self.data.clear();
+        if let Some(map) = &mut self.map {
+            map.add(self.properties.data_blocks, &mut self.zone);
+        }
+        if let Some(partition) = &mut self.partition_zone {
+            partition.add_zone(&self.zone);
+        }
         self.properties.data_blocks += 1;
         let mut value = Vec::new();
         handle.encode(&mut value);
@@ -246,7 +268,25 @@ impl TableBuilder {
             self.moved(filter_handle)?;
         }
         filter_handle.encode(&mut value);
+        if let Some(zone) = &mut self.partition_zone {
+            zone.encode(&mut value);
+            zone.clear();
+        }
         self.top.add(key, tag, &value);
+        Ok(())
+    }
+
+    fn write_map(&mut self) -> Result<()> {
+        let Some(map) = self.map.take() else {
+            return Ok(());
+        };
+        let written = map.finish(&mut |part| {
+            let handle = frame::write(&mut self.pending, self.offset, part, Compression::None);
+            self.moved(handle)?;
+            Ok(handle)
+        })?;
+        self.properties.map = written.directory;
+        self.properties.unmapped = written.unmapped;
         Ok(())
     }
 
@@ -262,6 +302,7 @@ impl TableBuilder {
     pub(crate) fn finish(mut self) -> Result<BuiltTable> {
         self.finish_data_block()?;
         self.index_waiting_block(None)?;
+        self.write_map()?;
         let mut range_deletes = Handle {
             offset: 0,
             length: 0,
@@ -285,7 +326,7 @@ impl TableBuilder {
             top,
             properties,
             range_deletes,
-            version: VERSION,
+            version: self.settings.version.number(),
         };
         self.pending.extend_from_slice(&footer.encode());
         self.file.append(&self.pending)?;

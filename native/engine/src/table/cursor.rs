@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rillbase_binary_format::ByteReader;
 
+use super::builder::PARTITION_BLOCKS;
 use super::fetch::ReadAhead;
 use super::frame::Handle;
 use super::reader::{BlockType, TableReader};
@@ -112,6 +113,17 @@ impl TableCursor {
         Ok(true)
     }
 
+    /// Enters the index of the first partition from a number on that the filter does not skip; false
+    /// if there is none.
+    fn enter_partition_from(&mut self, mut number: usize) -> Result<bool> {
+        if let Some(filter) = &self.filter {
+            while filter.skips_partition(&self.table, number) {
+                number += 1;
+            }
+        }
+        self.enter_partition(number)
+    }
+
     fn decode_handle(&self) -> Result<Handle> {
         Handle::decode(&mut ByteReader::new(self.index.value()))
             .map_err(|_| self.table.malformed(self.handle))
@@ -138,7 +150,7 @@ impl TableCursor {
     }
 
     pub(crate) fn first(&mut self) -> Result<()> {
-        if self.is_passed_over() || !self.enter_partition(0)? {
+        if self.is_passed_over() || !self.enter_partition_from(0)? {
             return Ok(());
         }
         let moved = self.index.first();
@@ -161,7 +173,7 @@ impl TableCursor {
     /// Moves to the first entry at or after `(key, tag)`.
     pub(crate) fn seek(&mut self, key: &[u8], tag: Tag) -> Result<()> {
         let number = self.table.partition_of(key, tag);
-        if self.is_passed_over() || !self.enter_partition(number)? {
+        if self.is_passed_over() || !self.enter_partition_from(number)? {
             return Ok(());
         }
         let moved = self.index.seek(key, tag);
@@ -189,9 +201,8 @@ impl TableCursor {
         self.next_block()
     }
 
-    /// Moves to the index entry of the block where `(key, tag)` would be; no data is read.
-    pub(crate) fn seek_index(&mut self, key: &[u8], tag: Tag) -> Result<()> {
-        let number = self.table.partition_of(key, tag);
+    /// Moves to the first index entry of a partition at or after `(key, tag)`; no data is read.
+    pub(crate) fn seek_index_in(&mut self, number: usize, key: &[u8], tag: Tag) -> Result<()> {
         self.data.leave();
         if self.enter_partition(number)? {
             let moved = self.index.seek(key, tag);
@@ -200,11 +211,31 @@ impl TableCursor {
         Ok(())
     }
 
+    /// Moves to the next index entry of the same partition; no data is read.
+    pub(crate) fn next_index_in_partition(&mut self) -> Result<()> {
+        let moved = self.index.next();
+        self.checked(moved)
+    }
+
+    /// Moves to the index entry of the block with a number, counted from 0 in the table; no data is
+    /// read.
+    pub(crate) fn enter_index_of(&mut self, number: usize) -> Result<()> {
+        self.data.leave();
+        if self.enter_partition(number / PARTITION_BLOCKS)? {
+            let moved = self.index.enter_restart(number % PARTITION_BLOCKS);
+            self.checked(moved)?;
+        }
+        if self.index.is_valid() {
+            return Ok(());
+        }
+        Err(self.table.malformed(self.handle))
+    }
+
     /// Moves to the index entry of the next block; no data is read.
     pub(crate) fn next_index(&mut self) -> Result<()> {
         let moved = self.index.next();
         self.checked(moved)?;
-        if !self.index.is_valid() && self.enter_partition(self.partition + 1)? {
+        if !self.index.is_valid() && self.enter_partition_from(self.partition + 1)? {
             let moved = self.index.first();
             self.checked(moved)?;
         }
@@ -263,7 +294,7 @@ impl TableCursor {
         let moved = self.index.next();
         self.checked(moved)?;
         if !self.index.is_valid() {
-            if !self.enter_partition(self.partition + 1)? {
+            if !self.enter_partition_from(self.partition + 1)? {
                 return Ok(());
             }
             let moved = self.index.first();

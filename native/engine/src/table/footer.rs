@@ -14,9 +14,12 @@ use crate::checksum::agree;
 
 /// The size of every footer.
 pub(crate) const FOOTER_BYTES: usize = 64;
-/// The newest format, which is written. In version 2 filters may ignore the tails of keys; version
-/// 1 has no such filters. In both, entries never have the shape of the previous one.
-pub(crate) const VERSION: u32 = 3;
+/// The newest format. Version 3 has neither zones of partitions nor attribute maps. In version 2
+/// filters may ignore the tails of keys; version 1 has no such filters. In both, entries never have
+/// the shape of the previous one.
+pub(crate) const VERSION: u32 = 4;
+/// The first format whose partitions have zones.
+pub(crate) const PARTITION_ZONES_VERSION: u32 = 4;
 /// The first format whose entries have shapes.
 pub(crate) const SHAPES_VERSION: u32 = 3;
 const MAGIC: &[u8; 8] = b"rillbtab";

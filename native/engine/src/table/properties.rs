@@ -10,6 +10,7 @@ use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 
 use crate::extract::ZoneMap;
 use crate::key::{EntryKind, Millis, Sequence, Tag};
+use crate::table::frame::Handle;
 
 /// Sums and ranges over the entries of a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +38,10 @@ pub(crate) struct TableProperties {
     pub(crate) zone: Option<ZoneMap>,
     /// The name of that extractor.
     pub(crate) extractor: String,
+    /// The location of the attribute map's directory, if the map is not empty.
+    pub(crate) map: Option<Handle>,
+    /// The attributes that the map does not contain; `None` without a map of all other ones.
+    pub(crate) unmapped: Option<Vec<u8>>,
 }
 
 impl TableProperties {
@@ -57,6 +62,8 @@ impl TableProperties {
             tail_bytes: 0,
             zone: None,
             extractor: String::new(),
+            map: None,
+            unmapped: None,
         }
     }
 
@@ -130,6 +137,14 @@ impl TableProperties {
             field(ZONE_FIELD, &bytes);
             field(EXTRACTOR_FIELD, self.extractor.as_bytes());
         }
+        if let Some(map) = self.map {
+            let mut bytes = Vec::new();
+            map.encode(&mut bytes);
+            field(MAP_FIELD, &bytes);
+        }
+        if let Some(unmapped) = &self.unmapped {
+            field(UNMAPPED_FIELD, unmapped);
+        }
         out
     }
 
@@ -163,6 +178,10 @@ impl TableProperties {
                     let text = String::from_utf8(value.to_vec()).ok();
                     properties.extractor = reader.check(text, "UTF-8")?;
                 }
+                MAP_FIELD => {
+                    properties.map = Some(Handle::decode(&mut ByteReader::new(value))?);
+                }
+                UNMAPPED_FIELD => properties.unmapped = Some(value.to_vec()),
                 _ => {}
             }
         }
@@ -174,6 +193,8 @@ const EXPIRY_FIELD: u64 = 12;
 const ZONE_FIELD: u64 = 13;
 const EXTRACTOR_FIELD: u64 = 14;
 const TAIL_FIELD: u64 = 15;
+const MAP_FIELD: u64 = 16;
+const UNMAPPED_FIELD: u64 = 17;
 
 #[cfg(test)]
 mod tests {
@@ -188,6 +209,11 @@ mod tests {
         assert_eq!(properties.all_expired_at, Some(50));
         properties.count(b"key", Tag::new(5, EntryKind::Delete), &[], None);
         assert_eq!(properties.all_expired_at, None);
+        properties.unmapped = Some(vec![4]);
+        properties.map = Some(Handle {
+            offset: 300,
+            length: 7,
+        });
         let mut bytes = properties.encode();
         bytes.extend_from_slice(&[99, 2, 0, 0]);
         assert_eq!(TableProperties::decode(&bytes), Ok(properties));

@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use rillbase_binary_format::ByteReader;
 
+use super::builder::PARTITION_BLOCKS;
 use super::fetch::{ReadAhead, damaged, read_frame};
-use super::footer::{FOOTER_BYTES, Footer, SHAPES_VERSION};
+use super::footer::{FOOTER_BYTES, Footer, PARTITION_ZONES_VERSION, SHAPES_VERSION};
 use super::frame::{self, Handle};
 use super::properties::TableProperties;
 use crate::block::cursor::BlockCursor;
@@ -29,6 +30,8 @@ pub(crate) struct Partition {
     tag: Tag,
     pub(crate) index: Handle,
     pub(super) filter: Handle,
+    /// In version 4, if the table was written with an extractor.
+    zone: Option<Box<ZoneMap>>,
     pinned_index: OnceLock<Arc<Block>>,
     pub(super) pinned_filter: OnceLock<Arc<Block>>,
 }
@@ -86,7 +89,8 @@ impl TableReader {
         let bytes = read_frame(file.as_ref(), footer.properties)?;
         let properties = TableProperties::decode(&bytes)
             .map_err(|_| damaged(file.as_ref(), footer.properties, "properties"))?;
-        let partitions = read_top(file.as_ref(), footer.top)?;
+        let has_zones = footer.version >= PARTITION_ZONES_VERSION && properties.zone.is_some();
+        let partitions = read_top(file.as_ref(), footer.top, has_zones)?;
         let plain_range_deletes = read_range_deletes(file.as_ref(), footer.range_deletes)?;
         let range_deletes = (!plain_range_deletes.is_empty())
             .then(|| Arc::new(RangeDeletes::new(&plain_range_deletes)));
@@ -116,6 +120,19 @@ impl TableReader {
             .filter(|_| properties.extractor == extractor)
     }
 
+    /// The zone of a partition's entries, if it has one that the extractor with this name made.
+    pub(crate) fn partition_zone(&self, number: usize, extractor: &str) -> Option<&ZoneMap> {
+        self.zone(extractor)?;
+        self.partitions.get(number)?.zone.as_deref()
+    }
+
+    /// The number of data blocks of a partition.
+    pub(crate) fn partition_blocks(&self, number: usize) -> u64 {
+        let before = number.saturating_mul(PARTITION_BLOCKS) as u64;
+        let rest = self.properties.data_blocks.saturating_sub(before);
+        rest.min(PARTITION_BLOCKS as u64)
+    }
+
     pub(crate) fn properties(&self) -> &TableProperties {
         &self.properties
     }
@@ -141,7 +158,10 @@ impl TableReader {
         let keys: usize = self
             .partitions
             .iter()
-            .map(|partition| partition.key.len() + 72)
+            .map(|partition| {
+                let zone = partition.zone.as_ref().map_or(0, |zone| zone.memory());
+                partition.key.len() + zone + 80
+            })
             .sum();
         let ranges: usize = self
             .range_deletes
@@ -244,7 +264,7 @@ impl TableReader {
     }
 
     fn to_block(&self, bytes: Vec<u8>, handle: Handle, what: BlockType) -> Result<Block> {
-        if what == BlockType::Filter {
+        if matches!(what, BlockType::Filter | BlockType::Map) {
             return Ok(Block::raw(bytes));
         }
         Block::parse(bytes, self.has_shapes).map_err(|MalformedBlock| self.malformed(handle))
@@ -288,6 +308,8 @@ pub(crate) enum BlockType {
     Data,
     Index,
     Filter,
+    /// A page of an attribute map, or its directory.
+    Map,
 }
 
 pub(crate) fn handle_of(block: &Block, entry: &BlockEntry) -> Option<Handle> {
@@ -319,15 +341,22 @@ fn entries(
         .map_err(|MalformedBlock| damaged(file, handle, "block"))
 }
 
-fn read_top(file: &dyn RandomRead, handle: Handle) -> Result<Vec<Partition>> {
+fn read_top(file: &dyn RandomRead, handle: Handle, has_zones: bool) -> Result<Vec<Partition>> {
     let mut partitions = Vec::new();
     entries(file, handle, |key, tag, value| {
         let mut reader = ByteReader::new(value);
+        let index = Handle::decode(&mut reader).ok()?;
+        let filter = Handle::decode(&mut reader).ok()?;
+        let zone = has_zones.then(|| ZoneMap::decode(value.get(reader.offset()..)?).ok());
         partitions.push(Partition {
             key: key.into(),
             tag,
-            index: Handle::decode(&mut reader).ok()?,
-            filter: Handle::decode(&mut reader).ok()?,
+            index,
+            filter,
+            zone: match zone {
+                Some(zone) => Some(Box::new(zone?)),
+                None => None,
+            },
             pinned_index: OnceLock::new(),
             pinned_filter: OnceLock::new(),
         });

@@ -38,6 +38,7 @@ impl TableReader {
                 cursor.next().map_err(|_| self.malformed(partition.index))?;
             }
         }
+        self.verify_map(progress)?;
         if entries != self.properties().entries {
             let counted = self.properties().entries;
             let detail = format!("found {entries} entries instead of {counted}");

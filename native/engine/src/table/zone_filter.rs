@@ -45,6 +45,18 @@ impl ZoneFilter {
         skips
     }
 
+    /// Whether a whole partition of a table can be skipped.
+    pub(crate) fn skips_partition(&self, table: &TableReader, number: usize) -> bool {
+        let skips = table
+            .partition_zone(number, self.extractor)
+            .is_some_and(|zone| !(self.may_match)(zone));
+        if skips {
+            let blocks = table.partition_blocks(number);
+            self.blocks_skipped.fetch_add(blocks, Ordering::Relaxed);
+        }
+        skips
+    }
+
     /// Whether a block of a table can be skipped; `zone` is encoded.
     pub(crate) fn skips_block(&self, table: &TableReader, zone: Option<&[u8]>) -> bool {
         let known = table

@@ -6,7 +6,7 @@ use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
     Clock, CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions,
     KeyspaceShape, ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape,
-    ZoneMap,
+    TableVersion, ZoneMap,
 };
 
 /// The value with a time and a place.
@@ -192,6 +192,8 @@ pub(crate) struct World {
     vfs: Arc<dyn Vfs>,
     pub(crate) clock: Arc<ManualClock>,
     cache_bytes: usize,
+    /// The version of tables that are written after the next reopening.
+    pub(crate) version: TableVersion,
     db: Option<Db>,
     pub(crate) entries: Keyspace,
 }
@@ -200,12 +202,14 @@ fn open(
     vfs: &Arc<dyn Vfs>,
     clock: &Arc<ManualClock>,
     cache_bytes: usize,
+    version: TableVersion,
     options: KeyspaceOptions,
 ) -> (Db, Keyspace) {
     let database = DbOptions {
         vfs: Arc::clone(vfs),
         cache_bytes,
         table_cache_bytes: cache_bytes,
+        table_version: version,
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         background_threads: 0,
         ..DbOptions::default()
@@ -222,11 +226,13 @@ impl World {
 
     pub(crate) fn on(vfs: Arc<dyn Vfs>, cache_bytes: usize, options: KeyspaceOptions) -> Self {
         let clock = Arc::new(ManualClock::new(1000));
-        let (db, entries) = open(&vfs, &clock, cache_bytes, options);
+        let version = TableVersion::default();
+        let (db, entries) = open(&vfs, &clock, cache_bytes, version, options);
         Self {
             vfs,
             clock,
             cache_bytes,
+            version,
             db: Some(db),
             entries,
         }
@@ -236,7 +242,13 @@ impl World {
         if let Some(db) = self.db.take() {
             db.close().unwrap();
         }
-        let (db, entries) = open(&self.vfs, &self.clock, self.cache_bytes, options);
+        let (db, entries) = open(
+            &self.vfs,
+            &self.clock,
+            self.cache_bytes,
+            self.version,
+            options,
+        );
         (self.db, self.entries) = (Some(db), entries);
     }
 
