@@ -374,9 +374,9 @@ impl Db {
     ) -> Result<Option<(Sequence, ValueBytes)>> {
         let view = keyspace.view();
         let held = self.hold(keyspace, snapshot);
-        let sight = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
+        let visibility = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
         self.core
-            .get_with_sequence(&view, keyspace.options(), key, sight)
+            .get_with_sequence(&view, keyspace.options(), key, visibility)
     }
 
     /// The values of many keys in one snapshot, in the order of the keys.
@@ -388,8 +388,8 @@ impl Db {
     ) -> Result<Vec<Option<ValueBytes>>> {
         let view = keyspace.view();
         let held = self.hold(keyspace, snapshot);
-        let sight = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
-        let get = |key| self.core.get_in(&view, keyspace.options(), key, sight);
+        let visibility = point_lookup::Visibility::new(&self.core, snapshot.or(held.as_ref()));
+        let get = |key| self.core.get_in(&view, keyspace.options(), key, visibility);
         keys.into_iter().map(get).collect()
     }
 

@@ -57,7 +57,7 @@ enum End {
 struct PointLookup<'a> {
     core: &'a DbCore,
     key: &'a [u8],
-    sight: Visibility,
+    visibility: Visibility,
     /// The newest range delete that covers the key.
     covered: Sequence,
     /// The newest entry that no range delete covers; 0 before the first.
@@ -98,7 +98,7 @@ impl PointLookup<'_> {
             self.malformed = true;
             return End::Nothing;
         };
-        let expired = self.sight.is_expired(self.core, expiry);
+        let expired = self.visibility.is_expired(self.core, expiry);
         if expired {
             End::Nothing
         } else {
@@ -108,10 +108,10 @@ impl PointLookup<'_> {
 
     fn in_memtable(&mut self, memtable: &Memtable, hash: u64) {
         if let Some(ranges) = memtable.range_deletes() {
-            let covering = ranges.covering(self.key, self.sight.sequence);
+            let covering = ranges.covering(self.key, self.visibility.sequence);
             self.covered = self.covered.max(covering);
         }
-        for entry in memtable.versions(self.key, hash, Tag::seek(self.sight.sequence)) {
+        for entry in memtable.versions(self.key, hash, Tag::seek(self.visibility.sequence)) {
             if self.take(entry.tag, || entry.value()) == Visit::Enough {
                 return;
             }
@@ -126,10 +126,10 @@ impl PointLookup<'_> {
 
     fn in_table(&mut self, table: &Arc<TableReader>, hash: u64) -> Result<()> {
         if let Some(ranges) = table.range_deletes() {
-            let covering = ranges.covering(self.key, self.sight.sequence);
+            let covering = ranges.covering(self.key, self.visibility.sequence);
             self.covered = self.covered.max(covering);
         }
-        let (key, tag) = (self.key, Tag::seek(self.sight.sequence));
+        let (key, tag) = (self.key, Tag::seek(self.visibility.sequence));
         table.get(key, hash, tag, &mut |tag, value| self.take(tag, || value))?;
         if self.malformed {
             let detail = "an entry is malformed although its checksum matches";
@@ -141,7 +141,7 @@ impl PointLookup<'_> {
 
     /// If the position of a table does not imply its age: takes the newest entry of all.
     fn in_all_files(&mut self, version: &KeyspaceVersion, hash: u64) -> Result<()> {
-        let (key, seek) = (self.key, Tag::seek(self.sight.sequence));
+        let (key, seek) = (self.key, Tag::seek(self.visibility.sequence));
         let mut newest: Option<(Tag, ValueBytes)> = None;
         for file in version.runs().flat_map(|run| run.files_of(key)) {
             let sequence = newest.as_ref().map_or(0, |(tag, _)| tag.sequence());
@@ -150,7 +150,7 @@ impl PointLookup<'_> {
             }
             let table = self.core.tables.table(file)?;
             if let Some(ranges) = table.range_deletes() {
-                let covering = ranges.covering(key, self.sight.sequence);
+                let covering = ranges.covering(key, self.visibility.sequence);
                 self.covered = self.covered.max(covering);
             }
             table.get(key, hash, seek, &mut |tag, value| {
@@ -215,8 +215,8 @@ impl DbCore {
         snapshot: Option<&DbSnapshot>,
     ) -> Result<Option<ValueBytes>> {
         let view = keyspace.glance();
-        let sight = Visibility::new(self, snapshot);
-        self.get_in(&view, keyspace.options(), key, sight)
+        let visibility = Visibility::new(self, snapshot);
+        self.get_in(&view, keyspace.options(), key, visibility)
     }
 
     pub(crate) fn get_in(
@@ -224,9 +224,9 @@ impl DbCore {
         view: &SuperVersion,
         options: &KeyspaceOptions,
         key: &[u8],
-        sight: Visibility,
+        visibility: Visibility,
     ) -> Result<Option<ValueBytes>> {
-        let newest = self.get_with_sequence(view, options, key, sight)?;
+        let newest = self.get_with_sequence(view, options, key, visibility)?;
         Ok(newest.map(|(_, value)| value))
     }
 
@@ -236,12 +236,12 @@ impl DbCore {
         view: &SuperVersion,
         options: &KeyspaceOptions,
         key: &[u8],
-        sight: Visibility,
+        visibility: Visibility,
     ) -> Result<Option<(Sequence, ValueBytes)>> {
         let mut lookup = PointLookup {
             core: self,
             key,
-            sight,
+            visibility,
             covered: 0,
             newest: 0,
             operands: Vec::new(),

@@ -51,7 +51,7 @@ pub struct RankedEntry<S> {
 
 /// Something to read. The order of variants is the order among equal ranks.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Item {
+enum RankedPart {
     /// The number of a file.
     Table(usize),
     /// The number of a file, and that of the partition.
@@ -65,7 +65,7 @@ enum Item {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedItem<S> {
     rank: Option<S>,
-    item: Item,
+    item: RankedPart,
 }
 
 /// How a zone limits the ranks of what it covers.
@@ -101,7 +101,7 @@ pub struct Ranked<'a, S, F> {
     view: Arc<SuperVersion>,
     /// Open as long as this, so that compactions drop nothing that lookups return.
     _snapshot: SnapshotRef<'a>,
-    sight: Visibility,
+    visibility: Visibility,
     extractor: Arc<dyn Extractor>,
     rank: F,
     /// The value of an attribute that entries must have.
@@ -149,7 +149,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         Ok(Self {
             core,
             keyspace: keyspace.clone(),
-            sight: Visibility::new(core, Some(snapshot.get())),
+            visibility: Visibility::new(core, Some(snapshot.get())),
             _snapshot: snapshot,
             extractor,
             rank,
@@ -215,7 +215,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
                 Ok(Some(value)) => {
                     if let RankedItem {
                         rank: Some(rank),
-                        item: Item::Entry(key, sequence),
+                        item: RankedPart::Entry(key, sequence),
                     } = first
                     {
                         self.last = Some(key.clone());
@@ -252,7 +252,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     }
 
     /// Adds a table, a partition or a block. Returns false if there is nothing to return in it.
-    fn add(&mut self, bound: ZoneRank<S>, item: Item) -> bool {
+    fn add(&mut self, bound: ZoneRank<S>, item: RankedPart) -> bool {
         let rank = match bound {
             ZoneRank::AtLeast(rank) => Some(rank),
             ZoneRank::Any => None,
@@ -278,7 +278,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             return Ok(());
         };
         let bound = self.bound(table.zone(self.extractor.name()));
-        if !self.add(bound, Item::Table(number)) {
+        if !self.add(bound, RankedPart::Table(number)) {
             self.visited.tables_skipped += 1;
         }
         Ok(())
@@ -314,7 +314,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
                 continue;
             };
             let bound = self.bound(Some(zone));
-            if !self.add(bound, Item::Partition(number, partition)) {
+            if !self.add(bound, RankedPart::Partition(number, partition)) {
                 self.visited.blocks_skipped += blocks;
             }
         }
@@ -364,7 +364,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             return Ok(false);
         };
         let bound = self.bound(cursor.block_zone(self.extractor.name()).as_ref());
-        if !self.add(bound, Item::Block(number, offset, length)) {
+        if !self.add(bound, RankedPart::Block(number, offset, length)) {
             self.visited.blocks_skipped += 1;
         }
         Ok(true)
@@ -389,7 +389,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     /// Adds an entry, unless an entry before it in the same memtable or block hides it.
     fn add_entry(&mut self, key: &[u8], tag: Tag, value: &[u8]) -> Result<()> {
         self.visited.entries += 1;
-        if tag.sequence() > self.sight.sequence || self.newer.as_deref() == Some(key) {
+        if tag.sequence() > self.visibility.sequence || self.newer.as_deref() == Some(key) {
             return Ok(());
         }
         let newer = self.newer.get_or_insert_default();
@@ -425,7 +425,7 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
             return;
         }
         if let Some(rank) = (self.rank)(&self.zone) {
-            let item = Item::Entry(key.to_vec(), sequence);
+            let item = RankedPart::Entry(key.to_vec(), sequence);
             self.add(ZoneRank::AtLeast(rank), item);
         }
     }
@@ -433,21 +433,21 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
     fn newest(&self, key: &[u8]) -> Result<Option<(Sequence, ValueBytes)>> {
         let options = self.keyspace.options();
         self.core
-            .get_with_sequence(&self.view, options, key, self.sight)
+            .get_with_sequence(&self.view, options, key, self.visibility)
     }
 
     /// Replaces a table, a partition or a block in the queue by its parts, or returns the value of an entry:
     /// `None` if the entry is hidden or was returned before.
-    fn read(&mut self, item: &Item) -> Result<Option<ValueBytes>> {
+    fn read(&mut self, item: &RankedPart) -> Result<Option<ValueBytes>> {
         match item {
-            Item::Table(number) => self.open_table(*number)?,
-            Item::Partition(number, partition) => self.open_partition(*number, *partition)?,
-            Item::Block(number, offset, length) => {
+            RankedPart::Table(number) => self.open_table(*number)?,
+            RankedPart::Partition(number, partition) => self.open_partition(*number, *partition)?,
+            RankedPart::Block(number, offset, length) => {
                 let (offset, length) = (*offset, *length);
                 self.open_block(*number, Handle { offset, length })?;
             }
-            Item::Entry(key, _) if self.last.as_ref() == Some(key) => {}
-            Item::Entry(key, sequence) => {
+            RankedPart::Entry(key, _) if self.last.as_ref() == Some(key) => {}
+            RankedPart::Entry(key, sequence) => {
                 let newest = self.newest(key)?;
                 let own = newest.filter(|(newest, _)| newest == sequence);
                 return Ok(own.map(|(_, value)| value));

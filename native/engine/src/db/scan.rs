@@ -47,7 +47,7 @@ pub struct Scan {
     keyspace: Keyspace,
     cursor: MergingCursor,
     ranges: Vec<Arc<RangeDeletes>>,
-    sight: Visibility,
+    visibility: Visibility,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     position: ScanPosition,
@@ -76,13 +76,13 @@ impl Scan {
         passing: Passing<'_>,
     ) -> Result<Self> {
         let view = keyspace.view();
-        let sight = Visibility::new(core, snapshot);
+        let visibility = Visibility::new(core, snapshot);
         Ok(Self {
             ranges: ranges_of(core, &view)?,
             cursor: MergingCursor::new(sources_of(core, keyspace, &view, passing)?),
             core: Arc::clone(core),
             keyspace: keyspace.clone(),
-            sight,
+            visibility,
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
             position: ScanPosition::Nowhere,
@@ -96,7 +96,7 @@ impl Scan {
     /// values, and would rather stop at them than have them skipped one by one.
     #[must_use]
     pub fn show_expired(mut self) -> Self {
-        self.sight = self.sight.timeless();
+        self.visibility = self.visibility.timeless();
         self
     }
 
@@ -226,7 +226,7 @@ impl Scan {
     #[inline]
     fn covering(&self) -> Sequence {
         let ranges = self.ranges.iter();
-        let covering = ranges.map(|ranges| ranges.covering(&self.key, self.sight.sequence));
+        let covering = ranges.map(|ranges| ranges.covering(&self.key, self.visibility.sequence));
         covering.max().unwrap_or(0)
     }
 
@@ -251,7 +251,7 @@ impl Scan {
             if self.is_above(self.cursor.key()) {
                 return Ok(());
             }
-            if self.cursor.tag().sequence() > self.sight.sequence {
+            if self.cursor.tag().sequence() > self.visibility.sequence {
                 self.skip_unseen()?;
                 continue;
             }
@@ -268,9 +268,10 @@ impl Scan {
     /// Skips versions that are too new; many of one key are skipped with a seek.
     fn skip_unseen(&mut self) -> Result<()> {
         self.cursor.next()?;
-        if self.cursor.is_valid() && self.cursor.tag().sequence() > self.sight.sequence {
+        if self.cursor.is_valid() && self.cursor.tag().sequence() > self.visibility.sequence {
             let key = self.cursor.key().to_vec();
-            self.cursor.seek(&key, Tag::seek(self.sight.sequence))?;
+            self.cursor
+                .seek(&key, Tag::seek(self.visibility.sequence))?;
         }
         Ok(())
     }
@@ -286,7 +287,7 @@ impl Scan {
             Some(EntryKind::Put) => self.position = ScanPosition::At(0),
             Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, _) = split_expiry(kind, self.cursor.value()).ok_or_else(malformed)?;
-                if expiry.is_some_and(|expiry| self.sight.is_expired(&self.core, expiry)) {
+                if expiry.is_some_and(|expiry| self.visibility.is_expired(&self.core, expiry)) {
                     return Ok(false);
                 }
                 self.position = ScanPosition::At(crate::key::EXPIRY_BYTES);
@@ -341,7 +342,8 @@ impl Scan {
             Some(EntryKind::Delete | EntryKind::DeleteWith) => Ok(None),
             Some(kind @ EntryKind::PutExpiring) => {
                 let (expiry, value) = split_expiry(kind, value).ok_or_else(malformed)?;
-                let is_expired = expiry.is_some_and(|at| self.sight.is_expired(&self.core, at));
+                let is_expired =
+                    expiry.is_some_and(|at| self.visibility.is_expired(&self.core, at));
                 Ok((!is_expired).then(|| value.to_vec()))
             }
             _ => Err(malformed()),
@@ -379,7 +381,7 @@ impl Scan {
         let mut operands: Vec<Vec<u8>> = Vec::new();
         while self.cursor.is_valid() && self.cursor.key() == self.key.as_slice() {
             let tag = self.cursor.tag();
-            if tag.sequence() <= self.sight.sequence && tag.sequence() > covering {
+            if tag.sequence() <= self.visibility.sequence && tag.sequence() > covering {
                 self.sequence = tag.sequence();
                 if tag.kind() == Some(EntryKind::Merge) {
                     operands.push(self.cursor.value().to_vec());

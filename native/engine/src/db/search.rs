@@ -219,12 +219,12 @@ impl DbCore {
         let options = keyspace.options();
         let extractor = extractor_of(options)?.as_ref();
         let view = keyspace.view();
-        let sight = Visibility::new(self, snapshot);
+        let visibility = Visibility::new(self, snapshot);
         let mut search = Search {
             extractor,
             lower,
             upper,
-            sequence: sight.sequence,
+            sequence: visibility.sequence,
             may_match,
             value,
             candidates: BTreeSet::new(),
@@ -246,7 +246,7 @@ impl DbCore {
         };
         let mut zone = ZoneMap::default();
         for key in std::mem::take(&mut search.candidates) {
-            let Some(value) = self.get_in(&view, options, &key, sight)? else {
+            let Some(value) = self.get_in(&view, options, &key, visibility)? else {
                 continue;
             };
             zone.clear();
