@@ -50,8 +50,10 @@ impl DbCore {
     /// Returns before which record everything in the log is durable, if something was flushed.
     pub(crate) fn flush_waiting(&self, keyspaces: &[Keyspace]) -> Result<Option<u64>> {
         let mut keyspaces: Vec<&Keyspace> = keyspaces.iter().collect();
-        // All threads lock them in this order.
+        // All threads lock them in this order, and each once: one that gets a full memtable while a
+        // group is formed is in it twice.
         keyspaces.sort_unstable_by_key(|keyspace| keyspace.id());
+        keyspaces.dedup_by_key(|keyspace| keyspace.id());
         let locks = keyspaces.iter().map(|keyspace| keyspace.0.flushing.lock());
         let guards: Vec<_> = locks.collect();
         let mut flushes = Vec::new();
@@ -218,4 +220,29 @@ fn ranges_of(memtables: &[Arc<Memtable>]) -> RangeDeletes {
         }
     }
     RangeDeletes::new(&deletes)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::vfs::MemoryVfs;
+    use crate::{Db, DbOptions, Durability, KeyspaceOptions, WriteBatch};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_keyspace_that_is_in_a_group_twice_is_flushed_once() {
+        let options = DbOptions {
+            vfs: Arc::new(MemoryVfs::new()),
+            ..DbOptions::default()
+        };
+        let db = Db::open("/db", options).unwrap();
+        let space = db.create_keyspace("k", KeyspaceOptions::default());
+        let space = space.unwrap();
+        let mut batch = WriteBatch::new();
+        batch.put(&space, b"key", b"value");
+        db.write(batch, Durability::Buffered).unwrap();
+        let active = Arc::clone(&space.view().active);
+        db.core.rotate(&space, &active).unwrap();
+        db.core.flush(&[space.clone(), space]).unwrap();
+        assert_eq!(db.stats().flushes, 1);
+    }
 }
