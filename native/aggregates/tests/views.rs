@@ -25,7 +25,7 @@ const STOCK: &str = r#"{"source":"view","dimensions":["shop"],"measures":{
     "kinds":{"op":"distinct","field":"kind"},"top":{"op":"top","field":"kind","k":2}}}"#;
 
 #[derive(Debug, Clone)]
-struct ShopItem {
+struct Item {
     shop: u64,
     /// The price in quarters.
     price: u64,
@@ -33,7 +33,7 @@ struct ShopItem {
 }
 
 /// A change: key, version, and the document if there is one.
-type Change = (u64, u64, Option<ShopItem>);
+type Change = (u64, u64, Option<Item>);
 
 fn json((key, version, item): &Change) -> String {
     let row = item.as_ref().map_or("null".to_owned(), |item| {
@@ -56,8 +56,8 @@ fn number(quarters: u64) -> String {
 }
 
 /// The result of grouping the documents.
-fn grouped(documents: &BTreeMap<u64, ShopItem>) -> String {
-    let mut shops: BTreeMap<u64, Vec<&ShopItem>> = BTreeMap::new();
+fn grouped(documents: &BTreeMap<u64, Item>) -> String {
+    let mut shops: BTreeMap<u64, Vec<&Item>> = BTreeMap::new();
     for item in documents.values() {
         shops.entry(item.shop).or_default().push(item);
     }
@@ -103,7 +103,7 @@ fn agrees(seed: u64) {
     let mut world = World::new(seed);
     let mut random = SeededRandom::new(seed);
     let generation = world.define("stock", STOCK);
-    let mut documents: BTreeMap<u64, ShopItem> = BTreeMap::new();
+    let mut documents: BTreeMap<u64, Item> = BTreeMap::new();
     let mut versions: BTreeMap<u64, u64> = BTreeMap::new();
     let mut history: Vec<Change> = Vec::new();
     for turn in 0..15 {
@@ -111,7 +111,7 @@ fn agrees(seed: u64) {
         for _ in 0..random.below(12) {
             let key = random.below(12);
             let version = versions.entry(key).and_modify(|one| *one += 1).or_insert(1);
-            let item = (!random.one_in(4)).then(|| ShopItem {
+            let item = (!random.one_in(4)).then(|| Item {
                 shop: random.below(3),
                 price: random.below(40),
                 kind: random.below(5),
@@ -169,7 +169,7 @@ fn view_rows_without_documents_are_removed() {
     let world = World::new(8);
     let generation = world.define("stock", STOCK);
     let item = |shop, price| {
-        Some(ShopItem {
+        Some(Item {
             shop,
             price,
             kind: 0,
@@ -214,7 +214,7 @@ fn a_snapshot_from_before_a_switch_shows_the_rows_of_that_time() {
         json(&(
             price,
             1,
-            Some(ShopItem {
+            Some(Item {
                 shop: 0,
                 price,
                 kind: 0,
@@ -258,7 +258,7 @@ fn a_view_is_rebuilt_beside_the_current_one() {
         json(&(
             1,
             version,
-            Some(ShopItem {
+            Some(Item {
                 shop,
                 price: 4,
                 kind: 0,

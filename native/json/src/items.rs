@@ -43,7 +43,7 @@ impl fmt::Display for ItemsFailure {
 
 /// A document of the file, not parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct FileItem {
     /// The line on which it begins, from 1.
     pub line: u64,
     /// The column at which it begins, from 1, in characters.
@@ -123,7 +123,7 @@ impl ItemReader {
     /// # Errors
     ///
     /// The rest of the file cannot be split.
-    pub fn push(&mut self, part: &[u8]) -> Result<Vec<Item>, ItemsFailure> {
+    pub fn push(&mut self, part: &[u8]) -> Result<Vec<FileItem>, ItemsFailure> {
         let mut items = Vec::new();
         for &byte in part {
             self.step(byte, &mut items)?;
@@ -156,7 +156,7 @@ impl ItemReader {
         }
     }
 
-    fn step(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
+    fn step(&mut self, byte: u8, items: &mut Vec<FileItem>) -> Result<(), ItemsFailure> {
         const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
         if self.state == ItemsState::Inside {
             return self.step_inside(byte, items);
@@ -197,7 +197,7 @@ impl ItemReader {
         self.take(byte);
     }
 
-    fn step_inside(&mut self, byte: u8, items: &mut Vec<Item>) -> Result<(), ItemsFailure> {
+    fn step_inside(&mut self, byte: u8, items: &mut Vec<FileItem>) -> Result<(), ItemsFailure> {
         // A value without brackets ends before what follows it.
         let is_open = self.depth > 0 || self.text != TextState::Outside;
         if !is_open && matches!(byte, b',' | b']' | b'}') {
@@ -216,8 +216,8 @@ impl ItemReader {
         Ok(())
     }
 
-    fn end(&mut self, items: &mut Vec<Item>) {
-        items.push(Item {
+    fn end(&mut self, items: &mut Vec<FileItem>) {
+        items.push(FileItem {
             line: self.item_line,
             column: self.item_column,
             text: std::mem::take(&mut self.item),

@@ -22,7 +22,7 @@ mod sink;
 mod text;
 
 pub use error::{Error, JsonErrorCode, JsonLocation, ReadFailure};
-pub use items::{Item, ItemReader, ItemsFailure};
+pub use items::{FileItem, ItemReader, ItemsFailure};
 pub use limits::JsonLimits;
 pub use reader::read;
 pub use sink::{Ignore, Integer, JsonSink};

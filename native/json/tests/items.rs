@@ -2,15 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
-use rillbase_json::{Item, ItemReader, ItemsFailure};
+use rillbase_json::{FileItem, ItemReader, ItemsFailure};
 
 fn cut(file: &[u8], size: usize) -> Result<Vec<(u64, String)>, ItemsFailure> {
     let items = read(ItemReader::new(64).one_line(), file, size)?;
-    let text = |item: Item| (item.line, String::from_utf8_lossy(&item.text).into());
+    let text = |item: FileItem| (item.line, String::from_utf8_lossy(&item.text).into());
     Ok(items.into_iter().map(text).collect())
 }
 
-fn read(mut reader: ItemReader, file: &[u8], size: usize) -> Result<Vec<Item>, ItemsFailure> {
+fn read(mut reader: ItemReader, file: &[u8], size: usize) -> Result<Vec<FileItem>, ItemsFailure> {
     let mut items = Vec::new();
     for part in file.chunks(size) {
         items.extend(reader.push(part)?);

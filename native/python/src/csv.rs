@@ -12,7 +12,7 @@ use rillbase_csv::records::{CsvRecord, CsvRecords, RecordProblem};
 use rillbase_csv::typed::CsvType;
 use rillbase_csv::writer::CsvWriter;
 use rillbase_documents::refusal::DocumentRefusal;
-use rillbase_json::{Item, ItemReader, ItemsFailure};
+use rillbase_json::{FileItem, ItemReader, ItemsFailure};
 use rillbase_query::bson::{Document, Value as Bson};
 use rillbase_query::error::ParseLocation;
 
@@ -260,7 +260,7 @@ impl PyJsonItemReader {
     ) -> PyResult<Vec<PlacedText<'py>>> {
         let items = py.detach(|| self.inner.push(&part));
         let items = items.map_err(|failure| of_items(py, failure))?;
-        let placed = |item: Item| (item.line, item.column, PyBytes::new(py, &item.text));
+        let placed = |item: FileItem| (item.line, item.column, PyBytes::new(py, &item.text));
         Ok(items.into_iter().map(placed).collect())
     }
 
