@@ -37,7 +37,7 @@ pub(crate) struct Retention {
     first: AtomicU64,
     /// The most bytes that are retained.
     bytes: u64,
-    /// The last record that is known to be the first that recovery needs.
+    /// Recovery reads the log from here: all records before are in tables.
     replay_from: AtomicU64,
 }
 
@@ -201,6 +201,9 @@ impl ChangeFeed {
 
     fn add_read(&mut self, position: Sequence) {
         self.position = self.position.max(position);
+        if !self.core.retention.is_enabled() {
+            return;
+        }
         if self
             .reads
             .back()
@@ -294,7 +297,7 @@ impl DbCore {
         loop {
             let range = self.wal.indexes();
             let start = range.start;
-            match self.search_log(range, (sequence, visible)) {
+            match self.search_log(range, sequence) {
                 // Its first records were truncated during the search.
                 Err(Error::ChangesTruncated) if start < self.wal.indexes().start => {}
                 searched => return searched,
@@ -306,11 +309,11 @@ impl DbCore {
     fn search_log(
         &self,
         Range { mut start, mut end }: Range<u64>,
-        (sequence, visible): (Sequence, Sequence),
+        sequence: Sequence,
     ) -> Result<u64> {
         let first = self.batch_at(start)?.map(|batch| batch.first);
-        // Without a record the log had everything up to the visible sequence, or nothing ever.
-        let complete_from = first.unwrap_or(visible + 1);
+        // All that was truncated before the range was determined is visible now.
+        let complete_from = first.unwrap_or_else(|| self.publisher.visible() + 1);
         if start > FIRST_RECORD && sequence + 1 < complete_from {
             return Err(Error::ChangesTruncated);
         }
