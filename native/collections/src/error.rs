@@ -1,0 +1,60 @@
+//! Errors, grouped by what the caller does about them.
+
+use std::fmt;
+
+/// The result of an operation on a collection.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why an operation failed.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// The storage engine failed.
+    Engine(rillbase_engine::Error),
+    /// The collection does not exist here.
+    NoCollection,
+    /// The request was made with another version of the collection's definition: it has to be read
+    /// again.
+    Stale {
+        /// The installed version.
+        installed: u64,
+    },
+    /// A definition cannot be compiled.
+    Definition(String),
+    /// Stored bytes are malformed although their checksums match.
+    Malformed(&'static str),
+}
+
+impl Error {
+    /// A stable name of the error, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.code(),
+            Self::NoCollection => "no_collection",
+            Self::Stale { .. } => "stale",
+            Self::Definition(_) => "invalid_definition",
+            Self::Malformed(_) => "corruption",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => write!(out, "{error}"),
+            Self::NoCollection => write!(out, "the collection does not exist"),
+            Self::Stale { installed } => {
+                write!(out, "the installed definition has version {installed}")
+            }
+            Self::Definition(why) => write!(out, "the definition is invalid: {why}"),
+            Self::Malformed(what) => write!(out, "{what} is malformed"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<rillbase_engine::Error> for Error {
+    fn from(error: rillbase_engine::Error) -> Self {
+        Self::Engine(error)
+    }
+}

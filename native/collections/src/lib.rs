@@ -1,0 +1,34 @@
+//! Native collections: documents and their indexes in the storage engine.
+//!
+//! A write is decided by `rillbase_documents`, as in PostgreSQL: this crate finds the rows that it
+//! needs and stores what it changes. In the order in which data flows:
+//!
+//! - `definition.rs` — what is stored about a collection: its versions, schema and indexes.
+//! - `write.rs` — the commit queue: writes of a collection are decided one group after another and
+//!   become visible before the next group starts, so that none is retried and a unique key has one
+//!   owner. [`StagedWrites`] is a part of the engine's groups, which share one sync.
+//! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
+//! - `read.rs` — documents by key, and candidates for a query by key or by an index.
+//! - `store.rs` — [`Collections`]: all of it over one database.
+#![allow(
+    clippy::missing_errors_doc,
+    reason = "every fallible function fails with an Error that names its code; saying so each time adds nothing"
+)]
+#![allow(
+    clippy::must_use_candidate,
+    reason = "the attribute is given where dropping the result is a mistake"
+)]
+
+mod counters;
+mod definition;
+mod error;
+mod format;
+mod read;
+mod store;
+mod write;
+
+pub use definition::{NativeDefinition, NativeIndex};
+pub use error::{Error, Result};
+pub use read::{CandidateScan, StoredDocument};
+pub use store::{CollectionCounts, Collections};
+pub use write::{CollectionWrite, StagedWrites, WriteOutcome};
