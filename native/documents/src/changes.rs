@@ -39,6 +39,24 @@ impl ChangedDocument {
     fn body(&self) -> Option<&[u8]> {
         self.body.as_ref().map(|body| body.as_bytes())
     }
+
+    /// The entries that the group adds.
+    #[must_use]
+    pub fn added(&self) -> Vec<&IndexEntry> {
+        without(&self.entries, &self.old)
+    }
+
+    /// The entries that the group removes.
+    #[must_use]
+    pub fn removed(&self) -> Vec<&IndexEntry> {
+        without(&self.old, &self.entries)
+    }
+
+    /// When it was created, in milliseconds since 1970; `now_ms` is the time of the group.
+    #[must_use]
+    pub fn created_ms(&self, now_ms: i64) -> i64 {
+        self.created_us.map_or(now_ms, unix_ms)
+    }
 }
 
 /// All changes of a group, and the outcomes of its writes.
@@ -137,20 +155,20 @@ impl GroupChanges {
     /// New entries.
     #[must_use]
     pub fn added(&self) -> Option<EntryColumns> {
-        self.entries(|each| without(&each.entries, &each.old))
+        self.entries(ChangedDocument::added)
     }
 
     /// Removed entries.
     #[must_use]
     pub fn removed(&self) -> Option<EntryColumns> {
-        self.entries(|each| without(&each.old, &each.entries))
+        self.entries(ChangedDocument::removed)
     }
 
     /// The new entries that no other document may have.
     #[must_use]
     pub fn enforced(&self) -> Option<EntryColumns> {
         self.entries(|each| {
-            let mut added = without(&each.entries, &each.old);
+            let mut added = each.added();
             added.retain(|entry| entry.enforced);
             added
         })

@@ -51,6 +51,12 @@ pub(crate) const fn unix_ms(moment_us: i64) -> i64 {
     moment_us.saturating_add(EPOCH_2000_US).div_euclid(1000)
 }
 
+/// Milliseconds since 1970 as microseconds since 2000, as in rows.
+#[must_use]
+pub const fn row_us(unix_ms: i64) -> i64 {
+    unix_ms.saturating_mul(1000).saturating_sub(EPOCH_2000_US)
+}
+
 /// True or false.
 #[must_use]
 pub fn bools(items: impl Iterator<Item = bool> + Clone) -> Vec<u8> {

@@ -7,10 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use rillbase_query::bson::Document;
 use rillbase_query::filter::Filter;
 
 use crate::definition::CollectionDefinition;
-use crate::operation::DocumentOperation;
+use crate::operation::{DocumentOperation, allows};
 use crate::operations::DocumentOperations;
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
@@ -83,6 +84,21 @@ pub struct WritePlan {
 }
 
 impl WritePlan {
+    /// The writes whose callers may not read a document of a collection.
+    #[must_use]
+    pub fn hidden_from(&self, collection: usize, document: Document<'_>, now_ms: i64) -> Vec<usize> {
+        let may_read = |target: &NamedTarget| {
+            let read = target.access.as_ref().map(|access| access.read.as_deref());
+            read.is_none_or(|read| read.is_some_and(|read| allows(read, document, now_ms)))
+        };
+        let writes = self.writes.iter().enumerate();
+        let hidden = writes.filter(|(_, write)| {
+            let mut targets = write.targets.iter();
+            targets.any(|target| target.collection == collection && !may_read(target))
+        });
+        hidden.map(|(number, _)| number).collect()
+    }
+
     /// The keys of the documents in a collection that may exist, in the global lock order.
     ///
     /// A document whose `_id` was just created here does not exist, which the insert itself proves;

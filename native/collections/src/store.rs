@@ -1,0 +1,227 @@
+//! All native collections of a database.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use rillbase_documents::definition::CollectionDefinition;
+use rillbase_engine::{
+    Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, Millis, WriteBatch,
+};
+
+use crate::counters::{Greatest, PairSum, decode_pair};
+use crate::definition::NativeDefinition;
+use crate::error::{Error, Result};
+use crate::format::prefix;
+
+/// Collections share this many commit queues.
+const QUEUES: usize = 1024;
+const HOUR_MS: Millis = 3_600_000;
+
+const ENTRIES: &str = "collections";
+const DEFINITIONS: &str = "collection-definitions";
+const COUNTS: &str = "collection-counts";
+const FLOORS: &str = "collection-floors";
+
+/// A collection's definition, compiled.
+#[derive(Debug)]
+pub(crate) struct InstalledCollection {
+    pub(crate) number: u64,
+    pub(crate) definition: NativeDefinition,
+    pub(crate) compiled: Arc<CollectionDefinition>,
+}
+
+/// The size of a collection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CollectionCounts {
+    /// Documents that exist.
+    pub documents: u64,
+    /// The bytes of their bodies.
+    pub bytes: u64,
+}
+
+/// The collections of a database.
+#[derive(Debug)]
+pub struct Collections {
+    pub(crate) db: Arc<Db>,
+    /// Documents and entries of indexes.
+    pub(crate) entries: Keyspace,
+    definitions: Keyspace,
+    pub(crate) counts: Keyspace,
+    pub(crate) floors: Keyspace,
+    installed: RwLock<HashMap<u64, Arc<InstalledCollection>>>,
+    queues: Box<[Mutex<()>]>,
+}
+
+impl Collections {
+    /// The options of a database with the keyspaces of collections.
+    #[must_use]
+    pub fn options(options: DbOptions) -> DbOptions {
+        let counts = KeyspaceOptions {
+            merge: Some(Arc::new(PairSum)),
+            ..KeyspaceOptions::default()
+        };
+        let floors = KeyspaceOptions {
+            merge: Some(Arc::new(Greatest)),
+            ..KeyspaceOptions::default()
+        };
+        options
+            .keyspace(ENTRIES, KeyspaceOptions::default())
+            .keyspace(DEFINITIONS, KeyspaceOptions::default())
+            .keyspace(COUNTS, counts)
+            .keyspace(FLOORS, floors)
+    }
+
+    /// Opens the collections of a database that was opened with [`Self::options`].
+    pub fn open(db: &Arc<Db>) -> Result<Self> {
+        let keyspace = |name: &str| {
+            db.keyspace(name)
+                .ok_or(Error::Malformed("a database without collections"))
+        };
+        let definitions = keyspace(DEFINITIONS)?;
+        let mut installed = HashMap::new();
+        let mut scan = db.scan_prefix(&definitions, &[], None)?;
+        scan.first()?;
+        while scan.is_valid() {
+            let number = scan.key().try_into().map(u64::from_be_bytes);
+            let number = number.map_err(|_| Error::Malformed("the key of a definition"))?;
+            let definition = NativeDefinition::decode(scan.value())?;
+            installed.insert(number, Arc::new(install(number, definition)?));
+            scan.advance()?;
+        }
+        Ok(Self {
+            entries: keyspace(ENTRIES)?,
+            counts: keyspace(COUNTS)?,
+            floors: keyspace(FLOORS)?,
+            definitions,
+            db: Arc::clone(db),
+            installed: RwLock::new(installed),
+            queues: (0..QUEUES).map(|_| Mutex::default()).collect(),
+        })
+    }
+
+    /// The number of a collection's commit queue. Threads lock queues in ascending order.
+    pub(crate) fn queue_of(&self, collection: u64) -> usize {
+        usize::try_from(collection % QUEUES as u64).unwrap_or(0)
+    }
+
+    pub(crate) fn lock_queue(&self, queue: usize) -> Option<MutexGuard<'_, ()>> {
+        self.queues.get(queue).map(Mutex::lock)
+    }
+
+    pub(crate) fn installed(&self, collection: u64) -> Result<Arc<InstalledCollection>> {
+        let installed = self.installed.read().get(&collection).cloned();
+        installed.ok_or(Error::NoCollection)
+    }
+
+    /// The installed definition of a collection.
+    pub fn definition(&self, collection: u64) -> Result<NativeDefinition> {
+        Ok(self.installed(collection)?.definition.clone())
+    }
+
+    /// Installs a definition, durably, between two groups of writes. One whose version is not
+    /// greater than the installed one's changes nothing. The entries of indexes that it no longer
+    /// has are removed.
+    pub fn define(&self, collection: u64, definition: NativeDefinition) -> Result<()> {
+        let _queue = self.lock_queue(self.queue_of(collection));
+        let before = self.installed(collection).ok();
+        if before.as_ref().is_some_and(|before| {
+            before.definition.write_version >= definition.write_version
+        }) {
+            return Ok(());
+        }
+        let installed = Arc::new(install(collection, definition)?);
+        let definition = &installed.definition;
+        let mut batch = WriteBatch::new();
+        let key = collection.to_be_bytes();
+        batch.put(&self.definitions, &key, &definition.encode());
+        for index in before.iter().flat_map(|before| &before.definition.indexes) {
+            if definition.index(index.number).is_none() {
+                let start = prefix(collection, index.number);
+                let end = prefix(collection, index.number.saturating_add(1));
+                batch.delete_range(&self.entries, &start, &end);
+            }
+        }
+        self.db.write(batch, Durability::Sync)?;
+        self.installed.write().insert(collection, installed);
+        Ok(())
+    }
+
+    /// Removes a collection with all its data. Its number is not used again.
+    pub fn remove(&self, collection: u64) -> Result<()> {
+        let _queue = self.lock_queue(self.queue_of(collection));
+        let (start, end) = (
+            collection.to_be_bytes(),
+            collection.saturating_add(1).to_be_bytes(),
+        );
+        let mut batch = WriteBatch::new();
+        batch.delete(&self.definitions, &start);
+        for keyspace in [&self.entries, &self.counts, &self.floors] {
+            batch.delete_range(keyspace, &start, &end);
+        }
+        self.db.write(batch, Durability::Sync)?;
+        self.installed.write().remove(&collection);
+        Ok(())
+    }
+
+    /// The size of a collection.
+    pub fn counts(
+        &self,
+        collection: u64,
+        snapshot: Option<&DbSnapshot>,
+    ) -> Result<CollectionCounts> {
+        let key = collection.to_be_bytes();
+        let value = match snapshot {
+            Some(snapshot) => self.db.get_at(&self.counts, &key, snapshot)?,
+            None => self.db.get(&self.counts, &key)?,
+        };
+        let (documents, bytes) = value.map_or((0, 0), |value| decode_pair(&value));
+        Ok(CollectionCounts {
+            documents: u64::try_from(documents).unwrap_or(0),
+            bytes: u64::try_from(bytes).unwrap_or(0),
+        })
+    }
+
+    /// The version after which documents without a row continue: a tombstone that may have expired
+    /// had at most this version.
+    pub(crate) fn floor(&self, collection: u64, now: Millis) -> Result<i64> {
+        let start = collection.to_be_bytes();
+        let mut scan = self.db.scan_prefix(&self.floors, &start, None)?;
+        scan.first()?;
+        let mut floor = 0;
+        while scan.is_valid() {
+            let hour = scan.key().get(8..).and_then(|hour| hour.try_into().ok());
+            let hour = hour.map(u64::from_be_bytes);
+            let hour = hour.ok_or(Error::Malformed("the key of a version floor"))?;
+            // From the beginning of the hour: its tombstones expire at any time within it.
+            if hour.saturating_mul(HOUR_MS) > now {
+                break;
+            }
+            let version = scan.value().try_into().map(i64::from_be_bytes);
+            let version = version.map_err(|_| Error::Malformed("a version floor"))?;
+            floor = floor.max(version);
+            scan.advance()?;
+        }
+        Ok(floor)
+    }
+
+    /// Records that a tombstone with a version expires.
+    pub(crate) fn raise_floor(
+        &self,
+        batch: &mut WriteBatch,
+        collection: u64,
+        (version, expiry): (i64, Millis),
+    ) {
+        let hour = expiry / HOUR_MS;
+        let key = [collection.to_be_bytes(), hour.to_be_bytes()].concat();
+        batch.merge(&self.floors, &key, &version.to_be_bytes());
+    }
+}
+
+fn install(number: u64, definition: NativeDefinition) -> Result<InstalledCollection> {
+    Ok(InstalledCollection {
+        number,
+        compiled: definition.compile()?,
+        definition,
+    })
+}
