@@ -29,6 +29,7 @@ mod write;
 
 pub use definition::{NativeDefinition, NativeIndex};
 pub use error::{Error, Result};
-pub use read::{CandidateScan, StoredDocument};
+pub use format::DocumentHead;
+pub use read::{Candidate, CandidateScan, StoredDocument};
 pub use store::{CollectionCounts, Collections};
 pub use write::{CollectionWrite, StagedWrites, WriteOutcome};

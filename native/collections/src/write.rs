@@ -210,22 +210,24 @@ impl Collections {
             keys: Vec::new(),
         };
         let mut looked_up = HashSet::new();
+        // Whatever is decided with owners has no duplicates within the group.
+        let mut is_disputed = has_duplicates(&changes);
         loop {
-            let is_disputed = self.look_up(installed.number, plan, locked, &changes, (&mut owned, &mut looked_up))?;
+            let place = (installed.number, plan, locked.now_ms);
+            is_disputed |= self.look_up(place, &changes, (&mut owned, &mut looked_up))?;
             if !is_disputed {
                 return Ok(changes);
             }
             changes = plan.apply(locked, &[], Some(&owned));
+            is_disputed = false;
         }
     }
 
     /// Looks up the owners of keys that a group adds, each once. Returns whether one of them is
-    /// another document, or two documents of the group add the same key.
+    /// another document.
     fn look_up(
         &self,
-        number: u64,
-        plan: &WritePlan,
-        locked: &LockedRows,
+        (number, plan, now_ms): (u64, &WritePlan, i64),
         changes: &GroupChanges,
         (owned, looked_up): (&mut OwnedKeys, &mut HashSet<(i64, Vec<u8>)>),
     ) -> Result<bool> {
@@ -246,12 +248,12 @@ impl Collections {
                     index: entry.index,
                     key: entry.key.clone(),
                     collection: 0,
-                    hidden_from: self.hidden_from(number, plan, locked.now_ms, &owner)?,
+                    hidden_from: self.hidden_from(number, plan, now_ms, &owner)?,
                     document: owner.to_vec(),
                 });
             }
         }
-        Ok(is_disputed || has_duplicates(changes))
+        Ok(is_disputed)
     }
 
     /// The writes whose callers may not read a document.
@@ -305,7 +307,7 @@ impl Collections {
                 size.0 + i64::from(after.is_some()) - i64::from(before.is_some()),
                 size.1 + length(after) - length(before),
             );
-            self.put_document(&mut batch, installed, changed, (now, changes.now_ms));
+            self.put_document(&mut batch, installed, changed, (changes, now));
         }
         if size != (0, 0) {
             let key = installed.number.to_be_bytes();
@@ -337,14 +339,14 @@ impl Collections {
         batch: &mut WriteBatch,
         installed: &InstalledCollection,
         changed: &ChangedDocument,
-        (now, now_ms): (Millis, i64),
+        (changes, now): (&GroupChanges, Millis),
     ) {
         let head = DocumentHead {
             is_tombstone: changed.body.is_none(),
             version: changed.version,
             rules_version: installed.definition.rules_version,
-            created_ms: changed.created_ms(now_ms),
-            updated_ms: now_ms,
+            created_ms: changes.created_ms(changed),
+            updated_ms: changes.now_ms,
             ordinal: u32::try_from(batch.len()).unwrap_or(u32::MAX),
         };
         let key = document_key(installed.number, &changed.key);

@@ -51,12 +51,6 @@ impl ChangedDocument {
     pub fn removed(&self) -> Vec<&IndexEntry> {
         without(&self.old, &self.entries)
     }
-
-    /// When it was created, in milliseconds since 1970; `now_ms` is the time of the group.
-    #[must_use]
-    pub fn created_ms(&self, now_ms: i64) -> i64 {
-        self.created_us.map_or(now_ms, unix_ms)
-    }
 }
 
 /// All changes of a group, and the outcomes of its writes.
