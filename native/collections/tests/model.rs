@@ -1,0 +1,468 @@
+//! Random writes, against a map: outcomes, documents, versions, counts, entries of indexes, and
+//! queries by each index, now and at snapshots, through flushes, compactions and restarts.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rillbase_collections::{
+    CollectionCounts, CollectionWrite, Collections, NativeDefinition, NativeIndex,
+};
+use rillbase_documents::bounds::{EncodedRange, bounds};
+use rillbase_documents::entry::fields;
+use rillbase_documents::id::key;
+use rillbase_documents::operation::DocumentOperation;
+use rillbase_documents::operations::DocumentOperations;
+use rillbase_documents::plan::{NamedTarget, WriteRequest};
+use rillbase_documents::precondition::Precondition;
+use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
+use rillbase_engine::{
+    Clock, Db, DbOptions, DbSnapshot, Durability, ManualClock, Millis,
+};
+use rillbase_query::bson::{Document, DocumentBuf, Value, ValueRef};
+use rillbase_query::ejson::parse_document;
+use rillbase_query::filter::Filter;
+
+const IDS: u64 = 12;
+const COLLECTIONS: u64 = 2;
+const HOUR_MS: Millis = 3_600_000;
+const DAY_MS: Millis = 24 * HOUR_MS;
+
+/// A document of the model: its fields as JSON without `_id`, and its code, which is unique.
+#[derive(Debug, Clone, PartialEq)]
+struct ModelBody {
+    text: String,
+    code: u64,
+}
+
+#[derive(Debug, Clone)]
+struct ModelRow {
+    version: i64,
+    body: Option<ModelBody>,
+    /// When the tombstone expires.
+    expiry: Millis,
+}
+
+#[derive(Debug, Clone, Default)]
+struct ModelCollection {
+    rows: BTreeMap<u64, ModelRow>,
+    /// The versions of tombstones, and when these expire.
+    tombstones: Vec<(Millis, i64)>,
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert(u64, ModelBody),
+    Replace(u64, ModelBody),
+    Delete(u64),
+}
+
+fn document(id: u64, body: &ModelBody) -> DocumentBuf {
+    let text = format!("{{\"_id\":{id},\"code\":{},{}}}", body.code, body.text);
+    parse_document(text.as_bytes()).unwrap()
+}
+
+fn body(random: &mut SeededRandom) -> ModelBody {
+    let tags: Vec<String> = (0..random.below(3)).map(|_| random.below(4).to_string()).collect();
+    ModelBody {
+        text: format!(
+            "\"shop\":{},\"price\":{},\"tags\":[{}]",
+            random.below(3),
+            random.below(20),
+            tags.join(",")
+        ),
+        code: random.below(16),
+    }
+}
+
+fn step(random: &mut SeededRandom) -> Step {
+    let id = random.below(IDS);
+    match random.below(6) {
+        0 | 1 => Step::Insert(id, body(random)),
+        2..=4 => Step::Replace(id, body(random)),
+        _ => Step::Delete(id),
+    }
+}
+
+fn operation(step: &Step) -> DocumentOperation {
+    let value = |id: &u64| Value::Int32(i32::try_from(*id).unwrap());
+    match step {
+        Step::Insert(id, body) => {
+            DocumentOperation::insert(document(*id, body).as_ref(), ValueRef::Null).unwrap()
+        }
+        Step::Replace(id, body) => {
+            DocumentOperation::replace(value(id), document(*id, body).as_ref(), true).unwrap()
+        }
+        Step::Delete(id) => DocumentOperation::delete(value(id)).unwrap(),
+    }
+}
+
+impl ModelCollection {
+    fn floor(&self, now: Millis) -> i64 {
+        let expired = self.tombstones.iter();
+        let expired = expired.filter(|(expiry, _)| expiry / HOUR_MS * HOUR_MS <= now);
+        expired.map(|(_, version)| *version).max().unwrap_or(0)
+    }
+
+    /// Applies a step; returns the new version, or the code of the refusal.
+    fn apply(&mut self, step: &Step, now: Millis) -> Result<i64, &'static str> {
+        let (id, body) = match step {
+            Step::Insert(id, body) | Step::Replace(id, body) => (*id, Some(body)),
+            Step::Delete(id) => (*id, None),
+        };
+        let row = self.rows.get(&id);
+        let row = row.filter(|row| row.body.is_some() || row.expiry > now);
+        let version = row.map_or_else(|| self.floor(now), |row| row.version) + 1;
+        let exists = row.is_some_and(|row| row.body.is_some());
+        match step {
+            Step::Insert(..) if exists => return Err("duplicate_id"),
+            Step::Delete(_) if !exists => return Err("not_found"),
+            _ => {}
+        }
+        let is_taken = |body: &ModelBody| {
+            let mut others = self.rows.iter().filter(|(other, _)| **other != id);
+            others.any(|(_, row)| row.body.as_ref().is_some_and(|own| own.code == body.code))
+        };
+        if body.is_some_and(is_taken) {
+            return Err("duplicate_key");
+        }
+        let expiry = now + DAY_MS;
+        if body.is_none() {
+            self.tombstones.push((expiry, version));
+        }
+        let body = body.cloned();
+        self.rows.insert(
+            id,
+            ModelRow {
+                version,
+                body,
+                expiry,
+            },
+        );
+        Ok(version)
+    }
+
+    fn live(&self) -> impl Iterator<Item = (u64, &ModelRow, DocumentBuf)> {
+        self.rows.iter().filter_map(|(id, row)| {
+            let body = row.body.as_ref()?;
+            Some((*id, row, document(*id, body)))
+        })
+    }
+}
+
+fn definition(write_version: u64) -> NativeDefinition {
+    let index = |number, name: &str, fields: &[(&str, i32)], is_unique| NativeIndex {
+        number,
+        name: name.into(),
+        fields: fields.iter().map(|(path, way)| ((*path).into(), *way)).collect(),
+        is_unique,
+        is_ready: true,
+    };
+    NativeDefinition {
+        write_version,
+        rules_version: 5,
+        schema: None,
+        indexes: vec![
+            index(1, "by code", &[("code", 1)], true),
+            index(2, "by shop", &[("shop", 1), ("price", -1)], false),
+            index(3, "by tag", &[("tags", 1)], false),
+        ],
+    }
+}
+
+struct World {
+    vfs: Arc<MemoryVfs>,
+    clock: Arc<ManualClock>,
+    db: Option<Arc<Db>>,
+    store: Option<Collections>,
+    models: Vec<ModelCollection>,
+    snapshots: Vec<(DbSnapshot, Vec<ModelCollection>)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self {
+            vfs: Arc::new(MemoryVfs::new()),
+            clock: Arc::new(ManualClock::new(1_700_000_000_000)),
+            db: None,
+            store: None,
+            models: vec![ModelCollection::default(); usize::try_from(COLLECTIONS).unwrap()],
+            snapshots: Vec::new(),
+        };
+        world.reopen();
+        for number in 0..COLLECTIONS {
+            world.store().define(number, definition(1)).unwrap();
+        }
+        world
+    }
+
+    fn reopen(&mut self) {
+        self.snapshots.clear();
+        self.store = None;
+        self.db = None;
+        let options = DbOptions {
+            vfs: Arc::clone(&self.vfs) as Arc<dyn Vfs>,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            background_threads: 0,
+            ..DbOptions::default()
+        };
+        let db = Arc::new(Db::open("/db", Collections::options(options)).unwrap());
+        self.store = Some(Collections::open(&db).unwrap());
+        self.db = Some(db);
+    }
+
+    fn db(&self) -> &Arc<Db> {
+        self.db.as_ref().unwrap()
+    }
+
+    fn store(&self) -> &Collections {
+        self.store.as_ref().unwrap()
+    }
+
+    /// Writes a group, and compares each outcome with the model's.
+    fn write(&mut self, random: &mut SeededRandom) {
+        let mut writes = Vec::new();
+        let mut expected = Vec::new();
+        for _ in 0..=random.below(3) {
+            let collection = random.below(COLLECTIONS);
+            let steps: Vec<Step> = (0..=random.below(2)).map(|_| step(random)).collect();
+            let is_atomic = random.one_in(2);
+            writes.push(CollectionWrite {
+                collection,
+                write_version: 1,
+                request: WriteRequest {
+                    operations: DocumentOperations::new(
+                        steps.iter().map(|step| Ok(operation(step))).collect(),
+                    ),
+                    targets: vec![NamedTarget {
+                        name: String::new(),
+                        collection: 0,
+                        access: None,
+                    }],
+                    atomic: is_atomic,
+                    expected: Precondition::default(),
+                },
+            });
+            expected.push((collection, steps, is_atomic));
+        }
+        let mut staged = self.store().stage(writes);
+        let mut results = self.db().write_group(&mut [&mut staged], Durability::Buffered);
+        let outcomes = rillbase_engine::GroupWrite::complete(staged, &mut results);
+        let now = self.clock.now();
+        for (outcome, (collection, steps, is_atomic)) in outcomes.into_iter().zip(expected) {
+            let model = &mut self.models[usize::try_from(collection).unwrap()];
+            let before = model.clone();
+            let each: Vec<Result<i64, &str>> =
+                steps.iter().map(|step| model.apply(step, now)).collect();
+            let outcome = outcome.unwrap();
+            let refused = each.iter().find_map(|one| one.err()).filter(|_| is_atomic);
+            if let Some(code) = refused {
+                *model = before;
+                assert_eq!(outcome.unwrap_err().code, code, "{steps:?}");
+                continue;
+            }
+            let shown: Vec<Result<i64, &str>> = outcome
+                .unwrap()
+                .iter()
+                .map(|one| match one {
+                    Ok(change) => Ok(change.version),
+                    Err(refusal) => Err(refusal.code),
+                })
+                .collect();
+            assert_eq!(shown, each, "{steps:?}");
+        }
+    }
+
+    fn check(&self, models: &[ModelCollection], snapshot: &DbSnapshot) {
+        for (number, model) in (0..COLLECTIONS).zip(models) {
+            self.check_documents(number, model, snapshot);
+            self.check_entries(number, model, snapshot);
+            for filter in [
+                "{\"shop\":1}",
+                "{\"shop\":{\"$gte\":1},\"price\":{\"$lt\":9}}",
+                "{\"shop\":2,\"price\":{\"$gt\":4,\"$lte\":12}}",
+                "{\"tags\":{\"$gt\":0,\"$lt\":3}}",
+                "{\"tags\":2}",
+                "{\"code\":{\"$in\":[1,5,9]}}",
+                "{\"code\":{\"$gt\":7}}",
+            ] {
+                self.check_query(number, model, filter, snapshot);
+            }
+        }
+    }
+
+    fn check_documents(&self, number: u64, model: &ModelCollection, snapshot: &DbSnapshot) {
+        let mut expected = CollectionCounts::default();
+        for id in 0..IDS {
+            let name = key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap();
+            let stored = self.store().get(number, &name, Some(snapshot)).unwrap();
+            let row = model.rows.get(&id).filter(|row| row.body.is_some());
+            assert_eq!(
+                stored.as_ref().map(|stored| stored.head.version),
+                row.map(|row| row.version)
+            );
+            if let (Some(stored), Some(row)) = (stored, row) {
+                let own = document(id, row.body.as_ref().unwrap());
+                assert_eq!(stored.body, own.as_bytes());
+                assert_eq!(stored.head.rules_version, 5);
+                assert!(stored.batch <= snapshot.sequence());
+                expected.documents += 1;
+                expected.bytes += own.as_bytes().len() as u64;
+            }
+        }
+        let counts = self.store().counts(number, Some(snapshot)).unwrap();
+        assert_eq!(counts, expected);
+        let all = vec![EncodedRange {
+            low: Vec::new(),
+            high: None,
+        }];
+        let mut scan = self.store().scan(number, all, snapshot);
+        let scanned = scan.next_candidates(usize::MAX).unwrap();
+        assert_eq!(scanned.len() as u64, expected.documents);
+        assert!(scanned.is_sorted_by(|one, other| one.row().key < other.row().key));
+    }
+
+    /// The entries of each index are those that its documents have.
+    fn check_entries(&self, number: u64, model: &ModelCollection, snapshot: &DbSnapshot) {
+        let compiled = rillbase_documents::definition::CollectionDefinition::new(
+            None,
+            definition(1)
+                .indexes
+                .iter()
+                .map(|index| rillbase_documents::entry::IndexDefinition {
+                    number: i64::from(index.number),
+                    fields: fields(&index.fields),
+                    unique: index.is_unique,
+                })
+                .collect(),
+        )
+        .unwrap();
+        let mut expected = BTreeSet::new();
+        for (id, _, document) in model.live() {
+            let name = key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap();
+            for entry in compiled.entries(document.as_ref()).unwrap() {
+                expected.insert((entry.index, entry.key, name.clone()));
+            }
+        }
+        let mut stored = BTreeSet::new();
+        for index in 1..=3 {
+            for is_backward in [false, true] {
+                let all = vec![EncodedRange {
+                    low: Vec::new(),
+                    high: None,
+                }];
+                let place = (number, index);
+                let mut scan = self.store().scan_index(place, all, is_backward, snapshot);
+                let candidates = scan.next_candidates(usize::MAX).unwrap();
+                let entries: Vec<_> = candidates
+                    .iter()
+                    .map(|one| (one.row().entry.unwrap().to_vec(), one.row().key.to_vec()))
+                    .collect();
+                // Documents ascend within an entry in both directions.
+                let is_ordered = entries.is_sorted_by(|one, other| {
+                    if is_backward && one.0 != other.0 {
+                        one.0 > other.0
+                    } else {
+                        one < other
+                    }
+                });
+                assert!(is_ordered, "{entries:?}");
+                let own = entries.into_iter();
+                let own: BTreeSet<_> = own
+                    .map(|(entry, document)| (i64::from(index), entry, document))
+                    .collect();
+                if is_backward {
+                    assert!(own.is_subset(&stored));
+                }
+                stored.extend(own);
+            }
+        }
+        assert_eq!(stored, expected);
+        let snapshot_bounds = (Bound::<&[u8]>::Unbounded, Bound::<&[u8]>::Unbounded);
+        let _ = snapshot_bounds;
+    }
+
+    /// What an index yields for a filter's bounds is what a full scan yields.
+    fn check_query(
+        &self,
+        number: u64,
+        model: &ModelCollection,
+        filter: &str,
+        snapshot: &DbSnapshot,
+    ) {
+        let parsed = parse_document(filter.as_bytes()).unwrap();
+        let filter = Filter::parse_document(parsed.as_ref()).unwrap();
+        let expected: BTreeSet<Vec<u8>> = model
+            .live()
+            .filter(|(_, _, document)| filter.matches(document.as_ref()).unwrap())
+            .map(|(id, ..)| key(ValueRef::Int32(i32::try_from(id).unwrap())).unwrap())
+            .collect();
+        for index in &definition(1).indexes {
+            let Some(limits) = bounds(&filter, &fields(&index.fields)) else {
+                continue;
+            };
+            for is_backward in [false, true] {
+                let place = (number, index.number);
+                let ranges = limits.ranges.clone();
+                let mut scan = self.store().scan_index(place, ranges, is_backward, snapshot);
+                let candidates = scan.next_candidates(usize::MAX).unwrap();
+                let matching = candidates.iter().filter(|one| {
+                    filter.matches(Document::trusted(one.row().body)).unwrap()
+                });
+                let found: BTreeSet<Vec<u8>> =
+                    matching.map(|one| one.row().key.to_vec()).collect();
+                assert_eq!(found, expected, "{filter:?} by {}", index.name);
+            }
+        }
+    }
+}
+
+fn run(seed: u64) {
+    let mut random = SeededRandom::new(seed);
+    let mut world = World::new();
+    for _ in 0..120 {
+        match random.below(14) {
+            0 => world.db().flush().unwrap(),
+            1 => {
+                for space in world.db().keyspaces() {
+                    world.db().compact(&space).unwrap();
+                }
+            }
+            2 => world.reopen(),
+            3 => world.clock.advance(random.below(2 * DAY_MS)),
+            4 if world.snapshots.len() < 3 => {
+                let snapshot = world.db().snapshot();
+                let models = world.models.clone();
+                world.snapshots.push((snapshot, models));
+            }
+            5 if !world.snapshots.is_empty() => {
+                let (snapshot, models) = world.snapshots.remove(0);
+                world.check(&models, &snapshot);
+            }
+            _ => world.write(&mut random),
+        }
+        if random.one_in(8) {
+            let snapshot = world.db().snapshot();
+            world.check(&world.models, &snapshot);
+        }
+    }
+    let snapshot = world.db().snapshot();
+    world.check(&world.models, &snapshot);
+}
+
+#[test]
+fn random_histories_agree_with_a_map() {
+    (0..25).for_each(run);
+}
+
+#[test]
+#[ignore = "takes minutes: the long suite runs it"]
+fn many_random_histories_agree_with_a_map() {
+    (1000..3000).for_each(run);
+}
