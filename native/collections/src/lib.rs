@@ -8,7 +8,8 @@
 //!   become visible before the next group starts, so that none is retried and a unique key has one
 //!   owner. [`StagedWrites`] is a part of the engine's groups, which share one sync.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
-//! - `read.rs` — documents by key, and candidates for a query by key or by an index.
+//! - `plan.rs` — how the candidates of a query are read; `read.rs` — documents by key, candidates, and
+//!   queries.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,
@@ -23,6 +24,7 @@ mod counters;
 mod definition;
 mod error;
 mod format;
+mod plan;
 mod read;
 mod store;
 mod write;

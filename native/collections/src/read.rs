@@ -10,15 +10,20 @@ use std::ops::Bound;
 
 use rillbase_documents::bounds::EncodedRange;
 use rillbase_documents::envelope::Meta;
-use rillbase_documents::selection::CandidateRow;
+use rillbase_documents::refusal::DocumentRefusal;
+use rillbase_documents::selection::{CandidateRow, Selection, SelectionProgress};
+use rillbase_documents::selection_request::SelectionRequest;
 use rillbase_engine::{DbSnapshot, Scan, Sequence};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{
     DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, entry_bound,
     mark_bound, prefix, split_entry, unique_entry,
 };
 use crate::store::Collections;
+
+/// Candidates are read in batches of this size.
+const BATCH: usize = 100;
 
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +157,56 @@ impl Collections {
     }
 }
 
+impl Collections {
+    /// Runs a query on a collection at a snapshot. Fails if the request was made with another
+    /// version of the definition than the installed one.
+    pub fn select(
+        &self,
+        (collection, write_version): (u64, u64),
+        request: &SelectionRequest,
+        snapshot: &DbSnapshot,
+    ) -> Result<std::result::Result<Selection, DocumentRefusal>> {
+        let installed = self.installed(collection)?;
+        let version = installed.definition.write_version;
+        if write_version != version {
+            return Err(Error::Stale { installed: version });
+        }
+        for in_order in [true, false] {
+            let plan = self.choose(&installed, request, in_order, snapshot)?;
+            let mut scan = self.candidates(
+                (collection, plan.index),
+                plan.ranges.clone(),
+                plan.is_backward(),
+                snapshot,
+            );
+            let mut selection = Selection::new(request.clone(), plan.order);
+            match feed(&mut selection, &mut scan)? {
+                Ok(SelectionProgress::Misplaced) => {}
+                Ok(_) => return Ok(Ok(selection)),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+        Err(Error::Malformed("the order of a scan"))
+    }
+}
+
+/// Feeds a selection until it is complete, or needs another order.
+fn feed(
+    selection: &mut Selection,
+    scan: &mut CandidateScan<'_>,
+) -> Result<std::result::Result<SelectionProgress, DocumentRefusal>> {
+    loop {
+        let candidates = scan.next_candidates(BATCH)?;
+        if candidates.is_empty() {
+            return Ok(Ok(SelectionProgress::More));
+        }
+        match selection.feed(candidates.iter().map(Candidate::row)) {
+            Ok(SelectionProgress::More) => {}
+            done => return Ok(done),
+        }
+    }
+}
+
 impl CandidateScan<'_> {
     /// The next candidate; `None` after the last one.
     pub fn next_candidate(&mut self) -> Result<Option<Candidate>> {
@@ -171,6 +226,15 @@ impl CandidateScan<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The number of entries, up to a limit.
+    pub(crate) fn count_entries(&mut self, most: usize) -> Result<usize> {
+        let mut count = 0;
+        while count < most && self.next_entry()?.is_some() {
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// The next candidates, at most this many.
