@@ -30,8 +30,9 @@ from realtime.events.layer import (
 from realtime.hub.logs import READ_AT_ONCE, READ_BYTES, next_read_size
 
 LIMIT_US = 5_000
-#: Other processes of the machine may interrupt a call, so the fastest repetition counts.
-REPETITIONS = 5
+#: Other processes of the machine may interrupt a call or slow the processor down, so the fastest
+#: repetition counts.
+REPETITIONS = 40
 NODE = filter_node(0, 0)
 #: The batches of a node, as in native/grid_nodes/src/pending.rs.
 NODE_BATCH_ENTRIES, NODE_BATCH_BYTES = 400, 256 * 1024
@@ -65,7 +66,9 @@ class CallTimer:
             if prepare is not None:
                 await prepare()
             durations.append(await self.slowest_us(work))
-        assert min(durations) <= LIMIT_US, durations
+            if durations[-1] <= LIMIT_US:
+                return
+        pytest.fail(f"no repetition took less than {LIMIT_US} µs: {durations}")
 
 
 @pytest.fixture
