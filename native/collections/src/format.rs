@@ -214,9 +214,8 @@ mod tests {
     #[test]
     fn keys_are_ordered_by_entry_then_by_document() {
         let place = (7, 3);
-        let key = |entry: &[u8], document: &[u8]| {
-            entry_key(place, EntryForm::Composite, entry, document)
-        };
+        let key =
+            |entry: &[u8], document: &[u8]| entry_key(place, EntryForm::Composite, entry, document);
         // Entries and keys of documents are prefix-free.
         let keys = [
             key(b"", b"z"),
@@ -227,6 +226,9 @@ mod tests {
         ];
         assert!(keys.is_sorted());
         assert!(keys[0] >= mark_bound(place) && keys[0] < keys[1]);
-        assert_eq!(entry_bound(place, EntryForm::Composite, b"ab").as_slice(), &keys[3][..15]);
+        assert_eq!(
+            entry_bound(place, EntryForm::Composite, b"ab").as_slice(),
+            &keys[3][..15]
+        );
     }
 }

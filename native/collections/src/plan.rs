@@ -134,8 +134,7 @@ impl Collections {
             let mut entries = COUNT_AT_MOST + 1;
             if let Some(limits) = &limits {
                 let place = (installed.number, index.number);
-                let mut scan =
-                    self.scan_index(place, limits.ranges.clone(), false, snapshot);
+                let mut scan = self.scan_index(place, limits.ranges.clone(), false, snapshot);
                 entries = scan.count_entries(COUNT_AT_MOST)?;
                 if direction.is_some()
                     && self.has_marks(place, snapshot)?
@@ -181,7 +180,7 @@ fn everything() -> Vec<EncodedRange> {
 fn restricts_sort(filter: &Filter, index: &NativeIndex, limits: &IndexBounds) -> bool {
     // If a document is found by the entry of a whole array, that entry does not sort by the values
     // of its other arrays.
-    if has_array_operand(&filter.canonical()) {
+    if has_array_operand(filter.canonical().as_bytes()) {
         return true;
     }
     let paths = || index.fields.iter().map(|(path, _)| path.as_str());
@@ -202,7 +201,10 @@ fn restricts_sort(filter: &Filter, index: &NativeIndex, limits: &IndexBounds) ->
 /// or `$all`.
 fn has_array_operand(filter: &[u8]) -> bool {
     const ARRAY: u8 = 4;
-    let names = filter.iter().enumerate().filter(|(_, byte)| **byte == ARRAY);
+    let names = filter
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == ARRAY);
     let mut names = names.filter_map(|(at, _)| {
         let rest = filter.get(at + 1..)?;
         rest.get(..rest.iter().position(|byte| *byte == 0)?)

@@ -125,9 +125,10 @@ impl Collections {
     pub fn define(&self, collection: u64, definition: NativeDefinition) -> Result<()> {
         let _queue = self.lock_queue(self.queue_of(collection));
         let before = self.installed(collection).ok();
-        if before.as_ref().is_some_and(|before| {
-            before.definition.write_version >= definition.write_version
-        }) {
+        if before
+            .as_ref()
+            .is_some_and(|before| before.definition.write_version >= definition.write_version)
+        {
             return Ok(());
         }
         let installed = Arc::new(install(collection, definition)?);

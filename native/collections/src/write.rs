@@ -100,14 +100,21 @@ impl Collections {
             let of_collection = by_collection.entry(write.collection).or_default();
             of_collection.push((position, write));
         }
-        let mut queues: Vec<usize> = by_collection.keys().map(|one| self.queue_of(*one)).collect();
+        let mut queues: Vec<usize> = by_collection
+            .keys()
+            .map(|one| self.queue_of(*one))
+            .collect();
         queues.sort_unstable();
         queues.dedup();
-        let locks = queues.into_iter().filter_map(|queue| self.lock_queue(queue));
+        let locks = queues
+            .into_iter()
+            .filter_map(|queue| self.lock_queue(queue));
         let locks = locks.collect();
         let groups = by_collection.into_iter();
         StagedWrites {
-            groups: groups.map(|(number, writes)| self.group(number, writes)).collect(),
+            groups: groups
+                .map(|(number, writes)| self.group(number, writes))
+                .collect(),
             count,
             _queues: locks,
         }
@@ -199,9 +206,8 @@ impl Collections {
         plan: &WritePlan,
         locked: &LockedRows,
     ) -> Result<GroupChanges> {
-        let mut changes = plan.apply(locked, &[], None);
         if !installed.definition.has_unique() {
-            return Ok(changes);
+            return Ok(plan.apply(locked, &[], None));
         }
         let names = installed.definition.indexes.iter();
         let names = names.map(|index| (i64::from(index.number), index.name.clone()));
@@ -210,20 +216,16 @@ impl Collections {
             keys: Vec::new(),
         };
         let mut looked_up = HashSet::new();
-        // Whatever is decided with owners has no duplicates within the group.
-        let mut is_disputed = has_duplicates(&changes);
         loop {
+            let changes = plan.apply(locked, &[], Some(&owned));
             let place = (installed.number, plan, locked.now_ms);
-            is_disputed |= self.look_up(place, &changes, (&mut owned, &mut looked_up))?;
-            if !is_disputed {
+            if !self.look_up(place, &changes, (&mut owned, &mut looked_up))? {
                 return Ok(changes);
             }
-            changes = plan.apply(locked, &[], Some(&owned));
-            is_disputed = false;
         }
     }
 
-    /// Looks up the owners of keys that a group adds, each once. Returns whether one of them is
+    /// Looks up the owners of keys that documents of a group were to get, each once. Returns whether one of them is
     /// another document.
     fn look_up(
         &self,
@@ -232,26 +234,24 @@ impl Collections {
         (owned, looked_up): (&mut OwnedKeys, &mut HashSet<(i64, Vec<u8>)>),
     ) -> Result<bool> {
         let mut is_disputed = false;
-        for changed in changes.documents.iter().flatten() {
-            for entry in changed.added() {
-                if !entry.enforced || !looked_up.insert((entry.index, entry.key.clone())) {
-                    continue;
-                }
-                let index = u32::try_from(entry.index).unwrap_or(0);
-                let key = entry_key((number, index), EntryForm::Unique, &entry.key, &[]);
-                let owner = self.db.get(&self.entries, &key)?;
-                let Some(owner) = owner.filter(|owner| **owner != *changed.key) else {
-                    continue;
-                };
-                is_disputed = true;
-                owned.keys.push(OwnedKey {
-                    index: entry.index,
-                    key: entry.key.clone(),
-                    collection: 0,
-                    hidden_from: self.hidden_from(number, plan, now_ms, &owner)?,
-                    document: owner.to_vec(),
-                });
+        for requested in &changes.requested {
+            let name = (requested.index, requested.key.clone());
+            if !looked_up.insert(name) {
+                continue;
             }
+            let index = u32::try_from(requested.index).unwrap_or(0);
+            let key = entry_key((number, index), EntryForm::Unique, &requested.key, &[]);
+            let Some(owner) = self.db.get(&self.entries, &key)? else {
+                continue;
+            };
+            is_disputed |= *owner != *requested.document;
+            owned.keys.push(OwnedKey {
+                index: requested.index,
+                key: requested.key.clone(),
+                collection: 0,
+                hidden_from: self.hidden_from(number, plan, now_ms, &owner)?,
+                document: owner.to_vec(),
+            });
         }
         Ok(is_disputed)
     }
@@ -264,7 +264,9 @@ impl Collections {
         now_ms: i64,
         document: &[u8],
     ) -> Result<Vec<usize>> {
-        let value = self.db.get(&self.entries, &document_key(number, document))?;
+        let value = self
+            .db
+            .get(&self.entries, &document_key(number, document))?;
         let Some(value) = value else {
             return Ok(Vec::new());
         };
@@ -364,14 +366,6 @@ impl Collections {
             }
         }
     }
-}
-
-/// Whether two documents of a group add the same key of a unique index.
-fn has_duplicates(changes: &GroupChanges) -> bool {
-    let mut keys = HashSet::new();
-    let documents = changes.documents.iter().flatten();
-    let mut added = documents.flat_map(ChangedDocument::added);
-    added.any(|entry| entry.enforced && !keys.insert((entry.index, entry.key.as_slice())))
 }
 
 fn length(body: Option<usize>) -> i64 {

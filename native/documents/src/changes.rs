@@ -7,6 +7,7 @@ use rillbase_query::bson::{Document, DocumentBuf};
 use crate::columns::{bools, byteas, int4s, int8s, timestamps, unix_ms};
 use crate::entry::IndexEntry;
 use crate::outcome::WriteResult;
+use crate::unique::RequestedKey;
 
 /// A document as the group leaves it.
 #[derive(Debug, Clone)]
@@ -62,6 +63,8 @@ pub struct GroupChanges {
     pub documents: Vec<Vec<ChangedDocument>>,
     /// By write; `None` if it was skipped.
     pub ended: Vec<Option<WriteResult>>,
+    /// The keys of unique indexes that documents were to get.
+    pub requested: Vec<RequestedKey>,
     /// The transaction's time, in milliseconds since 1970.
     pub now_ms: i64,
 }

@@ -86,7 +86,12 @@ pub struct WritePlan {
 impl WritePlan {
     /// The writes whose callers may not read a document of a collection.
     #[must_use]
-    pub fn hidden_from(&self, collection: usize, document: Document<'_>, now_ms: i64) -> Vec<usize> {
+    pub fn hidden_from(
+        &self,
+        collection: usize,
+        document: Document<'_>,
+        now_ms: i64,
+    ) -> Vec<usize> {
         let may_read = |target: &NamedTarget| {
             let read = target.access.as_ref().map(|access| access.read.as_deref());
             read.is_none_or(|read| read.is_some_and(|read| allows(read, document, now_ms)))

@@ -22,7 +22,7 @@ use crate::outcome::{DocumentChange, Outcome, WriteResult};
 use crate::plan::{AccessFilters, NamedTarget, WriteCollection, WritePlan, WriteRequest};
 use crate::precondition::Precondition;
 use crate::refusal::DocumentRefusal;
-use crate::unique::{KeyOwners, OwnedKeys, duplicate_key, enforced};
+use crate::unique::{KeyOwners, OwnedKeys, RequestedKey, duplicate_key, enforced};
 
 /// A document as it was locked.
 #[derive(Debug, Clone)]
@@ -68,6 +68,7 @@ struct WriteStaging<'p> {
 struct UniqueKeys<'p> {
     owned: &'p OwnedKeys,
     owners: KeyOwners,
+    requested: Vec<RequestedKey>,
 }
 
 /// A document within the group; the default does not exist.
@@ -105,6 +106,7 @@ impl<'p> WriteStaging<'p> {
         let unique = owned.map(|owned| UniqueKeys {
             owned,
             owners: owners(plan, locked, owned),
+            requested: Vec::new(),
         });
         Self {
             plan,
@@ -155,6 +157,7 @@ impl<'p> WriteStaging<'p> {
             collections: self.plan.collections.iter().map(|each| each.id).collect(),
             documents: documents.collect(),
             ended,
+            requested: self.unique.map_or_else(Vec::new, |unique| unique.requested),
             now_ms: self.locked.now_ms,
         }
     }
@@ -206,6 +209,8 @@ impl<'p> WriteStaging<'p> {
             // Its `_id` is taken, which is reported like a document that a rule rejects.
             return Err(forbidden_by_rule());
         }
+        let created = before.is_none();
+        self.request_keys(target.collection, &changed);
         self.check_unique(of_write, target, &changed)?;
         let change = DocumentChange {
             id: operation.id.clone(),
@@ -213,10 +218,22 @@ impl<'p> WriteStaging<'p> {
             body: changed.body.clone(),
             created_ms: changed.created_us.map_or(self.locked.now_ms, unix_ms),
             updated_ms: self.locked.now_ms,
-            created: before.is_none(),
+            created,
         };
         self.put(target.collection, &operation.key, changed, write.atomic);
         Ok(change)
+    }
+
+    fn request_keys(&mut self, collection: usize, changed: &ChangedDocument) {
+        if let Some(unique) = &mut self.unique {
+            let keys = enforced(&changed.entries).map(|entry| RequestedKey {
+                index: entry.index,
+                key: entry.key.clone(),
+                collection,
+                document: changed.key.clone(),
+            });
+            unique.requested.extend(keys);
+        }
     }
 
     /// Rejects a document with a key of a unique index that another one has. A caller who may not

@@ -25,6 +25,20 @@ pub struct OwnedKey {
     pub hidden_from: Vec<usize>,
 }
 
+/// A key that a document was to get, whether it did or not. If the keys of unique indexes were looked
+/// up, a group lists all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestedKey {
+    /// The index.
+    pub index: i64,
+    /// The key.
+    pub key: Vec<u8>,
+    /// The number of the document's collection in the plan.
+    pub collection: usize,
+    /// The document's key.
+    pub document: Vec<u8>,
+}
+
 /// The keys that were looked up.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedKeys {
