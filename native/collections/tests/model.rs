@@ -133,9 +133,6 @@ impl ModelCollection {
             return Err("duplicate_key");
         }
         let expiry = now + DAY_MS;
-        if body.is_none() {
-            self.tombstones.push((expiry, version));
-        }
         let body = body.cloned();
         self.rows.insert(
             id,
@@ -146,6 +143,17 @@ impl ModelCollection {
             },
         );
         Ok(version)
+    }
+
+    /// Records the tombstones that a group leaves: documents that it deletes and creates again have
+    /// none.
+    fn finish_group(&mut self, before: &Self) {
+        for (id, row) in &self.rows {
+            let version = before.rows.get(id).map(|row| row.version);
+            if row.body.is_none() && version != Some(row.version) {
+                self.tombstones.push((row.expiry, row.version));
+            }
+        }
     }
 
     fn live(&self) -> impl Iterator<Item = (u64, &ModelRow, DocumentBuf)> {
@@ -260,6 +268,7 @@ impl World {
             .write_group(&mut [&mut staged], Durability::Buffered);
         let outcomes = rillbase_engine::GroupWrite::complete(staged, &mut results);
         let now = self.clock.now();
+        let models = self.models.clone();
         for (outcome, (collection, steps, is_atomic)) in outcomes.into_iter().zip(expected) {
             let model = &mut self.models[usize::try_from(collection).unwrap()];
             let before = model.clone();
@@ -281,6 +290,9 @@ impl World {
                 })
                 .collect();
             assert_eq!(shown, each, "{steps:?}");
+        }
+        for (model, before) in self.models.iter_mut().zip(&models) {
+            model.finish_group(before);
         }
     }
 
