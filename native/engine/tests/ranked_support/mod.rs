@@ -1,4 +1,5 @@
 //! Entries with a time and a place in their value, and options under which they are stored.
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
 
@@ -198,6 +199,24 @@ pub(crate) struct World {
     pub(crate) entries: Keyspace,
 }
 
+/// A database with one keyspace, without background threads.
+pub(crate) fn open_entries(
+    vfs: &Arc<dyn Vfs>,
+    clock: &Arc<ManualClock>,
+    database: DbOptions,
+    options: KeyspaceOptions,
+) -> (Db, Keyspace) {
+    let database = DbOptions {
+        vfs: Arc::clone(vfs),
+        clock: Arc::clone(clock) as Arc<dyn Clock>,
+        background_threads: 0,
+        ..database
+    };
+    let db = Db::open("/db", database.keyspace("entries", options)).unwrap();
+    let entries = db.keyspace("entries").unwrap();
+    (db, entries)
+}
+
 fn open(
     vfs: &Arc<dyn Vfs>,
     clock: &Arc<ManualClock>,
@@ -206,17 +225,12 @@ fn open(
     options: KeyspaceOptions,
 ) -> (Db, Keyspace) {
     let database = DbOptions {
-        vfs: Arc::clone(vfs),
         cache_bytes,
         table_cache_bytes: cache_bytes,
         table_version: version,
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        background_threads: 0,
         ..DbOptions::default()
     };
-    let db = Db::open("/db", database.keyspace("entries", options)).unwrap();
-    let entries = db.keyspace("entries").unwrap();
-    (db, entries)
+    open_entries(vfs, clock, database, options)
 }
 
 impl World {
