@@ -6,7 +6,7 @@
 )]
 
 mod attribute_support;
-mod ranked_support;
+mod database_support;
 
 use std::cmp::Reverse;
 use std::ops::Bound::Unbounded;

@@ -5,7 +5,7 @@ use std::ops::Bound::Unbounded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::ranked_support::open_entries;
+use crate::database_support::open_entries;
 use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
     Db, DbOptions, DbSnapshot, Durability, Extractor, Keyspace, KeyspaceOptions, ManualClock,

@@ -1,13 +1,13 @@
 //! Entries with a time and a place in their value, and options under which they are stored.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
 
+use crate::database_support::open_entries;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Clock, CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions,
-    KeyspaceShape, ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape,
-    TableVersion, ZoneMap,
+    CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions, KeyspaceShape,
+    ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape, TableVersion,
+    ZoneMap,
 };
 
 /// The value with a time and a place.
@@ -197,24 +197,6 @@ pub(crate) struct World {
     pub(crate) version: TableVersion,
     db: Option<Db>,
     pub(crate) entries: Keyspace,
-}
-
-/// A database with one keyspace, without background threads.
-pub(crate) fn open_entries(
-    vfs: &Arc<dyn Vfs>,
-    clock: &Arc<ManualClock>,
-    database: DbOptions,
-    options: KeyspaceOptions,
-) -> (Db, Keyspace) {
-    let database = DbOptions {
-        vfs: Arc::clone(vfs),
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        background_threads: 0,
-        ..database
-    };
-    let db = Db::open("/db", database.keyspace("entries", options)).unwrap();
-    let entries = db.keyspace("entries").unwrap();
-    (db, entries)
 }
 
 fn open(
