@@ -1,4 +1,4 @@
-"""Why a record was not imported: its line, each field, and what stands there."""
+"""The errors of rejected records: the line, the invalid fields and their values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rillbase_native import Value
 
 #: The most fields that a detail names, and the most characters of a value that it quotes.
 MAX_NAMED_FIELDS, MAX_QUOTED_CHARS = 5, 40
-#: What a rule says that takes other values.
+#: How a detail begins that names the accepted values.
 _EXPECTATION = "expected "
 
 

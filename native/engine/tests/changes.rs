@@ -6,6 +6,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod merge_support;
+
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -13,33 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use merge_support::Append;
 use rillbase_engine::vfs::{Fault, FaultVfs, MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{
     ChangeBatch, ChangeFeed, Db, DbOptions, Durability, EntryKind, Error, Keyspace,
-    KeyspaceOptions, LoggedWrite, Merge, Sequence, WriteBatch, truncate_damaged_log,
+    KeyspaceOptions, LoggedWrite, Sequence, WriteBatch, truncate_damaged_log,
 };
 
 const SEGMENT_BYTES: u64 = 64 << 10;
 const RETAINED: u64 = 1 << 20;
-
-/// Appends operands to the value.
-#[derive(Debug)]
-struct Append;
-
-impl Merge for Append {
-    fn name(&self) -> &'static str {
-        "append"
-    }
-
-    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
-        [below.unwrap_or_default(), &operands.concat()].concat()
-    }
-
-    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        Some(operands.concat())
-    }
-}
 
 fn options(vfs: &Arc<impl Vfs + 'static>, retained_log_bytes: u64) -> DbOptions {
     DbOptions {

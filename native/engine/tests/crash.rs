@@ -10,6 +10,7 @@
 )]
 
 mod crash_support;
+mod merge_support;
 
 use std::sync::Arc;
 

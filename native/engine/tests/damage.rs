@@ -7,6 +7,7 @@
 )]
 
 mod crash_support;
+mod merge_support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

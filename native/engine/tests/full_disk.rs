@@ -7,6 +7,7 @@
 )]
 
 mod crash_support;
+mod merge_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod database_support;
 mod ranked_support;
 
 use std::cmp::Reverse;

@@ -1,33 +1,18 @@
 //! Databases with merge operands, opened by a program that does not know the merge.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod merge_support;
+
 use std::collections::BTreeMap;
 use std::ops::Bound::Unbounded;
 use std::path::Path;
 use std::sync::Arc;
 
+use merge_support::Append;
 use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
-    Db, DbOptions, Durability, Expiry, KeyspaceOptions, ManualClock, Merge, WriteBatch, restore,
+    Db, DbOptions, Durability, Expiry, KeyspaceOptions, ManualClock, WriteBatch, restore,
 };
-
-/// Appends operands to the value.
-#[derive(Debug)]
-struct Append;
-
-impl Merge for Append {
-    fn name(&self) -> &'static str {
-        "append"
-    }
-
-    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
-        [below.unwrap_or_default(), &operands.concat()].concat()
-    }
-
-    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        Some(operands.concat())
-    }
-}
 
 /// A database that is opened by the program that created it, and by a maintenance program.
 struct World {

@@ -5,36 +5,20 @@
 //! for `wal_crash`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod merge_support;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merge_support::Append;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, Merge, WriteBatch, dump,
-    verify,
+    Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, WriteBatch, dump, verify,
 };
 
 const DIR: &str = "/db";
-
-/// Appends operands to the value.
-#[derive(Debug)]
-struct Append;
-
-impl Merge for Append {
-    fn name(&self) -> &'static str {
-        "append"
-    }
-
-    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
-        [below.unwrap_or_default(), &operands.concat()].concat()
-    }
-
-    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        Some(operands.concat())
-    }
-}
 
 /// A disk with the files of the old database.
 fn old_database() -> MemoryVfs {

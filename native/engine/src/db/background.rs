@@ -21,9 +21,9 @@ pub(super) const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub(super) const RETRY_FULL: Duration = Duration::from_millis(500);
 /// After this many consecutive failures the delay no longer grows beyond four seconds.
 const MAX_FAILURES: u32 = 4;
-/// Keyspaces are flushed together until their memtables have this size, and at most so many.
+/// Keyspaces are flushed together until their memtables have this size, and at most this many.
 const FLUSH_GROUP_BYTES: usize = 4 << 20;
-const FLUSH_GROUP: usize = 64;
+const FLUSH_GROUP_KEYSPACES: usize = 64;
 /// How often waiting writers check again, in case they were not woken.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -97,7 +97,7 @@ impl Work {
         }
     }
 
-    /// Waits until there was a wake after `observe`, or for a while.
+    /// Waits until there is a wake after `last_turn`, or for a while.
     fn wait_after(&self, last_turn: u64, longest: Duration) {
         let until = Instant::now() + longest;
         let mut turn = self.turn.lock();
@@ -205,7 +205,7 @@ impl DbCore {
     /// small ones together.
     fn flush_next(&self) -> Result<bool> {
         let (mut group, mut bytes) = (Vec::new(), 0);
-        while bytes < FLUSH_GROUP_BYTES && group.len() < FLUSH_GROUP {
+        while bytes < FLUSH_GROUP_BYTES && group.len() < FLUSH_GROUP_KEYSPACES {
             let Some(id) = self.work.flushes.take() else {
                 break;
             };
@@ -220,7 +220,7 @@ impl DbCore {
             let again = group.iter().map(Keyspace::id);
             again.for_each(|id| self.work.flushes.add(id));
         }
-        // Others may wait behind those that had nothing to flush.
+        // More keyspaces may be in the queue, also if this group had nothing to flush.
         flushed.map(|_| !group.is_empty())
     }
 

@@ -56,7 +56,7 @@ impl Retention {
         self.bytes > 0
     }
 
-    /// All records before this one are in tables. They, and this one if it exists, are durable.
+    /// All records before this one are durable, and in tables.
     pub(crate) fn raise_replay(&self, record: u64) {
         self.replay_from.fetch_max(record, Ordering::AcqRel);
     }

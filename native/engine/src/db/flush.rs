@@ -50,8 +50,8 @@ impl DbCore {
     /// Returns before which record everything in the log is durable, if something was flushed.
     pub(crate) fn flush_waiting(&self, keyspaces: &[Keyspace]) -> Result<Option<u64>> {
         let mut keyspaces: Vec<&Keyspace> = keyspaces.iter().collect();
-        // All threads lock them in this order, and each once: one that gets a full memtable while a
-        // group is formed is in it twice.
+        // All threads lock them in this order. A keyspace whose memtable becomes full while a group
+        // is formed may be in it twice.
         keyspaces.sort_unstable_by_key(|keyspace| keyspace.id());
         keyspaces.dedup_by_key(|keyspace| keyspace.id());
         let locks = keyspaces.iter().map(|keyspace| keyspace.0.flushing.lock());
@@ -84,11 +84,11 @@ impl DbCore {
             flush.metas = self.write_memtables(flush.keyspace, &flush.waiting, &drafts)?;
         }
         let metas = flushes.iter().flat_map(|flush| &flush.metas);
-        let bytes = metas.map(|meta| meta.size).sum();
-        add(&self.stats.flushes, flushes.len() as u64);
-        add(&self.stats.flushed_bytes, bytes);
+        let (count, bytes) = (flushes.len() as u64, metas.map(|meta| meta.size).sum());
         self.install_flushes(flushes)?;
         drafts.keep();
+        add(&self.stats.flushes, count);
+        add(&self.stats.flushed_bytes, bytes);
         drop(guards);
         Ok(Some(durable))
     }

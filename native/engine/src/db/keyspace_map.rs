@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::Keyspace;
 
 /// All keyspaces that were not dropped.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct KeyspaceMap {
     /// In the order of their creation.
     by_id: BTreeMap<u64, Keyspace>,

@@ -167,8 +167,9 @@ impl<'a, S: Ord, F: Fn(&ZoneMap) -> Option<S>> Ranked<'a, S, F> {
         })
     }
 
-    /// Only entries that have a value of an attribute, from the first one on. Values are compared as by [`Db::lookup`], and
-    /// the same blocks are read, as far as their ranks require.
+    /// Restricts the results to entries that have a value of an attribute, and starts again from the
+    /// first one. Values are compared as by [`Db::lookup`], and of the blocks that it would read only
+    /// those are read whose ranks require it.
     #[must_use]
     pub fn with_attribute(mut self, id: u8, value: &[u8]) -> Self {
         self.value = Some(AttributeValue::new(id, value));

@@ -5,34 +5,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::merge_support::Append;
 use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::wal;
 use rillbase_engine::{
     Clock, Compression, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions,
-    ManualClock, Merge, Result, Strategy, WriteBatch,
+    ManualClock, Result, Strategy, WriteBatch,
 };
 
 pub(crate) const DIR: &str = "/data/db";
 const NAMES: [&str; 3] = ["leveled", "tiered", "lazy"];
 const KEYS: u64 = 40;
-
-/// Appends operands to the value.
-#[derive(Debug)]
-struct Append;
-
-impl Merge for Append {
-    fn name(&self) -> &'static str {
-        "append"
-    }
-
-    fn full(&self, _key: &[u8], below: Option<&[u8]>, operands: &[&[u8]]) -> Vec<u8> {
-        [below.unwrap_or_default(), &operands.concat()].concat()
-    }
-
-    fn partial(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        Some(operands.concat())
-    }
-}
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 type Expiring = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::database_support::open_entries;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
-    Clock, CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions,
-    KeyspaceShape, ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape,
-    TableVersion, ZoneMap,
+    CompactionPlan, Db, DbOptions, DbSnapshot, Extractor, Keyspace, KeyspaceOptions, KeyspaceShape,
+    ManualClock, Merge, RankedEntry, Separation, Strategy, TableLayout, TableShape, TableVersion,
+    ZoneMap,
 };
 
 /// The value with a time and a place.
@@ -206,17 +207,12 @@ fn open(
     options: KeyspaceOptions,
 ) -> (Db, Keyspace) {
     let database = DbOptions {
-        vfs: Arc::clone(vfs),
         cache_bytes,
         table_cache_bytes: cache_bytes,
         table_version: version,
-        clock: Arc::clone(clock) as Arc<dyn Clock>,
-        background_threads: 0,
         ..DbOptions::default()
     };
-    let db = Db::open("/db", database.keyspace("entries", options)).unwrap();
-    let entries = db.keyspace("entries").unwrap();
-    (db, entries)
+    open_entries(vfs, clock, database, options)
 }
 
 impl World {

@@ -1,6 +1,7 @@
 //! What a rule expects, in words.
 //!
-//! They never quote the value: whoever may write a document may not be allowed to read all of it.
+//! The text never contains the value: a user who may write a document may not be allowed to read
+//! all of its fields.
 
 use super::SchemaRule;
 use crate::bson::{BsonType, TypeSet, Value};

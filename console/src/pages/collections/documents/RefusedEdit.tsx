@@ -54,9 +54,8 @@ interface RefusedProps {
 }
 
 /**
- * What was typed, and a question. Enter saves a value that the server rejected again, corrected. It
- * does not answer whether to overwrite: somebody who presses Enter twice would overwrite a value
- * without having seen it.
+ * What was typed, and a question. Enter saves the corrected value if the server rejected the first
+ * one. It does not overwrite another user's value: pressing Enter twice would overwrite it unseen.
  */
 export function RefusedEditor({ label, refused, onSave, onCancel }: RefusedProps) {
   const { edit } = refused;
