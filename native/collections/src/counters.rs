@@ -10,24 +10,16 @@ pub(crate) struct PairSum;
 /// The operand of a change of a collection's size.
 pub(crate) fn encode_pair((documents, bytes): (i64, i64)) -> Vec<u8> {
     let mut out = Vec::with_capacity(12);
-    out.put_varint(zigzag(documents));
-    out.put_varint(zigzag(bytes));
+    out.put_signed(i128::from(documents));
+    out.put_signed(i128::from(bytes));
     out
 }
 
 /// The documents and bytes of an operand or value.
 pub(crate) fn decode_pair(bytes: &[u8]) -> (i64, i64) {
     let mut reader = ByteReader::new(bytes);
-    let mut number = || reader.varint().map_or(0, unzigzag);
+    let mut number = || reader.signed_64().unwrap_or(0);
     (number(), number())
-}
-
-fn zigzag(number: i64) -> u64 {
-    (number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned()
-}
-
-fn unzigzag(number: u64) -> i64 {
-    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
 impl Merge for PairSum {

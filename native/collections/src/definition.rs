@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_documents::definition::CollectionDefinition;
+use rillbase_documents::elements::DocumentLimits;
 use rillbase_documents::entry::{IndexDefinition, fields};
 use rillbase_query::bson::{Document, ValueRef};
 use rillbase_query::index::IndexField;
@@ -12,6 +13,9 @@ use crate::error::{Error, Result};
 use crate::format::EntryForm;
 
 const VERSION: u8 = 1;
+const INDEX_BITS: u32 = 32;
+/// The greatest number of a collection.
+pub(crate) const MAX_COLLECTION: u64 = (1 << 31) - 1;
 
 /// An index of a collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct NativeDefinition {
     pub rules_version: u64,
     /// The schema as BSON.
     pub schema: Option<Vec<u8>>,
+    /// The maximum number of elements of an array, and of values, in a document.
+    pub limits: DocumentLimits,
     /// Its indexes.
     pub indexes: Vec<NativeIndex>,
 }
@@ -62,30 +68,27 @@ impl NativeDefinition {
         self.indexes.iter().find(|index| index.number == number)
     }
 
-    pub(crate) fn has_unique(&self) -> bool {
-        self.indexes.iter().any(|index| index.is_unique)
-    }
-
-    pub(crate) fn compile(&self) -> Result<Arc<CollectionDefinition>> {
+    pub(crate) fn compile(&self, collection: u64) -> Result<Arc<CollectionDefinition>> {
         let indexes = self.indexes.iter().map(|index| IndexDefinition {
-            number: i64::from(index.number),
+            number: number_in_database((collection, index.number)),
             fields: index.fields(),
             unique: index.is_unique,
         });
         let schema = self.schema.as_deref().map(Document::trusted);
         let schema = schema.map(ValueRef::Document);
         let compiled = CollectionDefinition::new(schema, indexes.collect());
-        compiled
-            .map(Arc::new)
-            .map_err(|refusal| Error::Definition(refusal.detail))
+        let compiled = compiled.map_err(|refusal| Error::Definition(refusal.detail))?;
+        Ok(Arc::new(compiled.limited(self.limits)))
     }
 
-    /// `1 write_version rules_version has_schema [schema] count (number name unique ready count (path
-    /// direction)*)*`
+    /// `1 write_version rules_version elements values has_schema [schema] count (number name unique
+    /// ready count (path direction)*)*`
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         out.put_varint(self.write_version);
         out.put_varint(self.rules_version);
+        out.put_varint(self.limits.array_elements as u64);
+        out.put_varint(self.limits.values as u64);
         out.push(u8::from(self.schema.is_some()));
         if let Some(schema) = &self.schema {
             out.put_slice(schema);
@@ -115,10 +118,14 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
     let version = reader.byte()?;
     reader.check((version == VERSION).then_some(()), "version 1")?;
     let (write_version, rules_version) = (reader.varint()?, reader.varint()?);
-    let schema = match reader.flag()? {
-        true => Some(reader.slice()?.to_vec()),
-        false => None,
+    let mut limit = || Ok(usize::try_from(reader.varint()?).unwrap_or(usize::MAX));
+    let limits = DocumentLimits {
+        array_elements: limit()?,
+        values: limit()?,
     };
+    let has_schema = reader.flag()?;
+    let schema = has_schema.then(|| reader.slice().map(<[u8]>::to_vec));
+    let schema = schema.transpose()?;
     let mut indexes = Vec::new();
     for _ in 0..reader.count()? {
         let number = u32::try_from(reader.varint()?).ok();
@@ -143,8 +150,21 @@ fn read(bytes: &[u8]) -> ReadResult<NativeDefinition> {
         write_version,
         rules_version,
         schema,
+        limits,
         indexes,
     })
+}
+
+/// The number of an index among those of all collections.
+pub(crate) fn number_in_database((collection, index): (u64, u32)) -> i64 {
+    // Collections have numbers of 31 bits: see `Collections::define`.
+    i64::try_from(collection << INDEX_BITS | u64::from(index)).unwrap_or(i64::MAX)
+}
+
+/// The number of an index in its collection.
+pub(crate) fn number_in_collection(number: i64) -> u32 {
+    // The lowest bits alone.
+    u32::try_from(number & i64::from(u32::MAX)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -157,6 +177,10 @@ mod tests {
             write_version: 7,
             rules_version: 3,
             schema: Some(vec![5, 0, 0, 0, 0]),
+            limits: DocumentLimits {
+                array_elements: 100,
+                values: 1_000,
+            },
             indexes: vec![NativeIndex {
                 number: 2,
                 name: "by price".into(),

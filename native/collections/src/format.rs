@@ -24,6 +24,7 @@ const UNIQUE: u8 = 2;
 const LENGTH_BYTES: usize = 2;
 const VERSION: u8 = 1;
 const TOMBSTONE: u64 = 1;
+const ATOMIC: u64 = 2;
 
 /// Where the keys of an index begin.
 pub(crate) fn prefix(collection: u64, index: u32) -> [u8; PREFIX_BYTES] {
@@ -121,6 +122,8 @@ pub(crate) fn unique_entry(key: &[u8]) -> Result<&[u8]> {
 pub struct DocumentHead {
     /// Whether it was deleted; its body then is its `_id` alone.
     pub is_tombstone: bool,
+    /// Whether all documents of its batch changed as one.
+    pub is_atomic: bool,
     /// Its version.
     pub version: i64,
     /// The version of the access rules with which it was written.
@@ -137,7 +140,8 @@ pub struct DocumentHead {
 pub(crate) fn encode_document(head: &DocumentHead, body: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(body.len() + 32);
     value.push(VERSION);
-    value.put_varint(if head.is_tombstone { TOMBSTONE } else { 0 });
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    value.put_varint(flag(head.is_tombstone, TOMBSTONE) | flag(head.is_atomic, ATOMIC));
     for number in [
         unsigned(head.version),
         head.rules_version,
@@ -165,6 +169,7 @@ fn read_document(value: &[u8]) -> Option<(DocumentHead, &[u8])> {
     let mut number = || reader.varint().ok();
     let head = DocumentHead {
         is_tombstone: flags & TOMBSTONE != 0,
+        is_atomic: flags & ATOMIC != 0,
         version: i64::try_from(number()?).ok()?,
         rules_version: number()?,
         created_ms: i64::try_from(number()?).ok()?,
@@ -187,6 +192,7 @@ mod tests {
     fn a_document_round_trips_and_a_cut_one_is_malformed() {
         let head = DocumentHead {
             is_tombstone: true,
+            is_atomic: true,
             version: 300,
             rules_version: 2,
             created_ms: 1 << 41,

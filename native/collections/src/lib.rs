@@ -1,6 +1,6 @@
 //! Native collections: documents and their indexes in the storage engine.
 //!
-//! A write is decided by `rillbase_documents`, as in PostgreSQL: this crate finds the rows that it
+//! A write is decided by the crate of documents: this crate finds the rows that it
 //! needs and stores what it changes. In the order in which data flows:
 //!
 //! - `definition.rs` — what is stored about a collection: its versions, schema and indexes.
@@ -8,8 +8,8 @@
 //!   become visible before the next group starts, so that none is retried and a unique key has one
 //!   owner. [`StagedWrites`] is a part of the engine's groups, which share one sync.
 //! - `format.rs` — keys and values; `counters.rs` — merges for counts and version floors.
-//! - `plan.rs` — how the candidates of a query are read; `read.rs` — documents by key, candidates, and
-//!   queries.
+//! - `plan.rs` — how the candidates of a query are read; `read.rs` — documents by key, and candidates.
+//!   Their reader decides which of them match.
 //! - `store.rs` — [`Collections`]: all of it over one database.
 #![allow(
     clippy::missing_errors_doc,
@@ -32,6 +32,7 @@ mod write;
 pub use definition::{NativeDefinition, NativeIndex};
 pub use error::{Error, Result};
 pub use format::DocumentHead;
-pub use read::{Candidate, CandidateScan, StoredDocument};
+pub use plan::{CandidatePlan, CandidateRequest, PlanOrder};
+pub use read::{Candidate, CandidateScan, ScanPosition, StoredDocument};
 pub use store::{CollectionCounts, Collections};
-pub use write::{CollectionWrite, StagedWrites, WriteOutcome};
+pub use write::{CollectionWrite, StagedWrites, WriteOutcome, WrittenCollection};

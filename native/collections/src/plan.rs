@@ -4,33 +4,139 @@
 //! An index only narrows; the filter decides. Ranges with fewer entries are preferred; entries are
 //! counted, up to a limit, not estimated.
 
+use rillbase_binary_format::{ByteReader, ByteWriter as _, ReadResult};
 use rillbase_documents::bounds::{EncodedRange, IndexBounds, bounds, id_bounds};
-use rillbase_documents::selection_request::{CandidateOrder, IndexOrder, SelectionRequest};
 use rillbase_engine::DbSnapshot;
 use rillbase_query::filter::Filter;
 use rillbase_query::sort::Sort;
 
 use crate::definition::NativeIndex;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::DOCUMENTS;
 use crate::store::{Collections, InstalledCollection};
 
 /// Counting stops here: above this number, plans do not differ much.
 const COUNT_AT_MOST: usize = 2_000;
 
-/// How candidates are read.
+/// What a plan is chosen for.
 #[derive(Debug, Clone)]
-pub(crate) struct CandidatePlan {
-    /// 0 for the documents.
-    pub(crate) index: u32,
-    pub(crate) ranges: Vec<EncodedRange>,
-    pub(crate) order: CandidateOrder,
+pub struct CandidateRequest {
+    /// The filter, with the caller's access rule.
+    pub filter: Filter,
+    /// The sort.
+    pub sort: Sort,
+    /// How many documents are needed.
+    pub documents: usize,
+    /// Whether an index may give the order: false once its order turned out to differ from the
+    /// sort's.
+    pub in_order: bool,
+}
+
+/// The order of a plan's candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanOrder {
+    /// Any.
+    Unordered,
+    /// That of the documents' keys.
+    ById,
+    /// That of the index, which is the sort's.
+    ByIndex,
+}
+
+/// How candidates are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CandidatePlan {
+    /// The number of the index; 0 for the documents.
+    pub index: u32,
+    /// What is read of it, in ascending order.
+    pub ranges: Vec<EncodedRange>,
+    /// The order.
+    pub order: PlanOrder,
+    /// Whether it is read from its end.
+    pub is_backward: bool,
+    /// The number of entries in the ranges, up to a limit, if they were counted.
+    pub entries: Option<usize>,
 }
 
 impl CandidatePlan {
-    pub(crate) fn is_backward(&self) -> bool {
-        matches!(&self.order, CandidateOrder::ByIndex(order) if order.backward)
+    /// A plan that reads all documents.
+    pub fn everything() -> Self {
+        Self::by_id(everything(), PlanOrder::ById)
     }
+
+    fn by_id(ranges: Vec<EncodedRange>, order: PlanOrder) -> Self {
+        Self {
+            index: DOCUMENTS,
+            ranges,
+            order,
+            is_backward: false,
+            entries: None,
+        }
+    }
+
+    /// The plan as bytes: `index order backward optional(entries) count (low:slice
+    /// optional(high:slice))*`.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.put_varint(u64::from(self.index));
+        out.push(match self.order {
+            PlanOrder::Unordered => 0,
+            PlanOrder::ById => 1,
+            PlanOrder::ByIndex => 2,
+        });
+        out.push(u8::from(self.is_backward));
+        out.push(u8::from(self.entries.is_some()));
+        if let Some(entries) = self.entries {
+            out.put_varint(entries as u64);
+        }
+        out.put_varint(self.ranges.len() as u64);
+        for range in &self.ranges {
+            out.put_slice(&range.low);
+            out.push(u8::from(range.high.is_some()));
+            if let Some(high) = &range.high {
+                out.put_slice(high);
+            }
+        }
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        read(bytes).map_err(|_| Error::Malformed("a plan"))
+    }
+}
+
+fn read(bytes: &[u8]) -> ReadResult<CandidatePlan> {
+    let mut reader = ByteReader::new(bytes);
+    let index = u32::try_from(reader.varint()?).ok();
+    let index = reader.check(index, "a number of 32 bits")?;
+    let order = match reader.byte()? {
+        0 => PlanOrder::Unordered,
+        1 => PlanOrder::ById,
+        2 => PlanOrder::ByIndex,
+        _ => return Err(reader.error("an order")),
+    };
+    let is_backward = reader.flag()?;
+    let has_entries = reader.flag()?;
+    let entries = has_entries.then(|| reader.varint()).transpose()?;
+    let mut ranges = Vec::new();
+    for _ in 0..reader.count()? {
+        let low = reader.slice()?.to_vec();
+        let has_high = reader.flag()?;
+        let high = has_high.then(|| reader.slice().map(<[u8]>::to_vec));
+        ranges.push(EncodedRange {
+            low,
+            high: high.transpose()?,
+        });
+    }
+    reader.finish()?;
+    Ok(CandidatePlan {
+        index,
+        ranges,
+        order,
+        is_backward,
+        entries: entries.map(|entries| usize::try_from(entries).unwrap_or(usize::MAX)),
+    })
 }
 
 /// An index that narrows a query, or gives its order.
@@ -44,83 +150,63 @@ struct IndexCandidate<'a> {
 }
 
 impl IndexCandidate<'_> {
-    fn ranges(&self) -> Vec<EncodedRange> {
-        self.bounds
-            .as_ref()
-            .map_or_else(everything, |bounds| bounds.ranges.clone())
-    }
-
-    fn unordered(&self) -> CandidatePlan {
+    fn plan(&self, order: PlanOrder, is_backward: bool) -> CandidatePlan {
+        let ranges = self.bounds.as_ref().map(|bounds| bounds.ranges.clone());
         CandidatePlan {
             index: self.index.number,
-            ranges: self.ranges(),
-            order: CandidateOrder::Unordered,
-        }
-    }
-
-    fn ordered(&self, is_forward: bool) -> CandidatePlan {
-        let equalities = self.bounds.as_ref().map_or(0, |bounds| bounds.equalities);
-        let prefix = self.bounds.as_ref().map(|bounds| bounds.prefix.clone());
-        CandidatePlan {
-            index: self.index.number,
-            ranges: self.ranges(),
-            order: CandidateOrder::ByIndex(IndexOrder {
-                prefix: prefix.unwrap_or_default(),
-                fields: self.index.fields().into_iter().skip(equalities).collect(),
-                backward: !is_forward,
-                ranges: self.ranges(),
-            }),
+            ranges: ranges.unwrap_or_else(everything),
+            order,
+            is_backward,
+            entries: self.bounds.as_ref().map(|_| self.entries),
         }
     }
 }
 
 impl Collections {
-    /// Chooses a plan. `in_order` is false once an index's order turned out to differ from the
-    /// sort's.
-    pub(crate) fn choose(
+    /// Chooses a plan at a snapshot. Fails if the request was made with another version of the
+    /// definition than the installed one.
+    pub fn plan(
         &self,
-        installed: &InstalledCollection,
-        request: &SelectionRequest,
-        in_order: bool,
+        (collection, write_version): (u64, u64),
+        request: &CandidateRequest,
         snapshot: &DbSnapshot,
     ) -> Result<CandidatePlan> {
-        let order = if request.sort == Sort::default() {
-            CandidateOrder::Ordered
+        let installed = self.current(collection, write_version)?;
+        let is_by_id = request.sort == Sort::default();
+        let order = if is_by_id {
+            PlanOrder::ById
         } else {
-            CandidateOrder::Unordered
-        };
-        let by_documents = |ranges| CandidatePlan {
-            index: DOCUMENTS,
-            ranges,
-            order: order.clone(),
+            PlanOrder::Unordered
         };
         if let Some(ranges) = id_bounds(&request.filter) {
-            return Ok(by_documents(ranges));
+            return Ok(CandidatePlan::by_id(ranges, order));
         }
-        let candidates = self.candidates_of(installed, request, snapshot)?;
+        let candidates = self.candidates_of(&installed, request, snapshot)?;
         let bounded = candidates.iter().filter(|one| one.bounds.is_some());
         let narrowest = bounded.min_by_key(|one| one.entries);
         let few = narrowest.filter(|one| one.entries < COUNT_AT_MOST);
-        let page = request.offset.saturating_add(request.limit);
-        if in_order && few.is_none_or(|few| few.entries > page.saturating_mul(4)) {
+        let is_many = |few: &IndexCandidate| few.entries > request.documents.saturating_mul(4);
+        if request.in_order && few.is_none_or(is_many) {
             let ordered = candidates
                 .iter()
                 .filter_map(|one| Some((one, one.direction?)));
             let ordered = ordered.min_by_key(|(one, _)| one.entries);
             if let Some((candidate, is_forward)) = ordered {
-                return Ok(candidate.ordered(is_forward));
+                return Ok(candidate.plan(PlanOrder::ByIndex, !is_forward));
             }
         }
-        let is_by_id = matches!(order, CandidateOrder::Ordered);
         let chosen = few.or_else(|| narrowest.filter(|_| !is_by_id));
-        Ok(chosen.map_or_else(|| by_documents(everything()), IndexCandidate::unordered))
+        Ok(chosen.map_or_else(
+            || CandidatePlan::by_id(everything(), order),
+            |chosen| chosen.plan(PlanOrder::Unordered, false),
+        ))
     }
 
     /// The indexes that narrow a query or give its order.
     fn candidates_of<'a>(
         &self,
         installed: &'a InstalledCollection,
-        request: &SelectionRequest,
+        request: &CandidateRequest,
         snapshot: &DbSnapshot,
     ) -> Result<Vec<IndexCandidate<'a>>> {
         let mut candidates = Vec::new();
@@ -134,8 +220,7 @@ impl Collections {
             let mut entries = COUNT_AT_MOST + 1;
             if let Some(limits) = &limits {
                 let place = (installed.number, index.number);
-                let mut scan = self.scan_index(place, limits.ranges.clone(), false, snapshot);
-                entries = scan.count_entries(COUNT_AT_MOST)?;
+                entries = self.count(place, limits.ranges.clone(), COUNT_AT_MOST, snapshot)?;
                 if direction.is_some()
                     && self.has_marks(place, snapshot)?
                     && restricts_sort(&request.filter, index, limits)
@@ -161,8 +246,23 @@ impl Collections {
             low: Vec::new(),
             high: Some(vec![0]),
         };
-        let mut scan = self.scan_index(place, vec![marks], false, snapshot);
-        Ok(scan.count_entries(1)? > 0)
+        Ok(self.count(place, vec![marks], 1, snapshot)? > 0)
+    }
+
+    /// The number of entries in ranges of an index, up to a limit.
+    fn count(
+        &self,
+        (collection, index): (u64, u32),
+        ranges: Vec<EncodedRange>,
+        most: usize,
+        snapshot: &DbSnapshot,
+    ) -> Result<usize> {
+        let plan = CandidatePlan {
+            index,
+            ..CandidatePlan::by_id(ranges, PlanOrder::Unordered)
+        };
+        self.candidates(collection, &plan, None, snapshot)
+            .count_entries(most)
     }
 }
 

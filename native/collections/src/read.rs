@@ -10,20 +10,16 @@ use std::ops::Bound;
 
 use rillbase_documents::bounds::EncodedRange;
 use rillbase_documents::envelope::Meta;
-use rillbase_documents::refusal::DocumentRefusal;
-use rillbase_documents::selection::{CandidateRow, Selection, SelectionProgress};
-use rillbase_documents::selection_request::SelectionRequest;
+use rillbase_documents::selection::CandidateRow;
 use rillbase_engine::{DbSnapshot, Scan, Sequence};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{
     DOCUMENTS, DocumentHead, EntryForm, PREFIX_BYTES, decode_document, document_key, entry_bound,
     mark_bound, prefix, split_entry, unique_entry,
 };
+use crate::plan::CandidatePlan;
 use crate::store::Collections;
-
-/// Candidates are read in batches of this size.
-const BATCH: usize = 100;
 
 /// A document as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +35,12 @@ pub struct StoredDocument {
 /// A document that may match a query.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    key: Vec<u8>,
-    entry: Option<Vec<u8>>,
-    document: StoredDocument,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The entry by which it was found.
+    pub entry: Option<Vec<u8>>,
+    /// The document.
+    pub document: StoredDocument,
 }
 
 impl Candidate {
@@ -59,13 +58,24 @@ impl Candidate {
             entry: self.entry.as_deref(),
         }
     }
+
+    /// Its position in the scan.
+    pub fn position(&self) -> ScanPosition {
+        ScanPosition {
+            entry: self.entry.clone().unwrap_or_default(),
+            document: self.key.clone(),
+        }
+    }
 }
 
-/// An entry of an index and its document.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct FoundEntry {
-    entry: Vec<u8>,
-    document: Vec<u8>,
+/// A position in a scan: an entry of an index, and a document's key. Scans of documents have no
+/// entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScanPosition {
+    /// The entry.
+    pub entry: Vec<u8>,
+    /// The document's key.
+    pub document: Vec<u8>,
 }
 
 /// The candidates of some ranges, in order.
@@ -82,7 +92,9 @@ pub struct CandidateScan<'a> {
     /// The scans of the current range: the documents, or the two forms of entries.
     scans: Vec<(EntryForm, Scan)>,
     /// Entries that are equal to the last one read, in the order of their documents.
-    equal: VecDeque<FoundEntry>,
+    equal: VecDeque<ScanPosition>,
+    /// Candidates up to this position are skipped.
+    after: ScanPosition,
 }
 
 impl Collections {
@@ -93,127 +105,90 @@ impl Collections {
         key: &[u8],
         snapshot: Option<&DbSnapshot>,
     ) -> Result<Option<StoredDocument>> {
-        let stored = self.stored(collection, key, snapshot)?;
+        let key = document_key(collection, key);
+        let stored = self.db.get_with_sequence(&self.entries, &key, snapshot)?;
+        let stored = stored.map(|(sequence, value)| document(sequence, &value));
+        let stored = stored.transpose()?;
         Ok(stored.filter(|document| !document.head.is_tombstone))
     }
 
-    /// A document or its tombstone.
-    fn stored(
-        &self,
-        collection: u64,
-        key: &[u8],
-        snapshot: Option<&DbSnapshot>,
-    ) -> Result<Option<StoredDocument>> {
-        let key = document_key(collection, key);
-        let stored = self.db.get_with_sequence(&self.entries, &key, snapshot)?;
-        stored
-            .map(|(sequence, value)| document(sequence, &value))
-            .transpose()
-    }
-
-    /// The documents whose keys are in ranges, which are in ascending order, in the order of keys.
-    pub fn scan<'a>(
+    /// The candidates of a plan after a position, from the beginning by default. A document is
+    /// returned for each of its entries.
+    pub fn candidates<'a>(
         &'a self,
         collection: u64,
-        ranges: Vec<EncodedRange>,
+        plan: &CandidatePlan,
+        after: Option<ScanPosition>,
         snapshot: &'a DbSnapshot,
     ) -> CandidateScan<'a> {
-        self.candidates((collection, DOCUMENTS), ranges, false, snapshot)
-    }
-
-    /// The documents that have entries in ranges of an index, which are in ascending order, in the
-    /// order of the entries, forward or backward. A document is returned for each of its entries.
-    pub fn scan_index<'a>(
-        &'a self,
-        (collection, index): (u64, u32),
-        ranges: Vec<EncodedRange>,
-        is_backward: bool,
-        snapshot: &'a DbSnapshot,
-    ) -> CandidateScan<'a> {
-        self.candidates((collection, index), ranges, is_backward, snapshot)
-    }
-
-    fn candidates<'a>(
-        &'a self,
-        (collection, index): (u64, u32),
-        ranges: Vec<EncodedRange>,
-        is_backward: bool,
-        snapshot: &'a DbSnapshot,
-    ) -> CandidateScan<'a> {
-        let mut ranges: VecDeque<EncodedRange> = ranges.into();
-        if is_backward {
+        let mut ranges: VecDeque<EncodedRange> = plan.ranges.clone().into();
+        if plan.is_backward {
             ranges.make_contiguous().reverse();
         }
-        CandidateScan {
+        let mut scan = CandidateScan {
             store: self,
             snapshot,
             collection,
-            index,
-            is_backward,
+            index: plan.index,
+            is_backward: plan.is_backward,
             ranges,
             scans: Vec::new(),
             equal: VecDeque::new(),
+            after: ScanPosition::default(),
+        };
+        if let Some(after) = after {
+            scan.skip_to(after);
         }
+        scan
     }
 }
 
-impl Collections {
-    /// Runs a query on a collection at a snapshot. Fails if the request was made with another
-    /// version of the definition than the installed one.
-    pub fn select(
-        &self,
-        (collection, write_version): (u64, u64),
-        request: &SelectionRequest,
-        snapshot: &DbSnapshot,
-    ) -> Result<std::result::Result<Selection, DocumentRefusal>> {
-        let installed = self.installed(collection)?;
-        let version = installed.definition.write_version;
-        if write_version != version {
-            return Err(Error::Stale { installed: version });
-        }
-        for in_order in [true, false] {
-            let plan = self.choose(&installed, request, in_order, snapshot)?;
-            let mut scan = self.candidates(
-                (collection, plan.index),
-                plan.ranges.clone(),
-                plan.is_backward(),
-                snapshot,
-            );
-            let mut selection = Selection::new(request.clone(), plan.order);
-            match feed(&mut selection, &mut scan)? {
-                Ok(SelectionProgress::Misplaced) => {}
-                Ok(_) => return Ok(Ok(selection)),
-                Err(refusal) => return Ok(Err(refusal)),
-            }
-        }
-        Err(Error::Malformed("the order of a scan"))
-    }
-}
+impl Iterator for CandidateScan<'_> {
+    type Item = Result<Candidate>;
 
-/// Feeds a selection until it is complete, or needs another order.
-fn feed(
-    selection: &mut Selection,
-    scan: &mut CandidateScan<'_>,
-) -> Result<std::result::Result<SelectionProgress, DocumentRefusal>> {
-    loop {
-        let candidates = scan.next_candidates(BATCH)?;
-        if candidates.is_empty() {
-            return Ok(Ok(SelectionProgress::More));
-        }
-        match selection.feed(candidates.iter().map(Candidate::row)) {
-            Ok(SelectionProgress::More) => {}
-            done => return Ok(done),
-        }
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_candidate().transpose()
     }
 }
 
 impl CandidateScan<'_> {
-    /// The next candidate; `None` after the last one.
-    pub fn next_candidate(&mut self) -> Result<Option<Candidate>> {
+    /// Skips candidates up to a position.
+    fn skip_to(&mut self, after: ScanPosition) {
+        let is_by_document = self.index == DOCUMENTS;
+        let key = if is_by_document {
+            &after.document
+        } else {
+            &after.entry
+        };
+        let is_read = |range: &EncodedRange| {
+            if self.is_backward {
+                range.low > *key
+            } else {
+                range.high.as_ref().is_some_and(|high| high <= key)
+            }
+        };
+        self.ranges.retain(|range| !is_read(range));
+        if let Some(range) = self.ranges.front_mut() {
+            if self.is_backward {
+                let end = after_entry(key);
+                let high = range.high.take().filter(|high| *high < end);
+                range.high = high.or(Some(end));
+            } else if is_by_document {
+                // Keys are prefix-free: this is the next one.
+                let next = [key.as_slice(), &[0]].concat();
+                range.low = std::mem::take(&mut range.low).max(next);
+            } else if range.low < *key {
+                range.low.clone_from(key);
+            }
+        }
+        self.after = after;
+    }
+
+    fn next_candidate(&mut self) -> Result<Option<Candidate>> {
         if self.index == DOCUMENTS {
             return self.next_document();
         }
-        while let Some(FoundEntry { entry, document }) = self.next_entry()? {
+        while let Some(ScanPosition { entry, document }) = self.next_entry()? {
             let (store, collection) = (self.store, self.collection);
             let stored = store.get(collection, &document, Some(self.snapshot))?;
             // The entries of a batch are visible with its documents.
@@ -235,18 +210,6 @@ impl CandidateScan<'_> {
             count += 1;
         }
         Ok(count)
-    }
-
-    /// The next candidates, at most this many.
-    pub fn next_candidates(&mut self, most: usize) -> Result<Vec<Candidate>> {
-        let mut candidates = Vec::new();
-        while candidates.len() < most {
-            let Some(candidate) = self.next_candidate()? else {
-                break;
-            };
-            candidates.push(candidate);
-        }
-        Ok(candidates)
     }
 
     fn next_document(&mut self) -> Result<Option<Candidate>> {
@@ -319,7 +282,7 @@ impl CandidateScan<'_> {
         Ok(())
     }
 
-    fn next_entry(&mut self) -> Result<Option<FoundEntry>> {
+    fn next_entry(&mut self) -> Result<Option<ScanPosition>> {
         loop {
             if let Some(next) = self.equal.pop_front() {
                 return Ok(Some(next));
@@ -340,14 +303,14 @@ impl CandidateScan<'_> {
         let mut first: Option<Vec<u8>> = None;
         for (form, scan) in self.scans.iter().filter(|(_, scan)| scan.is_valid()) {
             let (entry, _) = entry_of(*form, scan)?;
-            let comes_first = first.as_ref().is_none_or(|first| {
+            let is_first = first.as_ref().is_none_or(|first| {
                 if self.is_backward {
                     entry.as_slice() > first.as_slice()
                 } else {
                     entry.as_slice() < first.as_slice()
                 }
             });
-            if comes_first {
+            if is_first {
                 first = Some(entry);
             }
         }
@@ -364,7 +327,10 @@ impl CandidateScan<'_> {
                 if entry != equal {
                     break;
                 }
-                entries.push(FoundEntry { entry, document });
+                let is_read = entry == self.after.entry && document <= self.after.document;
+                if !is_read {
+                    entries.push(ScanPosition { entry, document });
+                }
                 if is_backward {
                     scan.retreat()?;
                 } else {
@@ -376,6 +342,13 @@ impl CandidateScan<'_> {
         self.equal = entries.into();
         Ok(())
     }
+}
+
+/// Where the keys of an entry with all its documents end. Keys of documents begin with a type, which
+/// is less than this byte; marks come before all entries.
+fn after_entry(entry: &[u8]) -> Vec<u8> {
+    let end: &[u8] = if entry.is_empty() { &[0] } else { &[0xff] };
+    [entry, end].concat()
 }
 
 /// Where the keys of a form end.

@@ -1,6 +1,6 @@
 //! All native collections of a database.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -10,13 +10,15 @@ use rillbase_engine::{
 };
 
 use crate::counters::{Greatest, PairSum, decode_pair};
-use crate::definition::NativeDefinition;
+use crate::definition::{MAX_COLLECTION, NativeDefinition};
 use crate::error::{Error, Result};
 use crate::format::prefix;
 
 /// Collections share this many commit queues.
 const QUEUES: usize = 1024;
 const HOUR_MS: Millis = 3_600_000;
+/// The floors of more hours than this are merged.
+const MAX_FLOOR_HOURS: usize = 8;
 
 const ENTRIES: &str = "collections";
 const DEFINITIONS: &str = "collection-definitions";
@@ -38,6 +40,15 @@ pub struct CollectionCounts {
     pub documents: u64,
     /// The bytes of their bodies.
     pub bytes: u64,
+}
+
+/// The version after which documents without a row continue: a tombstone that may have expired had
+/// at most this version.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct VersionFloor {
+    pub(crate) version: i64,
+    /// The number of hours with a floor of their own.
+    hours: usize,
 }
 
 /// The collections of a database.
@@ -100,18 +111,41 @@ impl Collections {
         })
     }
 
-    /// The number of a collection's commit queue. Threads lock queues in ascending order.
-    pub(crate) fn queue_of(&self, collection: u64) -> usize {
-        usize::try_from(collection % QUEUES as u64).unwrap_or(0)
-    }
-
-    pub(crate) fn lock_queue(&self, queue: usize) -> Option<MutexGuard<'_, ()>> {
-        self.queues.get(queue).map(Mutex::lock)
+    /// Locks the commit queues of collections, in ascending order.
+    pub(crate) fn lock_queues(
+        &self,
+        collections: impl Iterator<Item = u64>,
+    ) -> Vec<MutexGuard<'_, ()>> {
+        let queues = collections.map(|number| number % QUEUES as u64);
+        let queues: BTreeSet<usize> = queues.filter_map(|queue| queue.try_into().ok()).collect();
+        let queues = queues
+            .into_iter()
+            .filter_map(|queue| self.queues.get(queue));
+        queues.map(Mutex::lock).collect()
     }
 
     pub(crate) fn installed(&self, collection: u64) -> Result<Arc<InstalledCollection>> {
         let installed = self.installed.read().get(&collection).cloned();
         installed.ok_or(Error::NoCollection)
+    }
+
+    /// The installed collection, if its definition has this version.
+    pub(crate) fn current(
+        &self,
+        collection: u64,
+        write_version: u64,
+    ) -> Result<Arc<InstalledCollection>> {
+        let installed = self.installed(collection)?;
+        let version = installed.definition.write_version;
+        if version != write_version {
+            return Err(Error::Stale { installed: version });
+        }
+        Ok(installed)
+    }
+
+    /// Fails if the definition has another version.
+    pub fn check_version(&self, collection: u64, write_version: u64) -> Result<()> {
+        self.current(collection, write_version).map(|_| ())
     }
 
     /// The installed definition of a collection.
@@ -123,7 +157,7 @@ impl Collections {
     /// greater than the installed one's changes nothing. The entries of indexes that it no longer
     /// has are removed.
     pub fn define(&self, collection: u64, definition: NativeDefinition) -> Result<()> {
-        let _queue = self.lock_queue(self.queue_of(collection));
+        let _queues = self.lock_queues(std::iter::once(collection));
         let before = self.installed(collection).ok();
         if before
             .as_ref()
@@ -150,7 +184,7 @@ impl Collections {
 
     /// Removes a collection with all its data. Its number is not used again.
     pub fn remove(&self, collection: u64) -> Result<()> {
-        let _queue = self.lock_queue(self.queue_of(collection));
+        let _queues = self.lock_queues(std::iter::once(collection));
         let (start, end) = (
             collection.to_be_bytes(),
             collection.saturating_add(1).to_be_bytes(),
@@ -183,13 +217,12 @@ impl Collections {
         })
     }
 
-    /// The version after which documents without a row continue: a tombstone that may have expired
-    /// had at most this version.
-    pub(crate) fn floor(&self, collection: u64, now: Millis) -> Result<i64> {
+    /// The version floor of a collection.
+    pub(crate) fn floor(&self, collection: u64, now: Millis) -> Result<VersionFloor> {
         let start = collection.to_be_bytes();
         let mut scan = self.db.scan_prefix(&self.floors, &start, None)?;
         scan.first()?;
-        let mut floor = 0;
+        let mut floor = VersionFloor::default();
         while scan.is_valid() {
             let hour = scan.key().get(8..).and_then(|hour| hour.try_into().ok());
             let hour = hour.map(u64::from_be_bytes);
@@ -200,10 +233,28 @@ impl Collections {
             }
             let version = scan.value().try_into().map(i64::from_be_bytes);
             let version = version.map_err(|_| Error::Malformed("a version floor"))?;
-            floor = floor.max(version);
+            floor.version = floor.version.max(version);
+            floor.hours += 1;
             scan.advance()?;
         }
         Ok(floor)
+    }
+
+    /// Replaces the floors of many hours by a single one.
+    pub(crate) fn merge_floors(
+        &self,
+        batch: &mut WriteBatch,
+        collection: u64,
+        (floor, now): (VersionFloor, Millis),
+    ) {
+        if floor.hours > MAX_FLOOR_HOURS {
+            let (start, end) = (
+                floor_key(collection, 0),
+                floor_key(collection, now / HOUR_MS + 1),
+            );
+            batch.delete_range(&self.floors, &start, &end);
+            batch.merge(&self.floors, &start, &floor.version.to_be_bytes());
+        }
     }
 
     /// Records that a tombstone with a version expires.
@@ -213,16 +264,22 @@ impl Collections {
         collection: u64,
         (version, expiry): (i64, Millis),
     ) {
-        let hour = expiry / HOUR_MS;
-        let key = [collection.to_be_bytes(), hour.to_be_bytes()].concat();
+        let key = floor_key(collection, expiry / HOUR_MS);
         batch.merge(&self.floors, &key, &version.to_be_bytes());
     }
 }
 
+fn floor_key(collection: u64, hour: u64) -> Vec<u8> {
+    [collection.to_be_bytes(), hour.to_be_bytes()].concat()
+}
+
 fn install(number: u64, definition: NativeDefinition) -> Result<InstalledCollection> {
+    if number > MAX_COLLECTION {
+        return Err(Error::Definition("its number has more than 31 bits".into()));
+    }
     Ok(InstalledCollection {
         number,
-        compiled: definition.compile()?,
+        compiled: definition.compile(number)?,
         definition,
     })
 }

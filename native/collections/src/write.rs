@@ -1,47 +1,61 @@
-//! The commit queue: groups of writes of a collection, one after another.
+//! The commit queue: groups of writes of a collection, one after another. Writes that have
+//! collections in common belong to one group.
 //!
 //! A group reads the rows that its writes may affect, decides all of them in memory, and becomes
 //! one batch. It occupies the collection's queue until the batch is visible. So nothing changes
 //! between reading and writing, no write is retried, and a key of a unique index that nobody had
 //! when the group looked still has no owner when it is written.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use parking_lot::MutexGuard;
 use rillbase_documents::changes::{ChangedDocument, GroupChanges};
 use rillbase_documents::columns::row_us;
+use rillbase_documents::entry::IndexEntry;
 use rillbase_documents::outcome::WriteResult;
 use rillbase_documents::plan::{WriteCollection, WritePlan, WriteRequest};
 use rillbase_documents::stage::{LockedRow, LockedRows};
-use rillbase_documents::unique::{OwnedKey, OwnedKeys};
+use rillbase_documents::unique::{OwnedKey, OwnedKeys, RequestedKey};
 use rillbase_engine::{GroupResults, GroupTicket, GroupWrite, Millis, WriteBatch, WriteGroup};
 use rillbase_query::bson::Document;
 
 use crate::counters::encode_pair;
+use crate::definition::{number_in_collection, number_in_database};
 use crate::error::{Error, Result};
 use crate::format::{
     DocumentHead, EntryForm, decode_document, document_key, encode_document, entry_key,
 };
-use crate::store::{Collections, InstalledCollection};
+use crate::store::{Collections, InstalledCollection, VersionFloor};
 
 /// How long the version of a deleted document is stored with its key.
 const TOMBSTONE_MS: Millis = 24 * 3_600_000;
 
-/// A write of one collection.
-#[derive(Debug, Clone)]
-pub struct CollectionWrite {
+/// A collection of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenCollection {
     /// The collection's number.
-    pub collection: u64,
+    pub number: u64,
     /// The version of the definition with which the request was made.
     pub write_version: u64,
-    /// The operations. Their targets are the collection with number 0.
+}
+
+/// A write.
+#[derive(Debug, Clone)]
+pub struct CollectionWrite {
+    /// The collections. The targets of the request refer to them by position.
+    pub collections: Vec<WrittenCollection>,
+    /// The operations.
     pub request: WriteRequest,
 }
 
 /// The outcome of a write: refusals of its operations are part of the result.
 pub type WriteOutcome = Result<WriteResult>;
 
-/// The writes of one collection in a group of the engine.
+/// A write with its position among all that are staged together.
+type PlacedWrite = (usize, CollectionWrite);
+
+/// Writes that became one batch.
 #[derive(Debug)]
 struct CollectionGroup {
     /// The positions of its writes.
@@ -90,43 +104,42 @@ impl GroupWrite for StagedWrites<'_> {
     }
 }
 
+/// The collections of a group, and the writes that can be decided.
+struct PlannedGroup {
+    installed: Vec<Arc<InstalledCollection>>,
+    plan: WritePlan,
+    /// By write: why it cannot be decided.
+    failures: Vec<Option<Error>>,
+}
+
+/// What a group is decided with.
+struct GroupRows {
+    locked: LockedRows,
+    floors: Vec<VersionFloor>,
+    now: Millis,
+}
+
 impl Collections {
     /// Decides writes. They are written by the group of the engine that they contribute to, and
     /// other writes of their collections wait until then.
     pub fn stage(&self, writes: Vec<CollectionWrite>) -> StagedWrites<'_> {
         let count = writes.len();
-        let mut by_collection: BTreeMap<u64, Vec<(usize, CollectionWrite)>> = BTreeMap::new();
-        for (position, write) in writes.into_iter().enumerate() {
-            let of_collection = by_collection.entry(write.collection).or_default();
-            of_collection.push((position, write));
-        }
-        let mut queues: Vec<usize> = by_collection
-            .keys()
-            .map(|one| self.queue_of(*one))
-            .collect();
-        queues.sort_unstable();
-        queues.dedup();
-        let locks = queues
-            .into_iter()
-            .filter_map(|queue| self.lock_queue(queue));
-        let locks = locks.collect();
-        let groups = by_collection.into_iter();
+        let collections = writes.iter().flat_map(|write| &write.collections);
+        let queues = self.lock_queues(collections.map(|collection| collection.number));
+        let groups = by_shared_collections(writes).into_iter();
         StagedWrites {
-            groups: groups
-                .map(|(number, writes)| self.group(number, writes))
-                .collect(),
+            groups: groups.map(|writes| self.group(writes)).collect(),
             count,
-            _queues: locks,
+            _queues: queues,
         }
     }
 
-    fn group(&self, number: u64, writes: Vec<(usize, CollectionWrite)>) -> CollectionGroup {
-        let positions: Vec<usize> = writes.iter().map(|(position, _)| *position).collect();
-        let writes: Vec<CollectionWrite> = writes.into_iter().map(|(_, write)| write).collect();
+    fn group(&self, writes: Vec<PlacedWrite>) -> CollectionGroup {
+        let (positions, writes): (Vec<usize>, Vec<CollectionWrite>) = writes.into_iter().unzip();
         let count = writes.len();
-        let decided = self.decide(number, writes);
-        let (batch, outcomes) = decided
-            .unwrap_or_else(|error| (None, (0..count).map(|_| Err(error.clone())).collect()));
+        let (batch, outcomes) = self
+            .decide(writes)
+            .unwrap_or_else(|error| (None, vec![Err(error); count]));
         CollectionGroup {
             positions,
             batch,
@@ -137,48 +150,83 @@ impl Collections {
 
     fn decide(
         &self,
-        number: u64,
         writes: Vec<CollectionWrite>,
     ) -> Result<(Option<WriteBatch>, Vec<WriteOutcome>)> {
-        let installed = self.installed(number)?;
-        let version = installed.definition.write_version;
-        let stale = writes.iter().map(|write| write.write_version != version);
-        let stale: Vec<bool> = stale.collect();
-        let requests = writes.into_iter().zip(&stale);
-        let requests = requests.filter(|(_, stale)| !**stale);
-        let plan = WritePlan {
-            collections: vec![WriteCollection {
-                id: id_of(number),
-                definition: installed.compiled.clone(),
-            }],
-            writes: requests.map(|(write, _)| write.request).collect(),
-        };
-        let now = self.db.now();
-        let locked = self.rows(number, &plan, now)?;
-        let changes = self.decided(&installed, &plan, &locked)?;
-        let batch = self.batch(&installed, &locked, &changes, now);
+        let group = self.planned(writes);
+        let rows = self.rows(&group)?;
+        let changes = self.changes(&group, &rows.locked)?;
+        let batch = self.batch(&group, &rows, &changes);
         let mut decided = changes.ended.into_iter();
-        let outcomes = stale.into_iter().map(|stale| {
-            if stale {
-                return Err(Error::Stale { installed: version });
-            }
-            let result = decided.next().flatten();
-            result.ok_or(Error::Malformed("the outcome of a write"))
+        let outcomes = group.failures.into_iter().map(|failure| match failure {
+            Some(failure) => Err(failure),
+            None => decided
+                .next()
+                .flatten()
+                .ok_or(Error::Malformed("the outcome of a write")),
         });
         let outcomes = outcomes.collect();
         Ok(((!batch.is_empty()).then_some(batch), outcomes))
     }
 
-    /// The rows that a plan may affect.
-    fn rows(&self, number: u64, plan: &WritePlan, now: Millis) -> Result<LockedRows> {
-        let documents = plan.keys(0, true);
-        let keys: Vec<Vec<u8>> = documents
-            .iter()
-            .map(|document| document_key(number, document))
+    fn planned(&self, writes: Vec<CollectionWrite>) -> PlannedGroup {
+        let named = writes.iter().flat_map(|write| &write.collections);
+        let numbers: BTreeSet<u64> = named.map(|collection| collection.number).collect();
+        let installed: Vec<Arc<InstalledCollection>> = numbers
+            .into_iter()
+            .filter_map(|number| self.installed(number).ok())
             .collect();
-        let stored = self
-            .db
-            .multi_get(&self.entries, keys.iter().map(Vec::as_slice), None)?;
+        let (mut requests, mut failures) = (Vec::new(), Vec::new());
+        for write in writes {
+            let request = for_group(write, &installed);
+            failures.push(request.as_ref().err().cloned());
+            requests.extend(request);
+        }
+        let collections = installed.iter().map(|collection| WriteCollection {
+            id: id_of(collection.number),
+            definition: collection.compiled.clone(),
+        });
+        PlannedGroup {
+            plan: WritePlan {
+                collections: collections.collect(),
+                writes: requests,
+            },
+            installed,
+            failures,
+        }
+    }
+
+    /// The rows that a group may affect.
+    fn rows(&self, group: &PlannedGroup) -> Result<GroupRows> {
+        let now = self.db.now();
+        let (mut all, mut floors) = (Vec::new(), Vec::new());
+        for (position, collection) in group.installed.iter().enumerate() {
+            let documents = group.plan.keys(position, true);
+            all.push(self.rows_of(collection.number, documents)?);
+            floors.push(self.floor(collection.number, now)?);
+        }
+        let locked = LockedRows {
+            rows: all,
+            floors: floors.iter().map(|floor| floor.version).collect(),
+            now_ms: i64::try_from(now).unwrap_or(i64::MAX),
+        };
+        Ok(GroupRows {
+            locked,
+            floors,
+            now,
+        })
+    }
+
+    fn rows_of(
+        &self,
+        collection: u64,
+        documents: Vec<&[u8]>,
+    ) -> Result<HashMap<Vec<u8>, LockedRow>> {
+        let keys = documents
+            .iter()
+            .map(|document| document_key(collection, document));
+        let keys: Vec<Vec<u8>> = keys.collect();
+        let keys = keys.iter().map(Vec::as_slice);
+        let stored = self.db.multi_get(&self.entries, keys, None)?;
         let mut rows = HashMap::new();
         for (document, value) in documents.into_iter().zip(stored) {
             if let Some(value) = value {
@@ -191,189 +239,253 @@ impl Collections {
                 rows.insert(document.to_vec(), row);
             }
         }
-        Ok(LockedRows {
-            rows: vec![rows],
-            floors: vec![self.floor(number, now)?],
-            now_ms: millis(now),
-        })
+        Ok(rows)
     }
 
-    /// Decides a plan. If documents would get keys of unique indexes that others have, it is decided
-    /// again with these, until no further ones are found.
-    fn decided(
-        &self,
-        installed: &InstalledCollection,
-        plan: &WritePlan,
-        locked: &LockedRows,
-    ) -> Result<GroupChanges> {
-        if !installed.definition.has_unique() {
-            return Ok(plan.apply(locked, &[], None));
+    /// Decides a group. If documents would get keys of unique indexes that others have, it is
+    /// decided again with these, until no further ones are found.
+    fn changes(&self, group: &PlannedGroup, locked: &LockedRows) -> Result<GroupChanges> {
+        let mut names = HashMap::new();
+        for collection in &group.installed {
+            let indexes = collection.definition.indexes.iter();
+            for index in indexes.filter(|index| index.is_unique) {
+                let number = number_in_database((collection.number, index.number));
+                names.insert(number, index.name.clone());
+            }
         }
-        let names = installed.definition.indexes.iter();
-        let names = names.map(|index| (i64::from(index.number), index.name.clone()));
+        if names.is_empty() {
+            return Ok(group.plan.apply(locked, &[], None));
+        }
         let mut owned = OwnedKeys {
-            names: names.collect(),
+            names,
             keys: Vec::new(),
         };
         let mut looked_up = HashSet::new();
         loop {
-            let changes = plan.apply(locked, &[], Some(&owned));
-            let place = (installed.number, plan, locked.now_ms);
-            if !self.look_up(place, &changes, (&mut owned, &mut looked_up))? {
+            let changes = group.plan.apply(locked, &[], Some(&owned));
+            let mut is_disputed = false;
+            for requested in &changes.requested {
+                if looked_up.insert((requested.index, requested.key.clone())) {
+                    let key = self.owned_key(group, locked.now_ms, requested)?;
+                    let is_other = |key: &OwnedKey| key.document != requested.document;
+                    is_disputed |= key.as_ref().is_some_and(is_other);
+                    owned.keys.extend(key);
+                }
+            }
+            if !is_disputed {
                 return Ok(changes);
             }
         }
     }
 
-    /// Looks up the owners of keys that documents of a group were to get, each once. Returns whether one of them is
-    /// another document.
-    fn look_up(
+    /// A key of a unique index with the document that has it.
+    fn owned_key(
         &self,
-        (number, plan, now_ms): (u64, &WritePlan, i64),
-        changes: &GroupChanges,
-        (owned, looked_up): (&mut OwnedKeys, &mut HashSet<(i64, Vec<u8>)>),
-    ) -> Result<bool> {
-        let mut is_disputed = false;
-        for requested in &changes.requested {
-            let name = (requested.index, requested.key.clone());
-            if !looked_up.insert(name) {
-                continue;
-            }
-            let index = u32::try_from(requested.index).unwrap_or(0);
-            let key = entry_key((number, index), EntryForm::Unique, &requested.key, &[]);
-            let Some(owner) = self.db.get(&self.entries, &key)? else {
-                continue;
-            };
-            is_disputed |= *owner != *requested.document;
-            owned.keys.push(OwnedKey {
-                index: requested.index,
-                key: requested.key.clone(),
-                collection: 0,
-                hidden_from: self.hidden_from(number, plan, now_ms, &owner)?,
-                document: owner.to_vec(),
-            });
-        }
-        Ok(is_disputed)
-    }
-
-    /// The writes whose callers may not read a document.
-    fn hidden_from(
-        &self,
-        number: u64,
-        plan: &WritePlan,
+        group: &PlannedGroup,
         now_ms: i64,
-        document: &[u8],
-    ) -> Result<Vec<usize>> {
-        let value = self
-            .db
-            .get(&self.entries, &document_key(number, document))?;
-        let Some(value) = value else {
-            return Ok(Vec::new());
+        requested: &RequestedKey,
+    ) -> Result<Option<OwnedKey>> {
+        let Some(collection) = group.installed.get(requested.collection) else {
+            return Ok(None);
         };
-        let (_, body) = decode_document(&value)?;
-        Ok(plan.hidden_from(0, Document::trusted(body), now_ms))
+        let place = (collection.number, number_in_collection(requested.index));
+        let key = entry_key(place, EntryForm::Unique, &requested.key, &[]);
+        let Some(document) = self.db.get(&self.entries, &key)? else {
+            return Ok(None);
+        };
+        let key = document_key(collection.number, &document);
+        let hidden_from = match self.db.get(&self.entries, &key)? {
+            None => Vec::new(),
+            Some(value) => {
+                let body = Document::trusted(decode_document(&value)?.1);
+                let position = requested.collection;
+                group.plan.hidden_from(position, body, now_ms)
+            }
+        };
+        Ok(Some(OwnedKey {
+            index: requested.index,
+            key: requested.key.clone(),
+            collection: requested.collection,
+            document: document.to_vec(),
+            hidden_from,
+        }))
     }
 
     /// The batch of a group's changes. Entries are removed before others are added: a document may
     /// take a key that another one of the group gives up.
-    fn batch(
-        &self,
-        installed: &InstalledCollection,
-        locked: &LockedRows,
-        changes: &GroupChanges,
-        now: Millis,
-    ) -> WriteBatch {
+    fn batch(&self, group: &PlannedGroup, rows: &GroupRows, changes: &GroupChanges) -> WriteBatch {
         let mut batch = WriteBatch::new();
-        let documents: Vec<&ChangedDocument> = changes.documents.iter().flatten().collect();
-        for changed in &documents {
-            for entry in changed.removed() {
-                if let Some((key, _)) = self.entry(installed, changed, entry) {
-                    batch.delete(&self.entries, &key);
+        let by_collection = || group.installed.iter().zip(&changes.documents);
+        for (collection, documents) in by_collection() {
+            for changed in documents {
+                for entry in changed.removed() {
+                    if let Some((key, _)) = collection.entry(changed, entry) {
+                        batch.delete(&self.entries, &key);
+                    }
                 }
             }
         }
-        for changed in &documents {
-            for entry in changed.added() {
-                if let Some((key, value)) = self.entry(installed, changed, entry) {
-                    batch.put(&self.entries, &key, &value);
+        for (collection, documents) in by_collection() {
+            for changed in documents {
+                for entry in changed.added() {
+                    if let Some((key, value)) = collection.entry(changed, entry) {
+                        batch.put(&self.entries, &key, &value);
+                    }
                 }
             }
         }
-        let rows = locked.rows.first();
-        let mut size = (0_i64, 0_i64);
-        for changed in documents {
-            let row = rows.and_then(|rows| rows.get(&changed.key));
-            let before = row.and_then(|row| row.body.as_ref()).map(Vec::len);
-            let after = changed.body.as_ref().map(|body| body.as_bytes().len());
-            size = (
-                size.0 + i64::from(after.is_some()) - i64::from(before.is_some()),
-                size.1 + length(after) - length(before),
-            );
-            self.put_document(&mut batch, installed, changed, (changes, now));
-        }
-        if size != (0, 0) {
-            let key = installed.number.to_be_bytes();
-            batch.merge(&self.counts, &key, &encode_pair(size));
+        let is_atomic = has_atomic(&group.plan, changes);
+        for (position, (collection, documents)) in by_collection().enumerate() {
+            if documents.is_empty() {
+                continue;
+            }
+            let number = collection.number;
+            let size = rows.locked.rows.get(position);
+            let size = size.map_or((0, 0), |rows| size_change(rows, documents));
+            if size != (0, 0) {
+                batch.merge(&self.counts, &number.to_be_bytes(), &encode_pair(size));
+            }
+            if let Some(floor) = rows.floors.get(position) {
+                self.merge_floors(&mut batch, number, (*floor, rows.now));
+            }
+            for changed in documents {
+                let head = DocumentHead {
+                    is_atomic,
+                    rules_version: collection.definition.rules_version,
+                    created_ms: changes.created_ms(changed),
+                    updated_ms: changes.now_ms,
+                    ..DocumentHead::default()
+                };
+                self.put_document(&mut batch, number, changed, (head, rows.now));
+            }
         }
         batch
     }
 
-    /// The key and value of an entry.
-    fn entry(
+    fn put_document(
         &self,
-        installed: &InstalledCollection,
+        batch: &mut WriteBatch,
+        collection: u64,
         changed: &ChangedDocument,
-        entry: &rillbase_documents::entry::IndexEntry,
-    ) -> Option<(Vec<u8>, Vec<u8>)> {
-        let number = u32::try_from(entry.index).ok()?;
-        let form = installed.definition.index(number)?.form(entry.enforced);
-        let place = (installed.number, number);
-        let key = entry_key(place, form, &entry.key, &changed.key);
+        (head, now): (DocumentHead, Millis),
+    ) {
+        let head = DocumentHead {
+            is_tombstone: changed.body.is_none(),
+            version: changed.version,
+            ordinal: u32::try_from(batch.len()).unwrap_or(u32::MAX),
+            ..head
+        };
+        let key = document_key(collection, &changed.key);
+        if let Some(body) = &changed.body {
+            let value = encode_document(&head, body.as_bytes());
+            batch.put(&self.entries, &key, &value);
+        } else {
+            let id = changed.deleted_id.as_deref().unwrap_or_default();
+            let value = encode_document(&head, id);
+            let expiry = now.saturating_add(TOMBSTONE_MS);
+            batch.put_expiring(&self.entries, &key, &value, expiry);
+            self.raise_floor(batch, collection, (changed.version, expiry));
+        }
+    }
+}
+
+impl InstalledCollection {
+    /// The key and value of an entry.
+    fn entry(&self, changed: &ChangedDocument, entry: &IndexEntry) -> Option<(Vec<u8>, Vec<u8>)> {
+        let number = number_in_collection(entry.index);
+        let form = self.definition.index(number)?.form(entry.enforced);
+        let key = entry_key((self.number, number), form, &entry.key, &changed.key);
         let value = match form {
             EntryForm::Unique => changed.key.clone(),
             EntryForm::Composite => vec![u8::from(entry.ordering)],
         };
         Some((key, value))
     }
+}
 
-    fn put_document(
-        &self,
-        batch: &mut WriteBatch,
-        installed: &InstalledCollection,
-        changed: &ChangedDocument,
-        (changes, now): (&GroupChanges, Millis),
-    ) {
-        let head = DocumentHead {
-            is_tombstone: changed.body.is_none(),
-            version: changed.version,
-            rules_version: installed.definition.rules_version,
-            created_ms: changes.created_ms(changed),
-            updated_ms: changes.now_ms,
-            ordinal: u32::try_from(batch.len()).unwrap_or(u32::MAX),
-        };
-        let key = document_key(installed.number, &changed.key);
-        match &changed.body {
-            Some(body) => {
-                let value = encode_document(&head, body.as_bytes());
-                batch.put(&self.entries, &key, &value);
+/// Groups of writes such that no two groups write to the same collection, each in order.
+fn by_shared_collections(writes: Vec<CollectionWrite>) -> Vec<Vec<PlacedWrite>> {
+    let mut groups: Vec<Vec<PlacedWrite>> = Vec::new();
+    let mut group_of: HashMap<u64, usize> = HashMap::new();
+    for (position, write) in writes.into_iter().enumerate() {
+        let numbers = || write.collections.iter().map(|collection| collection.number);
+        let earlier: BTreeSet<usize> = numbers()
+            .filter_map(|number| group_of.get(&number).copied())
+            .collect();
+        let mut earlier = earlier.into_iter();
+        let first = earlier.next().unwrap_or_else(|| {
+            groups.push(Vec::new());
+            groups.len() - 1
+        });
+        for other in earlier {
+            let moved = groups.get_mut(other).map(std::mem::take);
+            if let (Some(group), Some(moved)) = (groups.get_mut(first), moved) {
+                group.extend(moved);
+                group.sort_unstable_by_key(|(position, _)| *position);
             }
-            None => {
-                let id = changed.deleted_id.as_deref().unwrap_or_default();
-                let value = encode_document(&head, id);
-                let expiry = now.saturating_add(TOMBSTONE_MS);
-                batch.put_expiring(&self.entries, &key, &value, expiry);
-                self.raise_floor(batch, installed.number, (changed.version, expiry));
+            for group in group_of.values_mut().filter(|group| **group == other) {
+                *group = first;
             }
         }
+        group_of.extend(numbers().map(|number| (number, first)));
+        if let Some(group) = groups.get_mut(first) {
+            group.push((position, write));
+        }
     }
+    groups.retain(|group| !group.is_empty());
+    groups
 }
 
-fn length(body: Option<usize>) -> i64 {
-    body.map_or(0, |length| i64::try_from(length).unwrap_or(i64::MAX))
+/// A write's request with targets that refer to the collections of its group. Fails if one of its
+/// collections does not exist, or has another definition than that with which it was made.
+fn for_group(
+    write: CollectionWrite,
+    installed: &[Arc<InstalledCollection>],
+) -> Result<WriteRequest> {
+    let mut positions = Vec::with_capacity(write.collections.len());
+    for collection in &write.collections {
+        let position = installed
+            .binary_search_by_key(&collection.number, |installed| installed.number)
+            .map_err(|_| Error::NoCollection)?;
+        let version = installed
+            .get(position)
+            .map_or(0, |installed| installed.definition.write_version);
+        if version != collection.write_version {
+            return Err(Error::Stale { installed: version });
+        }
+        positions.push(position);
+    }
+    let mut request = write.request;
+    for target in &mut request.targets {
+        let position = positions.get(target.collection);
+        target.collection = *position.ok_or(Error::NoCollection)?;
+    }
+    Ok(request)
 }
 
-fn millis(now: Millis) -> i64 {
-    i64::try_from(now).unwrap_or(i64::MAX)
+/// Whether a write changed several documents as one. Then the others of its group, which become
+/// visible at the same time, are counted to them.
+fn has_atomic(plan: &WritePlan, changes: &GroupChanges) -> bool {
+    let mut writes = plan.writes.iter().zip(&changes.ended);
+    writes.any(|(write, result)| {
+        let is_done = matches!(result, Some(Ok(_)));
+        is_done && write.atomic && write.operations.as_slice().len() > 1
+    })
+}
+
+/// By how many documents and bytes a collection grows.
+fn size_change(rows: &HashMap<Vec<u8>, LockedRow>, documents: &[ChangedDocument]) -> (i64, i64) {
+    let length =
+        |body: Option<usize>| body.map_or(0, |length| i64::try_from(length).unwrap_or(i64::MAX));
+    documents.iter().fold((0, 0), |size, changed| {
+        let row = rows.get(&changed.key);
+        let before = row.and_then(|row| row.body.as_ref()).map(Vec::len);
+        let after = changed.body.as_ref().map(|body| body.as_bytes().len());
+        (
+            size.0 + i64::from(after.is_some()) - i64::from(before.is_some()),
+            size.1 + length(after) - length(before),
+        )
+    })
 }
 
 /// The collection's number as an id.

@@ -12,7 +12,7 @@ use crate::refusal::DocumentRefusal;
 const MIN_VALUE_BYTES: usize = 2;
 
 /// The limits of a document.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLimits {
     /// Elements of one array.
     pub array_elements: usize,

@@ -11,7 +11,7 @@
 //! - [`plan`] — the writes of a group, and which rows they need; [`stage`] applies them to the rows
 //!   in memory, with the keys of [`unique`] indexes once two documents would have one.
 //!   [`changes`] is the result, as [`columns`] for the store and as [`after_image`]s for
-//!   live queries; [`outcome`] is what the callers receive.
+//!   live queries; [`outcome`] is what the callers receive. [`write_format`] is both as bytes.
 //! - [`bounds`] — which entries of an index can belong to documents that match a filter: a
 //!   superset, verified by the tests.
 //! - [`access`] — by which predicates a live query can be found.
@@ -55,3 +55,4 @@ pub mod selection_request;
 pub mod stage;
 pub mod unevaluated;
 pub mod unique;
+pub mod write_format;

@@ -116,13 +116,19 @@ impl DocumentOperation {
         array_filters: Option<Array<'_>>,
         upsert: bool,
     ) -> Result<Self, DocumentRefusal> {
-        let parsed = Arc::new(Update::parse(
-            update,
-            array_filters,
-            &ParseLocation::root(),
-        )?);
-        let size = update.as_bytes().len();
-        let operation = Self::new(DocumentAction::Update(parsed, None), id, size)?;
+        let root = ParseLocation::root();
+        let parsed = Update::parse(update, array_filters, &root)?;
+        Self::update_by(id, Arc::new(parsed), upsert)
+    }
+
+    /// An update by operators that were parsed.
+    pub fn update_by(
+        id: Value,
+        update: Arc<Update>,
+        upsert: bool,
+    ) -> Result<Self, DocumentRefusal> {
+        let size = update.source().document.as_bytes().len();
+        let operation = Self::new(DocumentAction::Update(update, None), id, size)?;
         Ok(Self {
             upsert,
             ..operation

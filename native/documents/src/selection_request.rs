@@ -8,7 +8,7 @@ use rillbase_query::index::IndexField;
 use rillbase_query::lookup::LookupFields;
 use rillbase_query::sort::Sort;
 
-use crate::bounds::EncodedRange;
+use crate::bounds::{EncodedRange, IndexBounds};
 
 /// The order of candidates.
 #[derive(Debug, Clone)]
@@ -32,6 +32,26 @@ pub struct IndexOrder {
     pub backward: bool,
     /// The ranges that are read.
     pub ranges: Vec<EncodedRange>,
+}
+
+impl IndexOrder {
+    /// The order of an index with these fields, of which a filter's bounds are read, or everything.
+    #[must_use]
+    pub fn new(fields: Vec<IndexField>, bounds: Option<&IndexBounds>, backward: bool) -> Self {
+        let everything = || {
+            vec![EncodedRange {
+                low: Vec::new(),
+                high: None,
+            }]
+        };
+        let equalities = bounds.map_or(0, |bounds| bounds.equalities);
+        Self {
+            prefix: bounds.map_or_else(Vec::new, |bounds| bounds.prefix.clone()),
+            fields: fields.into_iter().skip(equalities).collect(),
+            backward,
+            ranges: bounds.map_or_else(everything, |bounds| bounds.ranges.clone()),
+        }
+    }
 }
 
 /// A query.

@@ -104,24 +104,8 @@ impl PySelection {
         bounds: Option<&PyBounds>,
         backward: bool,
     ) -> Self {
-        let all = vec![rillbase_documents::bounds::EncodedRange {
-            low: Vec::new(),
-            high: None,
-        }];
-        let (equalities, prefix, ranges) = bounds.map_or((0, Vec::new(), all), |bounds| {
-            let bounds = &bounds.inner;
-            (
-                bounds.equalities,
-                bounds.prefix.clone(),
-                bounds.ranges.clone(),
-            )
-        });
-        let order = IndexOrder {
-            prefix,
-            fields: fields(&index).into_iter().skip(equalities).collect(),
-            backward,
-            ranges,
-        };
+        let bounds = bounds.map(|bounds| &bounds.inner);
+        let order = IndexOrder::new(fields(&index), bounds, backward);
         let request = self.inner.request().clone();
         Self {
             inner: selection::Selection::new(request, CandidateOrder::ByIndex(order)),

@@ -13,7 +13,7 @@ mod parse;
 mod tree;
 mod update_path;
 
-use crate::bson::{Array, Document, DocumentBuf, ValueRef};
+use crate::bson::{Array, ArrayBuf, Document, DocumentBuf, ValueRef};
 use crate::environment::EvaluationContext;
 use crate::error::{Error, ErrorCode, ParseLocation};
 use crate::order::equal;
@@ -26,6 +26,16 @@ use update_path::ArrayFilters;
 pub struct Update {
     changes: Vec<PathChange>,
     filters: ArrayFilters,
+    source: UpdateSource,
+}
+
+/// The BSON from which an update was parsed.
+#[derive(Debug)]
+pub struct UpdateSource {
+    /// The operators.
+    pub document: DocumentBuf,
+    /// The array filters.
+    pub array_filters: Option<ArrayBuf>,
 }
 
 /// How an update is applied.
@@ -47,7 +57,21 @@ impl Update {
         let mut filters = ArrayFilters::parse(array_filters, &location.key("array_filters"))?;
         let changes = parse::changes(document, &mut filters, location)?;
         filters.check_all_used(&location.key("array_filters"))?;
-        Ok(Self { changes, filters })
+        let source = UpdateSource {
+            document: document.into(),
+            array_filters: array_filters.map(ArrayBuf::from),
+        };
+        Ok(Self {
+            changes,
+            filters,
+            source,
+        })
+    }
+
+    /// What it was parsed from.
+    #[must_use]
+    pub const fn source(&self) -> &UpdateSource {
+        &self.source
     }
 
     /// Whether it uses the positional operator `$`.
