@@ -524,6 +524,13 @@ class Outcomes:
     def refused(code: str, detail: str, violations: Sequence[tuple[str, str]]) -> Outcomes:
         """One operation that was refused by the database."""
 
+    @staticmethod
+    def decode(result: bytes) -> Outcomes:
+        """Return what a storage node answered to a write.
+
+        Raises `QueryError` if the write was rejected as a whole.
+        """
+
     def __len__(self) -> int: ...
     def refusals(self) -> list[tuple[int, QueryError]]:
         """Return what was refused, by place."""
@@ -641,6 +648,24 @@ class Grouping:
         self, sort: Sort | None, *, offset: int, limit: int, canonical: bool = False
     ) -> bytes:
         """Return some of the rows in order as JSON."""
+
+def candidate_rows(rows: bytes) -> list[tuple[bytes, int, int, int, bytes, bytes | None]]:
+    """Return the candidates that a storage node sent.
+
+    They are keys, versions, creation and update times in milliseconds, bodies and entries.
+    """
+
+def encode_write(
+    operations: Operations,
+    targets: Sequence[_Target],
+    *,
+    atomic: bool,
+    expected: Expected | None = None,
+) -> bytes:
+    """Return a write as a storage node reads it.
+
+    Targets refer to the collections of the command by their positions.
+    """
 
 def envelope(
     version: int,

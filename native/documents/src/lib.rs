@@ -17,7 +17,7 @@
 //! - [`access`] — by which predicates a live query can be found.
 //! - [`selection`] — candidates in, the result of a [`selection_request`] out: a [`page`]; [`envelope`]
 //!   is how a document is represented, [`lookups`] with others that it refers to. What cannot be
-//!   evaluated is omitted and counted as [`unevaluated`].
+//!   evaluated is omitted and counted as [`unevaluated`]. [`row_format`] is candidates as bytes.
 //!
 //! Pure like the query engine: no I/O; time and randomness come from outside.
 #![allow(
@@ -49,6 +49,7 @@ pub mod page;
 pub mod plan;
 pub mod precondition;
 pub mod refusal;
+pub mod row_format;
 pub mod rule;
 pub mod selection;
 pub mod selection_request;

@@ -63,11 +63,13 @@ mod rillbase_native {
     #[pymodule_export]
     use crate::question::PyQuestion;
     #[pymodule_export]
-    use crate::selections::{PyGrouping, PySelection, envelope};
+    use crate::selections::{PyGrouping, PySelection, candidate_rows, envelope};
     #[pymodule_export]
     use crate::storage_node::{NodeSpeaker, PyNode};
     #[pymodule_export]
     use crate::values::{PyValue, format_id, id_key, parse_id};
     #[pymodule_export]
-    use crate::writes::{Outcomes, PyChange, PyChanges, PyExpected, PyOperations, PyPlan};
+    use crate::writes::{
+        Outcomes, PyChange, PyChanges, PyExpected, PyOperations, PyPlan, encode_write,
+    };
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -10,6 +11,7 @@ use rillbase_documents::envelope::{Meta, write};
 use rillbase_documents::grouping;
 use rillbase_documents::lookups::{self, ReferencedDocuments};
 use rillbase_documents::page::ResultPage;
+use rillbase_documents::row_format;
 use rillbase_documents::selection::{self, CandidateRow, SelectionProgress};
 use rillbase_documents::selection_request::{CandidateOrder, IndexOrder, SelectionRequest};
 use rillbase_query::bson::{Document, ValueRef};
@@ -28,6 +30,16 @@ type Row = (
     i64,
     PyBackedBytes,
     Option<PyBackedBytes>,
+);
+
+/// The same, to Python.
+type CandidateTuple<'py> = (
+    Bound<'py, PyBytes>,
+    i64,
+    i64,
+    i64,
+    Bound<'py, PyBytes>,
+    Option<Bound<'py, PyBytes>>,
 );
 
 /// Sort position, index entry, key.
@@ -313,6 +325,27 @@ impl PyGrouping {
             .map_err(|refusal| refused(py, refusal))?;
         Ok(PyBytes::new(py, text.as_bytes()))
     }
+}
+
+/// Return the candidates that a storage node sent: keys, versions, creation and update times in
+/// milliseconds, bodies, entries.
+#[pyfunction]
+pub(crate) fn candidate_rows<'py>(
+    py: Python<'py>,
+    rows: &[u8],
+) -> PyResult<Vec<CandidateTuple<'py>>> {
+    let rows = row_format::rows(rows).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let tuples = rows.iter().map(|row| {
+        (
+            PyBytes::new(py, row.key),
+            row.meta.version,
+            row.meta.created_ms,
+            row.meta.updated_ms,
+            PyBytes::new(py, row.body),
+            row.entry.map(|entry| PyBytes::new(py, entry)),
+        )
+    });
+    Ok(tuples.collect())
 }
 
 fn candidate(row: &Row) -> CandidateRow<'_> {

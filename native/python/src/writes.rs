@@ -18,6 +18,7 @@ use rillbase_documents::precondition;
 use rillbase_documents::refusal::DocumentRefusal;
 use rillbase_documents::stage::{LockedRow, LockedRows};
 use rillbase_documents::unique::{OwnedKey, OwnedKeys};
+use rillbase_documents::write_format;
 use rillbase_live::partition::covering_hashes;
 
 use crate::errors::{query_error, refused};
@@ -234,6 +235,21 @@ fn owned_keys((names, keys): PyOwnedKeys) -> OwnedKeys {
     }
 }
 
+/// Return a write as a storage node reads it: operations, targets, whether they are atomic, and a
+/// precondition.
+#[pyfunction]
+#[pyo3(signature = (operations, targets, *, atomic, expected = None))]
+pub(crate) fn encode_write<'py>(
+    py: Python<'py>,
+    operations: PyRef<'py, PyOperations>,
+    targets: Vec<PyTarget<'py>>,
+    atomic: bool,
+    expected: Option<PyRef<'py, PyExpected>>,
+) -> Bound<'py, PyBytes> {
+    let request = planned((operations, targets, atomic, expected));
+    PyBytes::new(py, &py.detach(|| request.encode()))
+}
+
 fn planned((operations, targets, atomic, expected): PyWrite<'_>) -> plan::WriteRequest {
     let targets = targets
         .into_iter()
@@ -416,6 +432,17 @@ impl Outcomes {
         };
         Self {
             inner: Arc::new([Err(refusal)]),
+        }
+    }
+
+    /// Return what a storage node answered to a write; raise its error if it was rejected as a
+    /// whole.
+    #[staticmethod]
+    fn decode(py: Python<'_>, result: &[u8]) -> PyResult<Self> {
+        match write_format::decode_result(result) {
+            Ok(Ok(outcomes)) => Ok(Self::of(outcomes)),
+            Ok(Err(refusal)) => Err(refused(py, refusal)),
+            Err(error) => Err(PyValueError::new_err(error.to_string())),
         }
     }
 

@@ -1,9 +1,10 @@
-//! Namespaces and their topics: read from memory, stored in a keyspace.
+//! Namespaces, their topics and their collections: read from memory, stored in a keyspace.
 //!
 //! ```text
-//! key   := 'next'                     the next number of a namespace or topic
+//! key   := 'next'                     the next number of a namespace, topic or collection
 //!        | 'n/' name                  a namespace: number, SHA-256 of its token in hex
 //!        | 't/' namespace '/' name    a topic: number, retention in ms, kind as clients write it
+//!        | 'c/' namespace '/' name    a collection: number
 //! ```
 //!
 //! Values are words separated by spaces. Numbers are never reused, so any remains of a dropped
@@ -25,6 +26,8 @@ use crate::words::Words;
 
 /// The maximum number of topics in a namespace.
 const MAX_TOPICS: usize = 10_000;
+/// The maximum number of collections in a namespace.
+const MAX_COLLECTIONS: usize = 10_000;
 const NEXT: &[u8] = b"next";
 
 /// The stored hash of a token.
@@ -43,6 +46,7 @@ pub(crate) struct Namespace {
     /// Incremented when connections that authenticated earlier must close.
     generation: AtomicU64,
     topics: RwLock<BTreeMap<String, Arc<TopicEntry>>>,
+    collections: RwLock<BTreeMap<String, u64>>,
 }
 
 impl Namespace {
@@ -67,6 +71,17 @@ impl Namespace {
 
     pub(crate) fn topics(&self) -> Vec<Arc<TopicEntry>> {
         self.topics.read().values().cloned().collect()
+    }
+
+    /// The number of a collection.
+    pub(crate) fn collection(&self, name: &str) -> Result<u64> {
+        let number = self.collections.read().get(name).copied();
+        number.ok_or_else(|| CommandRefusal::new("NO_COLLECTION", "the collection does not exist"))
+    }
+
+    /// The numbers of all collections.
+    pub(crate) fn collections(&self) -> Vec<u64> {
+        self.collections.read().values().copied().collect()
     }
 }
 
@@ -94,6 +109,7 @@ impl NamespaceCatalog {
             let name = text(scan.key().get(2..).unwrap_or_default())?;
             let namespace = read_namespace(name, text(scan.value())?).ok_or_else(malformed)?;
             *namespace.topics.write() = read_topics(db, &keyspace, namespace.number)?;
+            *namespace.collections.write() = read_collections(db, &keyspace, namespace.number)?;
             namespaces.insert(name.to_owned(), Arc::new(namespace));
             scan.advance()?;
         }
@@ -131,6 +147,7 @@ impl NamespaceCatalog {
             hash: RwLock::new(hash(token)),
             generation: AtomicU64::new(0),
             topics: RwLock::default(),
+            collections: RwLock::default(),
         };
         let mut batch = WriteBatch::new();
         batch.put(&self.keyspace, NEXT, (*next + 1).to_string().as_bytes());
@@ -179,6 +196,9 @@ impl NamespaceCatalog {
         batch.delete(&self.keyspace, &namespace_key(name));
         for topic in namespace.topics() {
             batch.delete(&self.keyspace, &topic_key(namespace.number, &topic.name));
+        }
+        for name in namespace.collections.read().keys() {
+            batch.delete(&self.keyspace, &collection_key(namespace.number, name));
         }
         self.db.write(batch, Durability::Sync)?;
         self.namespaces.write().remove(name);
@@ -263,12 +283,67 @@ impl NamespaceCatalog {
     }
 }
 
+impl NamespaceCatalog {
+    /// The number of a collection, which is created if it does not exist.
+    pub(crate) fn create_collection(&self, namespace: &Namespace, name: &str) -> Result<u64> {
+        name::check(name)?;
+        let mut next = self.next.lock();
+        if let Ok(number) = namespace.collection(name) {
+            return Ok(number);
+        }
+        if namespace.collections.read().len() >= MAX_COLLECTIONS {
+            return Err(CommandRefusal::new(
+                "TOO_MANY",
+                "a namespace may have at most 10,000 collections",
+            ));
+        }
+        let number = *next;
+        let mut batch = WriteBatch::new();
+        batch.put(&self.keyspace, NEXT, (number + 1).to_string().as_bytes());
+        let key = collection_key(namespace.number, name);
+        batch.put(&self.keyspace, &key, number.to_string().as_bytes());
+        self.db.write(batch, Durability::Sync)?;
+        *next += 1;
+        let mut collections = namespace.collections.write();
+        collections.insert(name.to_owned(), number);
+        Ok(number)
+    }
+
+    /// Removes a collection; the caller deletes its data.
+    pub(crate) fn drop_collection(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        let _changing = self.next.lock();
+        let mut batch = WriteBatch::new();
+        batch.delete(&self.keyspace, &collection_key(namespace.number, name));
+        self.db.write(batch, Durability::Sync)?;
+        namespace.collections.write().remove(name);
+        Ok(())
+    }
+}
+
 fn namespace_key(name: &str) -> Vec<u8> {
     format!("n/{name}").into_bytes()
 }
 
 fn topic_key(namespace: u64, name: &str) -> Vec<u8> {
     format!("t/{namespace}/{name}").into_bytes()
+}
+
+fn collection_key(namespace: u64, name: &str) -> Vec<u8> {
+    format!("c/{namespace}/{name}").into_bytes()
+}
+
+fn read_collections(db: &Db, keyspace: &Keyspace, namespace: u64) -> Result<BTreeMap<String, u64>> {
+    let mut collections = BTreeMap::new();
+    let prefix = collection_key(namespace, "");
+    let mut scan = db.scan_prefix(keyspace, &prefix, None)?;
+    scan.first()?;
+    while scan.is_valid() {
+        let name = text(scan.key().get(prefix.len()..).unwrap_or_default())?;
+        let number = numbers(scan.value()).next().ok_or_else(malformed)?;
+        collections.insert(name.to_owned(), number);
+        scan.advance()?;
+    }
+    Ok(collections)
 }
 
 fn read_namespace(name: &str, value: &str) -> Option<Namespace> {
@@ -283,6 +358,7 @@ fn read_namespace(name: &str, value: &str) -> Option<Namespace> {
         hash: RwLock::new(hash),
         generation: AtomicU64::new(0),
         topics: RwLock::default(),
+        collections: RwLock::default(),
     })
 }
 

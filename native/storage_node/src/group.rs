@@ -7,6 +7,8 @@ use std::time::Instant;
 use std::vec::IntoIter;
 
 use rillbase_aggregates::{self as aggregates, Add, AggregateOutcomes, AggregateWrites, Apply};
+use rillbase_collections::CollectionWrite;
+use rillbase_documents::outcome::WriteResult;
 use rillbase_engine::{
     Error, GroupResults, GroupTicket, GroupWrite, Millis, Sequence, WriteBatch, WriteGroup,
 };
@@ -38,6 +40,8 @@ pub(crate) enum CommandWrite {
     Add(Add),
     /// Changes of a view.
     Apply(Apply),
+    /// Changes of documents.
+    Collections(Box<CollectionWrite>),
     /// The end of a transaction.
     Commit(Arc<OpenTransaction>),
 }
@@ -53,6 +57,7 @@ pub(crate) enum GroupOutcome {
     Added(Vec<bool>),
     /// Whether the position was new.
     Applied(bool),
+    Written(WriteResult),
 }
 
 /// The writes of a group by kind, in order within each kind.
@@ -63,6 +68,7 @@ struct WritesByKind<'a> {
     acks: Vec<&'a Ack>,
     values: StagedValues,
     aggregates: Option<AggregateWrites<'a>>,
+    collections: Vec<CollectionWrite>,
     /// For each end of a transaction: its outcome, or `None` if it writes.
     ends: Vec<Option<Result<GroupOutcome>>>,
 }
@@ -84,6 +90,9 @@ impl<'a> WritesByKind<'a> {
                 }
                 CommandWrite::Add(add) => kinds.aggregates().adds.push(add),
                 CommandWrite::Apply(apply) => kinds.aggregates().applies.push(apply),
+                CommandWrite::Collections(write) => {
+                    kinds.collections.push(CollectionWrite::clone(write));
+                }
                 CommandWrite::Commit(open) => kinds.end(open),
             }
         }
@@ -149,6 +158,7 @@ struct OutcomesByKind {
     set: Result<()>,
     added: IntoIter<Result<GroupOutcome>>,
     applied: IntoIter<Result<GroupOutcome>>,
+    written: IntoIter<Result<GroupOutcome>>,
     ended: IntoIter<Result<GroupOutcome>>,
 }
 
@@ -161,6 +171,7 @@ impl OutcomesByKind {
             CommandWrite::Set { .. } => Some(self.set.clone().map(|()| GroupOutcome::Set)),
             CommandWrite::Add(_) => self.added.next(),
             CommandWrite::Apply(_) => self.applied.next(),
+            CommandWrite::Collections(_) => self.written.next(),
             CommandWrite::Commit(_) => self.ended.next(),
         };
         next.unwrap_or_else(|| Err(missing_outcome()))
@@ -185,17 +196,26 @@ impl NodeCore {
         let operations = kinds.topics.iter().zip(kinds.operations);
         let operations: Vec<(&TopicSpec, &TopicOperation)> = operations.collect();
         let acks = kinds.acks;
-        // Every group locks in this order, which prevents deadlocks.
+        // Every group locks in this order, which prevents deadlocks. Writes of collections wait
+        // for earlier ones, so they come first, when nothing else is locked yet.
+        let collections = kinds.collections;
+        let mut documents = (!collections.is_empty()).then(|| self.collections.stage(collections));
         let mut topics = (!operations.is_empty()).then(|| self.store.stage(&operations));
         let mut positions = (!acks.is_empty()).then(|| self.acks.stage(&acks));
         let mut values = kinds.values;
         let mut aggregates = kinds
             .aggregates
             .map(|writes| self.aggregates.stage_writes(writes));
-        let parts: &mut [&mut dyn GroupWrite] =
-            &mut [&mut topics, &mut positions, &mut values, &mut aggregates];
+        let parts: &mut [&mut dyn GroupWrite] = &mut [
+            &mut documents,
+            &mut topics,
+            &mut positions,
+            &mut values,
+            &mut aggregates,
+        ];
         let mut results = self.db.write_group(parts, self.options.durability);
         // Matching operations takes the longest: the others have released their locks by then.
+        let written = documents.complete(&mut results).unwrap_or_default();
         let aggregates = aggregates.complete(&mut results).unwrap_or_default();
         let set = values.complete(&mut results);
         let acked = positions.complete(&mut results);
@@ -210,6 +230,7 @@ impl NodeCore {
             set,
             added: of_each(aggregates.added, GroupOutcome::Added),
             applied: of_each(aggregates.applied, GroupOutcome::Applied),
+            written: of_each(written, GroupOutcome::Written),
             ended: ended(kinds.ends, aggregates.committed),
         }
     }
@@ -260,11 +281,13 @@ fn of_all<T>(
 }
 
 /// For writes that succeed or fail independently.
-fn of_each<T>(
-    results: Vec<aggregates::Result<T>>,
+fn of_each<T, E: Into<CommandRefusal>>(
+    results: Vec<std::result::Result<T, E>>,
     outcome: impl Fn(T) -> GroupOutcome,
 ) -> IntoIter<Result<GroupOutcome>> {
-    let outcomes = results.into_iter().map(|one| Ok(outcome(one?)));
+    let outcomes = results
+        .into_iter()
+        .map(|one| one.map(&outcome).map_err(Into::into));
     outcomes.collect::<Vec<_>>().into_iter()
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rillbase_aggregates::Aggregates;
+use rillbase_collections::Collections;
 use rillbase_engine::{Db, Keyspace, KeyspaceOptions, Millis};
 use rillbase_pubsub::{DeliverySink, DualDb, StoreOptions, TopicStore, keyspace_options};
 
@@ -34,6 +35,7 @@ pub struct NodeCore {
     pub(crate) db: Arc<Db>,
     pub(crate) store: DualDb,
     pub(crate) aggregates: Aggregates,
+    pub(crate) collections: Collections,
     pub(crate) snapshots: NamedSnapshots,
     pub(crate) answers: AnswerCache,
     pub(crate) transactions: Transactions,
@@ -126,6 +128,7 @@ impl NodeCore {
             ..rillbase_engine::DbOptions::default()
         };
         prepare(&options.directory)?;
+        let engine = Collections::options(engine);
         let db = Arc::new(Db::open(options.directory.join("db"), engine)?);
         let live = Arc::new(Live::default());
         let stored = StoreOptions {
@@ -141,6 +144,7 @@ impl NodeCore {
                 .map_err(crate::refusal::CommandRefusal::from)?,
             aggregates: Aggregates::open(&db, options.durability, &lifetimes)
                 .map_err(crate::refusal::CommandRefusal::from)?,
+            collections: Collections::open(&db).map_err(crate::refusal::CommandRefusal::from)?,
             snapshots: NamedSnapshots::new(db.now()),
             answers: AnswerCache::default(),
             transactions: Transactions::new(db.now()),
@@ -166,6 +170,7 @@ impl NodeCore {
             db,
             store,
             aggregates,
+            collections,
             snapshots,
             transactions,
             watches,
@@ -174,7 +179,14 @@ impl NodeCore {
             values,
             ..
         } = self;
-        drop((store, aggregates, snapshots, transactions, watches));
+        drop((
+            store,
+            aggregates,
+            collections,
+            snapshots,
+            transactions,
+            watches,
+        ));
         drop((catalog, acks, values));
         match Arc::try_unwrap(db) {
             Ok(db) => Ok(db.close()?),

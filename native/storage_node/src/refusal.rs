@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use rillbase_aggregates as aggregates;
+use rillbase_collections as collections;
 use rillbase_engine as engine;
 use rillbase_pubsub as pubsub;
 
@@ -54,6 +55,15 @@ impl From<aggregates::Error> for CommandRefusal {
             aggregates::Error::Refused(ref refused) => {
                 Self::new(refused.code.as_str(), error.to_string())
             }
+        }
+    }
+}
+
+impl From<collections::Error> for CommandRefusal {
+    fn from(error: collections::Error) -> Self {
+        match error {
+            collections::Error::Engine(error) => error.into(),
+            error => Self::from_code(error.code(), error.to_string()),
         }
     }
 }

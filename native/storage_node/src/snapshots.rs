@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use rillbase_engine::{Db, DbSnapshot, Millis};
 
 use crate::refusal::{CommandRefusal, Result};
@@ -142,8 +142,21 @@ impl NamedSnapshots {
 
     /// The current state.
     pub(crate) fn fresh(&self, db: &Db, namespace: u64) -> NamedSnapshot {
-        let mut state = self.state.lock();
-        let snapshot = db.snapshot();
+        let state = self.state.lock();
+        self.of_namespace(state, db.snapshot(), namespace)
+    }
+
+    /// Keeps a snapshot that a namespace has read at.
+    pub(crate) fn keep(&self, snapshot: DbSnapshot, namespace: u64) -> NamedSnapshot {
+        self.of_namespace(self.state.lock(), snapshot, namespace)
+    }
+
+    fn of_namespace(
+        &self,
+        mut state: MutexGuard<'_, SnapshotTable>,
+        snapshot: DbSnapshot,
+        namespace: u64,
+    ) -> NamedSnapshot {
         if let Some(young) = state.newest(namespace, snapshot.time())
             && young.snapshot.sequence() == snapshot.sequence()
         {

@@ -8,6 +8,7 @@
 //! - `publish.rs` — RB.PUB, RB.SUB and their replies; `follow.rs` — commands on existing
 //!   subscriptions.
 //! - `aggregates.rs`, `transactions.rs` — RB.AGG, RB.SNAPSHOT, RB.TX.
+//! - `collections.rs` — RB.COL.
 //! - `listings.rs` — listing topics; `values.rs` — RB.KV; `upkeep.rs` — checkpoints and checks.
 #![allow(
     clippy::unnecessary_wraps,
@@ -16,6 +17,7 @@
 
 mod about;
 mod aggregates;
+mod collections;
 mod connection;
 mod follow;
 mod listings;
@@ -32,6 +34,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(crate) use aggregates::parse as parse_query;
+use rillbase_documents::write_format::encode_result;
 pub(crate) use table::{Command, CommandAccess, CommandHandler, find};
 
 use crate::group::{CommandWrite, GroupOutcome};
@@ -127,6 +130,10 @@ impl NodeCore {
             (_, Ok(GroupOutcome::Added(fresh))) => {
                 reply.array(fresh.len());
                 fresh.iter().for_each(|new| reply.integer(u64::from(*new)));
+                Ok(())
+            }
+            (_, Ok(GroupOutcome::Written(result))) => {
+                reply.bulk(&encode_result(&result));
                 Ok(())
             }
             (_, Ok(GroupOutcome::Acked(is_new) | GroupOutcome::Applied(is_new))) => {

@@ -52,6 +52,9 @@ pub(super) fn drop(
     for topic in namespace.topics() {
         node.forget(&topic)?;
     }
+    for collection in namespace.collections() {
+        node.collections.remove(collection)?;
+    }
     node.aggregates.forget_namespace(namespace.number)?;
     super::values::forget(node, &namespace)?;
     reply.integer(1);

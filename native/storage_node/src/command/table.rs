@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::{
-    CommandStep, about, aggregates, connection, follow, listings, namespaces, publish, topics,
-    transactions, upkeep, values,
+    CommandStep, about, aggregates, collections, connection, follow, listings, namespaces, publish,
+    topics, transactions, upkeep, values,
 };
 use crate::group::CommandWrite;
 use crate::node::NodeCore;
@@ -127,6 +127,12 @@ commands! {
     "RB.TX.QUERY" (3, 3) Tenant Now(transactions::query) "transaction aggregate query" "Return rows of an aggregate as the transaction sees them."
     "RB.TX.COMMIT" (1, 1) Tenant Write(transactions::commit) "transaction" "Commit all writes, unless another write conflicts."
     "RB.TX.ROLLBACK" (1, 1) Tenant Now(transactions::rollback) "transaction" "Roll a transaction back."
+    "RB.COL.DEFINE" (2, 2) Tenant Now(collections::define) "collection definition" "Create a collection, or install a newer definition of it."
+    "RB.COL.DROP" (1, 1) Tenant Now(collections::drop) "collection" "Remove it with all its documents."
+    "RB.COL.INFO" (1, 3) Tenant Now(collections::info) "collection [AT snapshot]" "Describe a collection."
+    "RB.COL.WRITE" (3, MANY) Tenant Write(collections::write) "request collection version [collection version …]" "Change documents, and return the result."
+    "RB.COL.GET" (3, MANY) Tenant Now(collections::get) "collection version [AT snapshot] key [key …]" "Return the documents with these keys."
+    "RB.COL.QUERY" (4, MANY) Tenant Ask(collections::query) "collection version filter sort [READABLE filter] [NOW milliseconds] [DOCUMENTS number] [UNORDERED] [PLAN plan] [AFTER entry key] [COUNT number] [BYTES number] [AT snapshot]" "Return documents that match a filter, in the order of a plan."
     "RB.CHECKPOINT" (1, 1) Admin Now(upkeep::checkpoint) "name" "Copy the database to checkpoints/name, using hard links."
     "RB.VERIFY" (0, 0) Admin Now(upkeep::verify) "" "Read and check all tables."
     "SHUTDOWN" (0, 1) Admin Now(upkeep::shutdown) "" "Make all writes durable and stop the node."

@@ -71,7 +71,7 @@ pub(super) fn get(
 }
 
 /// The named snapshot to read at; `None` for the current state.
-fn at(
+pub(super) fn at(
     node: &NodeCore,
     session: &CommandSession,
     words: &mut Words<'_>,

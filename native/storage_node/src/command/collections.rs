@@ -1,0 +1,380 @@
+//! Native collections: definitions, writes, documents by key, candidates of queries.
+//!
+//! Requests of writes, their results, plans and rows are bytes whose formats are in
+//! `native/documents` and `native/collections`: they travel between servers and nodes.
+
+use std::time::{Duration, Instant};
+
+use rillbase_collections::{
+    Candidate, CandidatePlan, CandidateRequest, CandidateScan, CollectionWrite, NativeDefinition,
+    PlanOrder, ScanPosition, WrittenCollection,
+};
+use rillbase_documents::plan::WriteRequest;
+use rillbase_documents::row_format::put_row;
+use rillbase_engine::DbSnapshot;
+use rillbase_query::bson::Document;
+use rillbase_query::environment::EvaluationContext;
+use rillbase_query::error::ParseLocation;
+use rillbase_query::filter::Filter;
+use rillbase_query::sort::Sort;
+
+use super::CommandStep;
+use super::follow::REPLY_BYTES;
+use super::values::at;
+use crate::document::{self, Format};
+use crate::group::CommandWrite;
+use crate::node::NodeCore;
+use crate::refusal::{CommandRefusal, Result};
+use crate::resp::ReplyWriter;
+use crate::session::CommandSession;
+use crate::snapshots::NamedSnapshot;
+use crate::words::{Words, unknown};
+
+const DEFAULT_COUNT: usize = 100;
+const MAX_COUNT: usize = 10_000;
+/// A reply ends after this time, or after this many candidates: the next request continues.
+const MAX_TIME: Duration = Duration::from_millis(20);
+const MAX_EXAMINED: usize = 10_000;
+
+pub(super) fn define(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let (name, definition) = (words.text()?, read_document(session, words.next()?)?);
+    let definition = NativeDefinition::parse(Document::trusted(&definition))?;
+    let number = node.catalog.create_collection(session.namespace()?, name)?;
+    node.collections.define(number, definition)?;
+    reply.ok();
+    Ok(CommandStep::Done)
+}
+
+pub(super) fn drop(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let (namespace, name) = (session.namespace()?, words.text()?);
+    let number = namespace.collection(name);
+    if let Ok(number) = number {
+        // Its name last: if this is interrupted, it can be repeated.
+        node.collections.remove(number)?;
+        node.catalog.drop_collection(namespace, name)?;
+    }
+    reply.integer(u64::from(number.is_ok()));
+    Ok(CommandStep::Done)
+}
+
+pub(super) fn info(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let name = words.text()?;
+    let number = session.namespace()?.collection(name)?;
+    let moment = at(node, session, &mut words)?;
+    words.end()?;
+    let definition = node.collections.definition(number)?;
+    let snapshot = moment.as_ref().map(|moment| &*moment.snapshot);
+    let counts = node.collections.counts(number, snapshot)?;
+    let figures = [
+        ("write_version", definition.write_version),
+        ("rules_version", definition.rules_version),
+        ("documents", counts.documents),
+        ("bytes", counts.bytes),
+    ];
+    reply.map(figures.len() + 1);
+    for (name, figure) in figures {
+        reply.text(name);
+        reply.integer(figure);
+    }
+    reply.text("indexes");
+    reply.array(definition.indexes.len());
+    for index in &definition.indexes {
+        reply.map(4);
+        reply.text("number");
+        reply.integer(u64::from(index.number));
+        reply.text("name");
+        reply.text(&index.name);
+        reply.text("unique");
+        reply.integer(u64::from(index.is_unique));
+        reply.text("ready");
+        reply.integer(u64::from(index.is_ready));
+    }
+    Ok(CommandStep::Done)
+}
+
+pub(super) fn write(
+    _: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+) -> Result<CommandWrite> {
+    let request = WriteRequest::decode(words.next()?)
+        .map_err(|error| CommandRefusal::syntax(format!("the request is malformed: {error}")))?;
+    let mut collections = Vec::new();
+    while !words.is_empty() {
+        collections.push(WrittenCollection {
+            number: session.namespace()?.collection(words.text()?)?,
+            write_version: words.number()?,
+        });
+    }
+    Ok(CommandWrite::Collections(Box::new(CollectionWrite {
+        collections,
+        request,
+    })))
+}
+
+pub(super) fn get(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let number = session.namespace()?.collection(words.text()?)?;
+    node.collections.check_version(number, words.number()?)?;
+    let moment = match at(node, session, &mut words)? {
+        Some(moment) => ReadMoment::Named(moment),
+        None => ReadMoment::Own(node.db.snapshot()),
+    };
+    let mut rows = Vec::new();
+    while !words.is_empty() {
+        let key = words.next()?;
+        if let Some(document) = node.collections.get(number, key, Some(moment.snapshot()))? {
+            let candidate = Candidate {
+                key: key.to_vec(),
+                entry: None,
+                document,
+            };
+            put_row(&mut rows, &candidate.row());
+        }
+        if rows.len() > REPLY_BYTES && !words.is_empty() {
+            let text = "the documents are too large together: request fewer";
+            return Err(CommandRefusal::new("OUT_OF_RANGE", text));
+        }
+    }
+    reply.bulk(&rows);
+    Ok(CommandStep::Done)
+}
+
+/// The snapshot of a query.
+enum ReadMoment {
+    Named(NamedSnapshot),
+    /// Kept only if the query continues.
+    Own(DbSnapshot),
+}
+
+impl ReadMoment {
+    fn snapshot(&self) -> &DbSnapshot {
+        match self {
+            Self::Named(moment) => &moment.snapshot,
+            Self::Own(snapshot) => snapshot,
+        }
+    }
+}
+
+/// The options of a query.
+struct QueryWords {
+    readable: Option<Filter>,
+    plan: Option<CandidatePlan>,
+    after: Option<ScanPosition>,
+    moment: Option<NamedSnapshot>,
+    /// How many documents the caller needs.
+    documents: usize,
+    in_order: bool,
+    /// The time of the filter.
+    now_ms: i64,
+    count: usize,
+    bytes: usize,
+}
+
+impl QueryWords {
+    fn read(node: &NodeCore, session: &CommandSession, mut words: Words<'_>) -> Result<Self> {
+        let mut options = Self {
+            readable: None,
+            plan: None,
+            after: None,
+            moment: None,
+            documents: DEFAULT_COUNT,
+            in_order: true,
+            now_ms: i64::try_from(node.now()).unwrap_or(i64::MAX),
+            count: DEFAULT_COUNT,
+            bytes: REPLY_BYTES,
+        };
+        while !words.is_empty() {
+            if let Some(moment) = at(node, session, &mut words)? {
+                options.moment = Some(moment);
+                continue;
+            }
+            match words.keyword()?.as_str() {
+                "READABLE" => options.readable = Some(read_filter(session, words.next()?)?),
+                "PLAN" => options.plan = Some(CandidatePlan::decode(words.next()?)?),
+                "AFTER" => {
+                    options.after = Some(ScanPosition {
+                        entry: words.next()?.to_vec(),
+                        document: words.next()?.to_vec(),
+                    });
+                }
+                "DOCUMENTS" => options.documents = words.number()?,
+                "UNORDERED" => options.in_order = false,
+                "NOW" => options.now_ms = words.number()?,
+                "COUNT" => options.count = words.number::<usize>()?.clamp(1, MAX_COUNT),
+                "BYTES" => options.bytes = words.number::<usize>()?.min(REPLY_BYTES),
+                other => return Err(unknown(other.as_bytes())),
+            }
+        }
+        Ok(options)
+    }
+}
+
+pub(super) fn query(
+    node: &NodeCore,
+    session: &mut CommandSession,
+    mut words: Words<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Result<CommandStep> {
+    let number = session.namespace()?.collection(words.text()?)?;
+    let version = words.number()?;
+    node.collections.check_version(number, version)?;
+    let filter = read_filter(session, words.next()?)?;
+    let sort = read_sort(words.next()?)?;
+    let mut options = QueryWords::read(node, session, words)?;
+    let filter = match &options.readable {
+        Some(readable) => filter.and(readable),
+        None => filter,
+    };
+    let moment = match options.moment.take() {
+        Some(moment) => ReadMoment::Named(moment),
+        None => ReadMoment::Own(node.db.snapshot()),
+    };
+    let snapshot = moment.snapshot();
+    let plan = if let Some(plan) = options.plan.clone() {
+        plan
+    } else {
+        let request = CandidateRequest {
+            filter: filter.clone(),
+            sort,
+            documents: options.documents,
+            in_order: options.in_order,
+        };
+        let place = (number, version);
+        node.collections.plan(place, &request, snapshot)?
+    };
+    let after = options.after.clone().filter(|after| match plan.order {
+        // The page before was read in another way: this one is read from the beginning.
+        PlanOrder::ByIndex => !after.entry.is_empty(),
+        PlanOrder::ById => true,
+        PlanOrder::Unordered => options.plan.is_some(),
+    });
+    let scan = node.collections.candidates(number, &plan, after, snapshot);
+    let part = ScannedPart::read(scan, &filter, &options)?;
+    let name = match moment {
+        ReadMoment::Named(moment) => Some(moment.name),
+        ReadMoment::Own(own) if part.position.is_some() => {
+            let namespace = session.namespace()?.number;
+            Some(node.snapshots.keep(own, namespace).name)
+        }
+        ReadMoment::Own(_) => None,
+    };
+    write_plan(reply, &plan);
+    part.write(reply, name.as_deref());
+    Ok(CommandStep::Done)
+}
+
+/// The candidates of a reply.
+#[derive(Default)]
+struct ScannedPart {
+    rows: Vec<u8>,
+    examined: usize,
+    /// The position after which more may follow.
+    position: Option<ScanPosition>,
+}
+
+impl ScannedPart {
+    /// Reads candidates that match, or that cannot be evaluated, which the caller reports.
+    fn read(scan: CandidateScan<'_>, filter: &Filter, options: &QueryWords) -> Result<Self> {
+        let started = Instant::now();
+        let mut part = Self::default();
+        let mut count = 0;
+        for candidate in scan {
+            let candidate = candidate?;
+            part.examined += 1;
+            let body = Document::trusted(&candidate.document.body);
+            let context = EvaluationContext::at(options.now_ms);
+            if filter.matches_in(body, &context) != Ok(false) {
+                put_row(&mut part.rows, &candidate.row());
+                count += 1;
+            }
+            let is_full = count >= options.count || part.rows.len() >= options.bytes;
+            if is_full || part.examined >= MAX_EXAMINED || started.elapsed() > MAX_TIME {
+                part.position = Some(candidate.position());
+                break;
+            }
+        }
+        Ok(part)
+    }
+
+    /// Writes the second half of a reply.
+    fn write(&self, reply: &mut ReplyWriter<'_>, snapshot: Option<&str>) {
+        reply.text("examined");
+        reply.integer(self.examined as u64);
+        reply.text("rows");
+        reply.bulk(&self.rows);
+        reply.text("after");
+        match &self.position {
+            Some(position) => {
+                reply.array(2);
+                reply.bulk(&position.entry);
+                reply.bulk(&position.document);
+            }
+            None => reply.null(),
+        }
+        reply.text("snapshot");
+        match snapshot {
+            Some(name) => reply.text(name),
+            None => reply.null(),
+        }
+    }
+}
+
+/// Writes the first half of a reply.
+fn write_plan(reply: &mut ReplyWriter<'_>, plan: &CandidatePlan) {
+    reply.map(9);
+    reply.text("plan");
+    reply.bulk(&plan.encode());
+    reply.text("index");
+    reply.integer(u64::from(plan.index));
+    reply.text("order");
+    reply.text(match plan.order {
+        PlanOrder::Unordered => "any",
+        PlanOrder::ById => "id",
+        PlanOrder::ByIndex => "index",
+    });
+    reply.text("backward");
+    reply.integer(u64::from(plan.is_backward));
+    reply.text("entries");
+    match plan.entries {
+        Some(entries) => reply.integer(entries as u64),
+        None => reply.null(),
+    }
+}
+
+fn read_document(session: &CommandSession, word: &[u8]) -> Result<Vec<u8>> {
+    match session.format {
+        Format::Json => document::from_json(word),
+        Format::Bson => document::from_bson(word),
+    }
+}
+
+fn read_filter(session: &CommandSession, word: &[u8]) -> Result<Filter> {
+    let document = read_document(session, word)?;
+    Ok(Filter::parse(Document::trusted(&document))?)
+}
+
+/// A sort as JSON.
+fn read_sort(word: &[u8]) -> Result<Sort> {
+    let value = rillbase_query::ejson::parse_value(word)?;
+    Ok(Sort::parse(value.as_ref(), &ParseLocation::root())?)
+}
