@@ -62,7 +62,7 @@ test-py: ## Run tests in Python: make test-py ARGS=tests/tenants
 	$(bin)/pytest $(ARGS)
 
 .PHONY: test-rs
-test-rs: ## Run tests in Rust: make test-rs CRATE=engine ARGS='--test wal -- records'
+test-rs: ## Run tests in Rust: make test-rs CRATE=engine ARGS='--test suite wal::'
 	$(setup_dev)
 	$(cargo) test $(manifest) $(if $(CRATE),--package rillbase-$(CRATE),--workspace) $(or $(ARGS),$(rust_targets)) --quiet
 

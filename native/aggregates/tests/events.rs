@@ -1,24 +1,12 @@
 //! Events are counted once, read at one snapshot, and stay exact through flushes, compactions and
 //! crashes.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::needless_for_each,
-    clippy::string_slice,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::support::{NAMESPACE, NOW, World};
 use rillbase_engine::vfs::SeededRandom;
 use rillbase_engine::{Durability, WriteBatch};
-use support::{NOW, World};
 
 const CALLS: &str = r#"{"dimensions":["customer","app"],"time":{"field":"at","bucket":"5m"},
     "measures":{"n":{"op":"count"},"total":{"op":"sum","field":"ms","type":"decimal","scale":1},
@@ -404,7 +392,7 @@ fn rows_are_rebuilt_from_all_events_whose_buckets_are_kept() {
     // Within the retention after the bucket's end, not after the events.
     world.clock.advance(30 * 86_400_000 + 299_999);
     let store = world.aggregates();
-    let whose = (support::NAMESPACE, "calls");
+    let whose = (NAMESPACE, "calls");
     let second = store.define(whose, CALLS, true).unwrap();
     while store.fill().unwrap() {}
     store.switch(&world.find("calls"), second).unwrap();
@@ -423,7 +411,7 @@ fn remains_of_a_dropped_aggregate_are_deleted_at_the_next_start() {
     // Simulates a process that ends between the two writes of a drop.
     let catalog = world.db().keyspace("aggregates.catalog").unwrap();
     let mut batch = WriteBatch::new();
-    let key = [b"a", &support::NAMESPACE.to_be_bytes()[..], b"calls"].concat();
+    let key = [b"a", &NAMESPACE.to_be_bytes()[..], b"calls"].concat();
     batch.delete(&catalog, &key);
     world.db().write(batch, Durability::Sync).unwrap();
     world.crash(false);
@@ -442,16 +430,14 @@ fn another_definition_is_built_beside_the_current_one_and_has_earlier_events() {
     world.add("calls", &[event(1), event(2)]).unwrap();
     let other = CALLS.replace("5m", "1h");
     let store = world.aggregates();
-    let refused = store.define((support::NAMESPACE, "calls"), &other, false);
+    let refused = store.define((NAMESPACE, "calls"), &other, false);
     assert!(
         refused
             .unwrap_err()
             .to_string()
             .contains("another definition")
     );
-    let second = store
-        .define((support::NAMESPACE, "calls"), &other, true)
-        .unwrap();
+    let second = store.define((NAMESPACE, "calls"), &other, true).unwrap();
     world.add("calls", &[event(3)]).unwrap();
     let aggregate = world.find("calls");
     let early = store.switch(&aggregate, second).unwrap_err();

@@ -1,23 +1,11 @@
 //! Transactions over several aggregates are visible as a whole or not at all.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::needless_for_each,
-    clippy::string_slice,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::support::{NAMESPACE, World, commit};
 use rillbase_aggregates::{Add, Aggregates, Staged};
 use rillbase_engine::{Db, KeyspaceOptions};
-use support::{NAMESPACE, World, commit};
 
 const ACCOUNT: &str = r#"{"dimensions":["owner"],"measures":{"sum":{"op":"sum","field":"by","type":"int"}},"rollups":[[]]}"#;
 const ALL: &str = r#"{"group_by":[]}"#;

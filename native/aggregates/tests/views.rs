@@ -1,22 +1,10 @@
 //! Views show the same as grouping the current documents.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::needless_for_each,
-    clippy::string_slice,
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::support::{NAMESPACE, World};
 use rillbase_engine::vfs::SeededRandom;
-use support::World;
 
 const STOCK: &str = r#"{"source":"view","dimensions":["shop"],"measures":{
     "n":{"op":"count"},"worth":{"op":"sum","field":"price","type":"decimal","scale":2},
@@ -207,7 +195,7 @@ fn a_snapshot_from_before_a_switch_shows_the_rows_of_that_time() {
     let world = World::new(9);
     let store = world.aggregates();
     let define = |replaces| {
-        let whose = (support::NAMESPACE, "stock");
+        let whose = (NAMESPACE, "stock");
         store.define(whose, STOCK, replaces).unwrap()
     };
     let item = |price| {
@@ -269,9 +257,7 @@ fn a_view_is_rebuilt_beside_the_current_one() {
         .apply("stock", first, ("p0", "5"), &[change(1, 0)])
         .unwrap();
     let store = world.aggregates();
-    let second = store
-        .define((support::NAMESPACE, "stock"), STOCK, true)
-        .unwrap();
+    let second = store.define((NAMESPACE, "stock"), STOCK, true).unwrap();
     world
         .apply("stock", second, ("p0", "-"), &[change(2, 1)])
         .unwrap();

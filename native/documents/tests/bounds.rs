@@ -5,10 +5,7 @@
     reason = "rows of a table look alike"
 )]
 
-#[path = "../../query/tests/common/mod.rs"]
-mod common;
-
-use common::{any_document, any_value, document, scalar};
+use crate::common::{any_document, any_value, document, scalar};
 use proptest::prelude::*;
 use rillbase_documents::bounds::{EncodedRange, IndexBounds, bounds, id_bounds};
 use rillbase_documents::entry::{ENTRY_BYTES, IndexDefinition, entries, fields};

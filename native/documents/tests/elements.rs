@@ -1,5 +1,4 @@
 //! The maximum number of values in a document.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
 use rillbase_documents::elements::DocumentLimits;

@@ -1,11 +1,5 @@
 //! Once keys were looked up, each operation finds the keys of unique indexes as the operations
 //! before it have left them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,19 +1,11 @@
 //! Lookups of values of attributes, compared with scans, and what they cost; zones of partitions.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod attribute_support;
-mod database_support;
 
 use std::cmp::Reverse;
 use std::ops::Bound::Unbounded;
 use std::path::Path;
 use std::sync::Arc;
 
-use attribute_support::{
+use crate::attribute_support::{
     Append, Entries, OtherWords, Words, World, newest, random_words, time_of, word, words,
 };
 use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};

@@ -1,15 +1,8 @@
 //! Writes with a snapshot directly after them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod group_support;
 
 use std::sync::Arc;
 
-use group_support::write_with_snapshot;
+use crate::group_support::write_with_snapshot;
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
     Clock, Db, DbOptions, DbSnapshot, Durability, Keyspace, KeyspaceOptions, ManualClock,

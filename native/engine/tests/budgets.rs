@@ -1,5 +1,4 @@
 //! Memory, log and compaction debt stay within their bounds.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

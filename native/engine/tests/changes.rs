@@ -1,12 +1,4 @@
 //! The changes of a database: complete, in order, and retained as promised.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod merge_support;
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -15,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use merge_support::Append;
+use crate::merge_support::Append;
 use rillbase_engine::vfs::{Fault, FaultVfs, MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::wal::WalOptions;
 use rillbase_engine::{

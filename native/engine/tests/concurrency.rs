@@ -1,5 +1,4 @@
 //! Many threads at once, with flushes and compactions under them.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::ops::Bound::Unbounded;
 use std::sync::Arc;

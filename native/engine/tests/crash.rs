@@ -2,19 +2,10 @@
 //!
 //! After a crash it must have one of its earlier states, with batches complete across all
 //! keyspaces, and none older than the last one that was acknowledged as durable.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod crash_support;
-mod merge_support;
 
 use std::sync::Arc;
 
-use crash_support::{History, World, work};
+use crate::crash_support::{History, World, work};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
 use rillbase_engine::{Clock, Db, DbOptions, Durability, Error, ManualClock, WriteBatch};
 

@@ -1,10 +1,4 @@
 //! Many threads write durably, with flushes and compactions in the background, until power is lost.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,18 +1,9 @@
 //! Flipped bits and missing files of a whole database are detected and reported.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod crash_support;
-mod merge_support;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crash_support::{DIR, History, World, work};
+use crate::crash_support::{DIR, History, World, work};
 use rillbase_engine::vfs::{FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{Clock, Error, ManualClock};
 

@@ -1,5 +1,4 @@
 //! Dumps of the files of a database.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! The examples in the documentation of tables and manifests agree with the files that are written.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::Path;

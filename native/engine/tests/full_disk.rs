@@ -1,20 +1,11 @@
 //! Databases on a disk that is temporarily full.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod crash_support;
-mod merge_support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crash_support::{History, World, work_in_little_room};
+use crate::crash_support::{History, World, work_in_little_room};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom};
 use rillbase_engine::{
     Clock, Db, DbOptions, Durability, Error, Keyspace, KeyspaceOptions, ManualClock, WriteBatch,

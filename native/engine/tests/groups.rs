@@ -1,15 +1,8 @@
 //! Writes of several kinds in one group.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod group_support;
 
 use std::sync::Arc;
 
-use group_support::{Write, Writes};
+use crate::group_support::{Write, Writes};
 use rillbase_engine::vfs::FaultVfs;
 use rillbase_engine::{
     Db, DbOptions, Durability, Error, Keyspace, KeyspaceOptions, Result, WriteBatch,

@@ -1,9 +1,4 @@
 //! Filters over the heads of keys save reads and hide nothing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;

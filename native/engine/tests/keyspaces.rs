@@ -1,9 +1,4 @@
 //! A database with thousands of keyspaces.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::sync::Arc;
 

@@ -1,12 +1,6 @@
 //! A process that writes durably from several threads is killed: nothing acknowledged is lost.
 //!
 //! The victim is this test program itself, started again to run nothing but `victim`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::env;
 use std::io::{BufRead, BufReader, Write, stdout};
@@ -73,7 +67,7 @@ fn victim() {
 
 fn start(dir: &Path, round: u64) -> Child {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--exact", "victim", "--ignored", "--nocapture"]);
+    command.args(["--exact", "kill::victim", "--ignored", "--nocapture"]);
     command.env(DIR, dir).env(ROUND, round.to_string());
     command.stdout(Stdio::piped()).spawn().unwrap()
 }

@@ -1,9 +1,4 @@
 //! Custom layouts: tables that are separated by location, and invalid plans.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

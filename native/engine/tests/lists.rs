@@ -1,9 +1,4 @@
 //! Value lists, and searches by zone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::ops::Bound::Unbounded;
 use std::sync::Arc;

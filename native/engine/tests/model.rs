@@ -1,15 +1,7 @@
 //! Compares the engine with an ordered map with snapshots: for any operations in any order and with
 //! any options, both must return the same results.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
-mod group_support;
-mod model_support;
-
-use model_support::{Operation, Tuning, World, operation, tuning};
+use crate::model_support::{Operation, Tuning, World, operation, tuning};
 use proptest::prelude::*;
 
 /// The number of operations in a history of the everyday suite.

@@ -1,9 +1,4 @@
 //! Checkpoints, backups, restores, bulk loads and dropped keyspaces.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::ops::Bound::Unbounded;
 use std::path::Path;

@@ -1,17 +1,11 @@
 //! Entries in the order of a rank, compared with sorted scans, and what they cost.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod database_support;
-mod ranked_support;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use ranked_support::{SumOfTimes, TimeAndPlace, TimeZero, Variant, World, place_of, value_of};
+use crate::ranked_support::{
+    SumOfTimes, TimeAndPlace, TimeZero, Variant, World, place_of, value_of,
+};
 use rillbase_engine::vfs::{Fault, FaultVfs, SeededRandom, Vfs};
 use rillbase_engine::{
     DbSnapshot, Durability, Extractor, KeyspaceOptions, RankedEntry, Sequence, TableVersion,

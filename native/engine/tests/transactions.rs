@@ -1,11 +1,8 @@
 //! Transactions: the first to commit wins.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod group_support;
 
 use std::sync::Arc;
 
-use group_support::{Write, Writes};
+use crate::group_support::{Write, Writes};
 use rillbase_engine::vfs::MemoryVfs;
 use rillbase_engine::{
     Clock, Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, WriteBatch,

@@ -1,14 +1,11 @@
 //! Databases with merge operands, opened by a program that does not know the merge.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod merge_support;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::Unbounded;
 use std::path::Path;
 use std::sync::Arc;
 
-use merge_support::Append;
+use crate::merge_support::Append;
 use rillbase_engine::vfs::{MemoryVfs, SeededRandom, Vfs};
 use rillbase_engine::{
     Db, DbOptions, Durability, Expiry, KeyspaceOptions, ManualClock, WriteBatch, restore,

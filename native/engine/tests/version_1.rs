@@ -3,16 +3,13 @@
 //! `version_1/database` was written by such a program and never closed: keyspaces `plain` and
 //! `merged`, some of it in tables, the rest in three segments of the log. The logs beside it are
 //! for `wal_crash`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod merge_support;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merge_support::Append;
+use crate::merge_support::Append;
 use rillbase_engine::vfs::{MemoryVfs, Vfs};
 use rillbase_engine::{
     Db, DbOptions, Durability, Keyspace, KeyspaceOptions, ManualClock, WriteBatch, dump, verify,

@@ -1,10 +1,4 @@
 //! Real and simulated file systems satisfy the contract of the trait.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

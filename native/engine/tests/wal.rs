@@ -1,9 +1,4 @@
 //! The write-ahead log in everyday use.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -2,12 +2,6 @@
 //!
 //! The contents of the log after each step are kept in a history. After a crash, the log must have
 //! one of these states, and none older than the last one that was acknowledged as durable.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

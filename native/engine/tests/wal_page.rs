@@ -1,5 +1,4 @@
 //! The example in the documentation of the log's format agrees with what the log writes.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write;
 use std::path::Path;

@@ -1,17 +1,7 @@
 //! Documents that are accepted or rejected, grouped by rule.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    unreachable_pub,
-    reason = "helpers of tests may fail loudly"
-)]
 
-mod tree;
-
+use crate::tree::{Tree, tree};
 use rillbase_json::{Ignore, JsonErrorCode, JsonLimits, JsonLocation, ReadFailure, read};
-use tree::{Tree, tree};
 
 fn accepted(document: &str) -> Tree {
     tree(document.as_bytes(), &JsonLimits::default())

@@ -1,5 +1,4 @@
 //! Splitting JSON files into documents.
-#![allow(clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 use rillbase_json::{FileItem, ItemReader, ItemsFailure};

@@ -1,22 +1,11 @@
 //! Checks the reader against a model: any tree, written in any valid form, is read back unchanged.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs,
-    unreachable_pub,
-    reason = "helpers of tests may fail loudly"
-)]
-
-mod tree;
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use crate::tree::{Tree, tree};
 use proptest::prelude::*;
 use rillbase_json::{JsonErrorCode, JsonLimits};
-use tree::{Tree, tree};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![

@@ -1,16 +1,8 @@
 //! A sort node that keeps groups: its reports about them.
-#![allow(
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "what a test did not expect fails it"
-)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{COLLECTION, at, bson, hash, image, notification, query, register, row, until};
+use crate::common::{COLLECTION, at, bson, hash, image, notification, query, register, row, until};
 use rillbase_live::message::{
     AfterImage, FencingToken, ImageContent, NodeEvent, NotificationSource, QueryDefinition,
     ResultRow, WindowChange,

@@ -1,16 +1,8 @@
 //! A sort node that keeps documents with lookups: its requests and its reports.
-#![allow(
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "what a test did not expect fails it"
-)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{COLLECTION, at, bson, hash, lines, notification, query, tick, until};
+use crate::common::{COLLECTION, at, bson, hash, lines, notification, query, tick, until};
 use rillbase_live::message::{
     AfterImage, FencingToken, FetchId, FetchedDocument, Foreign, ImageContent, LookupSide,
     NodeEvent, NodeRequest, Notification, NotificationSource, QueryDefinition, QueryHash,

@@ -1,20 +1,8 @@
 //! Edge cases of an index of predicates. The names of the tests state the reasons.
 
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-
-mod support;
-
+use crate::support::{GROUP, MatcherWithModel, filter};
 use rillbase_matching::{Class, Matcher, QueryId, placement};
 use rillbase_query::bson::{DocumentBuf, DocumentWriter, ValueRef};
-use support::{GROUP, MatcherWithModel, filter};
 
 /// One query on some documents, by the index and alone.
 fn check(query: &str, class: Class, documents: &[&str]) {

@@ -1,15 +1,7 @@
 //! The index with verification finds the same queries as the evaluation of each filter.
 
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::{MatcherWithModel, any_filter, any_near_document};
 use proptest::prelude::*;
-use support::{MatcherWithModel, any_filter, any_near_document};
 
 /// An operation on a matcher.
 #[derive(Debug, Clone)]

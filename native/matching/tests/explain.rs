@@ -1,18 +1,10 @@
 //! The explanation of a query and a document agrees with the matcher.
 
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
-
+use crate::support::common::document;
+use crate::support::{GROUP, QUOTA, any_filter, any_near_document, filter, roomy};
 use proptest::prelude::*;
 use rillbase_matching::{Class, reach};
 use rillbase_query::filter::{Connective, Filter, FilterReason};
-use support::common::document;
-use support::{GROUP, QUOTA, any_filter, any_near_document, filter, roomy};
 
 /// The combined result of the parts; `None` if one of them failed.
 fn of_parts(reason: &FilterReason) -> Option<bool> {

@@ -1,22 +1,10 @@
 //! The cost of live queries: quotas, moves, memory, and the limits of hostile documents and
 //! filters.
 
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-
-mod support;
-
+use crate::support::common::document;
+use crate::support::{GROUP, MatcherWithModel, QUOTA, filter, roomy};
 use rillbase_matching::{Class, Matcher, MatcherLimits, QueryId, QueryRefusal};
 use rillbase_query::bson::DocumentBuf;
-use support::common::document;
-use support::{GROUP, MatcherWithModel, QUOTA, filter, roomy};
 
 fn matches_of(matcher: &mut Matcher, group: [u8; 16], body: &DocumentBuf) -> Vec<QueryId> {
     let (mut found, mut failed) = (Vec::new(), Vec::new());

@@ -1,20 +1,13 @@
 //! Many threads publish and subscribe: each pair that should match is reported exactly once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use crate::support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 use rillbase_engine::{Sequence, Strategy};
 use rillbase_pubsub::{
     DeliverySink, DeweyId, Ids, StoreAnswer, TopicOperation, TopicPlace, TopicStore,
 };
-use support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 120;

@@ -1,24 +1,18 @@
 //! Random histories against a naive matcher: both stores that answer at once, ids and areas, with
 //! flushes, compactions and restarts in between.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::model::{Cover, Model};
+use crate::support::{
+    Disk, Kind, START, bson, publication_names, publications, subscriptions, topic,
+};
 use proptest::prelude::*;
 use rillbase_engine::{Db, Strategy as Compaction};
 use rillbase_pubsub::{
     CellGrid, DeweyId, Granularity, Ids, PublicationRecord, SubscriptionLocator,
     SubscriptionRecord, TimeWindow, TopicArea, TopicPlace, TopicSpec, TopicStore,
 };
-use support::model::{Cover, Model};
-use support::{Disk, Kind, bson, publication_names, publications, subscriptions, topic};
 
 /// How areas are represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,7 +248,7 @@ fn play(kind: Kind, mode: Mode, strategy: Compaction, actions: &[Action]) {
     let mut tested = Tested::new(kind, mode, strategy);
     let mut game = Game {
         model: Model::default(),
-        now: support::START,
+        now: START,
         published: 0,
         least: Vec::new(),
     };

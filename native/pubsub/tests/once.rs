@@ -1,21 +1,14 @@
 //! A publication that is sent twice, by a client that did not receive the reply, is published once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 use rillbase_engine::Strategy;
 use rillbase_pubsub::{
     DeliverySink, DeweyId, Ids, REMEMBERED, StoreAnswer, TimeWindow, TopicOperation, TopicPlace,
     TopicSpec, TopicStore,
 };
-use support::{DeliveryLog, Disk, Kind, RETENTION, START, publication, subscription, topic};
 
 fn named(name: &str) -> TopicOperation {
     TopicOperation::Publish {

@@ -1,22 +1,17 @@
 //! The polling store, compared with a model of polling.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{
+    Disk, START, publication, publication_names, publications, subscription, topic,
+};
 use proptest::prelude::*;
 use rillbase_engine::{Durability, Strategy as Compaction};
 use rillbase_pubsub::{
     DeweyId, Error, Ids, PublicationRecord, RepQueries, StoreOptions, SubscriptionRecord,
     TopicPlace, TopicStore,
 };
-use support::{Disk, START, publication, publication_names, publications, subscription, topic};
 
 const INTERVAL: u64 = 1000;
 

@@ -1,22 +1,15 @@
 //! The guarantees of topics, one by one.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{
+    Disk, Kind, RETENTION, START, bson, publication, publication_names, publications, subscription,
+    subscriptions, topic,
+};
 use rillbase_engine::{Db, Strategy};
 use rillbase_pubsub::{
     CellGrid, DeweyId, Error, Granularity, Ids, SubscriptionRecord, TimeWindow, TopicArea,
     TopicPlace, TopicSpec, TopicStore,
-};
-use support::{
-    Disk, Kind, RETENTION, START, bson, publication, publication_names, publications, subscription,
-    subscriptions, topic,
 };
 
 struct Setting {

@@ -1,16 +1,5 @@
 //! Extended JSON and BSON: values round-trip, and errors are located.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
 use proptest::prelude::*;
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef, validate};
 use rillbase_query::decimal::Decimal;

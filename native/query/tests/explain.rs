@@ -1,19 +1,6 @@
 //! Explanations of a filter's result for people.
 
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-
-mod common;
-
-use common::document;
+use crate::common::document;
 use rillbase_query::filter::{Explanation, Filter};
 
 fn explain(filter: &str, text: &str) -> Explanation {

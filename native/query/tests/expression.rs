@@ -1,19 +1,6 @@
 //! Results of aggregation expressions, case by case, as in MongoDB 8.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod common;
-
-use common::{any_document, document, value};
+use crate::common::{any_document, any_value, document, value};
 use proptest::prelude::*;
 use rillbase_query::ejson::{Form, value_to_string};
 use rillbase_query::environment::EvaluationContext;
@@ -635,7 +622,7 @@ fn expressions_run_out_of_memory_rather_than_take_all() {
 
 proptest! {
     #[test]
-    fn comparisons_in_expressions_agree_with_the_order(a in common::any_value(), b in common::any_value(), doc in any_document()) {
+    fn comparisons_in_expressions_agree_with_the_order(a in any_value(), b in any_value(), doc in any_document()) {
         let text = format!(r#"{{"$cmp":[{{"$literal":{a}}},{{"$literal":{b}}}]}}"#);
         let order = rillbase_query::order::compare(value(&a).as_ref(), value(&b).as_ref()) as i32;
         prop_assert_eq!(evaluate(&text), order.to_string());

@@ -4,22 +4,8 @@
 //! checked for laws of every filter: double negation changes nothing, a negation inverts the
 //! result, and the canonical form is an equivalent filter and its own canonical form.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod common;
-mod filter_cases;
-
-use common::{any_document, any_value, document};
-use filter_cases::{FAMILIES, REFUSED};
+use crate::common::{any_document, any_value, document};
+use crate::filter_cases::{FAMILIES, REFUSED};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::environment::EvaluationContext;

@@ -1,16 +1,8 @@
 //! Groups: the content of rows, regardless of the order in which documents were added and removed.
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "what a test does not expect fails it"
-)]
-#![allow(clippy::doc_markdown, reason = "names are not code")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{document, scalar, value};
+use crate::common::{document, scalar, value};
 use proptest::prelude::*;
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};

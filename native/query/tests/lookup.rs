@@ -1,13 +1,6 @@
 //! Lookups: the documents that are referred to, and how they are shown.
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "what a test does not expect fails it"
-)]
 
-mod common;
-
-use common::{document, value};
+use crate::common::{document, value};
 use rillbase_query::bson::{Document, DocumentBuf, ValueRef};
 use rillbase_query::ejson::{Form, value_to_string};
 use rillbase_query::error::ParseLocation;

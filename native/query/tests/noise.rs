@@ -1,15 +1,7 @@
 //! Structured noise: documents made of operator names, odd values and nesting. The result is always
 //! a value or an error, never a panic; overflow checks are enabled in tests.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-
-mod common;
-
-use common::{any_document, document, scalar};
+use crate::common::{any_document, document, scalar};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::environment::EvaluationContext;

@@ -1,21 +1,8 @@
 //! The order over all values, and its keys.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod common;
-
 use std::cmp::Ordering;
 
-use common::{any_value, value};
+use crate::common::{any_value, value};
 use proptest::prelude::*;
 use rillbase_query::key::{encode_descending, encode_key};
 use rillbase_query::order::compare;

@@ -1,16 +1,5 @@
 //! Regular expressions: what they match, and what is rejected.
 
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-
 use rillbase_query::pattern::Pattern;
 
 #[test]

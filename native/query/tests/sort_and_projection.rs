@@ -1,19 +1,6 @@
 //! Order, index keys and projections.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod common;
-
-use common::{any_document, document};
+use crate::common::{any_document, document, scalar, value};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{Form, document_to_string};
@@ -52,7 +39,7 @@ fn a_sort_is_written_as_it_can_be_read_again() {
     ] {
         let sort = sort(given);
         assert_eq!(sort.canonical(), canonical);
-        let again = Sort::parse(common::value(canonical).as_ref(), &ParseLocation::root());
+        let again = Sort::parse(value(canonical).as_ref(), &ParseLocation::root());
         assert_eq!(again.expect(canonical), sort);
     }
 }
@@ -255,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn an_index_finds_all_that_matches_and_orders_as_the_sort_does(doc in any_document(), operand in common::scalar(), path in prop::sample::select(vec!["a", "a.b", "a.0", "b"])) {
+    fn an_index_finds_all_that_matches_and_orders_as_the_sort_does(doc in any_document(), operand in scalar(), path in prop::sample::select(vec!["a", "a.b", "a.0", "b"])) {
         let fuel = Fuel::default();
         let parsed = document(&doc);
         let field = IndexField { path: FieldPath::new(path), descending: false };
@@ -264,7 +251,7 @@ proptest! {
         if !regex {
             let filter = Filter::parse(document(&format!(r#"{{"{path}":{operand}}}"#)).as_ref()).expect("filter");
             if filter.matches(parsed.as_ref()).expect("fuel") {
-                let wanted = encode_key(common::value(&operand).as_ref());
+                let wanted = encode_key(value(&operand).as_ref());
                 prop_assert!(keys.iter().any(|entry| entry.key == wanted), "{} in {}", operand, doc);
             }
         }

@@ -1,19 +1,6 @@
 //! Results of updates, case by case, as in MongoDB 8.
 
-#![allow(
-    clippy::needless_raw_string_hashes,
-    reason = "rows of a table look alike"
-)]
-#![allow(clippy::doc_markdown, reason = "MongoDB and so on are names, not code")]
-#![allow(
-    clippy::panic,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
-
-mod common;
-
-use common::{any_document, any_value, document};
+use crate::common::{any_document, any_value, document};
 use proptest::prelude::*;
 use rillbase_query::bson::ValueRef;
 use rillbase_query::ejson::{Form, document_to_string};

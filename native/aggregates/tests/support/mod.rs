@@ -1,5 +1,4 @@
 //! A database of aggregates that can be flushed, compacted, closed and reopened.
-#![allow(dead_code, reason = "each test uses what it needs")]
 
 use std::sync::Arc;
 

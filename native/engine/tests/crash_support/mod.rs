@@ -1,5 +1,4 @@
 //! A database on a file system with faults, and the history of its states.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,5 +1,4 @@
 //! Builds groups of writes.
-#![allow(dead_code, reason = "each test uses what it needs")]
 
 use rillbase_engine::{
     Db, DbSnapshot, DbTransaction, Durability, GroupResults, GroupTicket, GroupWrite, Result,

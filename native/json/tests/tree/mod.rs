@@ -7,7 +7,7 @@ use rillbase_json::{
 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Tree {
+pub(crate) enum Tree {
     Null,
     Boolean(bool),
     Integer(i64),
@@ -19,7 +19,10 @@ pub enum Tree {
 }
 
 /// The document, or what is wrong and where.
-pub fn tree(input: &[u8], limits: &JsonLimits) -> Result<Tree, (JsonErrorCode, JsonLocation)> {
+pub(crate) fn tree(
+    input: &[u8],
+    limits: &JsonLimits,
+) -> Result<Tree, (JsonErrorCode, JsonLocation)> {
     let mut builder = Builder::default();
     match read(input, limits, &mut builder) {
         Ok(()) => Ok(builder.root.expect("a document was told")),

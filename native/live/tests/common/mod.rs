@@ -1,5 +1,4 @@
 //! Shorthands for the input and output of nodes.
-#![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::sync::Arc;
 

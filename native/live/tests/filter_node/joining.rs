@@ -2,8 +2,8 @@
 
 use rillbase_live::message::{AfterImage, ImageContent};
 
+use super::stage::{Stage, positive};
 use crate::common::{image, register, renewal, row, sorted, until};
-use crate::stage::{Stage, positive};
 
 #[test]
 fn a_joining_subscriber_is_notified_of_a_row_that_left_before_the_registration() {

@@ -4,8 +4,8 @@ use rillbase_live::filter_node::{FilterNode, FilterNodeConfig, Input};
 use rillbase_live::message::{FencingToken, WriteEntry};
 use rillbase_live::node::Begin;
 
+use super::stage::{Stage, positive};
 use crate::common::{COLLECTION, at, image, query, register, row, sorted, tick, until, without};
-use crate::stage::{Stage, positive};
 
 #[test]
 fn ticks_are_emitted_in_order_and_former_relays_are_ignored() {

@@ -3,8 +3,8 @@
 use rillbase_live::filter_node::FilterNodeConfig;
 use rillbase_live::message::{FencingToken, NodeRequest};
 
+use super::stage::{Stage, positive};
 use crate::common::{image, query, register, renewal, row, sorted, until};
-use crate::stage::{Stage, positive};
 
 #[test]
 fn a_second_registration_is_answered_as_active() {

@@ -5,8 +5,8 @@ use rillbase_live::message::{
     AfterImage, NodeEvent, NotificationSource, QueryDefinition, StreamId,
 };
 
+use super::desk::{Desk, F0, F1, Is, parsed, token, watched};
 use crate::common::{image, query, row, until};
-use crate::desk::{Desk, F0, F1, Is, parsed, token, watched};
 
 fn part(xid: u64, id: &str, version: u64, n: Option<i64>) -> AfterImage {
     AfterImage {

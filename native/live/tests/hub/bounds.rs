@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use rillbase_live::hub::{ClientOptions, OutboxBounds};
 use rillbase_live::message::ResultRow;
 
+use super::desk::{Desk, F0, F1, Is, line};
 use crate::common::{image, query, row, until};
-use crate::desk::{Desk, F0, F1, Is, line};
 
 const FEW: OutboxBounds = OutboxBounds {
     frames: 4,

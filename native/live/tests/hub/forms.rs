@@ -3,8 +3,8 @@
 use rillbase_live::hub::ClientOptions;
 use rillbase_query::ejson::Form;
 
+use super::desk::{Desk, F0, Is};
 use crate::common::{image, query, row};
-use crate::desk::{Desk, F0, Is};
 
 fn canonical() -> ClientOptions {
     ClientOptions {

@@ -3,8 +3,8 @@
 use rillbase_live::hub::{ClientOptions, HubRequest};
 use rillbase_live::message::NodeEvent;
 
+use super::desk::{Desk, F0, F1, Is, SORT, token, watched};
 use crate::common::{image, notification, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, SORT, token, watched};
 
 #[test]
 fn a_subscriber_is_notified_when_ticks_stop_and_resume() {

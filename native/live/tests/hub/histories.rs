@@ -9,8 +9,8 @@ use rillbase_live::hub::{ClientOptions, OutboxBounds};
 use rillbase_live::message::{AfterImage, NodeEvent, NotificationSource, QueryDefinition};
 use rillbase_query::bson::ValueRef;
 
+use super::desk::{Desk, F0, F1, Is, number, parsed, text};
 use crate::common::{image, query, row, until};
-use crate::desk::{Desk, F0, F1, Is, number, parsed, text};
 
 #[derive(Debug, Clone)]
 enum Act {

@@ -3,8 +3,8 @@
 use rillbase_live::hub::{ClientOptions, HubRequest};
 use rillbase_live::message::{QueryDefinition, ResultRow};
 
+use super::desk::{Desk, F0, F1, Is, SORT, token};
 use crate::common::{bson, image, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, SORT, token};
 
 const BUDGET: usize = 1_000_000;
 const LARGE: usize = 20_000;

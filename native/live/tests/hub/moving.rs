@@ -3,8 +3,8 @@
 use rillbase_live::hub::{ClientOptions, GridShape, HubRequest};
 use rillbase_live::message::{NotificationSource, StreamId};
 
+use super::desk::{Desk, F0, F1, Is, SORT, token};
 use crate::common::{image, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, SORT, token};
 
 const F2: NotificationSource = NotificationSource::Filter(2);
 

@@ -3,8 +3,8 @@
 use rillbase_live::hub::ClientOptions;
 use rillbase_live::message::{QueryDefinition, RemovalReason, WindowChange};
 
+use super::desk::{Desk, F0, F1, Is, line, token, watched};
 use crate::common::{bson, image, key, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, line, token, watched};
 
 fn resume(desk: &mut Desk, id: u64, q: &QueryDefinition, token: String) -> Vec<String> {
     desk.take_requests();

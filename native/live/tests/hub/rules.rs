@@ -3,8 +3,8 @@
 use rillbase_live::hub::HubRequest;
 use rillbase_live::message::{NodeEvent, NotificationSource, QueryDefinition, WindowChange};
 
+use super::desk::{Desk, F0, SORT};
 use crate::common::{query, row, sorted, until};
-use crate::desk::{Desk, F0, SORT};
 
 fn under(mut query: QueryDefinition, rules_version: u64) -> QueryDefinition {
     query.rules_version = rules_version;

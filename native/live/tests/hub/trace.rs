@@ -4,8 +4,8 @@ use rillbase_live::hub::{ClientOptions, OutboxBounds, TraceRequest};
 use rillbase_query::bson::{Document, DocumentBuf, Value};
 use rillbase_query::ejson::parse_value;
 
+use super::desk::{Desk, F0, F1, Is, SORT};
 use crate::common::{body, image, key, query, row, sorted, until};
-use crate::desk::{Desk, F0, F1, Is, SORT};
 
 /// The trace of a document's version for a client.
 struct TraceAnswer(DocumentBuf);

@@ -3,8 +3,8 @@
 use rillbase_live::hub::HubRequest;
 use rillbase_live::message::{NodeEvent, QueryDefinition, RemovalReason, WindowChange};
 
+use super::desk::{Desk, F0, F1, SORT};
 use crate::common::{key, row, sorted, until};
-use crate::desk::{Desk, F0, F1, SORT};
 
 fn add(index: u32, id: &str, version: u64) -> WindowChange {
     let row = row(id, version, 1);

@@ -2,8 +2,8 @@
 
 use rillbase_live::hub::{ClientOptions, HubRequest};
 
+use super::desk::{Desk, F0, F1, Is};
 use crate::common::{image, query, row, until};
-use crate::desk::{Desk, F0, F1, Is};
 
 #[test]
 fn a_result_comes_first_and_ready_once_all_nodes_watch() {

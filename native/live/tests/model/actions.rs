@@ -2,11 +2,11 @@
 
 use stateright::{Model, Property};
 
-use crate::hub::Registration;
-use crate::node::Phase;
-use crate::promises;
-use crate::scope::Scope;
-use crate::state::{Request, State};
+use super::hub::Registration;
+use super::node::Phase;
+use super::promises;
+use super::scope::Scope;
+use super::state::{Request, State};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {

@@ -1,6 +1,6 @@
 //! A subscriber. Frames reach it in order or not at all, so it receives them at once.
 
-use crate::state::{DOCUMENTS, Rows, Set};
+use super::state::{DOCUMENTS, Rows, Set};
 
 /// A position in the log up to which everything was sent, and what was sent regardless of its
 /// position.

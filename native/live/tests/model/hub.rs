@@ -1,8 +1,8 @@
 //! The hub of the app server that the client is connected to.
 
-use crate::client::{Change, Phase, Token};
-use crate::scope::Scope;
-use crate::state::{DOCUMENTS, Kind, News, Request, Rows, Set, State, Tick, Valkey};
+use super::client::{Change, Phase, Token};
+use super::scope::Scope;
+use super::state::{DOCUMENTS, Kind, News, Request, Rows, Set, State, Tick, Valkey};
 
 /// The progress of its query's registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

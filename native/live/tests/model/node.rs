@@ -1,7 +1,7 @@
 //! The filter node.
 
-use crate::scope::Scope;
-use crate::state::{DOCUMENTS, Entry, Kind, News, Request, Set, State, Tick, Valkey};
+use super::scope::Scope;
+use super::state::{DOCUMENTS, Entry, Kind, News, Request, Set, State, Tick, Valkey};
 
 /// The phase of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

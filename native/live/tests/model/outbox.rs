@@ -1,7 +1,7 @@
 //! The writers, which leave publishing to the relay, the outbox and the relay.
 
-use crate::scope::Scope;
-use crate::state::{Entry, Set, State, Tick};
+use super::scope::Scope;
+use super::state::{Entry, Set, State, Tick};
 
 /// Which writes are marked as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

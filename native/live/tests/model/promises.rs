@@ -2,9 +2,9 @@
 
 use stateright::Model;
 
-use crate::client::Phase;
-use crate::scope::Scope;
-use crate::state::{DOCUMENTS, State};
+use super::client::Phase;
+use super::scope::Scope;
+use super::state::{DOCUMENTS, State};
 
 /// A live client has, of each document, the result of its newest version that a tick proves, or of
 /// a later one.

@@ -1,10 +1,10 @@
 //! The state of the model.
 
-use crate::client::Client;
-use crate::hub::Hub;
-use crate::node::Node;
-use crate::outbox::{Outbox, Relay};
-use crate::scope::Scope;
+use super::client::Client;
+use super::hub::Hub;
+use super::node::Node;
+use super::outbox::{Outbox, Relay};
+use super::scope::Scope;
 
 pub(crate) const DOCUMENTS: usize = 2;
 

@@ -6,8 +6,8 @@ use rillbase_live::hub::ClientOptions;
 use rillbase_query::bson::{Document, Value, ValueRef};
 use rillbase_query::ejson::parse_value;
 
-use crate::database::Database;
-use crate::queries::{Query, QuerySpec, apart, both, content};
+use super::database::Database;
+use super::queries::{Query, QuerySpec, apart, both, content};
 
 pub(crate) type Checked = Result<(), String>;
 

@@ -8,7 +8,7 @@ use rillbase_live::message::{AfterImage, ImageContent, ResultRow};
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_query::bson::{DocumentWriter, ValueRef};
 
-use crate::COLLECTION;
+use super::COLLECTION;
 
 /// A committed version of a document; deleted without `n`.
 #[derive(Debug, Clone, Copy)]

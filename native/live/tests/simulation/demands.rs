@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rillbase_live::message::{FetchId, FetchedDocument, NodeRequest, QueryHash};
 
-use crate::database::{Database, name};
-use crate::process::{Ends, Reading, read};
-use crate::queries::Query;
-use crate::valkey::Valkey;
+use super::database::{Database, name};
+use super::process::{Ends, Reading, read};
+use super::queries::Query;
+use super::valkey::Valkey;
 
 /// A request of a node.
 #[derive(Debug)]

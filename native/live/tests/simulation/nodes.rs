@@ -9,10 +9,10 @@ use rillbase_live::node::{Begin, NodeInput, NodeOutput};
 use rillbase_live::snapshot::PgSnapshot;
 use rillbase_live::sort_node::{self, SortNode};
 
-use crate::COLLECTION;
-use crate::database::Database;
-use crate::random::Random;
-use crate::valkey::Valkey;
+use super::COLLECTION;
+use super::database::Database;
+use super::random::Random;
+use super::valkey::Valkey;
 
 /// The kind of node that a driver runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

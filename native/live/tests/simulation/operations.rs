@@ -1,6 +1,6 @@
 //! The operations of a history, and their frequencies.
 
-use crate::random::Random;
+use super::random::Random;
 
 /// How many documents there are.
 const KEYS: u64 = 9;

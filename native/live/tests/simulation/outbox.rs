@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rillbase_live::message::{AfterImage, ImageContent};
 
-use crate::database::{Database, number};
+use super::database::{Database, number};
 
 /// How long a row is kept after it was marked as published.
 const KEPT_US: u64 = 60_000_000;

@@ -7,10 +7,10 @@ use rillbase_live::hub::{Attach, ClientOptions, Hub, HubConfig, HubRequest, Outb
 use rillbase_live::message::{NodeRequest, QueryHash, ResultRow, StreamId};
 use rillbase_live::snapshot::PgSnapshot;
 
-use crate::database::Database;
-use crate::demands::Demand;
-use crate::queries::{Query, QuerySpec};
-use crate::valkey::{Stream, Valkey};
+use super::database::Database;
+use super::demands::Demand;
+use super::queries::{Query, QuerySpec};
+use super::valkey::{Stream, Valkey};
 
 /// An app server that has not renewed its lease for this long may have lost its queries.
 const FORGOTTEN_US: u64 = 120_000_000;

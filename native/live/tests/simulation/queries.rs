@@ -7,8 +7,8 @@ use rillbase_live::message::{Foreign, LookupSide, QueryDefinition, QueryHash, Re
 use rillbase_query::bson::Value;
 use rillbase_query::ejson::parse_value;
 
-use crate::COLLECTION;
-use crate::database::{Database, Version, number};
+use super::COLLECTION;
+use super::database::{Database, Version, number};
 
 /// A query that a client subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

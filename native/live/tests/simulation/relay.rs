@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, VecDeque};
 use rillbase_live::message::AfterImage;
 use rillbase_live::snapshot::PgSnapshot;
 
-use crate::database::Database;
-use crate::outbox::Outbox;
-use crate::valkey::{Incarnation, Sender, Valkey};
+use super::database::Database;
+use super::outbox::Outbox;
+use super::valkey::{Incarnation, Sender, Valkey};
 
 /// For this long a write is left to its publisher, and no tick is sent for a snapshot.
 const GRACE_US: u64 = 250_000;

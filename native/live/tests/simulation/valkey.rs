@@ -9,7 +9,7 @@ use rillbase_live::message::{
 };
 use rillbase_live::snapshot::PgSnapshot;
 
-use crate::database::{number, partition};
+use super::database::{number, partition};
 
 /// Entries with older time stamps are rejected.
 const LATE_US: u64 = 5_000_000;

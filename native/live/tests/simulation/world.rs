@@ -2,17 +2,17 @@
 
 use rillbase_live::hub::ClientOptions;
 
-use crate::client::{Checked, Client};
-use crate::database::Database;
-use crate::demands::{Answer, Demand};
-use crate::nodes::{Driver, Kind};
-use crate::operations::Operation;
-use crate::outbox::Outbox;
-use crate::process::Process;
-use crate::queries::WANTED;
-use crate::random::Random;
-use crate::relay::Relay;
-use crate::valkey::{Sender, Valkey};
+use super::client::{Checked, Client};
+use super::database::Database;
+use super::demands::{Answer, Demand};
+use super::nodes::{Driver, Kind};
+use super::operations::Operation;
+use super::outbox::Outbox;
+use super::process::Process;
+use super::queries::WANTED;
+use super::random::Random;
+use super::relay::Relay;
+use super::valkey::{Sender, Valkey};
 
 const PARTITIONS: u16 = 2;
 const BEGIN_US: u64 = 1_000_000_000;

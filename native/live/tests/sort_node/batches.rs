@@ -3,8 +3,8 @@
 use rillbase_live::message::NodeEvent;
 use rillbase_live::sort_node::Input;
 
+use super::stage::{Stage, batch, match_event, three};
 use crate::common::{COLLECTION, hash, image, register, row, sorted, tick, until};
-use crate::stage::{Stage, batch, match_event, three};
 
 #[test]
 fn the_writes_of_a_batch_change_the_window_at_once() {

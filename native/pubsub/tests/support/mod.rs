@@ -1,5 +1,4 @@
 //! A store on an in-memory disk with a manual clock, and a naive model of it.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod model;
 

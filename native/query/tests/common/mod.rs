@@ -1,5 +1,5 @@
 //! Shared by several test files: parsing of values, and random values.
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(dead_code, reason = "tests of other crates include a part of it")]
 #![allow(
     clippy::panic,
     reason = "text of a test that does not parse is a mistake in the test"

@@ -5,10 +5,6 @@
 //! simulation, and omits sorts, partitions and time. Streams are lists, a snapshot is a set of
 //! writes, and everything that may happen next is an action. The guarantees are properties of all
 //! reachable states. Each rule can be disabled, which then violates a guarantee.
-#![allow(
-    clippy::indexing_slicing,
-    reason = "what the model does not expect fails the test"
-)]
 
 mod actions;
 mod client;

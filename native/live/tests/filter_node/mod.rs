@@ -1,13 +1,5 @@
 //! The filter node, one interleaving after another.
-#![allow(
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "what a test did not expect fails it"
-)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod joining;
 mod rebuilding;
 mod registering;
@@ -17,7 +9,7 @@ use rillbase_live::filter_node::Input;
 use rillbase_live::message::{AfterImage, ImageContent, QueryDefinition};
 
 use crate::common::{COLLECTION, at, bson, image, in_batch, query, register, row, until, without};
-use crate::stage::{Stage, positive};
+use stage::{Stage, positive};
 
 #[test]
 fn a_write_enters_stays_in_and_leaves_an_answer() {

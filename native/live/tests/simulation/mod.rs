@@ -9,17 +9,15 @@
 //!
 //! A history that fails is shortened by leaving out operations, and printed with its seed.
 #![allow(
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::print_stderr,
-    reason = "what a history does not expect fails the test"
+    clippy::cast_precision_loss,
+    reason = "a rate is for people"
 )]
 #![allow(clippy::doc_markdown, reason = "PostgreSQL is a name, not code")]
 #![allow(
     clippy::struct_field_names,
     reason = "a version has a version, as everywhere"
 )]
-#![allow(clippy::cast_precision_loss, reason = "a rate is for people")]
 
 mod client;
 mod database;

@@ -1,13 +1,5 @@
 //! The sort node, one interleaving after another.
-#![allow(
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::format_push_string,
-    reason = "what a test did not expect fails it"
-)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod stage;
 
 mod batches;
@@ -16,9 +8,9 @@ use crate::common::{
     COLLECTION, at, hash, image, notification, query, register, renewal, row, sorted, tick, until,
     without,
 };
-use crate::stage::{Stage, active, three};
 use rillbase_live::message::{FencingToken, NodeEvent, NodeRequest, NotificationSource, StreamId};
 use rillbase_live::sort_node::{Input, SortNode, SortNodeConfig};
+use stage::{Stage, active, three};
 
 #[test]
 fn a_row_that_comes_in_pushes_another_out() {
